@@ -1,0 +1,61 @@
+"""``samesense evaluate``: how well do a model's similarities agree with labels?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from samesense.cli.output import Columns, DropBadRows, LabelOrder, PrecisionFlag, put, put_json, quiet_libraries, say
+
+
+def evaluate(
+    model: str,
+    /,
+    *,
+    data: Annotated[list[str], Parameter(consume_multiple=True)],
+    output: Path | None = None,
+    columns: Columns = None,
+    label_order: LabelOrder = None,
+    drop_bad_rows: DropBadRows = False,
+    precision: PrecisionFlag = "float32",
+    intervals: bool = True,
+    json: Annotated[bool, Parameter(name="--json", negative="")] = False,
+) -> None:
+    """Judge a model on labelled pairs: Spearman and Pearson of its cosines, with 95 % intervals.
+
+    samesense evaluate default --data stsb.test.tsv sts12.test.tsv
+
+    Args:
+        model: sentence-transformers folder, output of train, hub name, or default.
+        data: one or more files with pairs and labels.
+        output: results.jsonl to which the results are added.
+        columns: text and label columns by name, as in: question1,question2,is_duplicate
+        label_order: names of the labels 0, 1, 2 of NLI data, as in: entailment,neutral,contradiction
+        drop_bad_rows: leave out rows that break a rule, and say how many.
+        precision: arithmetic; float32 keeps the figures comparable between machines.
+        intervals: compute bootstrap intervals.
+        json: print one JSON object a result.
+    """
+    from samesense.data import read_pairs
+
+    sets = [read_pairs(f, columns=columns, label_order=label_order, drop_bad_rows=drop_bad_rows) for f in data]
+    quiet_libraries()
+    from samesense.encoder.build import build
+    from samesense.evaluation.pairs import judge_pairs
+    from samesense.reports import append_results, results_table
+
+    encoder = build(model)
+    results = []
+    for pairs in sets:
+        if pairs.dropped or pairs.dropped_unlabelled:
+            say(f"{pairs.name}: left out {pairs.dropped} bad and {pairs.dropped_unlabelled} unlabelled rows")
+        results += judge_pairs(encoder, pairs, name=model, precision=precision, intervals=intervals)
+    if output is not None:
+        append_results(output, results)
+    if json:
+        put_json(result.to_dict() for result in results)
+    else:
+        put(results_table(results))
+        say(f"protocol: {results[0].protocol}")

@@ -1,0 +1,49 @@
+"""The ``samesense`` command: finds the command, and turns errors into one line and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from cyclopts import App, CycloptsError
+
+from samesense import __version__
+from samesense.errors import SamesenseError
+
+app = App(
+    name="samesense",
+    version=__version__,
+    help="Sentence similarity: train from any supervision, judge honestly, put to work.",
+    help_format="plaintext",
+)
+COMMANDS = ("quickstart", "train", "evaluate", "encode", "similarity", "doctor")
+for _name in COMMANDS:
+    app.command(f"samesense.cli.{_name}:{_name}", name=_name)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run a command: exit code 0 when done, 2 on misuse or bad input, 130 when interrupted."""
+    _quiet()
+    try:
+        app(arguments, exit_on_error=False, print_error=False)
+    except CycloptsError as error:
+        _fail(f"{str(error).strip()} See: samesense --help")
+    except SamesenseError as error:
+        _fail(str(error))
+    except KeyboardInterrupt:
+        _fail("interrupted", code=130)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+
+
+def _fail(message: str, code: int = 2) -> None:
+    sys.stderr.write(f"samesense: error: {message}\n")
+    sys.exit(code)
+
+
+def _quiet() -> None:
+    """Keep other libraries' notes and bars off the terminal, unless the user has set them."""
+    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")

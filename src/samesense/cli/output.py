@@ -1,0 +1,41 @@
+"""How every command speaks: data on standard output, words for people on standard error."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from samesense.types import Precision
+
+Columns = Annotated[str | None, Parameter(help="text and label columns by name, as in: question1,question2,is_duplicate")]
+LabelOrder = Annotated[str | None, Parameter(help="names of the labels 0, 1, 2 of NLI data, as in: entailment,neutral,contradiction")]
+DropBadRows = Annotated[bool, Parameter(negative="", help="leave out rows that break a rule, and say how many")]
+PrecisionFlag = Annotated[Precision, Parameter(help="arithmetic; auto is bfloat16 where the processor computes in it")]
+
+
+def say(line: str) -> None:
+    """Write a line for people."""
+    sys.stderr.write(line + "\n")
+    sys.stderr.flush()
+
+
+def put(line: str) -> None:
+    """Write a line of data."""
+    sys.stdout.write(line + "\n")
+
+
+def put_json(values: Iterable[dict[str, Any]]) -> None:
+    """Write one JSON object a line."""
+    for value in values:
+        put(json.dumps(value, ensure_ascii=False))
+
+
+def quiet_libraries() -> None:
+    """Switch off the progress bars that transformers shows while it loads and saves."""
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()

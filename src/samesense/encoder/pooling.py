@@ -1,0 +1,89 @@
+"""From token vectors to one sentence vector, made only of modules that every sentence-transformers reader knows.
+
+Let H0 be the output of the embedding layer and H1..HL those of the transformer layers; only real tokens count.
+
+    mean         mean of HL
+    cls          HL of the first token
+    max          largest value of HL in each dimension
+    first-last   mean of (H1 + HL) / 2; with first="embeddings", of (H0 + HL) / 2
+    last-2       mean of (HL-1 + HL) / 2
+
+Source: SimCSE's code since 2022-01-14 and BERT-whitening take H1 as "first"; SimCSE before that, and DiffCSE, take H0.
+Differs: the CoSENT paper's text speaks of first and last *tokens*, against its own code and every other work; H1 is used.
+"""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import torch
+from sentence_transformers.base.modules import Module, Transformer
+from sentence_transformers.sentence_transformer.modules import Pooling, WeightedLayerPooling
+from torch import nn
+
+from samesense.errors import ConfigError
+from samesense.types import First, PoolingName
+
+POOLINGS: tuple[str, ...] = get_args(PoolingName)
+
+
+def pooling_modules(trunk: Transformer, pooling: PoolingName = "mean", *, first: First = "layer") -> list[Module]:
+    """Return the modules that follow ``trunk``, and switch on its hidden states where they are needed.
+
+    Args:
+        trunk: transformer module with ``layers`` transformer layers of width ``dim``.
+        pooling: name from the table above.
+        first: what "first" means in ``first-last``: the first transformer layer, or the embedding layer.
+
+    Raises:
+        ConfigError: for an unknown name, or ``first="embeddings"`` with a pooling that has no first layer.
+    """
+    if pooling not in POOLINGS:
+        raise ConfigError(f"pooling must be one of {', '.join(POOLINGS)}; received {pooling!r}.")
+    if first == "embeddings" and pooling != "first-last":
+        raise ConfigError(f"first='embeddings' goes with pooling 'first-last' only; received pooling {pooling!r}.")
+    dim = trunk.get_embedding_dimension()
+    if pooling in ("mean", "cls", "max"):
+        return [Pooling(dim, pooling)]
+    layers = int(trunk.model.config.num_hidden_layers)
+    trunk.model.config.output_hidden_states = True
+    weights = layer_weights(layers, pooling, first)
+    start = layers + 1 - len(weights)
+    parameter = nn.Parameter(torch.tensor(weights), requires_grad=False)
+    return [WeightedLayerPooling(dim, num_hidden_layers=layers, layer_start=start, layer_weights=parameter), Pooling(dim, "mean")]
+
+
+def layer_weights(layers: int, pooling: PoolingName, first: First) -> list[float]:
+    """Return the weights of the last hidden states, of which there are ``layers + 1`` with the embeddings' own."""
+    if pooling == "last-2":
+        return [1.0, 1.0]
+    between = layers - 2 if first == "layer" else layers - 1
+    if between < 0:  # a one-layer model: first and last are the same layer
+        return [1.0]
+    return [1.0, *[0.0] * between, 1.0]
+
+
+def freeze_layer_weights(model: nn.Module) -> None:
+    """Keep the layer weights of first-last and last-2 as they are: loading a folder makes them trainable again."""
+    for module in model.modules():
+        if isinstance(module, WeightedLayerPooling):
+            module.layer_weights.requires_grad_(False)
+
+
+def describe_pooling(model: nn.Module) -> str:
+    """Return how a model pools, in words that fit into a protocol line, such as ``first-last`` or ``cls``."""
+    name = "unknown"
+    weighted: list[float] | None = None
+    for module in model.modules():
+        if isinstance(module, WeightedLayerPooling):
+            weighted = [round(float(w), 4) for w in module.layer_weights]
+            layers, start = module.num_hidden_layers, module.layer_start
+        if isinstance(module, Pooling):
+            name = module.pooling_mode if isinstance(module.pooling_mode, str) else "+".join(module.pooling_mode)
+    if weighted is None:
+        return name
+    for pooling, first in (("first-last", "layer"), ("first-last", "embeddings"), ("last-2", "layer")):
+        expected = layer_weights(layers, pooling, first)  # type: ignore[arg-type]
+        if weighted == expected and start == layers + 1 - len(expected):
+            return pooling if first == "layer" else f"{pooling} (first = embeddings)"
+    return f"{name} of weighted layers"

@@ -1,0 +1,83 @@
+"""Which arithmetic is the faster on this machine: float32 or bfloat16."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Literal, NamedTuple
+
+import torch
+from sentence_transformers import SentenceTransformer
+
+from samesense.encoder.batching import embed_columns
+from samesense.types import Precision
+
+_WORTH = 1.1
+"""bfloat16 must be at least this many times faster to be chosen: it costs three digits."""
+
+
+class Choice(NamedTuple):
+    """A precision and why it was taken."""
+
+    precision: Literal["float32", "bfloat16"]
+    reason: str
+
+
+def has_bfloat16(device: torch.device) -> bool:
+    """Return whether the device computes in bfloat16 (a CPU: AMX or AVX512-BF16), not merely stores it."""
+    if device.type == "cuda":
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+    if device.type != "cpu":
+        return False
+    capabilities = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}
+    return bool(capabilities.get("amx_bf16") or capabilities.get("avx512_bf16"))
+
+
+def inference_precision(precision: Precision, device: torch.device) -> Literal["float32", "bfloat16"]:
+    """Resolve ``"auto"`` without measuring: bfloat16 where the device computes in it."""
+    if precision != "auto":
+        return precision
+    return "bfloat16" if has_bfloat16(device) else "float32"
+
+
+def autocast(device: torch.device, precision: Literal["float32", "bfloat16"]) -> AbstractContextManager[None]:
+    """Return the context in which matrix products run in ``precision``."""
+    return torch.autocast(device.type, torch.bfloat16, enabled=precision == "bfloat16")
+
+
+def training_precision(model: SentenceTransformer, texts: Sequence[str], precision: Precision = "auto") -> Choice:
+    """Resolve ``"auto"`` by timing training steps of this model over ``texts`` on this machine in both precisions."""
+    if precision != "auto":
+        return Choice(precision, "as asked for")
+    if not has_bfloat16(model.device):
+        return Choice("float32", f"this {model.device.type} does not compute in bfloat16")
+    if model.device.type != "cpu":
+        return Choice("bfloat16", f"this {model.device.type} computes in bfloat16")
+    ratio = _speed_of_bfloat16(model, texts)
+    if ratio >= _WORTH:
+        return Choice("bfloat16", f"measured {ratio:.1f} times as fast as float32 on this machine")
+    return Choice("float32", f"bfloat16 measured only {ratio:.1f} times as fast on this machine")
+
+
+def _speed_of_bfloat16(model: SentenceTransformer, texts: Sequence[str], rounds: int = 3) -> float:
+    """Return the ratio of the best float32 to the best bfloat16 step, alternating, after one of each to warm up."""
+    state = torch.random.get_rng_state()
+    best: dict[Literal["float32", "bfloat16"], float] = {"float32": float("inf"), "bfloat16": float("inf")}
+    for attempt in range(rounds + 1):
+        for precision in best:
+            seconds = _step_seconds(model, texts, precision)
+            if attempt:
+                best[precision] = min(best[precision], seconds)
+    torch.random.set_rng_state(state)
+    return best["float32"] / best["bfloat16"]
+
+
+def _step_seconds(model: SentenceTransformer, texts: Sequence[str], precision: Literal["float32", "bfloat16"]) -> float:
+    started = time.perf_counter()
+    with autocast(model.device, precision):
+        embeddings = embed_columns(model, [model.preprocess(list(texts))])[0]
+    if embeddings.requires_grad:
+        embeddings.float().square().sum().backward()
+    model.zero_grad(set_to_none=True)
+    return time.perf_counter() - started

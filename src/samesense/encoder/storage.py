@@ -1,0 +1,97 @@
+"""Model folders that every reader opens: old and new sentence-transformers, and the servers that parse the same files.
+
+sentence-transformers 5.4 and later write other keys and class paths than those before. Servers that read the older ones
+either stop or, worse, pool differently, so both sets of keys, ``max_seq_length`` and the older class paths are written.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Pooling
+
+from samesense.errors import OutputError
+
+_LEGACY_FLAGS = {
+    "pooling_mode_cls_token": "cls",
+    "pooling_mode_max_tokens": "max",
+    "pooling_mode_mean_tokens": "mean",
+    "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len_tokens",
+    "pooling_mode_weightedmean_tokens": "weightedmean",
+    "pooling_mode_lasttoken": "lasttoken",
+}
+
+
+def save(model: SentenceTransformer, folder: str | Path, *, overwrite: bool = False, card: bool = True) -> Path:
+    """Write ``model`` to ``folder`` in one rename, so that a folder is there whole or not at all.
+
+    Raises:
+        OutputError: if the folder exists, is not empty, and ``overwrite`` is false.
+    """
+    target = Path(folder)
+    check_free(target, overwrite=overwrite)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    beside = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    try:
+        model.save(str(beside), create_model_card=card)
+        make_portable(model, beside)
+        beside.chmod(0o755)
+        _replace(beside, target)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+    return target
+
+
+def check_free(target: Path, *, overwrite: bool) -> None:
+    """Raise OutputError if ``target`` holds something that writing would lose."""
+    if target.exists() and not overwrite and (not target.is_dir() or any(target.iterdir())):
+        raise OutputError(f"{target} is not empty. Choose another output folder, or pass --overwrite to replace it.")
+
+
+def make_portable(model: SentenceTransformer, folder: Path) -> None:
+    """Add the older keys and class paths to a folder that sentence-transformers has just written."""
+    modules = _read(folder / "modules.json")
+    for entry in modules:
+        kind = entry["type"].rsplit(".", 1)[1]
+        entry["type"] = f"sentence_transformers.models.{kind}"
+        if kind == "Pooling":
+            _both_pooling_keys(model[int(entry["idx"])], folder / entry["path"] / "config.json")
+    _write(folder / "modules.json", modules)
+    settings = folder / "sentence_bert_config.json"
+    if settings.is_file():
+        content = _read(settings)
+        content.setdefault("max_seq_length", model.max_seq_length)
+        content.setdefault("do_lower_case", False)
+        _write(settings, content)
+
+
+def _read(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def _both_pooling_keys(pooling: Pooling, path: Path) -> None:
+    content = _read(path)
+    modes = {pooling.pooling_mode} if isinstance(pooling.pooling_mode, str) else set(pooling.pooling_mode)
+    content["word_embedding_dimension"] = pooling.embedding_dimension
+    content.update({flag: mode in modes for flag, mode in _LEGACY_FLAGS.items()})
+    _write(path, content)
+
+
+def _write(path: Path, content: object) -> None:
+    path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _replace(source: Path, target: Path) -> None:
+    if target.exists():
+        old = target.with_name(f".{target.name}-old-{os.getpid()}")
+        target.rename(old)
+        source.rename(target)
+        shutil.rmtree(old)
+    else:
+        source.rename(target)

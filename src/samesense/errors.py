@@ -1,0 +1,40 @@
+"""Every exception samesense raises on purpose, on one screen.
+
+    SamesenseError              anything a user can put right; the command line prints it and exits with 2
+    ├── DataError               a file, row or column breaks a rule of its format
+    ├── ConfigError             a setting is unknown, out of range, or contradicts another
+    ├── ModelError              a model folder or name cannot be read, or gave unusable output
+    ├── OutputError             writing would overwrite or lose something
+    └── MissingExtraError       an optional dependency is needed and absent
+
+A message says the rule, what was received, and the likely fix.
+"""
+
+from __future__ import annotations
+
+
+class SamesenseError(Exception):
+    """Base of all deliberate errors."""
+
+
+class DataError(SamesenseError):
+    """A file, row or column breaks a rule of its format."""
+
+
+class ConfigError(SamesenseError):
+    """A setting is unknown, out of range, or contradicts another."""
+
+
+class ModelError(SamesenseError):
+    """A model folder or name cannot be read, or gave unusable output."""
+
+
+class OutputError(SamesenseError):
+    """Writing would overwrite or lose something."""
+
+
+class MissingExtraError(SamesenseError):
+    """An optional dependency is needed and absent."""
+
+    def __init__(self, package: str, extra: str) -> None:
+        super().__init__(f"{package} is needed here and is not installed. Install it with: pip install 'samesense[{extra}]'")

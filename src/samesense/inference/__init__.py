@@ -1,0 +1,1 @@
+"""Inference: a saved model in, answers out."""

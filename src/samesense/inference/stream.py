@@ -1,0 +1,111 @@
+"""Encode a file line by line into vectors on disk, in the order of the file."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import IO, Literal
+
+import numpy as np
+
+from samesense.data.lines import read_lines
+from samesense.errors import ConfigError, DataError
+from samesense.inference.model import Model
+from samesense.types import Embeddings
+
+Format = Literal["npy", "parquet", "jsonl"]
+FORMATS: dict[str, Format] = {".npy": "npy", ".parquet": "parquet", ".jsonl": "jsonl"}
+
+
+def format_of(output: str, wanted: Format | None) -> Format:
+    """Return the format to write: the one asked for, else the one of the suffix; JSON lines on standard output.
+
+    Raises:
+        ConfigError: if neither says one, or a binary format is asked for on a terminal.
+    """
+    if wanted is not None:
+        chosen = wanted
+    elif output == "-":
+        chosen = "jsonl"
+    elif Path(output).suffix in FORMATS:
+        chosen = FORMATS[Path(output).suffix]
+    else:
+        raise ConfigError(f"--output must end in {', '.join(FORMATS)}, or --format must say one; received {output!r}.")
+    if output == "-" and chosen != "jsonl" and sys.stdout.isatty():
+        raise ConfigError(f"{chosen} is binary and standard output is a terminal. Give --output FILE, or --format jsonl.")
+    return chosen
+
+
+def read_texts(source: str) -> list[str]:
+    """Return the lines of a text file (plain or .gz), or of standard input for ``"-"``; one text a line.
+
+    Raises:
+        DataError: for a missing file, wrong encoding, an empty line (with its number), or no line at all.
+    """
+    texts: list[str] = []
+    for number, line in _numbered(source):
+        text = line.rstrip("\r\n")
+        if not text.strip():
+            raise DataError(f"Every line must hold a text; {source}, row {number}, is empty. Remove it, so that rows stay aligned.")
+        texts.append(text)
+    if not texts:
+        raise DataError(f"{source} holds no text; one text a line is needed.")
+    return texts
+
+
+def _numbered(source: str) -> Iterator[tuple[int, str]]:
+    if source == "-":
+        yield from enumerate(sys.stdin, 1)
+        return
+    if not Path(source).is_file():
+        raise DataError(f"There is no file {source}. Give a text file with one text a line, or - for standard input.")
+    yield from read_lines(Path(source), source.endswith(".gz"))
+
+
+def write_embeddings(embeddings: Embeddings, texts: Iterable[str], output: str, form: Format) -> None:
+    """Write one row a text, in order: npy matrix, or ``text`` and ``embedding`` columns in Parquet or JSON lines.
+
+    A file is written beside its place and renamed, so that it is there whole or not at all.
+    """
+    if output == "-":
+        _write(embeddings, texts, sys.stdout.buffer, form)
+        sys.stdout.buffer.flush()
+        return
+    target = Path(output)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    beside = target.with_name(f".{target.name}.part")
+    try:
+        with beside.open("wb") as stream:
+            _write(embeddings, texts, stream, form)
+        beside.replace(target)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _write(embeddings: Embeddings, texts: Iterable[str], stream: IO[bytes], form: Format) -> None:
+    if form == "npy":
+        np.save(stream, embeddings)
+    elif form == "jsonl":
+        for text, row in zip(texts, embeddings, strict=True):
+            line = json.dumps({"text": text, "embedding": [float(f"{value:.7g}") for value in row]}, ensure_ascii=False)
+            stream.write(line.encode() + b"\n")
+    else:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        vectors = pa.FixedSizeListArray.from_arrays(pa.array(embeddings.reshape(-1)), embeddings.shape[1])
+        pq.write_table(pa.table({"text": list(texts), "embedding": vectors}), stream)
+
+
+def encode_with_bar(model: Model, texts: list[str], *, normalize: bool) -> Embeddings:
+    """Return the embeddings of ``texts`` while a bar on standard error (a terminal only) shows how far it is."""
+    from tqdm.auto import tqdm
+
+    from samesense.encoder.encode import encode
+
+    with tqdm(total=len(texts), desc="encode", unit="text", disable=not sys.stderr.isatty(), file=sys.stderr) as bar:
+        return encode(
+            model.encoder, texts, precision=model.precision, normalize=normalize, on_progress=lambda n: bar.update(n)
+        )

@@ -1,0 +1,83 @@
+"""Correlation of model scores with human labels, the measure of semantic textual similarity."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from samesense.metrics.inputs import Floats, Numbers, check_correlates
+
+
+def average_ranks(values: Floats) -> Floats:
+    """Return the ranks from 1 to n of ``values``, equal values sharing their average rank.
+
+    Args:
+        values: finite numbers ``(n,)``.
+
+    Returns:
+        Ranks ``(n,)``; each is a multiple of one half.
+    """
+    _, group, size = np.unique(values, return_inverse=True, return_counts=True)
+    rank: Floats = np.cumsum(size) - (size - 1) / 2
+    return rank[group]
+
+
+def centred(values: Floats) -> Floats:
+    """Return ``values`` shifted to mean 0 and scaled to largest magnitude about 1.
+
+    The scaling keeps squares of very large and of very small numbers within float64.
+
+    Args:
+        values: finite numbers ``(n,)``, not all the same.
+
+    Returns:
+        Numbers ``(n,)``; their correlation with anything is that of ``values``.
+    """
+    for _ in range(2):
+        _, exponent = np.frexp(np.abs(values).max())
+        values = np.ldexp(values, -exponent)
+        values = values - values.mean()
+    largest = np.abs(values).max()
+    scaled: Floats = values / largest
+    return scaled
+
+
+def pearson(scores: Numbers, labels: Numbers) -> float:
+    """Return Pearson's correlation of scores and labels.
+
+    Source: Pearson (1895), "Note on regression and inheritance in the case of two parents".
+
+    Args:
+        scores: model scores ``(n,)``.
+        labels: reference labels ``(n,)``.
+
+    Returns:
+        A number in [-1, 1].
+
+    Raises:
+        DataError: if a number is not finite, lengths differ, n is less than 2, or a side is constant.
+    """
+    left, right = (centred(side) for side in check_correlates(scores, labels))
+    value = np.dot(left, right) / np.sqrt(np.dot(left, left) * np.dot(right, right))
+    return float(np.clip(value, -1.0, 1.0))
+
+
+def spearman(scores: Numbers, labels: Numbers) -> float:
+    """Return Spearman's rank correlation of scores and labels.
+
+    This is Pearson's correlation of the average ranks. The short formula with squared rank differences
+    is right only without ties, and labels always have ties.
+
+    Source: Spearman (1904), "The proof and measurement of association between two things".
+
+    Args:
+        scores: model scores ``(n,)``; only their order matters.
+        labels: reference labels ``(n,)``; only their order matters.
+
+    Returns:
+        A number in [-1, 1].
+
+    Raises:
+        DataError: if a number is not finite, lengths differ, n is less than 2, or a side is constant.
+    """
+    left, right = check_correlates(scores, labels)
+    return pearson(average_ranks(left), average_ranks(right))

@@ -1,0 +1,68 @@
+"""What a metric demands of its numbers, checked in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from samesense.errors import DataError
+
+Floats = npt.NDArray[np.float64]
+"""Vector of float64."""
+
+Numbers = Sequence[float] | npt.NDArray[np.floating] | npt.NDArray[np.integer] | npt.NDArray[np.bool_]
+"""Anything that numpy turns into a vector of float64."""
+
+
+def finite_vector(values: Numbers, name: str) -> Floats:
+    """Return ``values`` as a float64 vector of finite numbers.
+
+    Args:
+        values: numbers ``(n,)``.
+        name: what they are, for the message.
+
+    Raises:
+        DataError: if they are no vector of numbers, or one is NaN or infinite (the first is named).
+    """
+    try:
+        vector = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as err:
+        raise DataError(f"{name} must be a flat list of numbers, and these are not: {err}") from err
+    if vector.ndim != 1:
+        raise DataError(f"{name} must be a flat list of numbers, got an array of shape {vector.shape}.")
+    bad = ~np.isfinite(vector)
+    if bad.any():
+        first = int(np.argmax(bad))
+        raise DataError(
+            f"{name} must be finite numbers, and {name}[{first}] is {vector[first]} "
+            f"({int(bad.sum())} of {len(vector)} are not finite). Leave such pairs out, or mend what made them."
+        )
+    return vector
+
+
+def is_constant(vector: Floats) -> bool:
+    """Return whether all numbers of ``vector`` ``(n,)``, n at least 1, are exactly the same."""
+    return bool((vector == vector[0]).all())
+
+
+def check_correlates(scores: Numbers, labels: Numbers) -> tuple[Floats, Floats]:
+    """Return both sides as float64 vectors on which a correlation is defined.
+
+    Args:
+        scores: numbers ``(n,)``.
+        labels: numbers ``(n,)``, belonging to the scores one by one.
+
+    Raises:
+        DataError: if a side is not finite or constant, if lengths differ, or if n is less than 2.
+    """
+    left, right = finite_vector(scores, "scores"), finite_vector(labels, "labels")
+    if len(left) != len(right):
+        raise DataError(f"There must be one score for each label, got {len(left)} scores and {len(right)} labels.")
+    if len(left) < 2:
+        raise DataError(f"The correlation is undefined because it needs at least 2 pairs, got {len(left)}.")
+    for name, side in (("scores", left), ("labels", right)):
+        if is_constant(side):
+            raise DataError(f"The correlation is undefined because {name} are all {side[0]:g}.")
+    return left, right

@@ -1,0 +1,150 @@
+"""How far a correlation can be trusted: intervals and comparisons by resampling pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from samesense.errors import ConfigError, DataError
+from samesense.metrics.correlation import pearson, spearman
+from samesense.metrics.inputs import Floats, Numbers, check_correlates
+from samesense.metrics.resampling import Side, correlations, resample_counts
+
+Statistic = Literal["spearman", "pearson"]
+"""Name of a correlation."""
+
+
+@dataclass(frozen=True)
+class PairedDifference:
+    """Difference of two correlations on the same pairs.
+
+    Attributes:
+        difference: correlation of the first scores minus that of the second.
+        low: lower end of the 95 % interval of the difference.
+        high: upper end of the 95 % interval of the difference.
+        p_value: two-sided, for the hypothesis that the true difference is 0; never 0 itself.
+    """
+
+    difference: float
+    low: float
+    high: float
+    p_value: float
+
+
+def bootstrap_interval(
+    scores: Numbers,
+    labels: Numbers,
+    statistic: Statistic,
+    *,
+    samples: int = 1000,
+    level: float = 0.95,
+    seed: int = 0,
+) -> tuple[float, float]:
+    """Return the percentile bootstrap interval of a correlation.
+
+    Pairs are drawn with replacement; Spearman's ranks are computed anew within each resample. Resamples on
+    which the correlation is undefined (a constant side) are skipped.
+
+    Source: Efron (1979), "Bootstrap methods: another look at the jackknife".
+
+    Args:
+        scores: model scores ``(n,)``.
+        labels: reference labels ``(n,)``.
+        statistic: ``"spearman"`` or ``"pearson"``.
+        samples: number of resamples.
+        level: probability that the interval should cover.
+        seed: of the resampling.
+
+    Returns:
+        Lower and upper end.
+
+    Raises:
+        DataError: if the correlation is undefined, or undefined on more than half of the resamples.
+        ConfigError: if a setting is out of range.
+    """
+    _check_settings(statistic, samples, level, seed)
+    left, right = check_correlates(scores, labels)
+    values = np.concatenate(list(_resampled([left], right, statistic, samples, seed)), axis=1)[0]
+    return _interval(_defined(values), level)
+
+
+def paired_bootstrap(
+    scores_a: Numbers,
+    scores_b: Numbers,
+    labels: Numbers,
+    statistic: Statistic,
+    *,
+    samples: int = 1000,
+    seed: int = 0,
+) -> PairedDifference:
+    """Compare two models on the same pairs, drawing the same resamples for both.
+
+    Twice the smaller share of resampled differences on one side of 0 is the p-value, with one added to count
+    and total so that it is never 0.
+
+    Source: Davison and Hinkley (1997), "Bootstrap Methods and their Application".
+
+    Args:
+        scores_a: scores of the first model ``(n,)``.
+        scores_b: scores of the second model ``(n,)``.
+        labels: reference labels ``(n,)``.
+        statistic: ``"spearman"`` or ``"pearson"``.
+        samples: number of resamples.
+        seed: of the resampling.
+
+    Returns:
+        The difference, its 95 % interval and its p-value.
+
+    Raises:
+        DataError: if a correlation is undefined, or undefined on more than half of the resamples.
+        ConfigError: if a setting is out of range.
+    """
+    _check_settings(statistic, samples, 0.95, seed)
+    correlate = {"spearman": spearman, "pearson": pearson}[statistic]
+    difference = correlate(scores_a, labels) - correlate(scores_b, labels)
+    first, right = check_correlates(scores_a, labels)
+    second, _ = check_correlates(scores_b, labels)
+    both = np.concatenate(list(_resampled([first, second], right, statistic, samples, seed)), axis=1)
+    values = _defined(both[0] - both[1])
+    smaller = min(int((values <= 0).sum()), int((values >= 0).sum()))
+    low, high = _interval(values, 0.95)
+    return PairedDifference(difference, low, high, min(1.0, 2 * (smaller + 1) / (len(values) + 1)))
+
+
+def _resampled(
+    sides: Sequence[Floats], labels: Floats, statistic: Statistic, samples: int, seed: int
+) -> Iterator[Floats]:
+    """Yield blocks ``(sides, block)`` of correlations with the labels, NaN where undefined."""
+    target = Side.of(labels)
+    prepared = [Side.of(side) for side in sides]
+    for counts in resample_counts(len(labels), samples, seed):
+        yield np.stack([correlations(counts, side, target, ranked=statistic == "spearman") for side in prepared])
+
+
+def _defined(values: Floats) -> Floats:
+    kept: Floats = values[~np.isnan(values)]
+    if 2 * len(kept) < len(values):
+        raise DataError(
+            f"No interval: the correlation is undefined on {len(values) - len(kept)} of {len(values)} resamples, "
+            "because scores or labels hardly vary. More pairs are needed."
+        )
+    return kept
+
+
+def _interval(values: Floats, level: float) -> tuple[float, float]:
+    low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)
+
+
+def _check_settings(statistic: str, samples: int, level: float, seed: int) -> None:
+    if statistic not in ("spearman", "pearson"):
+        raise ConfigError(f"The statistic must be 'spearman' or 'pearson', got {statistic!r}.")
+    if samples < 1:
+        raise ConfigError(f"samples must be at least 1, got {samples}.")
+    if not 0 < level < 1:
+        raise ConfigError(f"level must lie between 0 and 1, such as 0.95, got {level}.")
+    if seed < 0:
+        raise ConfigError(f"seed must be 0 or larger, got {seed}.")

@@ -1,0 +1,107 @@
+"""Results on disk: one JSON object a line."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Sequence
+from dataclasses import MISSING, fields
+from pathlib import Path
+from typing import Any
+
+from samesense.errors import DataError, OutputError
+from samesense.types import Result
+
+WORDS = ("task", "dataset", "split", "subset", "metric", "protocol", "model")
+WHOLE_NUMBERS = ("n", "seed")
+
+
+def append_results(path: str | Path, results: Sequence[Result]) -> None:
+    """Add results to the end of a file of JSON lines, which is made if absent.
+
+    A whole new file is written beside the old and then takes its place, so an interruption leaves either the old
+    or the new one. Two processes that append at the same moment may lose one of the additions.
+
+    Args:
+        path: the file, usually ``results.jsonl``.
+        results: what to add, in this order.
+
+    Raises:
+        OutputError: if the file cannot be written.
+    """
+    lines = "".join(json.dumps(result.to_dict(), allow_nan=False) + "\n" for result in results)
+    target = Path(path).resolve()
+    beside = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        before = target.read_bytes() if target.exists() else b""
+        if before and not before.endswith(b"\n"):
+            before += b"\n"
+        try:
+            with beside.open("wb") as stream:
+                stream.write(before + lines.encode("utf-8"))
+                stream.flush()
+                os.fsync(stream.fileno())
+            if target.exists():
+                shutil.copymode(target, beside)
+            beside.replace(target)
+        finally:
+            beside.unlink(missing_ok=True)
+    except OSError as err:
+        raise OutputError(f"Results cannot be written to {path}: {err}") from err
+
+
+def read_results(path: str | Path) -> list[Result]:
+    """Read a file that :func:`append_results` wrote; blank lines are passed over.
+
+    Args:
+        path: the file.
+
+    Returns:
+        The results, in the order of the lines.
+
+    Raises:
+        DataError: if the file cannot be read, or a line is no result (the line is named).
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as err:
+        raise DataError(f"Results cannot be read from {path}: {err}") from err
+    results = []
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            results.append(_result(json.loads(line)))
+        except (ValueError, RecursionError) as err:
+            raise DataError(f"{path}, line {number} is not a result: {err}") from err
+    return results
+
+
+def _result(found: Any) -> Result:
+    """Return the result that a JSON value stands for, or raise ValueError."""
+    if not isinstance(found, dict):
+        raise ValueError("it must be a JSON object")
+    known = {field.name: field.default for field in fields(Result)}
+    unknown = sorted(found.keys() - known.keys())
+    if unknown:
+        raise ValueError(f"unknown field {unknown[0]!r}")
+    for name, default in known.items():
+        if name not in found and default is MISSING:
+            raise ValueError(f"field {name!r} is missing")
+        if found.get(name) is None and default is None:
+            continue
+        _check_kind(name, found[name])
+    return Result(**found)
+
+
+def _check_kind(name: str, value: Any) -> None:
+    if name in WORDS:
+        kind, fits = "text", isinstance(value, str)
+    elif name in WHOLE_NUMBERS:
+        kind, fits = "a whole number", isinstance(value, int) and not isinstance(value, bool)
+    else:
+        kind, fits = "a number", isinstance(value, int | float) and not isinstance(value, bool)
+    if not fits:
+        raise ValueError(f"field {name!r} must be {kind}, got {value!r}")

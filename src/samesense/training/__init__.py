@@ -1,0 +1,1 @@
+"""Training: examples, an encoder and an objective in; a trained encoder out."""

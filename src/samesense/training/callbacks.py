@@ -1,0 +1,97 @@
+"""What happens between steps: the progress bar, the written history, and a stop that loses nothing."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from tqdm.auto import tqdm
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+
+from samesense.training.manifest import write_text
+
+DEV_METRIC = "dev_spearman"
+
+
+class Progress(TrainerCallback):
+    """A bar on standard error, on a terminal only, with the loss and the last and best dev Spearman."""
+
+    def __init__(self) -> None:
+        self.bar: tqdm[Any] | None = None
+        self.shown: dict[str, str] = {}
+
+    def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        """Open the bar at the step from which the run goes on."""
+        self.bar = tqdm(
+            total=state.max_steps, initial=state.global_step, desc="train", unit="step",
+            disable=not sys.stderr.isatty(), file=sys.stderr,
+        )  # fmt: skip
+
+    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        """Move the bar by a step."""
+        if self.bar is not None:
+            self.bar.update(state.global_step - self.bar.n)
+
+    def on_log(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, logs: dict[str, float] | None = None, **kwargs: Any
+    ) -> None:
+        """Show the newest loss and dev score."""
+        logs = logs or {}
+        if "loss" in logs:
+            self.shown["loss"] = f"{logs['loss']:.3f}"
+        if f"eval_{DEV_METRIC}" in logs:
+            self.shown["dev"] = f"{100 * logs[f'eval_{DEV_METRIC}']:.2f}"
+        if state.best_metric is not None:
+            self.shown["best"] = f"{100 * state.best_metric:.2f}"
+        if self.bar is not None:
+            self.bar.set_postfix(self.shown)
+
+    def on_train_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        """Close the bar."""
+        if self.bar is not None:
+            self.bar.close()
+
+
+class History(TrainerCallback):
+    """Keeps ``history.jsonl``: one line a log, of step, epoch, loss, learning rate or dev Spearman."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def on_log(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        """Write the whole history anew, so that a resumed run has neither gaps nor doubles."""
+        write_text(self.path, "".join(json.dumps(entry) + "\n" for entry in state.log_history))
+
+
+class StopOnInterrupt(TrainerCallback):
+    """Turns the first Ctrl-C into a checkpoint and an orderly stop; a second one stops at once."""
+
+    def __init__(self) -> None:
+        self.interrupted = False
+        self._before: Any = None
+
+    def _handle(self, signum: int, frame: FrameType | None) -> None:
+        self.interrupted = True
+        signal.signal(signal.SIGINT, self._before)
+
+    def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        """Listen for Ctrl-C; outside the main thread, where that is impossible, leave it as it is."""
+        try:
+            self._before = signal.signal(signal.SIGINT, self._handle)
+        except ValueError:
+            self._before = None
+
+    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        """Ask for a checkpoint and the end of the run."""
+        if self.interrupted and state.global_step < state.max_steps:
+            control.should_save = True
+            control.should_training_stop = True
+
+    def on_train_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        """Give Ctrl-C back its usual meaning."""
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)

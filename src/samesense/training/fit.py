@@ -1,0 +1,177 @@
+"""Train an encoder on ``SentenceTransformerTrainer``: dev selection, checkpoints, resume, and a safe stop."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer, SentenceTransformerTrainingArguments
+from sentence_transformers.base.evaluation import BaseEvaluator
+from torch import nn
+from transformers import EarlyStoppingCallback, PrinterCallback, TrainerCallback, set_seed
+
+from samesense.encoder.dropout import use_cheap_dropout
+from samesense.encoder.precision import training_precision
+from samesense.errors import ConfigError
+from samesense.training.callbacks import DEV_METRIC, History, Progress, StopOnInterrupt
+from samesense.training.settings import TrainingSettings
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+Judge = Callable[[SentenceTransformer], float]
+"""Gives a model's dev Spearman; how is not training's business."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended: its best dev score and step, and whether it was interrupted before its end."""
+
+    steps: int
+    seconds: float
+    precision: str
+    precision_reason: str
+    best_dev_spearman: float | None
+    best_step: int | None
+    interrupted: bool
+
+
+class _Dev(BaseEvaluator):
+    """Hands a :data:`Judge` to the trainer under the name that selection looks for."""
+
+    def __init__(self, judge: Judge) -> None:
+        super().__init__()
+        self.judge = judge
+        self.primary_metric = DEV_METRIC
+
+    def __call__(self, model: Any, output_path: str | None = None, epoch: int = -1, steps: int = -1) -> dict[str, float]:
+        return {DEV_METRIC: float(self.judge(model))}
+
+
+def fit(
+    model: SentenceTransformer,
+    dataset: Dataset,
+    objective: nn.Module,
+    settings: TrainingSettings,
+    folder: Path,
+    *,
+    judge: Judge | None = None,
+    resume: bool = False,
+    callbacks: list[TrainerCallback] | None = None,
+) -> Outcome:
+    """Train ``model`` in place; with a judge, it ends as the best of the looked-at states.
+
+    Args:
+        model: the encoder.
+        dataset: text columns, then ``label`` where the objective takes one.
+        objective: module in sentence-transformers' form: ``forward(sentence_features, labels)`` gives a scalar.
+        settings: see :class:`TrainingSettings`.
+        folder: holds ``checkpoints/`` (deleted at the end of a finished run) and ``history.jsonl``.
+        judge: dev Spearman of a model, for selection and early stopping.
+        resume: continue from the newest whole checkpoint in ``folder``.
+        callbacks: further trainer callbacks.
+
+    Returns:
+        An :class:`Outcome`.
+
+    Raises:
+        ConfigError: if patience is asked for without a judge, or there is nothing to resume.
+
+    Differs: dropout masks of a CPU run come from :class:`~samesense.encoder.dropout.CheapDropout`, which has the
+        same distribution and other random numbers.
+    """
+    if settings.patience is not None and judge is None:
+        raise ConfigError("patience counts looks at a dev set, and there is none. Give --dev, or leave out --patience.")
+    set_seed(settings.seed)
+    choice = training_precision(model, _first_texts(dataset, settings.batch_size), settings.precision)
+    if model.device.type == "cpu":
+        use_cheap_dropout(model)
+    checkpoints = folder / "checkpoints"
+    newest = newest_checkpoint(checkpoints) if resume else None
+    if resume and newest is None:
+        raise ConfigError(f"There is no whole checkpoint below {checkpoints} to resume from. Start without --resume.")
+    stop = StopOnInterrupt()
+    wanted: list[TrainerCallback] = [Progress(), History(folder / "history.jsonl"), stop, *(callbacks or [])]
+    if settings.patience is not None:
+        wanted.append(EarlyStoppingCallback(early_stopping_patience=settings.patience))
+    trainer = SentenceTransformerTrainer(
+        model=model,
+        args=_arguments(settings, len(dataset), checkpoints, model, choice.precision, judge is not None),
+        train_dataset=dataset,
+        loss=objective,
+        evaluator=None if judge is None else _Dev(judge),
+        callbacks=wanted,
+    )
+    trainer.remove_callback(PrinterCallback)
+    started = time.perf_counter()
+    trainer.train(resume_from_checkpoint=str(newest) if newest else None)
+    interrupted = stop.interrupted and trainer.state.global_step < trainer.state.max_steps
+    if not interrupted:
+        shutil.rmtree(checkpoints, ignore_errors=True)
+    return Outcome(
+        steps=trainer.state.global_step,
+        seconds=time.perf_counter() - started,
+        precision=choice.precision,
+        precision_reason=choice.reason,
+        best_dev_spearman=None if trainer.state.best_metric is None else float(trainer.state.best_metric),
+        best_step=trainer.state.best_global_step,
+        interrupted=interrupted,
+    )
+
+
+def _arguments(
+    settings: TrainingSettings, examples: int, checkpoints: Path, model: SentenceTransformer, precision: str, selecting: bool
+) -> SentenceTransformerTrainingArguments:
+    every = settings.steps_between_looks(examples)
+    return SentenceTransformerTrainingArguments(
+        output_dir=str(checkpoints),
+        num_train_epochs=settings.epochs,
+        max_steps=settings.max_steps or -1,
+        per_device_train_batch_size=settings.batch_size,
+        learning_rate=settings.learning_rate,
+        weight_decay=settings.weight_decay,
+        warmup_steps=settings.warmup,  # a share of the steps when below 1
+        lr_scheduler_type=settings.schedule,
+        max_grad_norm=settings.max_grad_norm,
+        optim="adamw_torch_fused",
+        bf16=precision == "bfloat16",
+        use_cpu=model.device.type == "cpu",
+        seed=settings.seed,
+        data_seed=settings.seed,
+        eval_strategy="steps" if selecting else "no",
+        eval_steps=every if selecting else None,
+        save_strategy="steps",
+        save_steps=every,
+        save_total_limit=2,
+        load_best_model_at_end=selecting,
+        metric_for_best_model=f"eval_{DEV_METRIC}" if selecting else None,
+        greater_is_better=True if selecting else None,
+        logging_steps=max(1, every // 5),
+        report_to="none",
+        disable_tqdm=True,
+        dataloader_pin_memory=model.device.type == "cuda",
+    )
+
+
+def _first_texts(dataset: Dataset, rows: int) -> list[str]:
+    columns = [values for name, values in dataset[:rows].items() if name != "label"]
+    return [text for column in columns for text in column]
+
+
+def newest_checkpoint(checkpoints: Path) -> Path | None:
+    """Return the newest checkpoint that was written to its end, or None; a half-written one is removed."""
+    found = sorted(checkpoints.glob("checkpoint-*"), key=lambda path: int(path.name.rsplit("-", 1)[1]), reverse=True)
+    for path in found:
+        try:
+            state = json.loads((path / "trainer_state.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            state = None
+        if state is not None and all((path / name).is_file() for name in ("optimizer.pt", "scheduler.pt", "rng_state.pth")):
+            return path
+        shutil.rmtree(path)
+    return None

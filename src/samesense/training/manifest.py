@@ -1,0 +1,70 @@
+"""What a run was made of, written beside it, so that it can be repeated, resumed and trusted."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import time
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from samesense.errors import ConfigError
+
+_VERSIONED = ("samesense", "torch", "transformers", "sentence-transformers", "datasets", "numpy", "accelerate")
+_IDENTITY = ("method", "settings", "data")
+FILE = "manifest.json"
+
+
+def describe(method: str, settings: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]:
+    """Return a manifest of JSON types: method, settings, data with hashes, versions, machine and start time."""
+    versions = {"python": platform.python_version()}
+    for package in _VERSIONED:
+        try:
+            versions[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    machine = {"system": platform.system(), "machine": platform.machine(), "cores": os.cpu_count()}
+    started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    content = {"method": method, "settings": settings, "data": data}
+    return {**content, "versions": versions, "machine": machine, "started": started, "status": "running"}
+
+
+def write(folder: Path, manifest: dict[str, Any]) -> None:
+    """Write ``manifest`` into ``folder``, whole or not at all."""
+    write_text(folder / FILE, json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write ``text`` beside ``path`` and rename it into place."""
+    beside = path.with_name(f".{path.name}.part")
+    beside.write_text(text, encoding="utf-8")
+    beside.replace(path)
+
+
+def check_same_run(folder: Path, manifest: dict[str, Any]) -> None:
+    """Raise ConfigError if ``folder`` holds a run with another method, other settings or other data."""
+    path = folder / FILE
+    if not path.is_file():
+        raise ConfigError(f"--resume continues a run, and {folder} holds none (no {FILE}). Start it without --resume.")
+    before = json.loads(path.read_text(encoding="utf-8"))
+    differences = []
+    for part in _IDENTITY:
+        old, new = _flat(part, before.get(part)), _flat(part, json.loads(json.dumps(manifest[part])))
+        keys = sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
+        differences += [f"{key} was {old.get(key)!r} and is {new.get(key)!r}" for key in keys]
+    if differences:
+        raise ConfigError(
+            f"--resume continues the run in {folder} as it was begun, but {'; '.join(differences)}. "
+            "Give the same settings and data, or another --output."
+        )
+
+
+def _flat(name: str, value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        return {name: value}
+    flat: dict[str, Any] = {}
+    for key, inner in value.items():
+        flat.update(_flat(f"{name}.{key}", inner))
+    return flat

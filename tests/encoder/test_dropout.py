@@ -1,0 +1,45 @@
+import pytest
+import torch
+from torch import nn
+
+from samesense.encoder.dropout import CheapDropout, use_cheap_dropout
+
+
+@pytest.mark.parametrize("p", [0.1, 0.5, 0.9])
+def test_share_scale_and_independence(p):
+    torch.manual_seed(0)
+    out = CheapDropout(p)(torch.ones(400, 1000))
+    n = out.numel()
+    assert (out == 0).float().mean().item() == pytest.approx(p, abs=5 * (p * (1 - p) / n) ** 0.5 + 1e-4)
+    assert out.mean().item() == pytest.approx(1.0, abs=0.02)
+    assert len(out.unique()) == 2
+    kept = (out.flatten() > 0).double()
+    for lag in (1, 2, 3, 4, 1000):  # four neighbours share one draw: they must not agree more than chance
+        agreement = torch.corrcoef(torch.stack([kept[:-lag], kept[lag:]]))[0, 1].item()
+        assert abs(agreement) < 5 / n**0.5
+
+
+def test_gradient_passes_where_values_pass():
+    torch.manual_seed(0)
+    x = torch.randn(7, 5, requires_grad=True)
+    out = CheapDropout(0.3)(x)
+    out.sum().backward()
+    assert torch.equal(x.grad == 0, out == 0)
+
+
+def test_same_seed_same_mask_and_none_in_eval():
+    x = torch.ones(50, 3, dtype=torch.bfloat16)
+    layer = CheapDropout(0.2)
+    torch.manual_seed(3)
+    one = layer(x)
+    torch.manual_seed(3)
+    assert torch.equal(layer(x), one)
+    assert one.dtype == torch.bfloat16
+    assert torch.equal(layer.eval()(x), x)
+
+
+def test_replaces_every_dropout_once(tiny):
+    before = [m.p for m in tiny.modules() if type(m) is nn.Dropout]
+    assert use_cheap_dropout(tiny) == len(before) > 0
+    assert [m.p for m in tiny.modules() if type(m) is CheapDropout] == before
+    assert use_cheap_dropout(tiny) == 0

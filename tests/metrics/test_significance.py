@@ -1,0 +1,133 @@
+import time
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from samesense.errors import ConfigError, DataError
+from samesense.metrics import bootstrap_interval, paired_bootstrap, resampling, spearman
+from samesense.metrics.resampling import Side, correlations, resample_counts
+
+ORACLES = {"spearman": scipy.stats.spearmanr, "pearson": scipy.stats.pearsonr}
+
+
+def data(n, noise=1.0, seed=0):
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, 6, n).astype(float)
+    return np.round(labels + noise * rng.normal(size=n), 1), labels
+
+
+@pytest.mark.parametrize("statistic", ORACLES)
+def test_a_resample_equals_scipy_on_the_drawn_rows(statistic):
+    scores, labels = data(40)
+    counts = next(resample_counts(40, 20, seed=5))
+    found = correlations(counts, Side.of(scores), Side.of(labels), ranked=statistic == "spearman")
+    for drawn, value in zip(counts.astype(int), found, strict=True):
+        rows = np.repeat(np.arange(40), drawn)
+        assert len(rows) == 40
+        assert value == pytest.approx(ORACLES[statistic](scores[rows], labels[rows]).statistic, abs=1e-12)
+
+
+@pytest.mark.parametrize("ranked", [True, False])
+def test_a_constant_resample_is_undefined(ranked):
+    scores, labels = np.array([0.1, 0.2, 0.7]), np.array([1.0, 1.0, 2.0])
+    counts = np.array([[3, 0, 0], [2, 1, 0], [1, 1, 1], [0, 0, 3.0]])
+    found = correlations(counts, Side.of(scores), Side.of(labels), ranked=ranked)
+    assert np.isnan(found).tolist() == [True, True, False, True]
+
+
+@pytest.mark.parametrize("statistic", ORACLES)
+def test_blocks_do_not_change_the_numbers(monkeypatch, statistic):
+    scores, labels = data(101)
+    whole = bootstrap_interval(scores, labels, statistic, samples=50)
+    monkeypatch.setattr(resampling, "BLOCK_CELLS", 700)
+    assert bootstrap_interval(scores, labels, statistic, samples=50) == pytest.approx(whole, abs=1e-13)
+
+
+def test_the_seed_fixes_the_interval():
+    scores, labels = data(80)
+    first = bootstrap_interval(scores, labels, "spearman", samples=100)
+    assert bootstrap_interval(scores, labels, "spearman", samples=100) == first
+    assert bootstrap_interval(scores, labels, "spearman", samples=100, seed=1) != first
+
+
+def test_a_higher_level_is_wider_and_holds_the_value():
+    scores, labels = data(200)
+    low, high = bootstrap_interval(scores, labels, "spearman")
+    wide_low, wide_high = bootstrap_interval(scores, labels, "spearman", level=0.99)
+    assert wide_low < low < spearman(scores, labels) < high < wide_high
+
+
+@pytest.mark.parametrize("statistic", ORACLES)
+def test_covers_the_true_correlation_about_as_often_as_promised(statistic):
+    rng, rho, covered = np.random.default_rng(11), 0.6, 0
+    truth = rho if statistic == "pearson" else 6 / np.pi * np.arcsin(rho / 2)
+    for trial in range(200):
+        x, noise = rng.normal(size=(2, 100))
+        low, high = bootstrap_interval(x, rho * x + np.sqrt(1 - rho**2) * noise, statistic, samples=200, seed=trial)
+        covered += low <= truth <= high
+    assert 0.88 <= covered / 200 <= 0.99
+
+
+def test_is_quick():
+    scores, labels = data(1500)
+    started = time.perf_counter()
+    bootstrap_interval(scores, labels, "spearman")
+    assert time.perf_counter() - started < 3  # 0.2 s on an idle core
+
+
+def test_takes_many_rows():
+    scores, labels = data(20_000)
+    low, high = bootstrap_interval(scores, labels, "spearman", samples=60)
+    assert low < spearman(scores, labels) < high
+    assert high - low < 0.02
+
+
+def test_refuses_if_most_resamples_are_undefined():
+    seed = _seed_with_most_resamples_constant()
+    with pytest.raises(DataError, match=r"undefined on 5\d\d of 1000 resamples"):
+        bootstrap_interval([0, 1], [0, 1], "spearman", seed=seed)
+
+
+def _seed_with_most_resamples_constant():
+    for seed in range(20):
+        counts = np.concatenate(list(resample_counts(2, 1000, seed)))
+        if (counts[:, 0] == 1).sum() < 500:
+            return seed
+    raise AssertionError
+
+
+@pytest.mark.parametrize(
+    ("setting", "text"),
+    [({"samples": 0}, "samples"), ({"level": 1.0}, "level"), ({"seed": -1}, "seed"), ({"statistic": "tau"}, "'tau'")],
+)
+def test_refuses_settings_out_of_range(setting, text):
+    with pytest.raises(ConfigError, match=text):
+        bootstrap_interval(*data(20), **{"statistic": "spearman", **setting})
+
+
+def test_paired_finds_a_clear_difference():
+    good, labels = data(300, noise=0.5)
+    bad, _ = data(300, noise=3.0)
+    found = paired_bootstrap(good, bad, labels, "spearman")
+    assert found.difference == pytest.approx(spearman(good, labels) - spearman(bad, labels))
+    assert 0 < found.low < found.difference < found.high
+    assert found.p_value == 2 / 1001
+    turned = paired_bootstrap(bad, good, labels, "spearman")
+    assert (turned.low, turned.high) == pytest.approx((-found.high, -found.low))
+    assert turned.p_value == found.p_value
+
+
+def test_paired_finds_none_between_a_model_and_itself():
+    scores, labels = data(100)
+    found = paired_bootstrap(scores, 2 * scores, labels, "spearman", samples=200)
+    assert (found.difference, found.low, found.high, found.p_value) == (0, 0, 0, 1)
+
+
+def test_paired_p_values_are_small_as_often_as_promised_without_a_difference():
+    rng, small = np.random.default_rng(2), 0
+    for trial in range(200):
+        truth = rng.normal(size=100)
+        first, second = truth + rng.normal(size=(2, 100))
+        small += paired_bootstrap(first, second, truth, "pearson", samples=200, seed=trial).p_value <= 0.05
+    assert 0.005 <= small / 200 <= 0.11

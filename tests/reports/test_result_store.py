@@ -1,0 +1,99 @@
+import json
+
+import pytest
+
+from samesense.errors import DataError, OutputError
+from samesense.reports import append_results, read_results
+from samesense.reports import store as module
+from samesense.types import Result
+
+
+def result(**changes):
+    names = {"task": "sts", "dataset": "d", "split": "test", "subset": "all", "metric": "spearman", "model": "m"}
+    return Result(**{**names, "value": 0.8, "n": 10, "protocol": "p", **changes})
+
+
+FULL = result(low=0.7, high=0.9, seed=3, seconds=1.5, model="模型\u2028\n x", value=1 / 3)
+
+
+def test_what_was_appended_is_read_back(tmp_path):
+    path = tmp_path / "new" / "results.jsonl"
+    append_results(path, [result()])
+    append_results(str(path), [FULL, result(subset="x")])
+    assert read_results(path) == [result(), FULL, result(subset="x")]
+    assert len(path.read_bytes().splitlines()) == 3
+    assert [file.name for file in path.parent.iterdir()] == ["results.jsonl"]
+
+
+def test_a_missing_last_newline_is_added(tmp_path):
+    path = tmp_path / "results.jsonl"
+    path.write_text(json.dumps(result().to_dict()))
+    append_results(path, [FULL])
+    assert read_results(path) == [result(), FULL]
+
+
+def test_an_interruption_leaves_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "results.jsonl"
+    append_results(path, [result()])
+
+    def full(handle):
+        raise OSError("no space left")
+
+    monkeypatch.setattr(module.os, "fsync", full)
+    with pytest.raises(OutputError, match="no space left"):
+        append_results(path, [FULL])
+    assert read_results(path) == [result()]
+    assert [file.name for file in tmp_path.iterdir()] == ["results.jsonl"]
+
+
+def test_a_link_stays_a_link(tmp_path):
+    path, link = tmp_path / "results.jsonl", tmp_path / "link.jsonl"
+    append_results(path, [result()])
+    link.symlink_to(path)
+    append_results(link, [FULL])
+    assert link.is_symlink()
+    assert read_results(path) == [result(), FULL]
+
+
+def test_a_folder_cannot_be_written(tmp_path):
+    with pytest.raises(OutputError, match="cannot be written"):
+        append_results(tmp_path, [result()])
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        ("{", "line 3 is not a result"),
+        ("[]", "must be a JSON object"),
+        ({"extra": 1}, "unknown field 'extra'"),
+        ({"n": None}, "field 'n' must be a whole number, got None"),
+        ({"n": 2.5}, "field 'n' must be a whole number"),
+        ({"seed": True}, "field 'seed' must be a whole number"),
+        ({"value": "0.8"}, "field 'value' must be a number"),
+        ({"value": float("nan")}, "finite"),
+        ({"dataset": 3}, "field 'dataset' must be text"),
+    ],
+)
+def test_a_malformed_line_is_named(tmp_path, line, text):
+    path = tmp_path / "results.jsonl"
+    append_results(path, [result()])
+    wrong = line if isinstance(line, str) else json.dumps({**result().to_dict(), **line})
+    path.write_text(path.read_text() + "\n" + wrong + "\n")
+    with pytest.raises(DataError, match=text) as caught:
+        read_results(path)
+    assert "results.jsonl, line 3 " in str(caught.value)
+
+
+def test_a_missing_field_is_named(tmp_path):
+    path = tmp_path / "results.jsonl"
+    path.write_text('{"task": "sts"}\n')
+    with pytest.raises(DataError, match=r"line 1 is not a result: field 'dataset' is missing"):
+        read_results(path)
+
+
+def test_a_file_that_cannot_be_read(tmp_path):
+    with pytest.raises(DataError, match="cannot be read"):
+        read_results(tmp_path / "absent.jsonl")
+    (tmp_path / "binary.jsonl").write_bytes(b"\xff\xfe")
+    with pytest.raises(DataError, match="cannot be read"):
+        read_results(tmp_path / "binary.jsonl")
