@@ -67,8 +67,17 @@ def run(loss: str, seed: int, args: argparse.Namespace, start: Path) -> dict:
     train, dev, test = (read_pairs(args.data / f"stsb.{part}.tsv.gz") for part in ("train", "dev", "test"))
     settings = CosentSettings(seed=seed, model=str(start), precision=args.precision, epochs=args.epochs)
     model = build(str(start), max_seq_length=settings.max_seq_length, device="cpu" if args.cpu else None)
-    line = {"loss": loss, "seed": seed, "start": args.name, "layers": args.layers, "epochs": args.epochs, "data": train.sha256[:12]}
-    line["commit"] = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
+    line = {
+        "loss": loss,
+        "seed": seed,
+        "start": args.name,
+        "layers": args.layers,
+        "epochs": args.epochs,
+        "data": train.sha256[:12],
+    }
+    line["commit"] = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True
+    ).stdout.strip()
     if loss != "start":
         scaled = train if loss == "cosent" else replace(train, labels=[label / 5 for label in train.labels])
         objective = CoSENT(model) if loss == "cosent" else mse(model)
@@ -87,9 +96,15 @@ def table(args: argparse.Namespace) -> str:
     from samesense.reports import seeds_table
 
     lines = [json.loads(line) for line in RESULTS.read_text().splitlines()]
-    lines = [line for line in lines if (line["start"], line["layers"], line["epochs"]) == (args.name, args.layers, args.epochs)]
+    lines = [
+        line
+        for line in lines
+        if (line["start"], line["layers"], line["epochs"]) == (args.name, args.layers, args.epochs)
+    ]
     names = {"start": "untouched start point", "mse": "MSE on cosine", "cosent": "CoSENT"}
-    return seeds_table({title: [x["test_spearman"] for x in lines if x["loss"] == loss] for loss, title in names.items()})
+    return seeds_table(
+        {title: [x["test_spearman"] for x in lines if x["loss"] == loss] for loss, title in names.items()}
+    )
 
 
 def main() -> None:

@@ -1,8 +1,8 @@
 """Sentence similarity: train from any supervision, judge honestly, put to work.
 
-    import samesense
-    model = samesense.load("default")
-    model.similarity("A man is eating.", "Someone has a meal.")
+import samesense
+model = samesense.load("default")
+model.similarity("A man is eating.", "Someone has a meal.")
 """
 
 from __future__ import annotations

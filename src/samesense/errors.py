@@ -37,4 +37,6 @@ class MissingExtraError(SamesenseError):
     """An optional dependency is needed and absent."""
 
     def __init__(self, package: str, extra: str) -> None:
-        super().__init__(f"{package} is needed here and is not installed. Install it with: pip install 'samesense[{extra}]'")
+        super().__init__(
+            f"{package} is needed here and is not installed. Install it with: pip install 'samesense[{extra}]'"
+        )

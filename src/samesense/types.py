@@ -76,7 +76,9 @@ class Result:
         for name in ("value", "low", "high", "seconds"):
             number = getattr(self, name)
             if number is not None and not math.isfinite(number):
-                raise ValueError(f"A Result holds finite numbers only; {name} is {number} ({self.dataset}, {self.metric}).")
+                raise ValueError(
+                    f"A Result holds finite numbers only; {name} is {number} ({self.dataset}, {self.metric})."
+                )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields that are present, as plain JSON types."""

@@ -71,7 +71,9 @@ def test_saved_folder_opens_everywhere(tiny_trunk, sentences, tmp_path, pooling,
     assert plain.max_seq_length == 48
     modules = json.loads((folder / "modules.json").read_text())
     assert all(entry["type"].startswith("sentence_transformers.models.") for entry in modules)
-    keys = json.loads((folder / next(m["path"] for m in modules if m["type"].endswith(".Pooling")) / "config.json").read_text())
+    keys = json.loads(
+        (folder / next(m["path"] for m in modules if m["type"].endswith(".Pooling")) / "config.json").read_text()
+    )
     mode = pooling if pooling in ("mean", "cls", "max") else "mean"
     assert keys["pooling_mode"] == mode
     assert keys["embedding_dimension"] == keys["word_embedding_dimension"] == 32

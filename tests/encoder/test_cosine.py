@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from samesense.errors import ModelError
 from samesense.encoder import cosine as score
 from samesense.encoder.cosine import cosine_score
+from samesense.errors import ModelError
 
 VECTORS = {"a": [3.0, 4.0], "b": [4.0, 3.0], "c": [-6.0, -8.0], "d": [4.0, -3.0], "zero": [0.0, 0.0]}
 

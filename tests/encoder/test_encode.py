@@ -33,9 +33,7 @@ def test_bfloat16_is_close(tiny, sentences):
 def test_default_prompt_is_used(tiny, sentences):
     tiny.prompts["ask"] = "the old man "
     tiny.default_prompt_name = "ask"
-    np.testing.assert_allclose(
-        encode(tiny, ["sings"], precision="float32"), tiny.encode(["sings"]), atol=1e-5
-    )
+    np.testing.assert_allclose(encode(tiny, ["sings"], precision="float32"), tiny.encode(["sings"]), atol=1e-5)
 
 
 def test_training_mode_is_put_back(tiny):

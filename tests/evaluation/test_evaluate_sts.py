@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from samesense.errors import ConfigError, DataError, ModelError
 from samesense.encoder.cosine import cosine_score
+from samesense.errors import ConfigError, DataError, ModelError
 from samesense.evaluation import evaluate_sts
 from samesense.metrics import bootstrap_interval, pearson, spearman
 

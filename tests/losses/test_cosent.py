@@ -96,8 +96,7 @@ def test_shapes_that_do_not_fit():
     with pytest.raises(ValueError) as error:
         cosent(torch.zeros(4, 2), torch.zeros(4))
     assert str(error.value) == (
-        "cosent takes one score and one label a pair, both of shape (pairs,); "
-        "received scores (4, 2) and labels (4,)."
+        "cosent takes one score and one label a pair, both of shape (pairs,); received scores (4, 2) and labels (4,)."
     )
     with pytest.raises(ValueError) as error:
         cosent(torch.zeros(4), torch.zeros(4), temperature=0)

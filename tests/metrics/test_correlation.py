@@ -5,11 +5,11 @@ import pytest
 import scipy.stats
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from tests.references import spearman as reference
 
 from samesense.errors import DataError
 from samesense.metrics import pearson, spearman
 from samesense.metrics.correlation import average_ranks
+from tests.references import spearman as reference
 
 ORACLES = {spearman: scipy.stats.spearmanr, pearson: scipy.stats.pearsonr}
 

@@ -11,10 +11,10 @@ from samesense.cli.output import PrecisionFlag, quiet_libraries, say
 
 def encode(
     model: str,
-    source: str = "-",
+    source: Annotated[str, Parameter(allow_leading_hyphen=True)] = "-",
     /,
     *,
-    output: str = "-",
+    output: Annotated[str, Parameter(allow_leading_hyphen=True)] = "-",
     format: Annotated[Literal["npy", "parquet", "jsonl"] | None, Parameter(help="npy, parquet or jsonl")] = None,  # noqa: A002
     normalize: Annotated[bool, Parameter(negative="", help="scale every vector to unit length")] = False,
     precision: PrecisionFlag = "auto",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 from collections.abc import Iterable
@@ -11,8 +12,12 @@ from cyclopts import Parameter
 
 from samesense.types import Precision
 
-Columns = Annotated[str | None, Parameter(help="text and label columns by name, as in: question1,question2,is_duplicate")]
-LabelOrder = Annotated[str | None, Parameter(help="names of the labels 0, 1, 2 of NLI data, as in: entailment,neutral,contradiction")]
+Columns = Annotated[
+    str | None, Parameter(help="text and label columns by name, as in: question1,question2,is_duplicate")
+]
+LabelOrder = Annotated[
+    str | None, Parameter(help="names of the labels 0, 1, 2 of NLI data, as in: entailment,neutral,contradiction")
+]
 DropBadRows = Annotated[bool, Parameter(negative="", help="leave out rows that break a rule, and say how many")]
 PrecisionFlag = Annotated[Precision, Parameter(help="arithmetic; auto is bfloat16 where the processor computes in it")]
 
@@ -35,7 +40,14 @@ def put_json(values: Iterable[dict[str, Any]]) -> None:
 
 
 def quiet_libraries() -> None:
-    """Switch off the progress bars that transformers shows while it loads and saves."""
-    from transformers.utils import logging
+    """Switch off the bars that other libraries show while they load and save, and a note on keys written on purpose."""
+    import logging
 
-    logging.disable_progress_bar()
+    from transformers.utils import logging as transformers_logging
+
+    transformers_logging.disable_progress_bar()
+    logging.getLogger("sentence_transformers.util.decorators").setLevel(logging.ERROR)  # both pooling keys: see storage
+    with contextlib.suppress(ImportError):
+        from datasets.utils import disable_progress_bars
+
+        disable_progress_bars()

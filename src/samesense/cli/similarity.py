@@ -14,8 +14,8 @@ from samesense.types import Pair
 
 def similarity(
     model: str,
-    text1: str | None = None,
-    text2: str | None = None,
+    text1: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,
+    text2: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,
     /,
     *,
     precision: PrecisionFlag = "float32",

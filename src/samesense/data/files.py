@@ -50,7 +50,9 @@ def read_rows(source: str | Path) -> Iterator[Row]:
         )
     if suffix == ".parquet":
         if zipped:
-            raise DataError(f"{source}: Parquet compresses by itself and is not read inside gzip. Unpack it: gunzip")
+            raise DataError(
+                f"{source}: Parquet compresses by itself and is not read inside gzip. Unpack it: gunzip {source}"
+            )
         return _parquet_rows(path)
     lines = read_lines(path, zipped)
     if suffix == ".json":

@@ -102,7 +102,8 @@ def _labels(report: Mapping[str, Any], quantiles: Mapping[str, str]) -> str:
     if report["label_counts"] is None:
         return ", ".join(f"{name} {value}" for name, value in quantiles.items())
     share = report["positive_share"]
-    return _counts(report["label_counts"], len(report["label_counts"])) + ("" if share is None else f" ({100 * share:.1f} % positive)")
+    positive = "" if share is None else f" ({100 * share:.1f} % positive)"
+    return _counts(report["label_counts"], len(report["label_counts"])) + positive
 
 
 def _counts(counts: Mapping[str, int], most: int) -> str:

@@ -102,10 +102,14 @@ def _bare_modules(source: str) -> list[object]:
 _TEXT_ONLY = {"text": {"method": "forward", "method_output_name": "last_hidden_state"}}
 
 
-def _with_pooling(model: SentenceTransformer, pooling: PoolingName, first: First, device: str | None) -> SentenceTransformer:
+def _with_pooling(
+    model: SentenceTransformer, pooling: PoolingName, first: First, device: str | None
+) -> SentenceTransformer:
     trunk, *rest = list(model)
     if not isinstance(trunk, Transformer):
-        raise ModelError(f"A pooling can be chosen for transformers only; this model begins with {type(trunk).__name__}.")
+        raise ModelError(
+            f"A pooling can be chosen for transformers only; this model begins with {type(trunk).__name__}."
+        )
     trunk.model.config.output_hidden_states = False
     kept = [module for module in rest if not isinstance(module, Pooling | WeightedLayerPooling)]
     return SentenceTransformer(modules=[trunk, *pooling_modules(trunk, pooling, first=first), *kept], device=device)

@@ -50,7 +50,10 @@ def pooling_modules(trunk: Transformer, pooling: PoolingName = "mean", *, first:
     weights = layer_weights(layers, pooling, first)
     start = layers + 1 - len(weights)
     parameter = nn.Parameter(torch.tensor(weights), requires_grad=False)
-    return [WeightedLayerPooling(dim, num_hidden_layers=layers, layer_start=start, layer_weights=parameter), Pooling(dim, "mean")]
+    return [
+        WeightedLayerPooling(dim, num_hidden_layers=layers, layer_start=start, layer_weights=parameter),
+        Pooling(dim, "mean"),
+    ]
 
 
 def layer_weights(layers: int, pooling: PoolingName, first: First) -> list[float]:

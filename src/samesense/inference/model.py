@@ -8,8 +8,8 @@ import numpy as np
 from sentence_transformers import SentenceTransformer
 
 from samesense.encoder.build import build
-from samesense.encoder.encode import as_encode, encode
 from samesense.encoder.cosine import cosine_score
+from samesense.encoder.encode import as_encode, encode
 from samesense.types import Embeddings, Pair, Precision, Scores
 
 

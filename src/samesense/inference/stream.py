@@ -34,7 +34,9 @@ def format_of(output: str, wanted: Format | None) -> Format:
     else:
         raise ConfigError(f"--output must end in {', '.join(FORMATS)}, or --format must say one; received {output!r}.")
     if output == "-" and chosen != "jsonl" and sys.stdout.isatty():
-        raise ConfigError(f"{chosen} is binary and standard output is a terminal. Give --output FILE, or --format jsonl.")
+        raise ConfigError(
+            f"{chosen} is binary and standard output is a terminal. Give --output FILE, or --format jsonl."
+        )
     return chosen
 
 
@@ -48,7 +50,9 @@ def read_texts(source: str) -> list[str]:
     for number, line in _numbered(source):
         text = line.rstrip("\r\n")
         if not text.strip():
-            raise DataError(f"Every line must hold a text; {source}, row {number}, is empty. Remove it, so that rows stay aligned.")
+            raise DataError(
+                f"Every line must hold a text; {source}, row {number}, is empty. Remove it, so that rows stay aligned."
+            )
         texts.append(text)
     if not texts:
         raise DataError(f"{source} holds no text; one text a line is needed.")

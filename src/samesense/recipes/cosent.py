@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING
 
 from samesense.data import PairData
 from samesense.encoder.build import build
+from samesense.encoder.cosine import cosine_score
 from samesense.encoder.encode import as_encode
 from samesense.encoder.pooling import describe_pooling
 from samesense.encoder.storage import check_free, save
 from samesense.errors import MissingExtraError, OutputError
-from samesense.encoder.cosine import cosine_score
 from samesense.evaluation.pairs import judge_pairs
 from samesense.evaluation.sts import evaluate_sts
-from samesense.reports import append_results
 from samesense.recipes.settings import CosentSettings
+from samesense.reports import append_results
 from samesense.training import manifest
 from samesense.training.fit import Judge, Outcome, fit
 from samesense.training.objective import CoSENT
@@ -33,6 +33,7 @@ from samesense.types import Result
 if TYPE_CHECKING:
     from datasets import Dataset
     from sentence_transformers import SentenceTransformer
+
 
 @dataclass(frozen=True)
 class Trained:
@@ -78,7 +79,9 @@ def run(
         manifest.check_same_run(output, record)
     else:
         check_free(output, overwrite=overwrite)
-    model = build(settings.model, pooling=settings.pooling, first=settings.first, max_seq_length=settings.max_seq_length)
+    model = build(
+        settings.model, pooling=settings.pooling, first=settings.first, max_seq_length=settings.max_seq_length
+    )
     if not resume:
         _clear(output)
     output.mkdir(parents=True, exist_ok=True)
@@ -118,7 +121,12 @@ def dev_judge(dev: PairData) -> Judge:
 
     def judge(model: SentenceTransformer) -> float:
         results = evaluate_sts(
-            cosine_score(as_encode(model)), dev.pairs(), dev.labels, dataset=dev.source, intervals=False, metrics=("spearman",)
+            cosine_score(as_encode(model)),
+            dev.pairs(),
+            dev.labels,
+            dataset=dev.source,
+            intervals=False,
+            metrics=("spearman",),
         )
         return results[0].value
 

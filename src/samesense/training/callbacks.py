@@ -24,7 +24,9 @@ class Progress(TrainerCallback):
         self.bar: tqdm[Any] | None = None
         self.shown: dict[str, str] = {}
 
-    def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
         """Open the bar at the step from which the run goes on."""
         self.bar = tqdm(
             total=state.max_steps, initial=state.global_step, desc="train", unit="step",
@@ -37,7 +39,12 @@ class Progress(TrainerCallback):
             self.bar.update(state.global_step - self.bar.n)
 
     def on_log(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, logs: dict[str, float] | None = None, **kwargs: Any
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        logs: dict[str, float] | None = None,
+        **kwargs: Any,
     ) -> None:
         """Show the newest loss and dev score."""
         logs = logs or {}
@@ -50,7 +57,9 @@ class Progress(TrainerCallback):
         if self.bar is not None:
             self.bar.set_postfix(self.shown)
 
-    def on_train_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+    def on_train_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
         """Close the bar."""
         if self.bar is not None:
             self.bar.close()
@@ -78,7 +87,9 @@ class StopOnInterrupt(TrainerCallback):
         self.interrupted = True
         signal.signal(signal.SIGINT, self._before)
 
-    def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
         """Listen for Ctrl-C; outside the main thread, where that is impossible, leave it as it is."""
         try:
             self._before = signal.signal(signal.SIGINT, self._handle)
@@ -91,7 +102,9 @@ class StopOnInterrupt(TrainerCallback):
             control.should_save = True
             control.should_training_stop = True
 
-    def on_train_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+    def on_train_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
         """Give Ctrl-C back its usual meaning."""
         if self._before is not None:
             signal.signal(signal.SIGINT, self._before)

@@ -49,7 +49,9 @@ class _Dev(BaseEvaluator):
         self.judge = judge
         self.primary_metric = DEV_METRIC
 
-    def __call__(self, model: Any, output_path: str | None = None, epoch: int = -1, steps: int = -1) -> dict[str, float]:
+    def __call__(
+        self, model: Any, output_path: str | None = None, epoch: int = -1, steps: int = -1
+    ) -> dict[str, float]:
         return {DEV_METRIC: float(self.judge(model))}
 
 
@@ -125,7 +127,12 @@ def fit(
 
 
 def _arguments(
-    settings: TrainingSettings, examples: int, checkpoints: Path, model: SentenceTransformer, precision: str, selecting: bool
+    settings: TrainingSettings,
+    examples: int,
+    checkpoints: Path,
+    model: SentenceTransformer,
+    precision: str,
+    selecting: bool,
 ) -> SentenceTransformerTrainingArguments:
     every = settings.steps_between_looks(examples)
     return SentenceTransformerTrainingArguments(
@@ -171,7 +178,9 @@ def newest_checkpoint(checkpoints: Path) -> Path | None:
             state = json.loads((path / "trainer_state.json").read_text(encoding="utf-8"))
         except (OSError, ValueError):
             state = None
-        if state is not None and all((path / name).is_file() for name in ("optimizer.pt", "scheduler.pt", "rng_state.pth")):
+        if state is not None and all(
+            (path / name).is_file() for name in ("optimizer.pt", "scheduler.pt", "rng_state.pth")
+        ):
             return path
         shutil.rmtree(path)
     return None

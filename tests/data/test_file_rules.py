@@ -1,0 +1,170 @@
+"""The rules of each file format, and the full text of every refusal."""
+
+import gzip
+import subprocess
+import sys
+
+import pytest
+
+from samesense.data import load_rows, read_pairs
+from samesense.errors import DataError
+
+
+def refusal(source, **options):
+    with pytest.raises(DataError) as caught:
+        read_pairs(source, **options)
+    return str(caught.value)
+
+
+def put(path, text):
+    path.write_bytes(text.encode("utf-8"))
+    return path
+
+
+def test_importing_the_data_layer_loads_no_heavy_library():
+    code = (
+        "import sys; sys.modules['torch'] = None; import samesense.data; "
+        "sys.exit(' '.join(name for name in ('datasets', 'pandas', 'pyarrow') if name in sys.modules) or None)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.strip()) == (0, "")
+
+
+def test_three_columns_that_end_in_a_number_need_no_header(tmp_path):
+    path = put(tmp_path / "zh.tsv", "花呗分期\t花呗怎么分期\t1\n买手机\t天气很好\t0\n")
+    assert list(load_rows(path)) == [
+        (1, {"text1": "花呗分期", "text2": "花呗怎么分期", "label": "1"}),
+        (2, {"text1": "买手机", "text2": "天气很好", "label": "0"}),
+    ]
+    assert read_pairs(path).kind == "binary"
+    commas = put(tmp_path / "zh.csv", '"花呗,分期",花呗怎么分期,1\n买手机,天气很好,0\n')
+    assert read_pairs(commas).pairs() == [("花呗,分期", "花呗怎么分期"), ("买手机", "天气很好")]
+
+
+def test_a_known_name_in_the_first_line_makes_it_a_header(tmp_path):
+    path = put(tmp_path / "odd.tsv", "Score\tb\t2\n")
+    assert list(load_rows(path)) == []
+
+
+def test_four_columns_without_a_header_are_refused_with_the_way_out(tmp_path):
+    path = put(tmp_path / "four.tsv", "one\ttwo\tthree\t1\nfour\tfive\tsix\t0\n")
+    assert refusal(path) == (
+        f"{path}: two text columns could not be found. Columns found: one, two, three, 1. Accepted text columns: "
+        "sentence1/sentence2, sentence_a/sentence_b, text1/text2, text_a/text_b, premise/hypothesis, "
+        "question1/question2, anchor/positive, query/positive, sent0/sent1. Accepted label columns: score, scores, "
+        "similarity, similarity_score, label, labels, gold_label, relatedness_score. Name them with --columns "
+        "first,second,label (columns='first,second,label'). A file without a header line needs one, unless it has "
+        "exactly three columns, text, text and a number."
+    )
+
+
+def test_csv_rows_are_numbered_by_the_line_they_start_on(tmp_path):
+    text = 'sentence1,sentence2,score\r\n"two\r\nlines",b,1\r\n\r\n"a ""quoted"" word","c\nd\ne",0\r\nlast,row,0.5\r\n'
+    rows = list(load_rows(put(tmp_path / "lines.csv", text)))
+    assert [number for number, _ in rows] == [2, 5, 8]
+    assert rows[0][1]["sentence1"] == "two\r\nlines"
+    assert rows[1][1] == {"sentence1": 'a "quoted" word', "sentence2": "c\nd\ne", "score": "0"}
+
+
+def test_tsv_has_no_quoting_and_takes_either_line_end(tmp_path):
+    path = put(tmp_path / "quotes.tsv", 'sentence1\tsentence2\tscore\r\n"open\tit\'s "so"\t1\r\n\r\nc\td\t0')
+    rows = list(load_rows(path))
+    assert rows[0] == (2, {"sentence1": '"open', "sentence2": 'it\'s "so"', "score": "1"})
+    assert rows[1][0] == 4
+
+
+def test_a_field_may_be_larger_than_the_default_of_the_csv_module(tmp_path):
+    path = put(tmp_path / "long.csv", f"sentence1,sentence2,score\n{'x' * 200_000},b,1\nc,d,0\n")
+    assert len(read_pairs(path).sentences1[0]) == 200_000
+
+
+@pytest.mark.parametrize(("cells", "count"), [("a\tb", 2), ("a\tb\t1\textra", 4)])
+def test_a_tsv_row_with_the_wrong_number_of_fields_is_refused(tmp_path, cells, count):
+    path = put(tmp_path / "ragged.tsv", f"sentence1\tsentence2\tscore\na\tb\t1\n{cells}\n")
+    assert refusal(path) == (
+        f"{path}, row 3: every row must have the 3 fields of the header (sentence1, sentence2, score); this one has "
+        f"{count}. Write a tab inside a text as a space; name a comma-separated file .csv."
+    )
+
+
+def test_a_csv_row_with_the_wrong_number_of_fields_is_refused(tmp_path):
+    path = put(tmp_path / "ragged.csv", 'sentence1,sentence2,score\n"a\nb",c,1\nwell, well,d,1\n')
+    assert refusal(path) == (
+        f"{path}, row 4: every row must have the 3 fields of the header (sentence1, sentence2, score); this one has 4. "
+        "A text with a comma in it must stand in double quotes."
+    )
+
+
+def test_a_csv_quote_that_never_closes_is_refused_where_it_opens(tmp_path):
+    path = put(tmp_path / "open.csv", 'sentence1,sentence2,score\na,b,1\n"c,d,0\ne,f,1\n')
+    assert refusal(path) == (
+        f"{path}, row 3: the row breaks the quoting rules of CSV (unexpected end of data). A text with a comma, a "
+        "quote or a line break stands in double quotes, and a quote inside it is doubled."
+    )
+
+
+def test_a_repeated_column_name_is_refused(tmp_path):
+    path = put(tmp_path / "twice.tsv", "text1\ttext2\tlabel\tlabel\na\tb\t1\t0\n")
+    assert refusal(path) == (
+        f"{path}, row 1: column names must differ; 'label' stands more than once. Rename the columns."
+    )
+
+
+def test_a_json_line_that_is_not_json_is_refused(tmp_path):
+    path = put(tmp_path / "bad.jsonl", '{"text1": "a"}\n\n{"text1": \n')
+    assert refusal(path) == (
+        f"{path}, row 3: every line must be one JSON object; this one is not JSON (Expecting value: line 2 column 1 "
+        "(char 11)). Correct the line; a JSON list belongs in a file that ends in .json."
+    )
+
+
+def test_a_json_line_that_is_no_object_is_refused(tmp_path):
+    path = put(tmp_path / "list.jsonl", '["a", "b", 1]\n')
+    assert refusal(path) == (
+        f"{path}, row 1: a row must be a JSON object with named columns; received a list. "
+        'Write it as {"sentence1": ..., "sentence2": ..., "score": ...}.'
+    )
+
+
+def test_a_json_file_must_be_one_list(tmp_path):
+    lines = put(tmp_path / "lines.json", '{"a": 1}\n{"a": 2}\n')
+    assert refusal(lines) == (
+        f"{lines}: the file must be one JSON list of objects; it is not JSON (Extra data: line 2 column 1 (char 9)). "
+        "If every line is an object of its own, rename the file to end in .jsonl."
+    )
+    single = put(tmp_path / "single.json", '{"a": 1}')
+    assert refusal(single) == (
+        f"{single}: the file must be one JSON list of objects; received an object. "
+        "Put the rows into a list, or one on each line of a .jsonl file."
+    )
+
+
+def test_an_unknown_suffix_is_refused_with_the_known_ones(tmp_path):
+    path = put(tmp_path / "pairs.txt", "a\tb\t1\n")
+    assert refusal(path) == (
+        f"{path}: the format is told from the end of the file name, which is none of .tsv, .csv, .jsonl, .ndjson, "
+        ".json, .parquet (or one of these with .gz). Rename or convert the file."
+    )
+
+
+def test_a_file_that_is_not_gzip_is_refused(tmp_path):
+    path = put(tmp_path / "plain.tsv.gz", "text1\ttext2\tlabel\n")
+    assert refusal(path) == (
+        f"{path}: this must be a gzip file that can be read to its end; after 0 lines: Not a gzipped file (b'te'). "
+        "Download it again, or take .gz off the name if it is not compressed."
+    )
+
+
+def test_a_gzip_file_cut_short_is_refused(tmp_path):
+    path = tmp_path / "cut.tsv.gz"
+    path.write_bytes(gzip.compress(b"text1\ttext2\tlabel\na\tb\t1\n")[:-6])
+    assert refusal(path).startswith(f"{path}: this must be a gzip file that can be read to its end; after ")
+
+
+def test_a_broken_or_zipped_parquet_file_is_refused(tmp_path):
+    path = put(tmp_path / "broken.parquet", "PAR1 but not really")
+    assert refusal(path).startswith(f"{path}: this is not a whole Parquet file (")
+    zipped = put(tmp_path / "pairs.parquet.gz", "")
+    assert refusal(zipped) == (
+        f"{zipped}: Parquet compresses by itself and is not read inside gzip. Unpack it: gunzip {zipped}"
+    )

@@ -1,0 +1,176 @@
+"""What labels mean: kinds, scales, classes of inference, and the ones that are refused."""
+
+import json
+
+import pytest
+
+from samesense.data import read_pairs
+from samesense.data.scale import infer_scale, share_text, to_number
+from samesense.errors import ConfigError, DataError
+
+SCORED = ("sentence1", "sentence2", "score")
+NLI = ("premise", "hypothesis", "label")
+
+
+def pairs(tmp_path, labels, names=SCORED, **options):
+    path = tmp_path / "pairs.jsonl"
+    rows = [dict(zip(names, (f"a {i}", f"b {i}", label), strict=True)) for i, label in enumerate(labels)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return read_pairs(path, **options)
+
+
+def refusal(error, *arguments, **options):
+    with pytest.raises(error) as caught:
+        pairs(*arguments, **options)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("value", "number"),
+    [("3.75", 3.75), (" 1e-1 ", 0.1), ("-.5", -0.5), (True, 1.0), ("False", 0.0), (2, 2.0), ("not_duplicate", 0.0)],
+)
+def test_numbers_are_understood(value, number):
+    assert to_number(value) == number
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "1e400", "1_0", "", "four", None, float("nan"), 10**400, [1]])
+def test_what_is_no_finite_number_is_none(value):
+    assert to_number(value) is None
+
+
+@pytest.mark.parametrize(
+    ("numbers", "scale"),
+    [
+        ([0, 1], (0, 1)),
+        ([-0.2, 1], (-1, 1)),
+        ([1, 5], (0, 5)),
+        ([7, 0], (0, 10)),
+        ([55, 3], (0, 100)),
+        ([-3, 200], None),
+        ([3] * 18 + [55], (0, 100)),
+        ([3] * 19 + [55], (0, 5)),
+        ([3] * 18 + [55, 56], (0, 100)),
+        ([3] * 198 + [55, 56], (0, 5)),
+        ([3] * 197 + [55, 56, 57], (0, 100)),
+    ],
+)
+def test_the_narrowest_scale_that_holds_the_labels_is_taken(numbers, scale):
+    assert infer_scale(numbers) == scale
+
+
+def test_a_share_is_never_rounded_up_to_all():
+    assert [share_text(99, 100), share_text(5748, 5749), share_text(7, 7)] == ["99.0 %", "99.98 %", "100.0 %"]
+
+
+def test_a_stray_label_is_refused_with_the_scale_of_the_others(tmp_path):
+    assert refusal(DataError, tmp_path, [0, 5, 3.5] * 333 + [55]) == (
+        f"{tmp_path}/pairs.jsonl: 1 of 1000 rows cannot be used.\n"
+        "  row 1000, column 'score': label 55 is outside the scale 0-5 that the other 99.9 % use. Fix: correct the "
+        "label, or give the true scale with --label-range low,high.\n"
+        "Correct these rows, or leave them out with --drop-bad-rows (drop_bad_rows=True)."
+    )
+    assert pairs(tmp_path, [0, 5, 3.5] * 333 + [55], label_range=(0, 100)).scale == (0.0, 100.0)
+
+
+def test_a_given_range_is_enforced(tmp_path):
+    assert refusal(DataError, tmp_path, [0, 1, 2], label_range=(0, 1)) == (
+        f"{tmp_path}/pairs.jsonl: 1 of 3 rows cannot be used.\n"
+        "  row 3, column 'score': label 2 is outside the range 0-1 given with --label-range. Fix: correct the label.\n"
+        "Correct these rows, or leave them out with --drop-bad-rows (drop_bad_rows=True)."
+    )
+
+
+def test_kinds_and_scales(tmp_path):
+    assert [
+        (data.kind, data.scale) for data in (pairs(tmp_path, labels) for labels in ([0, 1], [0, 0.5], [-4, 900]))
+    ] == [
+        ("binary", (0, 1)),
+        ("scored", (0, 1)),
+        ("scored", None),
+    ]
+    assert pairs(tmp_path, ["true", "FALSE"]).labels == [1.0, 0.0]
+    assert pairs(tmp_path, [True, False]).kind == "binary"
+
+
+def test_classes_of_inference_are_ordered_by_closeness(tmp_path):
+    data = pairs(tmp_path, ["Entailment", "neutral", "CONTRADICTION"], NLI)
+    assert (data.labels, data.kind, data.scale) == ([2.0, 1.0, 0.0], "nli", (0.0, 2.0))
+    assert pairs(tmp_path, ["entailment", "not_entailment"], SCORED).labels == [2.0, 0.0]
+
+
+def test_rows_without_a_gold_label_are_left_out_and_counted(tmp_path):
+    data = pairs(tmp_path, ["entailment", "-", "neutral", "", "-1", -1], NLI)
+    assert (data.labels, data.dropped_unlabelled, data.dropped) == ([2.0, 1.0], 4, 0)
+
+
+def test_a_source_with_hidden_labels_only_is_refused(tmp_path):
+    assert refusal(DataError, tmp_path, [-1, -1], NLI, label_order="entailment,neutral,contradiction") == (
+        f"{tmp_path}/pairs.jsonl: no row is left of 2; 0 cannot be used and 2 have no label (-, -1 or empty, as in "
+        "test parts with hidden labels). Give a file with labels."
+    )
+
+
+@pytest.mark.parametrize(
+    ("labels", "names", "seen"),
+    [
+        ([0, 1, 2], NLI, "0, 1, 2"),
+        (["0", "1"], NLI, "0, 1"),
+        ([0, 1, 2, -1], NLI, "0, 1, 2"),
+        ([0.0, 2.0, 1.0] * 40 + [55], NLI, None),
+        ([2, 1, 0], ("sentence1", "sentence2", "label"), "0, 1, 2"),
+    ],
+)
+def test_integers_that_may_be_classes_are_never_guessed(tmp_path, labels, names, seen):
+    assert refusal(DataError, tmp_path, labels, names, drop_bad_rows=True) == (
+        f"{tmp_path}/pairs.jsonl: column 'label' holds the integers {seen or '0, 1, 2'}, which may be classes of "
+        "natural language inference, and data sets disagree about their order (SNLI and SICK on the hub code 0 as "
+        "entailment). Name the classes of 0, 1, 2 in order: --label-order entailment,neutral,contradiction "
+        "(label_order='entailment,neutral,contradiction'). If they are similarity scores, give their scale: "
+        "--label-range 0,2 (label_range=(0, 2))."
+    )
+
+
+def test_label_order_and_label_range_settle_it(tmp_path):
+    coded = pairs(tmp_path, [0, "1", 2.0, "2.0"], NLI, label_order="entailment, neutral, contradiction")
+    assert (coded.labels, coded.kind) == ([2.0, 1.0, 0.0, 0.0], "nli")
+    scored = pairs(tmp_path, [0, 1, 2], NLI, label_range=(0, 2))
+    assert (scored.labels, scored.kind, scored.scale) == ([0.0, 1.0, 2.0], "scored", (0.0, 2.0))
+    assert pairs(tmp_path, [0, 1, 3.5], NLI).kind == "scored"
+
+
+def test_an_integer_that_label_order_does_not_name_is_refused(tmp_path):
+    assert refusal(DataError, tmp_path, [0, 1, 3], NLI, label_order="entailment,not_entailment") == (
+        f"{tmp_path}/pairs.jsonl: 1 of 3 rows cannot be used.\n"
+        "  row 3, column 'label': label 3 is not one of the integers 0, 1 that --label-order names. Fix: correct the "
+        "label, or write - if there is none.\n"
+        "Correct these rows, or leave them out with --drop-bad-rows (drop_bad_rows=True)."
+    )
+
+
+@pytest.mark.parametrize("order", ["entailment", "entailment,entailment", "yes,no", ""])
+def test_a_malformed_label_order_is_refused(tmp_path, order):
+    assert refusal(ConfigError, tmp_path, [0, 1], NLI, label_order=order) == (
+        "--label-order takes two or three different names out of contradiction, not_entailment, neutral, entailment; "
+        f"received {order!r}. Example: --label-order entailment,neutral,contradiction"
+    )
+
+
+def test_options_that_contradict_are_refused(tmp_path):
+    order = "entailment,neutral,contradiction"
+    assert refusal(ConfigError, tmp_path, ["neutral", "entailment"], NLI, label_order=order) == (
+        f"{tmp_path}/pairs.jsonl: --label-order is for numeric labels, and column 'label' names its classes. "
+        "Leave it out."
+    )
+    assert refusal(ConfigError, tmp_path, [0, 1], NLI, label_order=order, label_range=(0, 1)) == (
+        "--label-order is for classes and --label-range for scores; give one of them."
+    )
+    assert refusal(ConfigError, tmp_path, [0, 1], label_range=(5, 0)) == (
+        "--label-range takes a lower and a higher number; received 5,0. Example: 0,5"
+    )
+
+
+def test_one_label_for_all_rows_is_refused(tmp_path):
+    assert refusal(DataError, tmp_path, [1, 1, 1]) == (
+        f"{tmp_path}/pairs.jsonl: every label is 1.0: nothing to rank. The labels must differ; "
+        "check that the label column is the right one."
+    )

@@ -1,0 +1,86 @@
+"""Pairs in hand: taking, holding out, joining."""
+
+import pytest
+
+from samesense.data import concat, read_pairs
+from samesense.data.pairs import pair_key
+from samesense.errors import ConfigError, DataError
+
+
+def put(tmp_path, name, rows, header="subset\tscore\tsentence1\tsentence2"):
+    path = tmp_path / name
+    path.write_text("\n".join([header, *rows]) + "\n", encoding="utf-8")
+    return read_pairs(path)
+
+
+@pytest.fixture
+def data(tmp_path):
+    rows = [f"part {i % 3}\t{i % 6}\tword {i}\tother {i}" for i in range(60)]
+    rows += [f"again\t{i % 6}\tOTHER {i}\tWord {i}" for i in range(0, 60, 2)]
+    return put(tmp_path, "many.tsv", rows)
+
+
+def test_take_keeps_order_and_everything_else(data):
+    part = data.take([5, 2])
+    assert part.pairs() == [("word 5", "other 5"), ("word 2", "other 2")]
+    assert (part.labels, part.subsets, len(part)) == ([5.0, 2.0], ["part 2", "part 2"], 2)
+    assert (part.kind, part.scale, part.source) == (data.kind, data.scale, data.source)
+    assert part.sha256 != data.sha256
+    assert data.take(range(len(data))) == data
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_pair_stands_on_both_sides_of_a_split(data, seed):
+    rest, held = data.split(0.2, seed)
+    keys = [{pair_key(*pair) for pair in side.pairs()} for side in (rest, held)]
+    assert not keys[0] & keys[1]
+    assert len(rest) + len(held) == 90
+    assert 18 <= len(held) <= 19
+    assert (rest, held) == data.split(0.2, seed)
+
+
+def test_a_split_depends_on_the_seed_and_not_on_the_order(data):
+    held = data.split(0.2, 1)[1]
+    assert held != data.split(0.2, 2)[1]
+    backwards = data.take(reversed(range(90))).split(0.2, 1)[1]
+    assert sorted(backwards.pairs()) == sorted(held.pairs())
+
+
+def test_a_split_that_cannot_be_made_is_refused(data):
+    with pytest.raises(ConfigError) as caught:
+        data.split(1.5, 0)
+    assert str(caught.value) == "The share to hold out must lie between 0 and 1; received 1.5. Example: 0.1"
+    with pytest.raises(DataError) as refused:
+        data.take([0, 60]).split(0.5, 0)
+    assert str(refused.value) == (
+        f"{data.source}: 2 rows with 1 different pairs cannot be split into two parts. "
+        "Give a file with more pairs, or a dev file of its own."
+    )
+
+
+def test_an_empty_subset_column_counts_as_none(tmp_path):
+    assert put(tmp_path, "none.tsv", ["\t1\ta\tb", "\t0\tc\td"]).subsets is None
+
+
+def test_concat_joins_rows_and_counts(tmp_path):
+    first = put(tmp_path, "first.tsv", ["x\t1\ta\tb", "y\t0\tc\td"])
+    second = put(tmp_path, "second.tsv", ["e\tf\t1", "g\th\t0"], "text1\ttext2\tlabel")
+    joined = concat([first, second])
+    assert joined.pairs() == [("a", "b"), ("c", "d"), ("e", "f"), ("g", "h")]
+    assert (joined.labels, joined.subsets) == ([1.0, 0.0, 1.0, 0.0], ["x", "y", "", ""])
+    assert (joined.label_column, joined.name) == ("score + label", "first.tsv + second.tsv")
+    assert joined.take([0, 1]).sha256 == first.sha256
+
+
+def test_concat_refuses_labels_that_cannot_be_compared(tmp_path):
+    binary = put(tmp_path, "binary.tsv", ["x\t1\ta\tb", "y\t0\tc\td"])
+    scored = put(tmp_path, "scored.tsv", ["x\t5\ta\tb", "y\t0\tc\td"])
+    with pytest.raises(DataError) as caught:
+        concat([binary, scored])
+    assert str(caught.value) == (
+        f"Labels can be joined only if they are of one kind and scale; {binary.source} is binary on (0, 1) and "
+        f"{scored.source} is scored on (0, 5). Train on them apart, or rescale one file."
+    )
+    with pytest.raises(DataError) as empty:
+        concat([])
+    assert str(empty.value) == "There is nothing to join: no data was given. Give at least one source."

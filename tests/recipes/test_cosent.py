@@ -1,0 +1,138 @@
+import json
+import shutil
+
+import pytest
+
+from samesense.data import read_pairs
+from samesense.encoder.build import build
+from samesense.errors import ConfigError, DataError, OutputError
+from samesense.recipes import cosent
+from samesense.recipes.holdout import hold_out
+from samesense.recipes.settings import CosentSettings, bind, read_settings, shipped
+from samesense.reports import read_results
+
+
+@pytest.fixture
+def parts(toy_pairs):
+    return {part: read_pairs(toy_pairs / f"{part}.tsv") for part in ("train", "dev", "test")}
+
+
+@pytest.fixture
+def settings(tiny_trunk):
+    return CosentSettings(model=str(tiny_trunk), learning_rate=2e-3, epochs=3, precision="float32", seed=1)
+
+
+def test_raises_the_score_and_leaves_a_whole_run(parts, settings, tmp_path):
+    said = []
+    trained = cosent.run(
+        parts["train"], settings, tmp_path / "run", dev=parts["dev"], test=parts["test"], say=said.append
+    )
+    scores = {(r.model, r.metric): r.value for r in trained.results}
+    before, after = scores[f"{settings.model} (before)", "spearman"], scores[str(tmp_path / "run"), "spearman"]
+    assert after > before + 0.4
+    assert sorted(p.name for p in (tmp_path / "run").iterdir()) == [
+        "history.jsonl", "manifest.json", "model", "results.jsonl",
+    ]  # fmt: skip
+    record = json.loads((tmp_path / "run" / "manifest.json").read_text())
+    assert record["status"] == "finished"
+    assert record["settings"] == settings.model_dump()
+    assert record["data"]["train"]["sha256"] == parts["train"].sha256
+    assert record["data"]["train"]["rows"] == 160
+    assert record["versions"]["torch"]
+    assert record["outcome"]["best_dev_spearman"] == trained.outcome.best_dev_spearman
+    assert read_results(tmp_path / "run" / "results.jsonl") == trained.results
+    assert said == [f"model {settings.model}, pooling mean, 0.0 M parameters"]
+    build(str(tmp_path / "run"), device="cpu")  # a run folder is a model name
+
+
+def test_resume_refuses_another_run(parts, settings, tmp_path):
+    run = tmp_path / "run"
+    cosent.run(parts["train"], settings, run, dev=parts["dev"])
+    with pytest.raises(OutputError) as error:
+        cosent.run(parts["train"], settings, run, dev=parts["dev"], resume=True)
+    assert str(error.value) == f"The run in {run} is finished: its model is there. Pass --overwrite to train anew."
+    shutil.rmtree(run / "model")
+    other = settings.model_copy(update={"learning_rate": 0.5})
+    with pytest.raises(ConfigError) as error:
+        cosent.run(parts["train"], other, run, dev=parts["dev"], resume=True)
+    assert str(error.value) == (
+        f"--resume continues the run in {run} as it was begun, but settings.learning_rate was 0.002 and is 0.5. "
+        "Give the same settings and data, or another --output."
+    )
+    with pytest.raises(ConfigError) as error:
+        cosent.run(parts["train"], settings, tmp_path / "none", dev=parts["dev"], resume=True)
+    assert str(error.value) == (
+        f"--resume continues a run, and {tmp_path / 'none'} holds none (no manifest.json). Start it without --resume."
+    )
+
+
+def test_overwrite_is_asked_for_and_takes_only_its_own(parts, settings, tmp_path):
+    quick = settings.model_copy(update={"max_steps": 2})
+    cosent.run(parts["train"], quick, tmp_path / "run")
+    (tmp_path / "run" / "notes.txt").write_text("mine")
+    with pytest.raises(OutputError) as error:
+        cosent.run(parts["train"], quick, tmp_path / "run")
+    assert str(error.value) == (
+        f"{tmp_path / 'run'} is not empty. Choose another output folder, or pass --overwrite to replace it."
+    )
+    cosent.run(parts["train"], quick, tmp_path / "run", overwrite=True)
+    assert (tmp_path / "run" / "notes.txt").read_text() == "mine"
+
+
+def test_a_model_that_cannot_be_loaded_costs_nothing(parts, settings, tmp_path):
+    cosent.run(parts["train"], settings.model_copy(update={"max_steps": 2}), tmp_path / "run")
+    broken = settings.model_copy(update={"model": str(tmp_path / "absent")})
+    with pytest.raises(Exception, match="There is no model folder"):
+        cosent.run(parts["train"], broken, tmp_path / "run", overwrite=True)
+    assert (tmp_path / "run" / "model" / "modules.json").is_file()
+
+
+def test_shipped_settings_are_the_defaults_and_the_papers():
+    assert shipped() == ["cosent", "cosent-nli"]
+    paper = bind(CosentSettings, read_settings("cosent"))
+    assert paper == CosentSettings()
+    nli = bind(CosentSettings, read_settings("cosent"), read_settings("cosent-nli"))
+    assert (paper.learning_rate, paper.weight_decay, paper.warmup, paper.batch_size, paper.epochs) == (
+        2e-5,
+        0.01,
+        0.1,
+        16,
+        4,
+    )
+    assert (paper.temperature, nli.batch_size, nli.epochs) == (1 / 20, 64, 1)
+
+
+def test_settings_are_checked_before_anything_runs(tmp_path):
+    with pytest.raises(ConfigError) as error:
+        bind(CosentSettings, {"learning_rat": 1})
+    assert str(error.value) == "There is no setting 'learning_rat'. Did you mean 'learning_rate'?"
+    with pytest.raises(ConfigError) as error:
+        bind(CosentSettings, {"temperature": 0})
+    assert str(error.value) == "temperature: input should be greater than 0; received 0."
+    with pytest.raises(ConfigError) as error:
+        read_settings("cosine")
+    assert (
+        str(error.value)
+        == "--config takes a TOML file or one of cosent, cosent-nli; received 'cosine', which is neither."
+    )
+    (tmp_path / "bad.toml").write_text("epochs = = 2")
+    with pytest.raises(ConfigError, match="bad.toml is not a TOML file: Invalid value"):
+        read_settings(str(tmp_path / "bad.toml"))
+
+
+def test_steps():
+    settings = CosentSettings()
+    assert settings.steps(5749) == 1440
+    assert settings.steps_between_looks(5749) == 144
+    assert settings.steps(3) == 4
+    assert CosentSettings(max_steps=7).steps(5749) == 7
+    assert CosentSettings(epochs=0.5).steps(32) == 1
+
+
+def test_hold_out_needs_two_labels_on_both_sides(tmp_path):
+    rows = "".join(f"{int(i == 0)}\ta {i}\tb {i}\n" for i in range(30))
+    (tmp_path / "rare.tsv").write_text("label\tsentence1\tsentence2\n" + rows)
+    with pytest.raises(
+        DataError, match=r"Holding out 10% of 30 pairs gives 3 for selection, and one side has one label only."
+    ):
+        hold_out(read_pairs(tmp_path / "rare.tsv"), seed=0)

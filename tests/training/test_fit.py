@@ -1,0 +1,162 @@
+import json
+import signal
+
+import pytest
+import torch
+from datasets import Dataset
+from sentence_transformers import SentenceTransformer
+from transformers import TrainerCallback
+
+from samesense.data import read_pairs
+from samesense.encoder.build import build
+from samesense.encoder.encode import encode
+from samesense.errors import ConfigError
+from samesense.recipes.cosent import as_dataset, dev_judge
+from samesense.training.fit import fit, newest_checkpoint
+from samesense.training.objective import CoSENT
+from samesense.training.settings import TrainingSettings
+
+SETTINGS = TrainingSettings(learning_rate=2e-3, epochs=3, evaluate_every=5, precision="float32", seed=7)  # 30 steps
+
+
+class Killed(BaseException):
+    pass
+
+
+class At(TrainerCallback):
+    """Does something right after a step."""
+
+    def __init__(self, step, action):
+        self.step, self.action = step, action
+
+    def on_step_end(self, args, state, control, **kwargs):
+        if state.global_step == self.step:
+            self.action()
+
+
+def killed():
+    raise Killed
+
+
+@pytest.fixture
+def start(tiny_trunk, toy_pairs, tmp_path):
+    """Runs or resumes one training; gives the model, the outcome, and the dev curve that was written."""
+    train, dev = read_pairs(toy_pairs / "train.tsv"), read_pairs(toy_pairs / "dev.tsv")
+
+    def run(name, settings=SETTINGS, selecting=True, **kwargs):
+        model = build(str(tiny_trunk), device="cpu")
+        judge = dev_judge(dev) if selecting else None
+        outcome = fit(model, as_dataset(train), CoSENT(model), settings, tmp_path / name, judge=judge, **kwargs)
+        lines = [json.loads(line) for line in (tmp_path / name / "history.jsonl").read_text().splitlines()]
+        curve = [(line["step"], line["eval_dev_spearman"]) for line in lines if "eval_dev_spearman" in line]
+        return model, outcome, curve
+
+    return run
+
+
+def weights(model: SentenceTransformer):
+    return torch.cat([p.detach().flatten() for p in model.parameters()])
+
+
+def test_training_helps_and_ends_as_the_best_looked_at_state(start, toy_pairs, tmp_path):
+    model, outcome, curve = start("run")
+    assert outcome.steps == 30
+    assert [step for step, _ in curve] == [5, 10, 15, 20, 25, 30]
+    best = max(score for _, score in curve)
+    assert outcome.best_dev_spearman == best
+    assert best > curve[0][1] + 0.2
+    assert dev_judge(read_pairs(toy_pairs / "dev.tsv"))(model) == pytest.approx(best, abs=1e-6)
+    assert sorted(p.name for p in (tmp_path / "run").iterdir()) == ["history.jsonl"]
+
+
+def test_same_seed_same_model_other_seed_another(start):
+    one, _, curve = start("one")
+    same, _, same_curve = start("same")
+    other, _, _ = start("other", SETTINGS.model_copy(update={"seed": 8}))
+    assert curve == same_curve
+    assert torch.equal(weights(one), weights(same))
+    assert not torch.allclose(weights(one), weights(other))
+
+
+def test_resume_after_a_kill_gives_the_uninterrupted_run(start, tmp_path):
+    whole, outcome, curve = start("whole")
+    with pytest.raises(Killed):
+        start("killed", callbacks=[At(13, killed)])
+    assert newest_checkpoint(tmp_path / "killed" / "checkpoints").name == "checkpoint-10"
+    resumed, again, resumed_curve = start("killed", resume=True)
+    assert resumed_curve == curve  # to the last digit: order, dropout and optimiser all continue
+    assert torch.equal(weights(resumed), weights(whole))
+    assert (again.best_step, again.steps) == (outcome.best_step, outcome.steps)
+
+
+def test_half_written_checkpoint_is_passed_over(start, tmp_path):
+    with pytest.raises(Killed):
+        start("killed", callbacks=[At(13, killed)])
+    broken = tmp_path / "killed" / "checkpoints" / "checkpoint-10"
+    (broken / "trainer_state.json").write_text('{"global_step": 1')
+    assert newest_checkpoint(tmp_path / "killed" / "checkpoints").name == "checkpoint-5"
+    assert not broken.exists()
+
+
+def test_ctrl_c_keeps_everything(start):
+    _, _, curve = start("whole")
+    before = signal.getsignal(signal.SIGINT)
+    _, outcome, _ = start("stopped", callbacks=[At(7, lambda: signal.raise_signal(signal.SIGINT))])
+    assert outcome.interrupted
+    assert outcome.steps == 8  # the step under way when it was noticed
+    assert signal.getsignal(signal.SIGINT) is before
+    _, outcome, resumed_curve = start("stopped", resume=True)
+    assert not outcome.interrupted
+    assert resumed_curve[1:] == curve[1:] or resumed_curve == curve
+
+
+def test_early_stopping(start):
+    frozen = SETTINGS.model_copy(update={"learning_rate": 1e-12, "patience": 2})
+    _, outcome, curve = start("run", frozen)
+    assert outcome.steps == 15  # first look, then two without a better score
+    assert len(curve) == 3
+    assert not outcome.interrupted
+
+
+def test_without_a_dev_set(start):
+    _, outcome, curve = start("run", SETTINGS.model_copy(update={"max_steps": 6}), selecting=False)
+    assert (outcome.steps, outcome.best_dev_spearman, curve) == (6, None, [])
+
+
+def test_patience_needs_a_dev_set(start):
+    with pytest.raises(ConfigError) as error:
+        start("run", SETTINGS.model_copy(update={"patience": 2}), selecting=False)
+    assert str(error.value) == (
+        "patience counts looks at a dev set, and there is none. Give --dev, or leave out --patience."
+    )
+
+
+def test_nothing_to_resume(start, tmp_path):
+    with pytest.raises(ConfigError) as error:
+        start("run", resume=True)
+    assert str(error.value) == (
+        f"There is no whole checkpoint below {tmp_path / 'run' / 'checkpoints'} to resume from. Start without --resume."
+    )
+
+
+def test_bfloat16_trains(start):
+    _, outcome, curve = start("run", SETTINGS.model_copy(update={"precision": "bfloat16"}))
+    assert outcome.precision == "bfloat16"
+    assert max(score for _, score in curve) > curve[0][1]
+
+
+def test_objective_is_a_plain_loss_of_sentence_transformers(tiny, sentences, tmp_path):
+    """A user's own script: our loss in their trainer, and the value of theirs."""
+    from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
+    from sentence_transformers.sentence_transformer.losses import CoSENTLoss
+
+    labels = [float(i % 3) for i in range(10)]
+    data = Dataset.from_dict({"sentence1": sentences[:10], "sentence2": sentences[10:20], "label": labels})
+    tiny.eval()
+    columns = [tiny.preprocess(sentences[:10]), tiny.preprocess(sentences[10:20])]
+    ours, theirs = CoSENT(tiny)(columns, torch.tensor(labels)), CoSENTLoss(tiny)(columns, torch.tensor(labels))
+    torch.testing.assert_close(ours, theirs, atol=1e-4, rtol=1e-5)
+    before = encode(tiny, sentences)
+    arguments = SentenceTransformerTrainingArguments(str(tmp_path), max_steps=2, report_to="none", use_cpu=True)
+    SentenceTransformerTrainer(model=tiny, args=arguments, train_dataset=data, loss=CoSENT(tiny)).train()
+    assert abs(encode(tiny, sentences) - before).max() > 0
