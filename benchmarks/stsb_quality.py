@@ -2,9 +2,10 @@
 
     python benchmarks/stsb_quality.py START_FOLDER --data FOLDER_WITH_stsb.*.tsv.gz --layers 4 --work DIR
 
-Each (loss, seed) leaves one line in ``benchmarks/results/stsb_quality.jsonl``; what is there is not run again. Runs go seed
-by seed, so that an unfinished sweep still compares like with like. MSE is sentence-transformers' own CosineSimilarityLoss
-on labels divided by 5, in the same trainer, with the same arithmetic, batches and selection. Write the table with --table.
+Each (loss, seed) leaves one line in ``benchmarks/results/stsb_quality.jsonl``; what is there is not run again. Runs go
+seed by seed, so that an unfinished sweep still compares like with like. MSE is sentence-transformers' own
+CosineSimilarityLoss on labels divided by 5, in the same trainer, with the same arithmetic, batches and selection.
+Write the table with --table.
 """
 
 from __future__ import annotations

@@ -9,7 +9,11 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["HF_DATASETS_OFFLINE"] = "1"
 os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
 
-WORDS = ["a", "the", "one", "two", "some", "no", "not", "man", "woman", "child", "dog", "cat", "bird", "fish", "eats", "eating", "meal", "drinks", "sleeps", "runs", "walks", "sings", "plays", "reads", "book", "music", "red", "blue", "big", "small", "old", "young", "fast", "slow", "house", "river", "sea", "train", "plane", "car", "road", "city", "garden", "at", "in", "on", "by", "with", "and", "is", "are", "noon", "night", "morning", "rain", "snow", "sun", "wind"]
+WORDS = (
+    "a the one two some no not man woman child dog cat bird fish eats eating meal drinks sleeps runs "
+    "walks sings plays reads book music red blue big small old young fast slow house river sea train "
+    "plane car road city garden at in on by with and is are noon night morning rain snow sun wind"
+).split()
 
 
 def pytest_addoption(parser):

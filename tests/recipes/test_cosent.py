@@ -41,7 +41,7 @@ def test_raises_the_score_and_leaves_a_whole_run(parts, settings, tmp_path):
     assert record["versions"]["torch"]
     assert record["outcome"]["best_dev_spearman"] == trained.outcome.best_dev_spearman
     assert read_results(tmp_path / "run" / "results.jsonl") == trained.results
-    assert said == [f"model {settings.model}, pooling mean, 0.0 M parameters"]
+    assert said == [f"model {settings.model}, pooling mean, 0.0 M parameters", "arithmetic: float32 (as asked for)"]
     build(str(tmp_path / "run"), device="cpu")  # a run folder is a model name
 
 
@@ -116,7 +116,7 @@ def test_settings_are_checked_before_anything_runs(tmp_path):
         == "--config takes a TOML file or one of cosent, cosent-nli; received 'cosine', which is neither."
     )
     (tmp_path / "bad.toml").write_text("epochs = = 2")
-    with pytest.raises(ConfigError, match="bad.toml is not a TOML file: Invalid value"):
+    with pytest.raises(ConfigError, match=r"bad\.toml is not a TOML file: Invalid value"):
         read_settings(str(tmp_path / "bad.toml"))
 
 

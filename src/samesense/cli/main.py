@@ -46,4 +46,5 @@ def _quiet() -> None:
     """Keep other libraries' notes and bars off the terminal, unless the user has set them."""
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+    os.environ.setdefault("TQDM_DISABLE", "1")  # our own bars say themselves when they show
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")

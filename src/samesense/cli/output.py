@@ -45,7 +45,7 @@ def quiet_libraries() -> None:
 
     from transformers.utils import logging as transformers_logging
 
-    transformers_logging.disable_progress_bar()
+    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     logging.getLogger("sentence_transformers.util.decorators").setLevel(logging.ERROR)  # both pooling keys: see storage
     with contextlib.suppress(ImportError):
         from datasets.utils import disable_progress_bars

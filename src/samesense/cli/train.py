@@ -115,7 +115,7 @@ def _run(
     if outcome.interrupted:
         say(f"stopped at step {outcome.steps}; everything is kept. Go on with the same command and --resume.")
         raise KeyboardInterrupt
-    say(f"trained {outcome.steps} steps in {outcome.seconds:.0f} s in {outcome.precision} ({outcome.precision_reason})")
+    say(f"trained {outcome.steps} steps in {outcome.seconds:.0f} s in {outcome.precision}")
     if outcome.best_dev_spearman is not None:
         say(f"best dev Spearman {100 * outcome.best_dev_spearman:.2f} at step {outcome.best_step}")
     say(f"model: {trained.folder}")

@@ -41,7 +41,7 @@ def embed_columns(model: nn.Module, columns: Sequence[Features], *, chunk_cost: 
         parts.append(model(_trimmed(merged, rows, int(lengths[rows[0]])))["sentence_embedding"])
     embeddings = torch.cat(parts)[order.argsort()]
     sizes = [column["attention_mask"].shape[0] for column in columns]
-    return list(embeddings.split(sizes))
+    return list(embeddings.split(sizes))  # type: ignore[no-untyped-call]
 
 
 def plan_chunks(lengths: Sequence[int], chunk_cost: int) -> list[tuple[int, int]]:

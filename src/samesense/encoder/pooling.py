@@ -8,8 +8,8 @@ Let H0 be the output of the embedding layer and H1..HL those of the transformer 
     first-last   mean of (H1 + HL) / 2; with first="embeddings", of (H0 + HL) / 2
     last-2       mean of (HL-1 + HL) / 2
 
-Source: SimCSE's code since 2022-01-14 and BERT-whitening take H1 as "first"; SimCSE before that, and DiffCSE, take H0.
-Differs: the CoSENT paper's text speaks of first and last *tokens*, against its own code and every other work; H1 is used.
+Source: SimCSE's code since 2022-01-14 and BERT-whitening take H1 as "first"; SimCSE before that, and DiffCSE, H0.
+Differs: the CoSENT paper's text speaks of first and last *tokens*, against its own code and every other work; H1 it is.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ from samesense.encoder.build import build
 from samesense.encoder.cosine import cosine_score
 from samesense.encoder.encode import as_encode
 from samesense.encoder.pooling import describe_pooling
+from samesense.encoder.precision import Choice
 from samesense.encoder.storage import check_free, save
 from samesense.errors import MissingExtraError, OutputError
 from samesense.evaluation.pairs import judge_pairs
@@ -26,7 +27,7 @@ from samesense.evaluation.sts import evaluate_sts
 from samesense.recipes.settings import CosentSettings
 from samesense.reports import append_results
 from samesense.training import manifest
-from samesense.training.fit import Judge, Outcome, fit
+from samesense.training.fit import Judge, Outcome, fit, pick_precision
 from samesense.training.objective import CoSENT
 from samesense.types import Result
 
@@ -85,14 +86,18 @@ def run(
     if not resume:
         _clear(output)
     output.mkdir(parents=True, exist_ok=True)
+    dataset = as_dataset(train)
+    choice = Choice(*manifest.read(output)["precision"]) if resume else pick_precision(model, dataset, settings)
+    record["precision"] = list(choice)  # a resumed run keeps the arithmetic that it was begun in
     manifest.write(output, record)
     say(f"model {settings.model}, pooling {describe_pooling(model)}, {_millions(model)} M parameters")
+    say(f"arithmetic: {choice.precision} ({choice.reason})")
     results = [] if test is None else judge_pairs(model, test, name=f"{settings.model} (before)")
     outcome = fit(
         model,
-        as_dataset(train),
+        dataset,
         CoSENT(model, temperature=settings.temperature, margin=settings.margin),
-        settings,
+        settings.model_copy(update={"precision": choice.precision}),
         output,
         judge=None if dev is None else dev_judge(dev),
         resume=resume,

@@ -16,7 +16,7 @@ from torch import nn
 from transformers import EarlyStoppingCallback, PrinterCallback, TrainerCallback, set_seed
 
 from samesense.encoder.dropout import use_cheap_dropout
-from samesense.encoder.precision import training_precision
+from samesense.encoder.precision import Choice, training_precision
 from samesense.errors import ConfigError
 from samesense.training.callbacks import DEV_METRIC, History, Progress, StopOnInterrupt
 from samesense.training.settings import TrainingSettings
@@ -35,13 +35,12 @@ class Outcome:
     steps: int
     seconds: float
     precision: str
-    precision_reason: str
     best_dev_spearman: float | None
     best_step: int | None
     interrupted: bool
 
 
-class _Dev(BaseEvaluator):
+class _Dev(BaseEvaluator):  # type: ignore[misc]
     """Hands a :data:`Judge` to the trainer under the name that selection looks for."""
 
     def __init__(self, judge: Judge) -> None:
@@ -90,7 +89,7 @@ def fit(
     if settings.patience is not None and judge is None:
         raise ConfigError("patience counts looks at a dev set, and there is none. Give --dev, or leave out --patience.")
     set_seed(settings.seed)
-    choice = training_precision(model, _first_texts(dataset, settings.batch_size), settings.precision)
+    precision = pick_precision(model, dataset, settings).precision
     if model.device.type == "cpu":
         use_cheap_dropout(model)
     checkpoints = folder / "checkpoints"
@@ -103,7 +102,7 @@ def fit(
         wanted.append(EarlyStoppingCallback(early_stopping_patience=settings.patience))
     trainer = SentenceTransformerTrainer(
         model=model,
-        args=_arguments(settings, len(dataset), checkpoints, model, choice.precision, judge is not None),
+        args=_arguments(settings, len(dataset), checkpoints, model, precision, judge is not None),
         train_dataset=dataset,
         loss=objective,
         evaluator=None if judge is None else _Dev(judge),
@@ -118,8 +117,7 @@ def fit(
     return Outcome(
         steps=trainer.state.global_step,
         seconds=time.perf_counter() - started,
-        precision=choice.precision,
-        precision_reason=choice.reason,
+        precision=precision,
         best_dev_spearman=None if trainer.state.best_metric is None else float(trainer.state.best_metric),
         best_step=trainer.state.best_global_step,
         interrupted=interrupted,
@@ -165,9 +163,10 @@ def _arguments(
     )
 
 
-def _first_texts(dataset: Dataset, rows: int) -> list[str]:
-    columns = [values for name, values in dataset[:rows].items() if name != "label"]
-    return [text for column in columns for text in column]
+def pick_precision(model: SentenceTransformer, dataset: Dataset, settings: TrainingSettings) -> Choice:
+    """Resolve the precision of a run: as asked for, or by timing steps of its first batch."""
+    columns = [values for name, values in dataset[: settings.batch_size].items() if name != "label"]
+    return training_precision(model, [text for column in columns for text in column], settings.precision)
 
 
 def newest_checkpoint(checkpoints: Path) -> Path | None:

@@ -43,12 +43,22 @@ def write_text(path: Path, text: str) -> None:
     beside.replace(path)
 
 
-def check_same_run(folder: Path, manifest: dict[str, Any]) -> None:
-    """Raise ConfigError if ``folder`` holds a run with another method, other settings or other data."""
+def read(folder: Path) -> dict[str, Any]:
+    """Return the manifest in ``folder``.
+
+    Raises:
+        ConfigError: if there is none.
+    """
     path = folder / FILE
     if not path.is_file():
         raise ConfigError(f"--resume continues a run, and {folder} holds none (no {FILE}). Start it without --resume.")
-    before = json.loads(path.read_text(encoding="utf-8"))
+    content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return content
+
+
+def check_same_run(folder: Path, manifest: dict[str, Any]) -> None:
+    """Raise ConfigError if ``folder`` holds a run with another method, other settings or other data."""
+    before = read(folder)
     differences = []
     for part in _IDENTITY:
         old, new = _flat(part, before.get(part)), _flat(part, json.loads(json.dumps(manifest[part])))

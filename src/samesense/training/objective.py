@@ -1,4 +1,4 @@
-"""Losses as modules: the pure functions of :mod:`samesense.losses` in the shape that sentence-transformers' trainers take."""
+"""Losses as modules: the functions of :mod:`samesense.losses` as sentence-transformers' trainers take them."""
 
 from __future__ import annotations
 

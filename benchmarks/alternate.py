@@ -1,0 +1,64 @@
+"""Time several ways of doing the same thing fairly: in one process, in turns, several times, as a ratio of medians."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def arguments(doc: str, **defaults: object) -> argparse.Namespace:
+    """Parse the flags that all speed benchmarks share."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", default=defaults.get("model", "default"))
+    parser.add_argument("--data", default=None, help="file of labelled pairs [the shipped sample]")
+    parser.add_argument("--rounds", type=int, default=defaults.get("rounds", 5))
+    parser.add_argument("--steps", type=int, default=defaults.get("steps", 40))
+    return parser.parse_args()
+
+
+def alternate(candidates: dict[str, Callable[[], float | None]], rounds: int) -> dict[str, list[float]]:
+    """Return seconds of every candidate in every round; a candidate may return its own seconds. One round warms up."""
+    seconds: dict[str, list[float]] = {name: [] for name in candidates}
+    for attempt in range(rounds + 1):
+        for name, candidate in candidates.items():
+            started = time.perf_counter()
+            own = candidate()
+            if attempt:
+                seconds[name].append(time.perf_counter() - started if own is None else own)
+    return seconds
+
+
+def report(name: str, seconds: dict[str, list[float]], units: int, unit: str, baseline: str, **facts: object) -> None:
+    """Print a Markdown table and keep the figures in ``results/NAME.jsonl``."""
+    medians = {key: statistics.median(values) for key, values in seconds.items()}
+    print(f"| {name} | {unit} a second | times {baseline} (median) | lowest | highest |\n|---|---:|---:|---:|---:|")
+    rows = []
+    for key, values in seconds.items():
+        ratios = sorted(b / v for b, v in zip(seconds[baseline], values, strict=True))
+        row = {"way": key, f"{unit}_a_second": units / medians[key], "ratio": statistics.median(ratios)}
+        row |= {"low": ratios[0], "high": ratios[-1]}
+        rows.append(row)
+        cells = (key, f"{units / medians[key]:.1f}", *(f"{row[name]:.2f}" for name in ("ratio", "low", "high")))
+        print(f"| {' | '.join(cells)} |")
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
+    machine = {"cores": os.cpu_count(), "machine": platform.machine()}
+    line = {
+        "benchmark": name,
+        "commit": commit,
+        "machine": machine,
+        "rounds": len(seconds[baseline]),
+        **facts,
+        "rows": rows,
+    }
+    RESULTS.mkdir(exist_ok=True)
+    with (RESULTS / "speed.jsonl").open("a", encoding="utf-8") as out:
+        out.write(json.dumps(line) + "\n")

@@ -1,0 +1,63 @@
+"""Write docs/cli.md from the help of the commands.
+
+python docs/generate.py            writes the page
+python docs/generate.py --check    exits with 1 if the page would change
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+
+from rich.console import Console
+
+from samesense.cli.main import COMMANDS, app
+
+PAGE = Path(__file__).with_name("cli.md")
+COLUMNS = 80
+
+INTRODUCTION = """\
+# The command line
+
+This page is made by `sh scripts/docs` from the help of the commands; do not edit it.
+
+Data goes to standard output, words for people go to standard error.
+Exit codes: 0 when done, 2 on misuse or bad input, 130 when interrupted; any other failure is a defect and
+shows a traceback.
+"""
+
+
+def help_text(command: str) -> str:
+    """Return the help of a command (of the program, for an empty name): 80 columns, no colours."""
+    stream = io.StringIO()
+    console = Console(file=stream, width=COLUMNS, no_color=True, color_system=None, force_terminal=False, emoji=False)
+    app.help_print([command] if command else [], console=console)
+    return "\n".join(line.rstrip() for line in stream.getvalue().strip().splitlines())
+
+
+def page() -> str:
+    """Return the whole page."""
+    parts = [INTRODUCTION, f"## samesense\n\n```text\n{help_text('')}\n```\n"]
+    parts += [f"## samesense {name}\n\n```text\n{help_text(name)}\n```\n" for name in COMMANDS]
+    return "\n".join(parts)
+
+
+def main(arguments: list[str]) -> int:
+    """Write or check the page; return the exit code."""
+    if arguments not in ([], ["--check"]):
+        sys.stderr.write("usage: python docs/generate.py [--check]\n")
+        return 2
+    now = page()
+    before = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
+    if now == before:
+        return 0
+    if arguments:
+        sys.stderr.write(f"{PAGE.name} differs from the help of the commands. Run: sh scripts/docs\n")
+        return 1
+    PAGE.write_text(now, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
