@@ -96,7 +96,7 @@ def run(
     outcome = fit(
         model,
         dataset,
-        CoSENT(model, temperature=settings.temperature, margin=settings.margin),
+        CoSENT(model, temperature=settings.temperature, margin=settings.margin, token_budget=settings.token_budget),
         settings.model_copy(update={"precision": choice.precision}),
         output,
         judge=None if dev is None else dev_judge(dev),

@@ -25,6 +25,11 @@ class TrainingSettings(BaseModel):
     batch_size: int = Field(16, ge=1, description="examples in a step")
     epochs: float = Field(4, gt=0, description="passes over the training data")
     max_steps: int | None = Field(None, ge=1, description="stop after so many steps, whatever the epochs")
+    token_budget: int | None = Field(
+        None,
+        ge=1,
+        description="most tokens held at once; larger batches go in parts, same loss and gradient [no bound]",
+    )
     max_grad_norm: float = Field(1.0, gt=0, description="gradients are scaled down to this norm")
     evaluate_every: int | None = Field(
         None, ge=1, description="steps between looks at the dev set [auto: ten a run, at most 1000 apart]"

@@ -1,0 +1,74 @@
+"""Write the result tables of the README from the files in ``benchmarks/results``.
+
+    python benchmarks/tables.py            # rewrite README.md
+    python benchmarks/tables.py --check    # exit 1 if that would change it
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from samesense.reports import seeds_table
+
+HERE = Path(__file__).parent
+README = HERE.parent / "README.md"
+START, END = "<!-- results: written by benchmarks/tables.py -->", "<!-- end of results -->"
+NAMES = {"start": "untouched start point", "mse": "MSE on cosine (CosineSimilarityLoss)", "cosent": "CoSENT"}
+
+
+def lines_of(name: str) -> list[dict]:
+    path = HERE / "results" / f"{name}.jsonl"
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+
+
+def quality() -> str:
+    lines = lines_of("stsb_quality")
+    if not lines:
+        return "Not run yet."
+    first = lines[0]
+    rows = {title: [x["test_spearman"] for x in lines if x["loss"] == loss] for loss, title in NAMES.items()}
+    head = (
+        f"STS-B test, Spearman x100 of the cosine, all {1379} pairs. Start point: the first {first['layers']} layers of the "
+        "raw language model SmolLM2-135M with mean pooling, never tuned on STS-B or for sentences. "
+        f"{first['epochs']:g} epochs, the paper's settings, best state by STS-B dev; mean ± sd over seeds "
+        f"{', '.join(str(s) for s in sorted({x['seed'] for x in lines if x['seed']}))}. "
+        "`python benchmarks/stsb_quality.py`"
+    )
+    return f"{head}\n\n{seeds_table({name: values for name, values in rows.items() if values})}"
+
+
+def speed() -> str:
+    newest: dict[tuple[str, str], dict] = {}
+    for line in lines_of("speed"):
+        newest[line["benchmark"], line.get("model", "")] = line
+    parts = []
+    for (name, model), line in newest.items():
+        unit = next(key for key in line["rows"][0] if key.endswith("_a_second"))
+        title = f"{name}{f' of {model}' if model else ''}"
+        shown = [f"| {title} | {unit.replace('_', ' ')} | ratio (median of {line['rounds']} rounds) |", "|---|---:|---:|"]
+        shown += [f"| {row['way']} | {row[unit]:.1f} | {row['ratio']:.2f} |" for row in line["rows"]]
+        parts.append("\n".join(shown))
+    return "\n\n".join(parts)
+
+
+def tables() -> str:
+    note = (
+        "Two cores of an x86-64 server with AVX512-BF16 and without AMX, sentence-transformers 6.2 in the same process, "
+        "in turns. `sh scripts/bench`"
+    )
+    return f"{START}\n### Quality\n\n{quality()}\n\n### Speed\n\n{note}\n\n{speed()}\n{END}"
+
+
+def main() -> None:
+    text = README.read_text(encoding="utf-8")
+    before, rest = text.split(START)
+    wanted = before + tables() + rest.split(END)[1]
+    if "--check" in sys.argv:
+        sys.exit(int(wanted != text))
+    README.write_text(wanted, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

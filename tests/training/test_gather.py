@@ -1,0 +1,36 @@
+"""Any number of devices: two ranks with unequal parts give the loss and gradient of the joined batch."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from samesense.training.gather import gather
+from samesense.training.objective import CoSENT
+from tests.training.two_ranks import Encoder, batch
+
+
+def test_one_process_gathers_nothing():
+    rows = torch.ones(3, 2)
+    assert gather(rows) is rows
+
+
+@pytest.mark.slow
+def test_two_ranks_equal_one_process(tmp_path):
+    worker = Path(__file__).with_name("two_ranks.py")
+    command = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", worker, tmp_path / "out.json"]
+    done = subprocess.run([sys.executable, *map(str, command)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    out = json.loads((tmp_path / "out.json").read_text())
+    assert out["gathered"] == [0, 1, 2, 10, 11]
+    model = Encoder()
+    loss = CoSENT(model)(*batch())
+    loss.backward()
+    for budget in ("None", "9"):
+        assert out[budget][0] == pytest.approx(loss.item(), rel=1e-6)
+        torch.testing.assert_close(
+            torch.tensor(out[budget][1]), model.table.weight.grad.flatten().float(), rtol=1e-4, atol=1e-6
+        )

@@ -1,0 +1,104 @@
+"""Any batch size: cutting a batch into parts changes neither loss nor gradient, with dropout on."""
+
+import pytest
+import torch
+
+from samesense.encoder.dropout import use_cheap_dropout
+from samesense.training.objective import CoSENT
+
+LABELS = torch.arange(20) % 4
+
+
+@pytest.fixture
+def columns(tiny, sentences):
+    use_cheap_dropout(tiny)
+    for module in tiny.modules():
+        if hasattr(module, "p"):
+            module.p = 0.3
+    tiny.train()
+    return lambda part=0: [tiny.preprocess(sentences[part : part + 20]), tiny.preprocess(sentences[::-1][:20])]
+
+
+def gradient(model):
+    flat = torch.cat([p.grad.flatten() if p.grad is not None else torch.zeros(p.numel()) for p in model.parameters()])
+    model.zero_grad()
+    return flat
+
+
+def test_replay_gives_the_loss_and_gradient_of_the_masks_that_were_drawn(tiny, columns, monkeypatch):
+    """The same cut with and without replay draws the same masks, so the results must be equal, not just close."""
+    from samesense.encoder import batching
+
+    def run(*, replay):
+        torch.manual_seed(5)
+        with monkeypatch.context() as patch:
+            if not replay:
+                patch.setattr(batching, "checkpoint", lambda function, features, **_: function(features))
+            loss = CoSENT(tiny, token_budget=40)(columns(), LABELS)
+        torch.rand(7)  # someone else draws between forward and backward
+        loss.backward()
+        return loss.detach(), gradient(tiny)
+
+    (loss, with_replay), (plain, without) = run(replay=True), run(replay=False)
+    assert torch.equal(loss, plain)
+    torch.testing.assert_close(with_replay, without, atol=1e-6, rtol=1e-5)
+    assert with_replay.abs().sum() > 0
+
+
+@pytest.mark.parametrize("budget", [1, 30, 100, 10**6, None])
+def test_budget_changes_nothing_without_dropout(tiny, columns, budget):
+    tiny.eval()
+    expected = CoSENT(tiny)(columns(), LABELS)
+    expected.backward()
+    wanted = gradient(tiny)
+    loss = CoSENT(tiny, token_budget=budget)(columns(), LABELS)
+    loss.backward()
+    torch.testing.assert_close(loss, expected, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(gradient(tiny), wanted, atol=2e-5, rtol=1e-3)
+
+
+def test_two_forwards_before_one_backward(tiny, columns):
+    def losses():
+        torch.manual_seed(2)
+        objective = CoSENT(tiny, token_budget=40)
+        return objective(columns(), LABELS), objective(columns(10), LABELS)
+
+    one, other = losses()
+    (one + other).backward()
+    together = gradient(tiny)
+    one, other = losses()
+    other.backward()
+    one.backward()
+    torch.testing.assert_close(gradient(tiny), together, atol=1e-6, rtol=1e-5)
+
+
+def test_a_batch_within_the_budget_is_not_computed_twice(tiny, columns, monkeypatch):
+    calls = []
+    forward = tiny.forward
+    monkeypatch.setattr(tiny, "forward", lambda *a, **k: (calls.append(1), forward(*a, **k))[1])
+    CoSENT(tiny, token_budget=10**6)(columns(), LABELS).backward()
+    within = len(calls)
+    calls.clear()
+    CoSENT(tiny, token_budget=60)(columns(), LABELS).backward()
+    assert within < 10
+    assert len(calls) > within
+
+
+def test_activations_held_are_those_of_one_part(tiny, columns):
+    """What autograd keeps for the backward is counted: with a budget it is a small share."""
+
+    def held(budget):
+        kept = []
+        with torch.autograd.graph.saved_tensors_hooks(lambda t: (kept.append(t.numel()), t)[1], lambda t: t):
+            CoSENT(tiny, token_budget=budget)(columns(), LABELS)
+        return sum(kept)
+
+    assert held(40) < 0.2 * held(None)
+
+
+def test_loss_scale_passes_through(tiny, columns):
+    tiny.eval()
+    CoSENT(tiny, token_budget=40)(columns(), LABELS).backward()
+    once = gradient(tiny)
+    (CoSENT(tiny, token_budget=40)(columns(), LABELS) * 1024).backward()
+    torch.testing.assert_close(gradient(tiny) / 1024, once, atol=1e-6, rtol=1e-4)

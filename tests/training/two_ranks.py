@@ -1,0 +1,58 @@
+"""Run by test_gather.py under torchrun: each rank holds an unequal part of a batch; rank 0 writes loss and gradient."""
+
+import json
+import sys
+from datetime import timedelta
+from pathlib import Path
+
+import torch
+from torch import distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+from samesense.training.gather import gather
+from samesense.training.objective import CoSENT
+
+
+class Encoder(torch.nn.Module):
+    """Means token vectors: an encoder small enough to be checked to the last digits."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.table = torch.nn.Embedding(50, 8).double()
+
+    def forward(self, features):
+        mask = features["attention_mask"].unsqueeze(-1)
+        return {"sentence_embedding": (self.table(features["input_ids"]) * mask).sum(1) / mask.sum(1)}
+
+
+def batch():
+    g = torch.Generator().manual_seed(1)
+    columns = []
+    for _ in range(2):
+        ids = torch.randint(50, (11, 7), generator=g)
+        mask = (torch.arange(7) < torch.randint(1, 8, (11, 1), generator=g)).long()
+        columns.append({"input_ids": ids, "attention_mask": mask})
+    return columns, torch.randint(4, (11,), generator=g)
+
+
+def part(columns, labels, rows):
+    return [{k: v[rows] for k, v in column.items()} for column in columns], labels[rows]
+
+
+if __name__ == "__main__":
+    dist.init_process_group("gloo", timeout=timedelta(seconds=60))
+    rank = dist.get_rank()
+    model = DistributedDataParallel(Encoder())
+    rows = slice(0, 7) if rank == 0 else slice(7, 11)
+    columns, labels = part(*batch(), rows)
+    out = {}
+    for budget in (None, 9):
+        model.zero_grad()
+        loss = CoSENT(model, token_budget=budget)(columns, labels)
+        loss.backward()
+        out[str(budget)] = [loss.item(), model.module.table.weight.grad.flatten().tolist()]
+    out["gathered"] = gather(torch.arange(3 - rank) + 10 * rank).tolist()
+    if rank == 0:
+        Path(sys.argv[1]).write_text(json.dumps(out))
+    dist.destroy_process_group()
