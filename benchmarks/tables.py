@@ -1,7 +1,7 @@
 """Write the result tables of the README from the files in ``benchmarks/results``.
 
-    python benchmarks/tables.py            # rewrite README.md
-    python benchmarks/tables.py --check    # exit 1 if that would change it
+python benchmarks/tables.py            # rewrite README.md
+python benchmarks/tables.py --check    # exit 1 if that would change it
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def quality() -> str:
     first = lines[0]
     rows = {title: [x["test_spearman"] for x in lines if x["loss"] == loss] for loss, title in NAMES.items()}
     head = (
-        f"STS-B test, Spearman x100 of the cosine, all {1379} pairs. Start point: the first {first['layers']} layers of the "
+        f"STS-B test, Spearman x100 of the cosine. Start point: the first {first['layers']} layers of the "
         "raw language model SmolLM2-135M with mean pooling, never tuned on STS-B or for sentences. "
         f"{first['epochs']:g} epochs, the paper's settings, best state by STS-B dev; mean ± sd over seeds "
         f"{', '.join(str(s) for s in sorted({x['seed'] for x in lines if x['seed']}))}. "
@@ -47,7 +47,10 @@ def speed() -> str:
     for (name, model), line in newest.items():
         unit = next(key for key in line["rows"][0] if key.endswith("_a_second"))
         title = f"{name}{f' of {model}' if model else ''}"
-        shown = [f"| {title} | {unit.replace('_', ' ')} | ratio (median of {line['rounds']} rounds) |", "|---|---:|---:|"]
+        shown = [
+            f"| {title} | {unit.replace('_', ' ')} | ratio (median of {line['rounds']} rounds) |",
+            "|---|---:|---:|",
+        ]
         shown += [f"| {row['way']} | {row[unit]:.1f} | {row['ratio']:.2f} |" for row in line["rows"]]
         parts.append("\n".join(shown))
     return "\n\n".join(parts)

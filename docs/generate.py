@@ -38,8 +38,9 @@ def help_text(command: str) -> str:
 
 def page() -> str:
     """Return the whole page."""
+    helps = {name: help_text(name) for name in COMMANDS}  # first: it loads the commands, and the overview shows them
     parts = [INTRODUCTION, f"## samesense\n\n```text\n{help_text('')}\n```\n"]
-    parts += [f"## samesense {name}\n\n```text\n{help_text(name)}\n```\n" for name in COMMANDS]
+    parts += [f"## samesense {name}\n\n```text\n{text}\n```\n" for name, text in helps.items()]
     return "\n".join(parts)
 
 

@@ -192,3 +192,21 @@ def test_quickstart(run, tmp_path):
     assert np.load(tmp_path / "run" / "vectors.npy").shape == (3, 384)
     near, far = (float(line) for line in out.splitlines()[-3::2])
     assert near > far + 0.2
+
+
+def test_the_scale_can_be_given(run, tmp_path):
+    rows = "".join(f"{i % 8}\ta {i}\tb {i}\n" for i in range(40))
+    (tmp_path / "seven.tsv").write_text("score\tsentence1\tsentence2\n" + rows)
+    code, out, _ = run("doctor", tmp_path / "seven.tsv", "--label-range", "0", "7", "--json")
+    assert (code, json.loads(out)["scale"]) == (0, [0, 7])
+    code, _, err = run("doctor", tmp_path / "seven.tsv", "--label-range", "0", "5")
+    assert code == 2
+    assert "outside" in err
+
+
+def test_help_of_all_names_every_command_without_loading_one(run):
+    code, out, _ = run("--help")
+    assert code == 0
+    for name, (what, _) in COMMANDS.items():
+        assert name in out
+        assert what[:30] in out

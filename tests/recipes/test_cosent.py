@@ -41,7 +41,10 @@ def test_raises_the_score_and_leaves_a_whole_run(parts, settings, tmp_path):
     assert record["versions"]["torch"]
     assert record["outcome"]["best_dev_spearman"] == trained.outcome.best_dev_spearman
     assert read_results(tmp_path / "run" / "results.jsonl") == trained.results
-    assert said == [f"model {settings.model}, pooling mean, 0.0 M parameters", "arithmetic: float32 (as asked for)"]
+    assert said == [
+        f"model {settings.model}, pooling mean, 0.0 M parameters, at most 64 tokens",
+        "arithmetic: float32 (as asked for)",
+    ]
     build(str(tmp_path / "run"), device="cpu")  # a run folder is a model name
 
 

@@ -34,3 +34,18 @@ def test_two_ranks_equal_one_process(tmp_path):
         torch.testing.assert_close(
             torch.tensor(out[budget][1]), model.table.weight.grad.flatten().float(), rtol=1e-4, atol=1e-6
         )
+
+
+@pytest.mark.slow
+def test_the_command_under_torchrun_leaves_one_whole_run(tiny_trunk, toy_pairs, tmp_path):
+    command = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "samesense", "train"]
+    command += [toy_pairs / "train.tsv", "--dev", toy_pairs / "dev.tsv", "--test", toy_pairs / "test.tsv"]
+    command += ["--model", tiny_trunk, "--batch-size", "8", "--learning-rate", "2e-3", "--epochs", "3"]
+    command += ["--precision", "float32", "--json", "--output", tmp_path / "run"]
+    done = subprocess.run([sys.executable, *map(str, command)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    before, _, after, _ = (json.loads(line)["value"] for line in done.stdout.splitlines())
+    assert after > before + 0.3
+    record = json.loads((tmp_path / "run" / "manifest.json").read_text())
+    assert (record["status"], record["outcome"]["steps"]) == ("finished", 30)
+    assert not (tmp_path / "run" / "checkpoints").exists()

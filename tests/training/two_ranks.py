@@ -11,6 +11,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from samesense.training.gather import gather
 from samesense.training.objective import CoSENT
+from samesense.training.ranks import finish
 
 
 class Encoder(torch.nn.Module):
@@ -55,4 +56,4 @@ if __name__ == "__main__":
     out["gathered"] = gather(torch.arange(3 - rank) + 10 * rank).tolist()
     if rank == 0:
         Path(sys.argv[1]).write_text(json.dumps(out))
-    dist.destroy_process_group()
+    finish()

@@ -6,35 +6,39 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from samesense.cli.output import Columns, DropBadRows, LabelOrder, put, put_json
+from samesense.cli.output import Columns, DropBadRows, LabelOrder, LabelRange, put, put_json
 
 
 def doctor(
     data: str,
     /,
     *,
-    against: Annotated[list[str] | None, Parameter(consume_multiple=True)] = None,
+    against: Annotated[list[str] | None, Parameter(consume_multiple=True, negative="")] = None,
     columns: Columns = None,
     label_order: LabelOrder = None,
+    label_range: LabelRange = None,
     drop_bad_rows: DropBadRows = False,
     json: Annotated[bool, Parameter(name="--json", negative="")] = False,
 ) -> None:
     """Say what a data file is, and what is wrong with it.
-
-    samesense doctor train.tsv --against dev.tsv test.tsv
 
     Args:
         data: file (TSV, CSV, JSON lines, Parquet; plain or .gz), saved datasets folder, or hub name.
         against: other data in which none of the pairs should stand.
         columns: text and label columns by name, as in: question1,question2,is_duplicate
         label_order: names of the labels 0, 1, 2 of NLI data, as in: entailment,neutral,contradiction
+        label_range: lowest and highest label of the scale, as in: 0 5
         drop_bad_rows: leave out rows that break a rule, and say how many.
         json: print the report as JSON.
     """
-    from samesense.data import examine, read_pairs
+    from samesense.data import PairData, examine, read_pairs
 
-    pairs = read_pairs(data, columns=columns, label_order=label_order, drop_bad_rows=drop_bad_rows)
-    others = {name: read_pairs(name, label_order=label_order, drop_bad_rows=drop_bad_rows) for name in against or []}
+    def read(source: str) -> PairData:
+        return read_pairs(
+            source, columns=columns, label_order=label_order, label_range=label_range, drop_bad_rows=drop_bad_rows
+        )
+
+    pairs, others = read(data), {name: read(name) for name in against or []}
     report = examine(pairs, against=others)
     if json:
         put_json([report.to_dict()])

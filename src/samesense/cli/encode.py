@@ -21,8 +21,6 @@ def encode(
 ) -> None:
     """Turn lines of text into vectors, one a line, in order.
 
-    samesense encode default sentences.txt --output vectors.npy
-
     Args:
         model: model folder, output of train, hub name, or default.
         source: text file with one text a line (plain or .gz), or - for standard input.

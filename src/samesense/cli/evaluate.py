@@ -7,17 +7,28 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from samesense.cli.output import Columns, DropBadRows, LabelOrder, PrecisionFlag, put, put_json, quiet_libraries, say
+from samesense.cli.output import (
+    Columns,
+    DropBadRows,
+    LabelOrder,
+    LabelRange,
+    PrecisionFlag,
+    put,
+    put_json,
+    quiet_libraries,
+    say,
+)
 
 
 def evaluate(
     model: str,
     /,
     *,
-    data: Annotated[list[str], Parameter(consume_multiple=True)],
+    data: Annotated[list[str], Parameter(consume_multiple=True, negative="")],
     output: Path | None = None,
     columns: Columns = None,
     label_order: LabelOrder = None,
+    label_range: LabelRange = None,
     drop_bad_rows: DropBadRows = False,
     precision: PrecisionFlag = "float32",
     intervals: bool = True,
@@ -25,14 +36,13 @@ def evaluate(
 ) -> None:
     """Judge a model on labelled pairs: Spearman and Pearson of its cosines, with 95 % intervals.
 
-    samesense evaluate default --data stsb.test.tsv sts12.test.tsv
-
     Args:
         model: sentence-transformers folder, output of train, hub name, or default.
         data: one or more files with pairs and labels.
         output: results.jsonl to which the results are added.
         columns: text and label columns by name, as in: question1,question2,is_duplicate
         label_order: names of the labels 0, 1, 2 of NLI data, as in: entailment,neutral,contradiction
+        label_range: lowest and highest label of the scale, as in: 0 5
         drop_bad_rows: leave out rows that break a rule, and say how many.
         precision: arithmetic; float32 keeps the figures comparable between machines.
         intervals: compute bootstrap intervals.
@@ -40,7 +50,10 @@ def evaluate(
     """
     from samesense.data import read_pairs
 
-    sets = [read_pairs(f, columns=columns, label_order=label_order, drop_bad_rows=drop_bad_rows) for f in data]
+    sets = [
+        read_pairs(f, columns=columns, label_order=label_order, label_range=label_range, drop_bad_rows=drop_bad_rows)
+        for f in data
+    ]
     quiet_libraries()
     from samesense.encoder.build import build
     from samesense.evaluation.pairs import judge_pairs

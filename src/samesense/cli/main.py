@@ -16,9 +16,36 @@ app = App(
     help="Sentence similarity: train from any supervision, judge honestly, put to work.",
     help_format="plaintext",
 )
-COMMANDS = ("quickstart", "train", "evaluate", "encode", "similarity", "doctor")
-for _name in COMMANDS:
-    app.command(f"samesense.cli.{_name}:{_name}", name=_name)
+COMMANDS = {
+    "quickstart": (
+        "Train, evaluate, encode and compare on the embedded model and sample, in a few minutes.",
+        "samesense quickstart runs/quickstart",
+    ),
+    "train": (
+        "Train a model from labelled pairs with CoSENT: scored, binary or NLI.",
+        "samesense train train.tsv --dev dev.tsv --test test.tsv --output runs/first",
+    ),
+    "evaluate": (
+        "Judge a model on labelled pairs: Spearman and Pearson of its cosines, with 95 % intervals.",
+        "samesense evaluate default --data stsb.test.tsv sts12.test.tsv",
+    ),
+    "encode": (
+        "Turn lines of text into vectors, one a line, in order.",
+        "samesense encode default sentences.txt --output vectors.npy",
+    ),
+    "similarity": (
+        "Score pairs of texts: the cosine of their embeddings, from -1 to 1.",
+        'samesense similarity default "A man is eating." "Someone has a meal."',
+    ),
+    "doctor": (
+        "Say what a data file is, and what is wrong with it.",
+        "samesense doctor train.tsv --against dev.tsv test.tsv",
+    ),
+}
+"""Per command what it does and an example. Said here, not in the functions, which are imported only to be run."""
+
+for _name, (_what, _example) in COMMANDS.items():
+    app.command(f"samesense.cli.{_name}:{_name}", name=_name, help=f"{_what}\n\n{_example}")
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
+from samesense.training.ranks import is_main
 from samesense.types import Precision
 
 Columns = Annotated[
@@ -18,14 +19,16 @@ Columns = Annotated[
 LabelOrder = Annotated[
     str | None, Parameter(help="names of the labels 0, 1, 2 of NLI data, as in: entailment,neutral,contradiction")
 ]
+LabelRange = Annotated[tuple[float, float] | None, Parameter(help="lowest and highest label of the scale, as in: 0 5")]
 DropBadRows = Annotated[bool, Parameter(negative="", help="leave out rows that break a rule, and say how many")]
 PrecisionFlag = Annotated[Precision, Parameter(help="arithmetic; auto is bfloat16 where the processor computes in it")]
 
 
 def say(line: str) -> None:
-    """Write a line for people."""
-    sys.stderr.write(line + "\n")
-    sys.stderr.flush()
+    """Write a line for people, from the first process if several train together."""
+    if is_main():
+        sys.stderr.write(line + "\n")
+        sys.stderr.flush()
 
 
 def put(line: str) -> None:

@@ -21,8 +21,6 @@ def quickstart(
 ) -> None:
     """Train, evaluate, encode and compare on the embedded model and sample, in a few minutes.
 
-    samesense quickstart runs/quickstart
-
     Args:
         output: folder of the run.
         model: model folder, hub name, or default: all-MiniLM-L6-v2 from its package.
@@ -41,7 +39,7 @@ def quickstart(
     flags = Flags(model=model)
     train([files["train"]], output=output, dev=files["dev"], test=files["test"], settings=flags, overwrite=overwrite)
     say("2 of 4: evaluate the model")
-    evaluate(str(output), data=[files["test"]], output=output / "results.jsonl")
+    evaluate(str(output), data=[files["test"]])
     say("3 of 4: encode sentences")
     sentences = output / "sentences.txt"
     sentences.write_text("\n".join(TEXTS) + "\n", encoding="utf-8")

@@ -18,12 +18,10 @@ def similarity(
     text2: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,
     /,
     *,
-    precision: PrecisionFlag = "float32",
+    precision: PrecisionFlag = "auto",
     json: Annotated[bool, Parameter(name="--json", negative="")] = False,
 ) -> None:
     """Score pairs of texts: the cosine of their embeddings, from -1 to 1.
-
-    samesense similarity default "A man is eating." "Someone has a meal."
 
     Args:
         model: model folder, output of train, hub name, or default.

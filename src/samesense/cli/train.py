@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from samesense.cli.output import Columns, DropBadRows, LabelOrder, put, put_json, quiet_libraries, say
+from samesense.cli.output import Columns, DropBadRows, LabelOrder, LabelRange, put, put_json, quiet_libraries, say
 from samesense.recipes.settings import CosentSettings, bind, read_settings
+from samesense.training.ranks import finish
 
 if TYPE_CHECKING:
     from samesense.data import PairData
@@ -31,7 +32,7 @@ Flags: Any = _flags(CosentSettings)
 
 
 def train(
-    data: Annotated[list[str], Parameter(consume_multiple=True)],
+    data: Annotated[list[str], Parameter(consume_multiple=True, negative="")],
     /,
     *,
     output: Annotated[Path, Parameter(name=["--output", "-o"])],
@@ -41,6 +42,7 @@ def train(
     settings: Annotated[Flags, Parameter(name="*", group="Settings")] = None,
     columns: Columns = None,
     label_order: LabelOrder = None,
+    label_range: LabelRange = None,
     drop_bad_rows: DropBadRows = False,
     resume: Annotated[bool, Parameter(negative="")] = False,
     overwrite: Annotated[bool, Parameter(negative="")] = False,
@@ -48,8 +50,6 @@ def train(
     json: Annotated[bool, Parameter(name="--json", negative="")] = False,
 ) -> None:
     """Train a model from labelled pairs with CoSENT: scored, binary or NLI.
-
-    samesense train train.tsv --dev dev.tsv --test test.tsv --output runs/first
 
     Args:
         data: one or more files (TSV, CSV, JSON lines, Parquet; plain or .gz), saved datasets folders, or hub names.
@@ -60,6 +60,7 @@ def train(
         settings: single settings; they win over the file.
         columns: text and label columns by name, as in: question1,question2,is_duplicate
         label_order: names of the labels 0, 1, 2 of NLI data, as in: entailment,neutral,contradiction
+        label_range: lowest and highest label of the scale, as in: 0 5
         drop_bad_rows: leave out rows that break a rule, and say how many.
         resume: go on with an interrupted run.
         overwrite: replace an earlier run in the output folder.
@@ -69,7 +70,9 @@ def train(
     from samesense.data import concat, examine, read_pairs
 
     def read(source: str) -> PairData:
-        return read_pairs(source, columns=columns, label_order=label_order, drop_bad_rows=drop_bad_rows)
+        return read_pairs(
+            source, columns=columns, label_order=label_order, label_range=label_range, drop_bad_rows=drop_bad_rows
+        )
 
     pairs = concat([read(source) for source in data])
     given = {} if settings is None else settings.model_dump(exclude_none=True)
@@ -123,3 +126,4 @@ def _run(
         put_json(result.to_dict() for result in trained.results)
     elif trained.results:
         put(results_table(trained.results))
+    finish()

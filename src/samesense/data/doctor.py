@@ -40,6 +40,7 @@ def examine(data: PairData, *, against: Mapping[str, PairData] | None = None) ->
     counts = Counter(data.labels)
     own = _plain_pairs(data) if against else set()
     found: dict[str, Any] = {
+        "label_counts": _label_counts(counts, data.kind),
         "positive_share": counts[1.0] / len(data) if data.kind == "binary" else None,
         "duplicate_pairs": len(data) - len(values),
         "conflicting_pairs": sum(len(labels) > 1 for labels in values.values()),
@@ -52,7 +53,6 @@ def examine(data: PairData, *, against: Mapping[str, PairData] | None = None) ->
         kind=data.kind,
         scale=data.scale,
         label_quantiles={name: float(np.percentile(data.labels, at)) for name, at in _QUANTILES.items()},
-        label_counts=_label_counts(counts, data.kind),
         distinct_sentences=len(set(sentences)),
         length_unit="characters" if 2 * sum(map(bool, map(_CJK.search, sentences))) > len(sentences) else "words",
         words_median=float(np.median(lengths)),
@@ -106,6 +106,8 @@ def _warnings(found: Mapping[str, Any], rows: int) -> Iterable[str]:
         yield f"{_pairs(found['conflicting_pairs'])} given different labels: decide which one is right"
     if found["duplicate_pairs"] > 0.2 * rows:
         yield f"{found['duplicate_pairs']} of {rows} rows repeat an earlier pair: they count more than the others"
+    if set(found["label_counts"] or ()) == {"-1", "0", "1"}:
+        yield "the labels are -1, 0 and 1: if -1 marks pairs without a label, leave those rows out"
     share = found["positive_share"]
     if share is not None and share < 0.05:
         yield f"only {100 * share:.1f} % of the pairs are positive: a threshold will be unreliable"

@@ -55,7 +55,8 @@ def build(
         name: model folder, hub name, or ``"default"``.
         pooling: ``None`` keeps a sentence-transformers folder's own pooling and gives a bare transformer ``mean``.
         first: what "first" means in ``first-last``.
-        max_seq_length: longest input in tokens; ``None`` keeps the model's own.
+        max_seq_length: longest input in tokens; ``None`` keeps the model's own. Never more than the model has
+            positions for.
         device: torch device; ``None`` lets sentence-transformers choose.
 
     Raises:
@@ -80,9 +81,23 @@ def build(
     if pooling is not None:
         model = _with_pooling(model, pooling, first, device)
     if max_seq_length is not None:
-        model.max_seq_length = max_seq_length
+        model.max_seq_length = min(max_seq_length, _positions(model))
     freeze_layer_weights(model)
     return model
+
+
+_SHIFTED_POSITIONS = ("roberta", "xlm-roberta", "camembert", "mpnet")
+"""Model types that count positions from behind the padding token's."""
+
+
+def _positions(model: SentenceTransformer) -> int:
+    """Return the longest input that the model's table of positions holds."""
+    config = getattr(getattr(model[0], "model", None), "config", None)
+    positions = getattr(config, "max_position_embeddings", None)
+    if not isinstance(positions, int):
+        return 10**9
+    shifted = getattr(config, "model_type", "") in _SHIFTED_POSITIONS
+    return positions - (int(getattr(config, "pad_token_id", 0) or 0) + 1 if shifted else 0)
 
 
 def _is_sentence_transformer(source: str) -> bool:

@@ -12,6 +12,9 @@ from samesense.encoder.precision import inference_precision
 from samesense.evaluation.sts import evaluate_sts
 from samesense.types import Precision, Result
 
+SPLITS = ("train", "dev", "valid", "validation", "test")
+"""Parts of a file name, between dots, that name a split."""
+
 
 def judge_pairs(
     model: SentenceTransformer,
@@ -39,6 +42,7 @@ def judge_pairs(
         data.pairs(),
         data.labels,
         dataset=data.name,
+        split=next((part for part in data.name.split(".") if part in SPLITS), ""),
         subsets=data.subsets,
         model=name,
         protocol=protocol,

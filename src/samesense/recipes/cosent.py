@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from samesense.data import PairData
 from samesense.encoder.build import build
@@ -29,7 +29,8 @@ from samesense.reports import append_results
 from samesense.training import manifest
 from samesense.training.fit import Judge, Outcome, fit, pick_precision
 from samesense.training.objective import CoSENT
-from samesense.types import Result
+from samesense.training.ranks import is_main
+from samesense.types import Precision, Result
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -68,48 +69,68 @@ def run(
         overwrite: replace what is in ``output``.
         say: takes lines for people.
 
+    Under ``torchrun`` every process calls this; the first one writes, speaks and judges on test.
+
     Raises:
         ConfigError, DataError, ModelError, OutputError: before the first step, where a run could not end well.
     """
     parts = {"train": train, "dev": dev, "test": test}
     identity = {name: {"source": d.source, "sha256": d.sha256, "rows": len(d)} for name, d in parts.items() if d}
     record = manifest.describe("cosent", settings.model_dump(), identity)
-    if resume:
-        if (output / "model").exists():
-            raise OutputError(f"The run in {output} is finished: its model is there. Pass --overwrite to train anew.")
-        manifest.check_same_run(output, record)
-    else:
-        check_free(output, overwrite=overwrite)
+    before = _check(output, record, resume=resume, overwrite=overwrite)
     model = build(
         settings.model, pooling=settings.pooling, first=settings.first, max_seq_length=settings.max_seq_length
     )
-    if not resume:
-        _clear(output)
-    output.mkdir(parents=True, exist_ok=True)
     dataset = as_dataset(train)
-    choice = Choice(*manifest.read(output)["precision"]) if resume else pick_precision(model, dataset, settings)
+    choice = Choice(*before["precision"]) if before else pick_precision(model, dataset, settings)
     record["precision"] = list(choice)  # a resumed run keeps the arithmetic that it was begun in
-    manifest.write(output, record)
-    say(f"model {settings.model}, pooling {describe_pooling(model)}, {_millions(model)} M parameters")
+    if before:
+        record = before | {"status": "running", "resumed": [*before.get("resumed", []), record["started"]]}
+    if is_main():
+        _begin(output, record, resume=resume)
+    say(f"model {settings.model}, pooling {describe_pooling(model)}, {_size(model)}")
     say(f"arithmetic: {choice.precision} ({choice.reason})")
-    results = [] if test is None else judge_pairs(model, test, name=f"{settings.model} (before)")
+    judged = test if is_main() else None
+    results = [] if judged is None else judge_pairs(model, judged, name=f"{settings.model} (before)")
     outcome = fit(
         model,
         dataset,
         CoSENT(model, temperature=settings.temperature, margin=settings.margin, token_budget=settings.token_budget),
         settings.model_copy(update={"precision": choice.precision}),
         output,
-        judge=None if dev is None else dev_judge(dev),
+        judge=None if dev is None else dev_judge(dev, choice.precision),
         resume=resume,
     )
-    record["outcome"] = asdict(outcome)
-    record["status"] = "interrupted" if outcome.interrupted else "finished"
-    if not outcome.interrupted:
-        save(model, output / "model")
-        results += [] if test is None else judge_pairs(model, test, name=str(output), seed=settings.seed)
-        append_results(output / "results.jsonl", results)
-    manifest.write(output, record)
+    if is_main():
+        if not outcome.interrupted:
+            save(model, output / "model")
+            results += [] if judged is None else judge_pairs(model, judged, name=str(output), seed=settings.seed)
+            append_results(output / "results.jsonl", results)
+        status = "interrupted" if outcome.interrupted else "finished"
+        manifest.write(output, record | {"outcome": asdict(outcome), "status": status})
     return Trained(output / "model", outcome, results)
+
+
+def _check(output: Path, record: dict[str, Any], *, resume: bool, overwrite: bool) -> dict[str, Any]:
+    """Raise where this run may not write to ``output``; returns the manifest of the run that is resumed, or nothing."""
+    if not resume:
+        if is_main():
+            check_free(output, overwrite=overwrite)
+        return {}
+    if (output / "model").exists():
+        raise OutputError(f"The run in {output} is finished: its model is there. Pass --overwrite to train anew.")
+    return manifest.check_same_run(output, record)
+
+
+def _begin(output: Path, record: dict[str, Any], *, resume: bool) -> None:
+    """Take the folder: remove what an earlier run left, and nothing else, and write the manifest."""
+    if not resume:
+        for folder in ("model", "checkpoints"):
+            shutil.rmtree(output / folder, ignore_errors=True)
+        for file in (manifest.FILE, "history.jsonl", "results.jsonl"):
+            (output / file).unlink(missing_ok=True)
+    output.mkdir(parents=True, exist_ok=True)
+    manifest.write(output, record)
 
 
 def as_dataset(data: PairData) -> Dataset:
@@ -121,12 +142,12 @@ def as_dataset(data: PairData) -> Dataset:
     return Dataset.from_dict({"sentence1": data.sentences1, "sentence2": data.sentences2, "label": data.labels})
 
 
-def dev_judge(dev: PairData) -> Judge:
-    """Return the dev Spearman of a model's cosines, computed in the precision that training would pick."""
+def dev_judge(dev: PairData, precision: Precision = "float32") -> Judge:
+    """Return the judge that selects by the Spearman of a model's cosines on ``dev``."""
 
     def judge(model: SentenceTransformer) -> float:
         results = evaluate_sts(
-            cosine_score(as_encode(model)),
+            cosine_score(as_encode(model, precision=precision)),
             dev.pairs(),
             dev.labels,
             dataset=dev.source,
@@ -138,13 +159,6 @@ def dev_judge(dev: PairData) -> Judge:
     return judge
 
 
-def _clear(output: Path) -> None:
-    """Remove what an earlier run left, and nothing else."""
-    for folder in ("model", "checkpoints"):
-        shutil.rmtree(output / folder, ignore_errors=True)
-    for file in (manifest.FILE, "history.jsonl", "results.jsonl"):
-        (output / file).unlink(missing_ok=True)
-
-
-def _millions(model: SentenceTransformer) -> str:
-    return f"{sum(p.numel() for p in model.parameters()) / 1e6:.1f}"
+def _size(model: SentenceTransformer) -> str:
+    millions = sum(p.numel() for p in model.parameters()) / 1e6
+    return f"{millions:.1f} M parameters, at most {model.max_seq_length} tokens"

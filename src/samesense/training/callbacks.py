@@ -30,7 +30,7 @@ class Progress(TrainerCallback):
         """Open the bar at the step from which the run goes on."""
         self.bar = tqdm(
             total=state.max_steps, initial=state.global_step, desc="train", unit="step",
-            disable=not sys.stderr.isatty(), file=sys.stderr,
+            disable=not (sys.stderr.isatty() and state.is_world_process_zero), file=sys.stderr,
         )  # fmt: skip
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
@@ -73,7 +73,8 @@ class History(TrainerCallback):
 
     def on_log(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         """Write the whole history anew, so that a resumed run has neither gaps nor doubles."""
-        write_text(self.path, "".join(json.dumps(entry) + "\n" for entry in state.log_history))
+        if state.is_world_process_zero:
+            write_text(self.path, "".join(json.dumps(entry) + "\n" for entry in state.log_history))
 
 
 class StopOnInterrupt(TrainerCallback):

@@ -16,9 +16,10 @@ from torch import nn
 from transformers import EarlyStoppingCallback, PrinterCallback, TrainerCallback, set_seed
 
 from samesense.encoder.dropout import use_cheap_dropout
-from samesense.encoder.precision import Choice, training_precision
+from samesense.encoder.precision import Choice, inference_precision, training_precision
 from samesense.errors import ConfigError
 from samesense.training.callbacks import DEV_METRIC, History, Progress, StopOnInterrupt
+from samesense.training.ranks import is_main, world_size
 from samesense.training.settings import TrainingSettings
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def fit(
     started = time.perf_counter()
     trainer.train(resume_from_checkpoint=str(newest) if newest else None)
     interrupted = stop.interrupted and trainer.state.global_step < trainer.state.max_steps
-    if not interrupted:
+    if not interrupted and is_main():
         shutil.rmtree(checkpoints, ignore_errors=True)
     return Outcome(
         steps=trainer.state.global_step,
@@ -164,7 +165,12 @@ def _arguments(
 
 
 def pick_precision(model: SentenceTransformer, dataset: Dataset, settings: TrainingSettings) -> Choice:
-    """Resolve the precision of a run: as asked for, or by timing steps of its first batch."""
+    """Resolve the precision of a run: as asked for, or by timing steps of its first batch.
+
+    Several processes must agree, so under ``torchrun`` it is not timed: bfloat16 where the device computes in it.
+    """
+    if settings.precision == "auto" and world_size() > 1:
+        return Choice(inference_precision("auto", model.device), "not measured: several processes train together")
     columns = [values for name, values in dataset[: settings.batch_size].items() if name != "label"]
     return training_precision(model, [text for column in columns for text in column], settings.precision)
 
@@ -181,5 +187,6 @@ def newest_checkpoint(checkpoints: Path) -> Path | None:
             (path / name).is_file() for name in ("optimizer.pt", "scheduler.pt", "rng_state.pth")
         ):
             return path
-        shutil.rmtree(path)
+        if is_main():
+            shutil.rmtree(path)
     return None

@@ -56,8 +56,12 @@ def read(folder: Path) -> dict[str, Any]:
     return content
 
 
-def check_same_run(folder: Path, manifest: dict[str, Any]) -> None:
-    """Raise ConfigError if ``folder`` holds a run with another method, other settings or other data."""
+def check_same_run(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
+    """Return the manifest of the run in ``folder``, if it has this one's method, settings and data.
+
+    Raises:
+        ConfigError: if there is no run, or another one.
+    """
     before = read(folder)
     differences = []
     for part in _IDENTITY:
@@ -69,6 +73,7 @@ def check_same_run(folder: Path, manifest: dict[str, Any]) -> None:
             f"--resume continues the run in {folder} as it was begun, but {'; '.join(differences)}. "
             "Give the same settings and data, or another --output."
         )
+    return before
 
 
 def _flat(name: str, value: Any) -> dict[str, Any]:

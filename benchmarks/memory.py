@@ -1,0 +1,97 @@
+"""Peak memory and time of one training step: many examples under a token budget against few without one.
+
+    python benchmarks/memory.py --model default --data stsb.train.tsv.gz
+
+Each row is a process of its own, so that one peak does not hide another. Memory is what the step adds to the resident
+set of the loaded model with its gradients; time is the step's forward and backward after one small step to warm up.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+ROWS = ((64, None), (64, 512), (1024, 512), (1024, 1024), (4096, 512))
+
+
+def resident() -> int:
+    """Return the resident set in MiB."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize() // 2**20
+
+
+def one(model_name: str, data_name: str | None, examples: int, budget: int | None) -> dict[str, float]:
+    import torch
+
+    from samesense.data import read_pairs, sample_path
+    from samesense.encoder.build import build
+    from samesense.encoder.dropout import use_cheap_dropout
+    from samesense.encoder.precision import autocast, inference_precision
+    from samesense.training.objective import CoSENT
+
+    data = read_pairs(data_name or sample_path("train"))
+    picked = [i % len(data) for i in range(examples)]
+    model = build(model_name, max_seq_length=128, device="cpu")
+    use_cheap_dropout(model)
+    model.train()
+    precision = inference_precision("auto", model.device)
+
+    def step(rows: list[int]) -> None:
+        columns = [model.preprocess([side[i] for i in rows]) for side in (data.sentences1, data.sentences2)]
+        with autocast(model.device, precision):
+            loss = CoSENT(model, token_budget=budget)(columns, torch.tensor([data.labels[i] for i in rows]))
+        loss.backward()
+
+    step(picked[:4])
+    before, peak, done = resident(), [0], threading.Event()
+
+    def watch() -> None:
+        while not done.wait(0.005):
+            peak[0] = max(peak[0], resident())
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    started = time.perf_counter()
+    step(picked)
+    seconds = time.perf_counter() - started
+    done.set()
+    watcher.join()
+    return {"mib": peak[0] - before, "seconds": seconds, "precision": precision}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", default="default")
+    parser.add_argument("--data", default=None)
+    parser.add_argument("--row", type=int, default=None)
+    args = parser.parse_args()
+    if args.row is not None:
+        print(json.dumps(one(args.model, args.data, *ROWS[args.row])))
+        return
+    print("| examples in a step | token budget | MiB added at the peak | times the first row | ms an example |")
+    print("|---:|---:|---:|---:|---:|")
+    kept = []
+    for i, (examples, budget) in enumerate(ROWS):
+        command = [sys.executable, __file__, "--model", args.model, "--row", str(i)]
+        command += ["--data", args.data] if args.data else []
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        row = json.loads(done.stdout.splitlines()[-1]) | {"examples": examples, "token_budget": budget}
+        kept.append(row)
+        each = 1000 * row["seconds"] / examples
+        print(
+            f"| {examples} | {budget or '-'} | {row['mib']} | {row['mib'] / kept[0]['mib']:.2f} | {each:.1f} |",
+            flush=True,
+        )
+    line = {"benchmark": "memory", "model": args.model, "rows": kept}
+    with (Path(__file__).parent / "results" / "memory.jsonl").open("a", encoding="utf-8") as out:
+        out.write(json.dumps(line) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,167 @@
+"""The documentation says what the code does: blocks run, commands parse, links lead somewhere, tables agree."""
+
+import importlib.util
+import inspect
+import re
+import runpy
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+from cyclopts import CycloptsError
+
+from samesense.cli.main import COMMANDS, app
+from samesense.recipes.settings import CosentSettings
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
+MOST_NOT_RUN = 2
+
+
+def named(path):
+    return str(path.relative_to(ROOT))
+
+
+def blocks(page, *languages):
+    """(line in the page, code) of the fenced blocks in these languages."""
+    text = page.read_text(encoding="utf-8")
+    for found in BLOCK.finditer(text):
+        if found[1].strip() in languages:
+            yield text[: found.start(2)].count("\n"), found[2]
+
+
+def commands(page):
+    """(line in the page, words after samesense) of every samesense command that is shown."""
+    for start, code in blocks(page, "bash", "console"):
+        for offset, line in enumerate(code.splitlines(), 1):
+            try:
+                words = shlex.split(line.strip().removeprefix("$ "), comments=True)
+            except ValueError:
+                continue  # part of a longer shell statement
+            if words[:1] == ["samesense"]:
+                plain = [at for at, word in enumerate(words) if word in ("<", ">", "|", "&&", ";")]
+                yield start + offset, words[1 : min(plain, default=len(words))]
+
+
+@pytest.fixture
+def tiny_default(tiny_trunk, tmp_path, monkeypatch):
+    """In an empty folder, with the model name "default" standing for the tiny one."""
+    from samesense.encoder import build
+
+    resolve = build.resolve
+    monkeypatch.setattr(build, "resolve", lambda name: str(tiny_trunk) if name == "default" else resolve(name))
+    monkeypatch.chdir(tmp_path)
+
+
+def with_python(page):
+    return any(blocks(page, "python"))
+
+
+@pytest.mark.parametrize("page", [*filter(with_python, PAGES)], ids=named)
+def test_python_blocks_run(page, tiny_default):
+    namespace = {"__name__": "page"}
+    for line, code in blocks(page, "python"):
+        exec(compile("\n" * line + code, str(page), "exec"), namespace)
+
+
+def test_few_blocks_are_not_run():
+    skipped = [(named(page), line) for page in PAGES for line, _ in blocks(page, "python no-run")]
+    assert len(skipped) <= MOST_NOT_RUN, skipped
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_blocks_name_a_known_language(page):
+    known = {"python", "python no-run", "bash", "console", "text", "toml", "json", "bibtex"}
+    assert {found[1].strip() for found in BLOCK.finditer(page.read_text(encoding="utf-8"))} <= known
+
+
+def shown():
+    return [pytest.param(words, id=f"{named(page)}:{line}") for page in PAGES for line, words in commands(page)]
+
+
+@pytest.mark.parametrize("words", shown())
+def test_commands_parse(words):
+    try:
+        app.parse_args(words, exit_on_error=False, print_error=False)
+    except CycloptsError as error:
+        pytest.fail(f"samesense {shlex.join(words)}: {error}")
+
+
+def test_commands_are_found_and_a_wrong_one_fails():
+    assert {words[0] for page in PAGES for _, words in commands(page)} >= set(COMMANDS) - {"quickstart"}
+    for wrong in (["trane"], ["evaluate", "default", "--data", "x", "--nothing"]):
+        with pytest.raises(CycloptsError):
+            app.parse_args(wrong, exit_on_error=False, print_error=False)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_links_lead_somewhere(page):
+    prose = BLOCK.sub("", page.read_text(encoding="utf-8"))
+    for target in LINK.findall(prose):
+        if not re.match(r"[a-z]+:", target):
+            path = target.partition("#")[0]
+            assert not path or (page.parent / path).exists(), f"{named(page)} links to {target}, which is not there"
+
+
+def test_every_page_is_on_the_map():
+    index = ROOT / "docs" / "index.md"
+    linked = {(index.parent / target).resolve() for target in LINK.findall(index.read_text(encoding="utf-8"))}
+    assert set((ROOT / "docs").rglob("*.md")) - linked == {index}
+
+
+def test_command_page_is_up_to_date():
+    spec = importlib.util.spec_from_file_location("docs_generate", ROOT / "docs" / "generate.py")
+    generate = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(generate)
+    page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    assert generate.page() == page, "docs/cli.md differs from the help of the commands; run: sh scripts/docs"
+    assert generate.main(["--check"]) == 0
+    assert max(map(len, generate.help_text("train").splitlines())) <= generate.COLUMNS
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=named)
+def test_examples_run(example, tiny_default, capsys):
+    assert len(example.read_text(encoding="utf-8").splitlines()) <= 50
+    main = runpy.run_path(str(example))["main"]
+    known = {"steps": 2} if "steps" in inspect.signature(main).parameters else {}
+    main("default", **known)
+    assert capsys.readouterr().out.strip()
+
+
+def test_the_example_without_a_model_needs_no_torch():
+    import subprocess
+
+    code = "import runpy, sys; runpy.run_path(sys.argv[1])['main'](); print('torch' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(EXAMPLES[3])], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    assert done.stdout.splitlines()[-1] == "False"
+
+
+def test_settings_table_lists_every_setting_with_its_default():
+    text = (ROOT / "docs" / "methods" / "cosent.md").read_text(encoding="utf-8")
+    section = text.partition("\n## Settings\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| `(\w+)` \| ([^|]+?) \|", section, re.MULTILINE)
+    fields = CosentSettings.model_fields
+    assert [name for name, _ in rows] == list(fields)
+    for name, shown in rows:
+        default = fields[name].default
+        assert shown == ("none" if default is None else str(default)), name
+
+
+def test_poolings_and_extras_are_documented():
+    import tomllib
+
+    from samesense.encoder.pooling import POOLINGS
+
+    models = (ROOT / "docs" / "models.md").read_text(encoding="utf-8")
+    assert [name for name in POOLINGS if f"| `{name}` |" not in models] == []
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    page = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8")
+    wanted = [*project["dependencies"], *(p for extra in project["optional-dependencies"].values() for p in extra)]
+    names = {re.match(r"[\w-]+", requirement)[0] for requirement in wanted} - {"samesense"}
+    assert {name for name in names if f"| {name} |" not in page} == set()
