@@ -58,8 +58,8 @@ def speed() -> str:
 
 def tables() -> str:
     note = (
-        "Two cores of an x86-64 server with AVX512-BF16 and without AMX, sentence-transformers 6.2 in the same process, "
-        "in turns. `sh scripts/bench`"
+        "Two cores of an x86-64 server with AVX512-BF16 and without AMX, sentence-transformers 6.2 in the same "
+        "process, in turns. `sh scripts/bench`"
     )
     return f"{START}\n### Quality\n\n{quality()}\n\n### Speed\n\n{note}\n\n{speed()}\n{END}"
 

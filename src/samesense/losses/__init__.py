@@ -1,5 +1,44 @@
 """Objectives: tensors in, a scalar out. One formula a file, named by its mathematics."""
 
+from samesense.losses.angle import angle_scores
+from samesense.losses.batch_triplet import batch_all, batch_hard
+from samesense.losses.contrastive import contrastive
 from samesense.losses.cosent import cosent
+from samesense.losses.cosine import cosine_matrix, row_cosine
+from samesense.losses.info_nce import info_nce, info_nce_scores
+from samesense.losses.js_consistency import js_consistency, js_divergence
+from samesense.losses.listmle import listmle
+from samesense.losses.listnet import listnet
+from samesense.losses.multi_positive import multi_positive
+from samesense.losses.rank_distillation import RankDistillation, rank_cse, teacher_scores
+from samesense.losses.regression import mse
+from samesense.losses.row_cosent import row_cosent
+from samesense.losses.softmax import softmax, softmax_features
+from samesense.losses.sup_con import sup_con
+from samesense.losses.triplet import triplet
 
-__all__ = ["cosent"]
+__all__ = [
+    "RankDistillation",
+    "angle_scores",
+    "batch_all",
+    "batch_hard",
+    "contrastive",
+    "cosent",
+    "cosine_matrix",
+    "info_nce",
+    "info_nce_scores",
+    "js_consistency",
+    "js_divergence",
+    "listmle",
+    "listnet",
+    "mse",
+    "multi_positive",
+    "rank_cse",
+    "row_cosent",
+    "row_cosine",
+    "softmax",
+    "softmax_features",
+    "sup_con",
+    "teacher_scores",
+    "triplet",
+]
