@@ -117,6 +117,8 @@ def test_the_sample_has_no_other_parts():
 def test_published_data_is_read_whole(name, rows, kind):
     data = read_pairs(SHARED / f"{name}.tsv.gz")
     assert (len(data), data.kind, data.dropped, data.dropped_unlabelled) == (rows, kind, 0, 0)
+
+
 def test_minus_one_beside_zero_and_one_is_pointed_at(tmp_path):
     rows = "".join(f"{i % 3 - 1}\ta {i}\tb {i}\n" for i in range(9))
     (tmp_path / "hidden.tsv").write_text("label\tsentence1\tsentence2\n" + rows)
