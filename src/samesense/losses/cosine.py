@@ -1,0 +1,122 @@
+"""Cosines, and the few steps every objective takes before and after its own formula.
+
+    cos(u, v) = u . v / (|u| |v|),   0 where either vector is all zeros
+
+All of it runs in float32 at least, also under autocast, and keeps float64.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+Reduction = Literal["mean", "sum"]
+"""How one value a row becomes a scalar."""
+
+
+def row_cosine(u: Tensor, v: Tensor) -> Tensor:
+    """Return the cosine of each row of ``u`` with the same row of ``v``.
+
+    Args:
+        u: ``(pairs, dim)`` vectors of any length.
+        v: ``(pairs, dim)`` vectors of any length.
+
+    Returns:
+        ``(pairs,)`` in [-1, 1] up to rounding, float32 (float64 for float64).
+
+    Raises:
+        ValueError: if the shapes differ or are not two-dimensional.
+
+    Source: the definition of the cosine.
+    Differs: a vector of zeros has cosine 0 with everything and receives no gradient, where the definition has 0/0.
+
+    Example:
+        >>> row_cosine(torch.tensor([[3.0, 4.0], [0.0, 0.0]]), torch.tensor([[1.0, 0.0], [1.0, 0.0]]))
+        tensor([0.6000, 0.0000])
+    """
+    if u.ndim != 2 or u.shape != v.shape:
+        raise ValueError(
+            f"row_cosine takes two matrices of shape (pairs, dim); received {tuple(u.shape)} and {tuple(v.shape)}."
+        )
+    return (unit(u) * unit(v)).sum(dim=1)
+
+
+def cosine_matrix(u: Tensor, v: Tensor) -> Tensor:
+    """Return the cosine of every row of ``u`` with every row of ``v``.
+
+    Args:
+        u: ``(rows, dim)`` vectors of any length.
+        v: ``(columns, dim)`` vectors of any length.
+
+    Returns:
+        ``(rows, columns)`` in [-1, 1] up to rounding, float32 (float64 for float64).
+
+    Raises:
+        ValueError: if either is not two-dimensional or the dimensions differ.
+
+    Source: the definition of the cosine.
+    Differs: zeros as in :func:`row_cosine`.
+    """
+    if u.ndim != 2 or v.ndim != 2 or u.shape[1] != v.shape[1]:
+        raise ValueError(
+            f"cosine_matrix takes matrices (rows, dim) and (columns, dim) of one dim; "
+            f"received {tuple(u.shape)} and {tuple(v.shape)}."
+        )
+    with torch.autocast(u.device.type, enabled=False):  # autocast would round the product to half precision
+        return unit(u) @ unit(v).T
+
+
+def unit(x: Tensor) -> Tensor:
+    """Return ``x`` ``(rows, dim)`` with each row divided by its length; a row of zeros stays, with gradient zero."""
+    x = widen(x)
+    largest = x.detach().abs().amax(dim=-1, keepdim=True)  # a row's direction ignores its scale, so detaching is exact
+    scaled = x / largest.masked_fill(largest == 0, torch.inf)
+    # the largest entry is 1 now, so no square overflows or vanishes and only a row of zeros is shorter than 1
+    length: Tensor = torch.linalg.vector_norm(scaled, dim=-1, keepdim=True)
+    return scaled / length.clamp(min=1)
+
+
+def widen(x: Tensor) -> Tensor:
+    """Return ``x`` in float32, or as it is if it is float64."""
+    return x if x.dtype == torch.float64 else x.float()
+
+
+def tempered(scores: Tensor, temperature: float, name: str = "temperature") -> Tensor:
+    """Return ``scores / temperature``, widened; ValueError, calling it ``name``, if the temperature is not positive."""
+    if not temperature > 0:
+        raise ValueError(f"{name} must be > 0; received {temperature}.")
+    return widen(scores) / temperature
+
+
+def reduced(values: Tensor, reduction: Reduction) -> Tensor:
+    """Return the mean or the sum of ``values`` ``(n,)``; the mean of none is 0."""
+    if reduction not in ("mean", "sum"):
+        raise ValueError(f"reduction must be 'mean' or 'sum'; received {reduction!r}.")
+    return values.sum() / max(len(values), 1) if reduction == "mean" else values.sum()
+
+
+def without_diagonal(matrix: Tensor) -> Tensor:
+    """Return a square ``(n, n)`` matrix as ``(n, n - 1)``: each row without its diagonal entry, the rest in order."""
+    n = len(matrix)
+    # behind the first entry, every block of n + 1 ends in a diagonal entry
+    return matrix.flatten()[1:].reshape(n - 1, n + 1)[:, :-1].reshape(n, n - 1)
+
+
+def ranked_lists(loss: str, student: Tensor, teacher: Tensor, *, include_diagonal: bool) -> tuple[Tensor, Tensor]:
+    """Return student and detached teacher as the lists ``loss`` compares, one a row: ``(n, m)``, or ``(n, n - 1)``."""
+    if student.ndim != 2 or student.shape != teacher.shape or 0 in student.shape:
+        raise ValueError(
+            f"{loss} takes a list of scores a row, student and teacher of one shape (rows, candidates); "
+            f"received {tuple(student.shape)} and {tuple(teacher.shape)}."
+        )
+    student, teacher = widen(student), widen(teacher.detach())
+    if include_diagonal:
+        return student, teacher
+    if student.shape[0] != student.shape[1]:
+        raise ValueError(
+            f"{loss} can leave out the diagonal of square matrices only; received {tuple(student.shape)}. "
+            "Pass include_diagonal=True for lists of other candidates."
+        )
+    return without_diagonal(student), without_diagonal(teacher)

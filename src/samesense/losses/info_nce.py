@@ -1,0 +1,116 @@
+"""InfoNCE: each anchor picks its own positive among the candidates of the batch.
+
+    L_i = -log( exp(s_ii / temperature) / sum over candidates j of exp(s_ij / temperature) )
+
+Candidates are the positives of all anchors and, if given, the hard negatives of all anchors.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from samesense.losses.cosine import Reduction, cosine_matrix, reduced, tempered
+
+
+def info_nce(
+    anchors: Tensor,
+    positives: Tensor,
+    negatives: Tensor | None = None,
+    *,
+    temperature: float = 0.05,
+    own_negative_weight: float = 0.0,
+    symmetric: bool = False,
+    exclude: Tensor | None = None,
+) -> Tensor:
+    """Return the InfoNCE loss of one batch under cosine similarity, a scalar.
+
+    Args:
+        anchors: ``(n, dim)`` embeddings.
+        positives: ``(n, dim)`` embeddings, row i belonging to anchor i.
+        negatives: ``(m, dim)`` hard negatives, every one a candidate of every anchor.
+        temperature: divides the cosines; 0.05 is a scale of 20.
+        own_negative_weight: added to the logit of an anchor's own hard negative, row i of n: the logarithm of how many
+            times that negative counts. 0 counts it once.
+        symmetric: average with the opposite direction, where positive i picks anchor i among the anchors. Hard
+            negatives take part in the first direction only.
+        exclude: ``(n, n + m)`` bool, true where a candidate must not count as a negative of the anchor (a duplicate of
+            its positive, say). An anchor's own positive stays whatever the mask says.
+
+    Returns:
+        Scalar in float32 (float64 for float64 embeddings): the mean over anchors.
+
+    Raises:
+        ValueError: if shapes do not fit, the temperature is not positive, or own negatives are weighted without one
+            negative for each anchor.
+
+    Source: van den Oord et al. 2018; Gao et al. 2021 (SimCSE), Eq. 1 and, with hard negatives, Eq. 5; the weight from
+        the ablation of their hard negatives.
+    Differs: none by default; ``symmetric`` and ``exclude`` are additions.
+
+    Example:
+        >>> info_nce(torch.eye(2), torch.eye(2), temperature=1.0)  # log(1 + exp(-1))
+        tensor(0.3133)
+    """
+    n = len(anchors)
+    if anchors.ndim != 2 or anchors.shape != positives.shape:
+        raise ValueError(
+            f"info_nce takes an anchor and a positive a row, both (n, dim); "
+            f"received {tuple(anchors.shape)} and {tuple(positives.shape)}."
+        )
+    candidates = positives if negatives is None else torch.cat([positives, negatives])
+    logits = tempered(cosine_matrix(anchors, candidates), temperature)
+    if own_negative_weight:
+        if negatives is None or len(negatives) != n:
+            raise ValueError(
+                f"own_negative_weight needs one negative for each of the {n} anchors; "
+                f"received {0 if negatives is None else len(negatives)}."
+            )
+        own = torch.eye(n, dtype=logits.dtype, device=logits.device)
+        logits = logits + F.pad(own_negative_weight * own, (n, 0))
+    loss = reduced(_picked(logits, exclude), "mean")
+    if not symmetric:
+        return loss
+    back = _picked(logits[:, :n].T, None if exclude is None else exclude[:, :n].T)
+    return (loss + reduced(back, "mean")) / 2
+
+
+def info_nce_scores(
+    scores: Tensor, *, temperature: float = 0.05, exclude: Tensor | None = None, reduction: Reduction = "mean"
+) -> Tensor:
+    """Return the InfoNCE loss of a score matrix whose diagonal is positive, a scalar.
+
+    Args:
+        scores: ``(n, m)`` similarity of anchor i and candidate j, m at least n; candidate i is anchor i's positive.
+        temperature: divides the scores.
+        exclude: ``(n, m)`` bool, true where a candidate must not count; the diagonal stays whatever the mask says.
+        reduction: ``"mean"`` or ``"sum"`` over anchors.
+
+    Returns:
+        Scalar in float32 (float64 for float64 scores).
+
+    Raises:
+        ValueError: if the shapes do not fit, or temperature or reduction is out of range.
+
+    Source: Liu et al. 2023 (RankCSE), the InfoNCE term (a sum); Gao et al. 2021, Eq. 1 (a mean over the batch).
+    Differs: none with the reduction of the one or the other.
+    """
+    if scores.ndim != 2 or scores.shape[1] < scores.shape[0]:
+        raise ValueError(
+            f"info_nce_scores takes scores (anchors, candidates) with a candidate for each anchor at least; "
+            f"received {tuple(scores.shape)}."
+        )
+    return reduced(_picked(tempered(scores, temperature), exclude), reduction)
+
+
+def _picked(logits: Tensor, exclude: Tensor | None) -> Tensor:
+    """Return minus the log-probability ``(n,)`` that row i gives column i among the columns left to it."""
+    if exclude is not None:
+        if exclude.shape != logits.shape or exclude.dtype != torch.bool:
+            raise ValueError(
+                f"exclude must be bool of shape {tuple(logits.shape)}; received {exclude.dtype} {tuple(exclude.shape)}."
+            )
+        own = torch.eye(*logits.shape, dtype=torch.bool, device=logits.device)
+        logits = logits.masked_fill(exclude & ~own, -torch.inf)
+    return -F.log_softmax(logits, dim=1).diagonal()

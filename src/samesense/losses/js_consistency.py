@@ -1,0 +1,78 @@
+"""Consistency of the two readings of a score matrix: its rows against its columns.
+
+    L = sum over i of JS(P_i || Q_i),   P_i = softmax(row i of S / temperature),  Q_i = softmax(column i)
+    JS(P || Q) = 1/2 KL(P || M) + 1/2 KL(Q || M),   M = (P + Q) / 2
+
+Swapping the two views transposes the matrix, so the loss asks both views of a sentence to rank the others alike.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from samesense.losses.cosine import Reduction, reduced, tempered, widen
+
+
+def js_consistency(scores: Tensor, *, temperature: float = 0.05, reduction: Reduction = "sum") -> Tensor:
+    """Return the Jensen-Shannon divergence between rows and columns of a score matrix, a scalar.
+
+    Args:
+        scores: ``(n, n)`` similarity of sentence i in one view and sentence j in the other, diagonal included.
+        temperature: divides the scores.
+        reduction: ``"sum"`` over i, or ``"mean"``.
+
+    Returns:
+        Scalar in float32 (float64 for float64 scores): 0 if the matrix is symmetric, at most log 2 an i.
+
+    Raises:
+        ValueError: if the matrix is not square, or temperature or reduction is out of range.
+
+    Source: Liu et al. 2023 (RankCSE), the ranking consistency term.
+    Differs: none. The public code clamps the log of M to a positive constant, which leaves minus an entropy that does
+        not compare P with Q; this is the printed divergence.
+
+    Example:
+        >>> js_consistency(torch.tensor([[1.0, 0.2], [0.2, 1.0]]))
+        tensor(0.)
+    """
+    if scores.ndim != 2 or scores.shape[0] != scores.shape[1]:
+        raise ValueError(f"js_consistency takes a square matrix of scores; received {tuple(scores.shape)}.")
+    logits = tempered(scores, temperature)
+    return reduced(js_divergence(F.log_softmax(logits, dim=1), F.log_softmax(logits.T, dim=1)), reduction)
+
+
+def js_divergence(log_p: Tensor, log_q: Tensor) -> Tensor:
+    """Return the Jensen-Shannon divergence of two distributions given by their logarithms.
+
+    Args:
+        log_p: ``(..., outcomes)`` natural logarithms of probabilities, -inf for impossible.
+        log_q: the same shape.
+
+    Returns:
+        ``(...)`` in nats, float32 (float64 for float64): 0 for equal distributions, log 2 for disjoint ones.
+
+    Raises:
+        ValueError: if the shapes differ.
+
+    Source: Lin 1991.
+    Differs: none in value. M is never formed: ``log(p / m) = log 2 - log(1 + q / p)`` stays exact where the
+        distributions agree and where probabilities underflow.
+
+    Example:
+        >>> js_divergence(torch.tensor([0.0, -torch.inf]), torch.tensor([-torch.inf, 0.0]))
+        tensor(0.6931)
+    """
+    if log_p.shape != log_q.shape:
+        raise ValueError(f"js_divergence takes one shape; received {tuple(log_p.shape)} and {tuple(log_q.shape)}.")
+    log_p, log_q = widen(log_p), widen(log_q)
+    return 0.5 * (_against_middle(log_p, log_q) + _against_middle(log_q, log_p)).sum(dim=-1)
+
+
+def _against_middle(log_p: Tensor, log_q: Tensor) -> Tensor:
+    """Return ``p log(p / m)``, 0 where p is 0."""
+    ratio = (log_q - log_p).masked_fill(log_p.isneginf(), 0)  # an infinite one would make 0 times inf of the gradient
+    return log_p.exp() * (math.log(2) - torch.logaddexp(ratio, torch.zeros_like(ratio)))

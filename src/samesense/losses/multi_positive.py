@@ -1,0 +1,78 @@
+"""InfoNCE with several positives and several hard negatives an anchor.
+
+    L_i = mean over own positives p of  -log( exp(s_ip) / (exp(s_ip) + sum over c of exp(s_ic)) )
+
+``s`` is the cosine over the temperature. ``c`` runs over the positives of all other anchors and the negatives of all
+anchors, so an anchor's positives never compete with each other.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from samesense.losses.cosine import cosine_matrix, tempered
+
+
+def multi_positive(
+    anchors: Tensor,
+    positives: Tensor,
+    negatives: Tensor,
+    *,
+    positive_owner: Tensor,
+    negative_owner: Tensor | None = None,
+    temperature: float = 0.05,
+) -> Tensor:
+    """Return the multiple-positives loss of one batch under cosine similarity, a scalar.
+
+    Args:
+        anchors: ``(n, dim)`` embeddings.
+        positives: ``(p, dim)`` embeddings, any number at least one an anchor.
+        negatives: ``(q, dim)`` hard negatives, any number an anchor, also none.
+        positive_owner: ``(p,)`` index of the anchor each positive belongs to.
+        negative_owner: ``(q,)`` index of the anchor each negative belongs to. It is checked and changes nothing: in
+            Eq. 7 every negative stands against every anchor.
+        temperature: divides the cosines; the paper gives none, 0.05 is the released scale of 20.
+
+    Returns:
+        Scalar in float32 (float64 for float64 embeddings): the mean over anchors, each the mean over its positives.
+
+    Raises:
+        ValueError: if shapes do not fit, an owner is no anchor, an anchor has no positive, or the temperature is not
+            positive.
+
+    Source: Dehghan and Amasyali 2022 (SupMPN), Eq. 7.
+    Differs: none in value, and the numbers of positives and negatives may vary from anchor to anchor. The released
+        code leaves an anchor's other positives in the denominator with logit 0; here, as in Eq. 7, they are not in it.
+
+    Example:
+        >>> x = torch.eye(2)
+        >>> multi_positive(x, x, x[:0], positive_owner=torch.arange(2), temperature=1.0)  # log(1 + exp(-1))
+        tensor(0.3133)
+    """
+    n = len(anchors)
+    _check_owners("positive", positives, positive_owner, n)
+    if negative_owner is not None:
+        _check_owners("negative", negatives, negative_owner, n)
+    count = torch.bincount(positive_owner, minlength=n)
+    if (count == 0).any():
+        raise ValueError(f"multi_positive needs a positive for every anchor; anchor {int(count.argmin())} has none.")
+    logits = tempered(cosine_matrix(anchors, torch.cat([positives, negatives])), temperature)
+    device = positive_owner.device
+    own = positive_owner == torch.arange(n, device=device)[:, None]
+    rest = torch.cat([logits[:, : len(positives)].masked_fill(own, -torch.inf), logits[:, len(positives) :]], dim=1)
+    # (p,) how far the sum of all rivals, on the log scale, lies above each positive
+    excess = rest.logsumexp(dim=1)[positive_owner] - logits[positive_owner, torch.arange(len(positives), device=device)]
+    losses = torch.logaddexp(excess, torch.zeros_like(excess))
+    return (losses / count[positive_owner]).sum() / max(n, 1)
+
+
+def _check_owners(kind: str, embeddings: Tensor, owner: Tensor, anchors: int) -> None:
+    if owner.shape != embeddings.shape[:1] or owner.is_floating_point():
+        raise ValueError(
+            f"{kind}_owner must name the anchor of each of the {len(embeddings)} {kind}s by whole number; "
+            f"received {owner.dtype} of shape {tuple(owner.shape)}."
+        )
+    outside = owner[(owner < 0) | (owner >= anchors)]
+    if len(outside):
+        raise ValueError(f"{kind}_owner must be 0 to {anchors - 1} for {anchors} anchors; received {int(outside[0])}.")

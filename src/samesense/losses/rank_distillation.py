@@ -1,0 +1,137 @@
+"""RankCSE: contrastive learning that also keeps the ranking of a teacher.
+
+    L = InfoNCE + beta * JS consistency + gamma * rank
+
+``rank`` is ListNet, ListMLE or row-wise CoSENT of the student's scores against the teacher's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor
+
+from samesense.losses.cosine import Reduction, cosine_matrix
+from samesense.losses.info_nce import info_nce_scores
+from samesense.losses.js_consistency import js_consistency
+from samesense.losses.listmle import listmle
+from samesense.losses.listnet import listnet
+from samesense.losses.row_cosent import row_cosent
+
+
+class RankDistillation(NamedTuple):
+    """The composite loss and its parts, each a scalar and before its weight."""
+
+    total: Tensor
+    info_nce: Tensor
+    consistency: Tensor
+    rank: Tensor
+
+
+def rank_cse(  # noqa: PLR0913 - the paper's own settings
+    scores: Tensor,
+    teacher: Tensor,
+    *,
+    rank: Literal["listnet", "listmle", "cosent"],
+    beta: float = 1.0,
+    gamma: float = 1.0,
+    tau1: float = 0.05,
+    tau2: float = 0.05,
+    tau3: float = 0.025,
+    include_diagonal: bool | None = None,
+    reduction: Reduction = "mean",
+) -> RankDistillation:
+    """Return the RankCSE loss of one batch and its parts.
+
+    Args:
+        scores: ``(n, n)`` student cosines of sentence i in one view and sentence j in the other.
+        teacher: ``(n, n)`` teacher scores, see :func:`teacher_scores`; never receives a gradient.
+        rank: formula of the ranking term.
+        beta: weight of the consistency term.
+        gamma: weight of the ranking term.
+        tau1: temperature of InfoNCE and consistency.
+        tau2: temperature of the student in the ranking term.
+        tau3: temperature of the teacher; only ListNet has one.
+        include_diagonal: whether the ranking term sees the diagonal; ``None`` is the formula's own default: out for
+            ListNet and CoSENT, in for ListMLE.
+        reduction: ``"mean"`` or ``"sum"`` over sentences, in all three terms.
+
+    Returns:
+        The total and its unweighted parts, scalars in float32 (float64 for float64 scores).
+
+    Raises:
+        ValueError: if a shape does not fit, or rank, a temperature or the reduction is out of range.
+
+    Source: Liu et al. 2023 (RankCSE), overall objective; tau2 and tau3 from its sweep; Huang et al. 2024 (TASLP),
+        Table III for ``"cosent"``, where tau2 = 0.05 is their scale of 20.
+    Differs: a mean over sentences by default where the paper prints sums; the ratio of the terms is the same.
+
+    Example:
+        >>> rank_cse(torch.eye(2), torch.eye(2), rank="listmle", tau1=1.0, tau2=1.0).rank  # log(1 + exp(-1))
+        tensor(0.3133)
+    """
+    if scores.ndim != 2 or scores.shape[0] != scores.shape[1] or scores.shape != teacher.shape:
+        raise ValueError(
+            f"rank_cse takes square matrices of student and teacher scores; "
+            f"received {tuple(scores.shape)} and {tuple(teacher.shape)}."
+        )
+    if rank == "listnet":
+        ranking = listnet(
+            scores,
+            teacher,
+            student_temperature=tau2,
+            teacher_temperature=tau3,
+            include_diagonal=bool(include_diagonal),
+            reduction=reduction,
+        )
+    elif rank == "listmle":
+        diagonal = include_diagonal is None or include_diagonal
+        ranking = listmle(scores, teacher, student_temperature=tau2, include_diagonal=diagonal, reduction=reduction)
+    elif rank == "cosent":
+        diagonal = bool(include_diagonal)
+        ranking = row_cosent(scores, teacher, temperature=tau2, include_diagonal=diagonal, reduction=reduction)
+    else:
+        raise ValueError(f"rank must be 'listnet', 'listmle' or 'cosent'; received {rank!r}.")
+    contrast = info_nce_scores(scores, temperature=tau1, reduction=reduction)
+    consistency = js_consistency(scores, temperature=tau1, reduction=reduction)
+    return RankDistillation(contrast + beta * consistency + gamma * ranking, contrast, consistency, ranking)
+
+
+def teacher_scores(embeddings: Sequence[Tensor], weights: Sequence[float]) -> Tensor:
+    """Return the weighted mean of the teachers' cosine matrices.
+
+    Args:
+        embeddings: one ``(n, dim)`` tensor a teacher, of the same n sentences; dims may differ.
+        weights: one non-negative number a teacher; they are divided by their sum.
+
+    Returns:
+        ``(n, n)`` cosines in float32 (float64 for float64 embeddings), without gradient.
+
+    Raises:
+        ValueError: if there is not one weight a teacher, the weights cannot be averaged with, or the numbers of
+            sentences differ.
+
+    Source: Liu et al. 2023 (RankCSE), the ensemble of teachers: weights 1/3 and 2/3 of raw cosines.
+    Differs: any number of teachers.
+
+    Example:
+        >>> teacher_scores([torch.eye(2), torch.ones(2, 3)], [1, 3])
+        tensor([[1.0000, 0.7500],
+                [0.7500, 1.0000]])
+    """
+    if not embeddings or len(embeddings) != len(weights):
+        raise ValueError(
+            f"teacher_scores takes one weight a teacher; "
+            f"received {len(embeddings)} teachers and {len(weights)} weights."
+        )
+    if not (all(weight >= 0 for weight in weights) and sum(weights) > 0):
+        raise ValueError(f"weights must be >= 0 with a sum above 0; received {list(weights)}.")
+    if len({len(rows) for rows in embeddings}) > 1:
+        raise ValueError(
+            f"teacher_scores takes the same sentences of every teacher; received {[len(rows) for rows in embeddings]}."
+        )
+    with torch.no_grad():
+        parts = [w / sum(weights) * cosine_matrix(x, x) for x, w in zip(embeddings, weights, strict=True)]
+        return torch.stack(parts).sum(dim=0)

@@ -1,0 +1,82 @@
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.nn import functional as F
+
+from samesense.losses import js_consistency, js_divergence
+from tests.references.js_consistency import js
+from tests.references.js_consistency import js_consistency as reference
+
+STUDENT = torch.tensor([[0.9, 0.3, 0.1], [0.2, 0.8, 0.4], [0.0, 0.5, 0.95]], dtype=torch.float64)
+
+
+def test_golden_values():
+    logits = STUDENT / 0.05
+    rows = js_divergence(logits.log_softmax(1), logits.T.log_softmax(1))
+    assert rows.tolist() == pytest.approx([1.16430509e-6, 4.68594611e-4, 2.29702246e-5], abs=1e-12)
+    assert js_consistency(STUDENT).item() == pytest.approx(4.92729140e-4, abs=1e-12)
+
+
+@pytest.mark.parametrize("n", [1, 2, 31, 128])
+@pytest.mark.parametrize("temperature", [0.001, 0.05, 10.0])
+def test_equals_the_definition(matrix, n, temperature):
+    scores = matrix(n, rounded=True)
+    for reduction in ("mean", "sum"):
+        expected = reference(scores.tolist(), temperature, reduction)
+        value = js_consistency(scores, temperature=temperature, reduction=reduction).item()
+        assert value == pytest.approx(expected, rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("temperature", [1e-4, 0.05, 1.0])
+def test_rows_that_equal_their_columns_cost_nothing(matrix, dtype, temperature):
+    scores = matrix(64).to(dtype)
+    assert js_consistency(scores + scores.T, temperature=temperature).item() == 0.0
+
+
+@given(
+    st.lists(st.tuples(st.floats(-1, 1), st.floats(-1, 1)), min_size=1, max_size=12),
+    st.sampled_from([0.01, 0.05, 1.0]),
+)
+@settings(deadline=None, max_examples=80)
+def test_lies_between_zero_and_log_two_and_is_symmetric(rows, temperature):
+    p, q = (torch.tensor(side, dtype=torch.float64).div(temperature).log_softmax(0) for side in zip(*rows, strict=True))
+    value = js_divergence(p, q).item()
+    assert -1e-14 <= value <= math.log(2) + 1e-14
+    assert js_divergence(q, p).item() == value
+    assert js_divergence(p, p).item() == 0.0
+    assert value == pytest.approx(js(p.exp().tolist(), q.exp().tolist()), abs=1e-12)
+
+
+def test_impossible_outcomes():
+    p = torch.tensor([[0.5, 0.5, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0]], dtype=torch.float64)
+    q = torch.tensor([[0.0, 0.5, 0.5, 0.0], [0.0, 0.0, 0.0, 1.0]], dtype=torch.float64)
+    value = js_divergence(p.log(), q.log())
+    assert value.tolist() == pytest.approx([math.log(2) / 2, math.log(2)])
+
+
+def test_impossible_outcomes_have_a_finite_gradient():
+    scores = torch.zeros(2, 4, dtype=torch.float64, requires_grad=True)
+    left = torch.tensor([True, False, False, True])
+    p = F.log_softmax(scores.masked_fill(left, -torch.inf), dim=1)
+    q = F.log_softmax((scores * 2).masked_fill(left.flip(0).roll(1), -torch.inf), dim=1)
+    js_divergence(p, q).sum().backward()
+    assert scores.grad.isfinite().all()
+
+
+def test_is_not_an_entropy():
+    """Minus an entropy would be lowest for uniform rows; the divergence only asks that rows and columns agree."""
+    sharp, flat = torch.eye(8), torch.zeros(8, 8)
+    assert js_consistency(sharp).item() == js_consistency(flat).item() == 0.0
+
+
+def test_messages():
+    with pytest.raises(ValueError) as error:
+        js_consistency(torch.zeros(2, 3))
+    assert str(error.value) == "js_consistency takes a square matrix of scores; received (2, 3)."
+    with pytest.raises(ValueError) as error:
+        js_divergence(torch.zeros(3), torch.zeros(2))
+    assert str(error.value) == "js_divergence takes one shape; received (3,) and (2,)."

@@ -1,0 +1,125 @@
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from samesense.losses import listmle
+from tests.references.listmle import listmle as reference
+
+STUDENT = torch.tensor([[0.9, 0.3, 0.1], [0.2, 0.8, 0.4], [0.0, 0.5, 0.95]], dtype=torch.float64)
+TEACHER = torch.tensor([[1.0, 0.5, 0.2], [0.5, 1.0, 0.6], [0.2, 0.6, 1.0]], dtype=torch.float64)
+
+
+def test_golden_values():
+    full = [0.0181561846, 0.0184914764, 1.68806691e-4]
+    off = [0.0181499279, 0.0181499279, 4.53988992e-5]
+    for i, row in enumerate(full):
+        alone = listmle(STUDENT[i : i + 1], TEACHER[i : i + 1], student_temperature=0.05)
+        assert alone.item() == pytest.approx(row, abs=1e-10)
+    assert listmle(STUDENT, TEACHER, student_temperature=0.05).item() == pytest.approx(sum(full) / 3, abs=1e-10)
+    loss = listmle(STUDENT, TEACHER, student_temperature=0.05, include_diagonal=False, reduction="sum")
+    assert loss.item() == pytest.approx(sum(off), abs=1e-10)
+
+
+def test_equal_scores_cost_the_logarithm_of_the_number_of_rankings():
+    loss = listmle(torch.zeros(2, 128, dtype=torch.float64), torch.rand(2, 128), student_temperature=0.05)
+    assert loss.item() == pytest.approx(496.405478, abs=1e-6)
+    assert loss.item() == pytest.approx(math.lgamma(129), rel=1e-12)
+
+
+@pytest.mark.parametrize(("n", "m"), [(1, 1), (2, 2), (31, 31), (64, 64), (2, 500)])
+@pytest.mark.parametrize("temperature", [0.001, 0.05, 10.0])
+@pytest.mark.parametrize("rounded", [False, True])
+def test_equals_the_loops(matrix, n, m, temperature, rounded):
+    student, teacher = matrix(n, m), matrix(n, m, seed=1, rounded=rounded)
+    for diagonal in (True, False) if n == m else (True,):
+        expected = reference(student.tolist(), teacher.tolist(), temperature, diagonal, "sum")
+        value = listmle(
+            student, teacher, student_temperature=temperature, include_diagonal=diagonal, reduction="sum"
+        )  # fmt: skip
+        assert value.item() == pytest.approx(expected, rel=1e-11, abs=1e-11)
+
+
+def test_a_teacher_score_of_minus_one_is_like_any_other():
+    student = torch.tensor([[0.3, -0.2, 0.8, 0.1]], dtype=torch.float64)
+    marked = torch.tensor([[0.5, -1.0, 0.2, -1.5]])
+    shifted = marked + 3  # the same order without a -1
+    loss = listmle(student, marked, student_temperature=0.05)
+    assert loss == listmle(student, shifted, student_temperature=0.05)
+    assert loss.item() == pytest.approx(reference(student.tolist(), marked.tolist(), 0.05), rel=1e-12)
+
+
+@given(st.lists(st.tuples(st.floats(-1, 1), st.integers(-3, 3)), min_size=1, max_size=12), st.floats(-5, 5))
+@settings(deadline=None, max_examples=60)
+def test_only_the_order_of_the_teacher_and_the_differences_of_the_student_count(rows, shift):
+    student = torch.tensor([[s for s, _ in rows]], dtype=torch.float64)
+    teacher = torch.tensor([[t for _, t in rows]], dtype=torch.float64)
+    loss = listmle(student, teacher, student_temperature=0.1).item()
+    again = listmle(student + shift, teacher.exp() - 2, student_temperature=0.1).item()
+    assert again == pytest.approx(loss, rel=1e-9, abs=1e-9)
+    assert loss >= 0
+
+
+def test_random_ties_average_over_the_orders_of_equals():
+    student = torch.tensor([[0.3, -0.2, 0.8]], dtype=torch.float64)
+    teacher = torch.tensor([[1.0, 1.0, 0.0]])
+    orders = [torch.tensor([[2.0, 1.0, 0.0]]), torch.tensor([[1.0, 2.0, 0.0]])]
+    both = {round(listmle(student, order, student_temperature=1.0).item(), 9) for order in orders}
+    g = torch.Generator().manual_seed(0)
+    seen = [
+        round(listmle(student, teacher, student_temperature=1.0, ties="random", generator=g).item(), 9)
+        for _ in range(40)
+    ]
+    assert set(seen) == both
+    assert 8 <= seen.count(seen[0]) <= 32
+
+
+def test_random_ties_repeat_with_their_seed_and_leave_a_strict_order_alone(matrix):
+    student, tied = matrix(31), matrix(31, seed=1, rounded=True)
+
+    def loss(teacher, seed):
+        g = torch.Generator().manual_seed(seed)
+        return listmle(student, teacher, student_temperature=0.1, ties="random", generator=g).item()
+
+    assert loss(tied, 1) == loss(tied, 1) != loss(tied, 2)
+    strict = torch.rand(31, 31, generator=torch.Generator().manual_seed(0)).double()
+    assert loss(strict, 1) == pytest.approx(listmle(student, strict, student_temperature=0.1).item(), rel=1e-12)
+
+
+def test_rows_break_ties_each_in_its_own_order():
+    student = torch.linspace(-1, 1, 6, dtype=torch.float64).expand(50, 6)
+    g = torch.Generator().manual_seed(0)
+    order = torch.zeros(50, 6)
+    total = listmle(student, order, student_temperature=1.0, ties="random", generator=g, reduction="sum").item()
+    one = listmle(student[:1], order[:1], student_temperature=1.0, ties="random", generator=g).item()
+    assert total != pytest.approx(50 * one, rel=1e-6)
+
+
+def test_a_single_sentence_has_no_list_off_the_diagonal():
+    student = torch.ones(1, 1, requires_grad=True)
+    loss = listmle(student, torch.ones(1, 1), student_temperature=0.05, include_diagonal=False)
+    loss.backward()
+    assert loss.item() == 0.0
+    assert student.grad.item() == 0.0
+
+
+def test_the_teacher_receives_no_gradient(matrix):
+    student, teacher = matrix(5).requires_grad_(), matrix(5, seed=1).requires_grad_()
+    listmle(student, teacher, student_temperature=0.05).backward()
+    assert teacher.grad is None
+
+
+def test_messages():
+    square = torch.zeros(2, 2)
+    with pytest.raises(ValueError) as error:
+        listmle(square, square, student_temperature=1.0, ties="average")
+    assert str(error.value) == "ties must be 'stable' or 'random'; received 'average'."
+    with pytest.raises(ValueError) as error:
+        listmle(square, square, student_temperature=0.0)
+    assert str(error.value) == "student_temperature must be > 0; received 0.0."
+    with pytest.raises(ValueError, match="listmle takes a list of scores a row"):
+        listmle(torch.zeros(2), torch.zeros(2), student_temperature=1.0)
+    with pytest.raises(ValueError, match="listmle can leave out the diagonal of square matrices only"):
+        listmle(torch.zeros(2, 3), torch.zeros(2, 3), student_temperature=1.0, include_diagonal=False)

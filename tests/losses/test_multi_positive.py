@@ -1,0 +1,101 @@
+import math
+
+import pytest
+import torch
+
+from samesense.losses import info_nce, multi_positive
+from tests.references.multi_positive import multi_positive as reference
+
+OWNERS = torch.tensor([0, 0, 1, 1])
+
+
+def golden_vectors():
+    """Anchors e1 and e2, and unit vectors with the cosines of the printed example to them."""
+    cosines = [(0.8, 0.3), (0.6, 0.0), (0.1, 0.7), (0.2, 0.9), (0.4, 0.2), (0.1, 0.5)]
+    rows = [[x, y, math.sqrt(1 - x * x - y * y)] for x, y in cosines]
+    rows = torch.tensor(rows, dtype=torch.float64)
+    return torch.eye(3, dtype=torch.float64)[:2], rows[:4], rows[4:]
+
+
+def test_golden_value_and_not_that_of_a_logit_of_zero():
+    anchors, positives, negatives = golden_vectors()
+    loss = multi_positive(anchors, positives, negatives, positive_owner=OWNERS).item()
+    assert loss == pytest.approx(0.0094446821, abs=1e-10)
+    assert loss != pytest.approx(0.0094464259, abs=1e-7)  # own other positives left in with exp(0)
+
+
+def ragged(vectors, n, most_negatives):
+    g = torch.Generator().manual_seed(n)
+    positive_owner = torch.cat([torch.arange(n), torch.randint(n, (2 * n,), generator=g)])
+    positive_owner = positive_owner[torch.randperm(3 * n, generator=g)]
+    negative_owner = torch.randint(n, (most_negatives,), generator=g)
+    return vectors(n), vectors(3 * n, seed=1), vectors(most_negatives, seed=2), positive_owner, negative_owner
+
+
+@pytest.mark.parametrize("n", [1, 2, 31, 64])
+@pytest.mark.parametrize("negatives", [0, 1, 50])
+@pytest.mark.parametrize("temperature", [0.001, 0.05, 10.0])
+def test_equals_the_loops(vectors, n, negatives, temperature):
+    a, p, q, owner, negative_owner = ragged(vectors, n, negatives)
+    expected = reference(a.tolist(), p.tolist(), q.tolist(), owner.tolist(), temperature)
+    loss = multi_positive(a, p, q, positive_owner=owner, negative_owner=negative_owner, temperature=temperature)
+    assert loss.item() == pytest.approx(expected, rel=1e-11, abs=1e-11)
+
+
+def test_own_other_positives_receive_no_push():
+    """With one anchor only its own positives are there: nothing to tell apart, so no loss, and no gradient."""
+    x = torch.randn(4, 3, generator=torch.Generator().manual_seed(0)).requires_grad_()
+    loss = multi_positive(x[:1], x[1:], x[:0], positive_owner=torch.zeros(3, dtype=torch.long))
+    loss.backward()
+    assert loss.item() == 0.0
+    assert x.grad.tolist() == [[0.0] * 3] * 4
+
+
+def test_one_positive_an_anchor_is_info_nce(vectors):
+    a, p, q = vectors(12), vectors(12, seed=1), vectors(20, seed=2)
+    loss = multi_positive(a, p, q, positive_owner=torch.arange(12))
+    assert loss.item() == pytest.approx(info_nce(a, p, q).item(), rel=1e-12)
+
+
+def test_order_of_positives_and_negatives_does_not_matter(vectors):
+    a, p, q, owner, _ = ragged(vectors, 31, 50)
+    order = torch.randperm(93, generator=torch.Generator().manual_seed(0))
+    loss = multi_positive(a, p, q, positive_owner=owner)
+    again = multi_positive(a, p[order], q.flip(0), positive_owner=owner[order])
+    assert again.item() == pytest.approx(loss.item(), rel=1e-12)
+
+
+X = torch.ones(3, 2)
+
+
+@pytest.mark.parametrize(
+    ("owner", "negative_owner", "message"),
+    [
+        ([0, 0, 2], None, "multi_positive needs a positive for every anchor; anchor 1 has none."),
+        ([0, 1, 3], None, "positive_owner must be 0 to 2 for 3 anchors; received 3."),
+        ([0, 1, -1], None, "positive_owner must be 0 to 2 for 3 anchors; received -1."),
+        (
+            [0, 1],
+            None,
+            "positive_owner must name the anchor of each of the 3 positives by whole number; "
+            "received torch.int64 of shape (2,).",
+        ),
+        (
+            [0.0, 1.0, 2.0],
+            None,
+            "positive_owner must name the anchor of each of the 3 positives by whole number; "
+            "received torch.float32 of shape (3,).",
+        ),
+        ([0, 1, 2], [0, 0, 5], "negative_owner must be 0 to 2 for 3 anchors; received 5."),
+    ],
+)
+def test_messages(owner, negative_owner, message):
+    with pytest.raises(ValueError) as error:
+        multi_positive(
+            X,
+            X,
+            X,
+            positive_owner=torch.tensor(owner),
+            negative_owner=None if negative_owner is None else torch.tensor(negative_owner),
+        )
+    assert str(error.value) == message
