@@ -116,6 +116,7 @@ def main() -> None:
     parser.add_argument("--layers", type=int, required=True)
     parser.add_argument("--epochs", type=float, default=4.0)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    parser.add_argument("--losses", nargs="+", default=list(LOSSES), choices=LOSSES)
     parser.add_argument("--precision", default="bfloat16")
     parser.add_argument("--cpu", action="store_true")
     parser.add_argument("--table", action="store_true")
@@ -126,8 +127,8 @@ def main() -> None:
         return
     start = cut(args.start, args.layers, args.work / f"{args.name}-{args.layers}")
     RESULTS.parent.mkdir(exist_ok=True)
-    done = [json.loads(line) for line in RESULTS.read_text().splitlines()] if RESULTS.exists() else []
-    for loss, seed in [("start", 0), *((loss, seed) for seed in args.seeds for loss in LOSSES)]:
+    for loss, seed in [("start", 0), *((loss, seed) for seed in args.seeds for loss in args.losses)]:
+        done = [json.loads(line) for line in RESULTS.read_text().splitlines()] if RESULTS.exists() else []
         key = {"loss": loss, "seed": seed, "start": args.name, "layers": args.layers, "epochs": args.epochs}
         if any(all(line.get(k) == v for k, v in key.items()) for line in done):
             continue
