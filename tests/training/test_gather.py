@@ -9,8 +9,7 @@ import pytest
 import torch
 
 from samesense.training.gather import gather
-from samesense.training.objective import CoSENT
-from tests.training.two_ranks import Encoder, batch
+from tests.training.two_ranks import OBJECTIVES, Encoder, batch
 
 
 def test_one_process_gathers_nothing():
@@ -26,14 +25,15 @@ def test_two_ranks_equal_one_process(tmp_path):
     assert done.returncode == 0, done.stderr[-2000:]
     out = json.loads((tmp_path / "out.json").read_text())
     assert out["gathered"] == [0, 1, 2, 10, 11]
-    model = Encoder()
-    loss = CoSENT(model)(*batch())
-    loss.backward()
-    for budget in ("None", "9"):
-        assert out[budget][0] == pytest.approx(loss.item(), rel=1e-6)
-        torch.testing.assert_close(
-            torch.tensor(out[budget][1]), model.table.weight.grad.flatten().float(), rtol=1e-4, atol=1e-6
-        )
+    for name, make in OBJECTIVES.items():
+        model = Encoder()
+        loss = make(model, None)(*batch(name))
+        loss.backward()
+        for budget in ("None", "9"):
+            value, gradient = out[f"{name} {budget}"]
+            assert value == pytest.approx(loss.item(), rel=1e-9), name
+            expected = model.table.weight.grad.flatten()
+            torch.testing.assert_close(torch.tensor(gradient).double(), expected, rtol=1e-6, atol=1e-8)
 
 
 @pytest.mark.slow

@@ -10,8 +10,9 @@ from torch import distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 from samesense.training.gather import gather
-from samesense.training.objective import CoSENT
+from samesense.training.objective import MSE, Contrastive, CoSENT, Softmax
 from samesense.training.ranks import finish
+from samesense.training.tuple_objective import InfoNCE, MultiPositive, Triplet
 
 
 class Encoder(torch.nn.Module):
@@ -27,14 +28,31 @@ class Encoder(torch.nn.Module):
         return {"sentence_embedding": (self.table(features["input_ids"]) * mask).sum(1) / mask.sum(1)}
 
 
-def batch():
+OBJECTIVES = {
+    "cosent": lambda model, budget: CoSENT(model, token_budget=budget),
+    "contrastive": lambda model, budget: Contrastive(model, token_budget=budget),
+    "mse": lambda model, budget: MSE(model, token_budget=budget),
+    "softmax": lambda model, budget: seeded(Softmax, model, classes=2, dim=8, token_budget=budget),
+    "triplet": lambda model, budget: Triplet(model, token_budget=budget),
+    "info_nce": lambda model, budget: InfoNCE(model, token_budget=budget),
+    "multi_positive": lambda model, budget: MultiPositive(model, positives=2, token_budget=budget),
+}
+COLUMNS = {"triplet": 3, "info_nce": 4, "multi_positive": 4}
+
+
+def seeded(kind, *args, **kwargs):
+    torch.manual_seed(3)
+    return kind(*args, **kwargs).double()
+
+
+def batch(name):
     g = torch.Generator().manual_seed(1)
     columns = []
-    for _ in range(2):
+    for _ in range(COLUMNS.get(name, 2)):
         ids = torch.randint(50, (11, 7), generator=g)
         mask = (torch.arange(7) < torch.randint(1, 8, (11, 1), generator=g)).long()
         columns.append({"input_ids": ids, "attention_mask": mask})
-    return columns, torch.randint(4, (11,), generator=g)
+    return columns, torch.randint(4 if name == "cosent" else 2, (11,), generator=g)
 
 
 def part(columns, labels, rows):
@@ -46,13 +64,15 @@ if __name__ == "__main__":
     rank = dist.get_rank()
     model = DistributedDataParallel(Encoder())
     rows = slice(0, 7) if rank == 0 else slice(7, 11)
-    columns, labels = part(*batch(), rows)
     out = {}
-    for budget in (None, 9):
-        model.zero_grad()
-        loss = CoSENT(model, token_budget=budget)(columns, labels)
-        loss.backward()
-        out[str(budget)] = [loss.item(), model.module.table.weight.grad.flatten().tolist()]
+    for name, make in OBJECTIVES.items():
+        columns, labels = part(*batch(name), rows)
+        for budget in (None, 9):
+            model.zero_grad()
+            objective = make(model, budget)
+            loss = objective(columns, labels)
+            loss.backward()
+            out[f"{name} {budget}"] = [loss.item(), model.module.table.weight.grad.flatten().tolist()]
     out["gathered"] = gather(torch.arange(3 - rank) + 10 * rank).tolist()
     if rank == 0:
         Path(sys.argv[1]).write_text(json.dumps(out))
