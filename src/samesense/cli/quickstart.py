@@ -31,9 +31,7 @@ def quickstart(
     from samesense.cli.similarity import similarity
     from samesense.cli.train import Flags, train
     from samesense.data import sample_path
-    from samesense.encoder.storage import check_free
 
-    check_free(output, overwrite=overwrite)
     files = {part: str(sample_path(part)) for part in ("train", "dev", "test")}
     say("1 of 4: train with CoSENT on the sample of scored pairs")
     flags = Flags(model=model)

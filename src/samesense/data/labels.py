@@ -69,8 +69,7 @@ def parse_labels(
     if named:
         return _parse_classes(raw, NLI_VALUES, "one of " + ", ".join(NLI_VALUES))
     if label_order:
-        names = [name.strip().casefold() for name in label_order.split(",")]
-        coded = {str(number): NLI_VALUES[name] for number, name in enumerate(names)}
+        coded = {str(number): NLI_VALUES[name] for number, name in enumerate(_class_names(label_order))}
         return _parse_classes(raw, coded, f"one of the integers {', '.join(coded)} that --label-order names")
     parsed = _parse_numbers(raw, label_range)
     if label_range is None:
@@ -78,9 +77,13 @@ def parse_labels(
     return parsed
 
 
+def _class_names(label_order: str) -> list[str]:
+    return [name.strip().casefold() for name in label_order.split(",")]
+
+
 def _check_options(label_order: str | None, label_range: Scale | None) -> None:
     if label_order is not None:
-        names = [name.strip().casefold() for name in label_order.split(",")]
+        names = _class_names(label_order)
         if not 2 <= len(names) <= 3 or len(set(names)) < len(names) or not NLI_VALUES.keys() >= set(names):
             raise ConfigError(
                 f"--label-order takes two or three different names out of {', '.join(NLI_VALUES)}; received "

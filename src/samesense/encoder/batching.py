@@ -107,7 +107,7 @@ def _embed(model: nn.Module, features: Features, *, replay: bool) -> Tensor:
 
     if not replay or not torch.is_grad_enabled():
         return forward(features)
-    device = features["attention_mask"].device.type if "attention_mask" in features else "cpu"
+    device = next(value.device.type for value in features.values() if isinstance(value, Tensor))
     # autocast's cache would share one cast of each weight between all parts and add up their gradients in bfloat16
     with torch.autocast(
         device, torch.get_autocast_dtype(device), enabled=torch.is_autocast_enabled(device), cache_enabled=False

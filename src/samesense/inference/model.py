@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 from sentence_transformers import SentenceTransformer
 
 from samesense.encoder.build import build
@@ -36,7 +35,7 @@ class Model:
 
     def similarity(self, text1: str, text2: str) -> float:
         """Return the cosine of two texts, in [-1, 1]."""
-        return float(np.clip(self.scores([(text1, text2)])[0], -1.0, 1.0))
+        return float(self.scores([(text1, text2)])[0])
 
 
 def load(name: str = "default", *, precision: Precision = "auto", device: str | None = None) -> Model:

@@ -6,14 +6,16 @@ import json
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO, Literal
+from typing import IO, TYPE_CHECKING, Literal
 
 import numpy as np
 
 from samesense.data.lines import read_lines
 from samesense.errors import ConfigError, DataError
-from samesense.inference.model import Model
 from samesense.types import Embeddings
+
+if TYPE_CHECKING:
+    from samesense.inference.model import Model
 
 Format = Literal["npy", "parquet", "jsonl"]
 FORMATS: dict[str, Format] = {".npy": "npy", ".parquet": "parquet", ".jsonl": "jsonl"}

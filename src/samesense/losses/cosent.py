@@ -11,6 +11,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from samesense.losses.cosine import widen
+
 
 def cosent(scores: Tensor, labels: Tensor, *, temperature: float = 0.05, margin: float = 0.0) -> Tensor:
     """Return the CoSENT loss of one batch, a scalar.
@@ -42,7 +44,7 @@ def cosent(scores: Tensor, labels: Tensor, *, temperature: float = 0.05, margin:
         )
     if temperature <= 0 or margin < 0:
         raise ValueError(f"temperature must be > 0 and margin >= 0; received {temperature} and {margin}.")
-    logits = (scores if scores.dtype == torch.float64 else scores.float()) / temperature
+    logits = widen(scores) / temperature
     ordered, order = labels.double().sort()
     logits = logits[order]
     # first position whose label is higher than this pair's; ties and, with a margin, near-ties are jumped over
