@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -83,3 +83,78 @@ class Result:
     def to_dict(self) -> dict[str, Any]:
         """Return the fields that are present, as plain JSON types."""
         return {key: value for key, value in asdict(self).items() if value is not None}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """What lies behind one figure, example by example: for paired comparisons, figures and case studies.
+
+    Attributes:
+        task: as in the :class:`Result` that it explains.
+        dataset: as in the result.
+        metric: as in the result.
+        model: as in the result.
+        statistic: ``"spearman"`` if the figure is the rank correlation of ``values`` with ``labels``, ``"mean"`` if it
+            is the mean of ``values``.
+        values: per example the model's score, or its outcome (1 for right and 0 for wrong), ``(n,)``.
+        labels: the reference ``(n,)``; ``None`` for a mean.
+        examples: what was judged ``(n,)``, the same and in the same order for every model.
+        seed: as in the result.
+    """
+
+    task: str
+    dataset: str
+    metric: str
+    model: str
+    statistic: Literal["spearman", "mean"]
+    values: Scores
+    labels: Scores | None
+    examples: Sequence[Pair] | Sequence[str]
+    seed: int | None = None
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What one task says of one model."""
+
+    results: list[Result]
+    evidence: list[Evidence] = field(default_factory=list)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """Something that can be judged.
+
+    Attributes:
+        name: what results call it.
+        score: pairs in, similarities out.
+        encode: texts in, embeddings out; ``None`` for what only scores pairs, such as a cross-encoder.
+        protocol: everything about it that changes a figure, in words.
+        seed: seed of the training run behind it, where known.
+    """
+
+    name: str
+    score: Score
+    encode: Encode | None
+    protocol: str
+    seed: int | None = None
+
+
+class Task(Protocol):
+    """One data set with one way of judging on it.
+
+    Attributes:
+        suite: ``"sts"``, ``"transfer"``, ``"ranking"``, ``"geometry"``, ``"binary"``, ``"argument"`` or ``"sections"``.
+        dataset: name of the data, such as ``"stsb.test"``.
+        embeds: True if the candidate must have ``encode``.
+    """
+
+    suite: str
+    dataset: str
+    embeds: bool
+
+    def texts(self) -> Iterable[str]:
+        """Return every text that will be encoded, so that those of several tasks can be encoded together."""
+
+    def judge(self, candidate: Candidate) -> Judgement:
+        """Return results and evidence."""
