@@ -1,25 +1,17 @@
 """Many texts through a model with little padding and bounded memory.
 
-Rows are sorted by length, cut into chunks, and put back in order. With a token budget, what a chunk's forward leaves
-for the backward is dropped and computed again when its gradient arrives, so that the peak is one chunk's and not the
-batch's: gradient caching, for any loss, made of torch's own activation checkpointing.
-
-Source: Gao et al. 2021, "Scaling Deep Contrastive Learning Batch Size under Memory Limited Setup" (the idea).
-Differs: no second pass is scripted; ``torch.utils.checkpoint`` replays each chunk with its random state and autocast,
-    so dropout, losses with parameters of their own, several forwards before a backward, and DDP need nothing more.
+Rows are sorted by length, cut into chunks, and put back in order. With a token budget, a batch beyond it goes through
+:mod:`samesense.encoder.replay`, so that the peak is one chunk's and not the batch's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch.utils.checkpoint import checkpoint
 
-Features = dict[str, Any]
+from samesense.encoder.replay import Features, forward, replayed
 
 CHUNK_COST = 64
 """Cost of one more forward, in tokens: below that much saved padding a cut does not pay (measured on CPU)."""
@@ -43,13 +35,12 @@ def embed_columns(
     """
     merged = _merge(columns)
     if merged is None:
-        return [_embed(model, features, replay=token_budget is not None) for features in columns]
+        return [forward(model, c) if token_budget is None else replayed(model, [c]) for c in columns]
     mask = merged["attention_mask"]
     if chunk_cost is None:
         chunk_cost = CHUNK_COST if mask.device.type == "cpu" else mask.numel()
     lengths = mask.sum(dim=1)
     order = lengths.argsort(descending=True)
-    parts = []
     sorted_lengths = lengths[order].tolist()
     chunks = plan_chunks(sorted_lengths, chunk_cost)
     replay = (
@@ -57,10 +48,9 @@ def embed_columns(
     )
     if token_budget is not None:
         chunks = bounded_chunks(sorted_lengths, chunks, token_budget)
-    for start, end in chunks:
-        rows = order[start:end]
-        parts.append(_embed(model, _trimmed(merged, rows, sorted_lengths[start]), replay=replay))
-    embeddings = torch.cat(parts)[order.argsort()]
+    parts = [_trimmed(merged, order[start:end], sorted_lengths[start]) for start, end in chunks]
+    embedded = replayed(model, parts) if replay else torch.cat([forward(model, part) for part in parts])
+    embeddings = embedded[order.argsort()]
     sizes = [column["attention_mask"].shape[0] for column in columns]
     return list(embeddings.split(sizes))  # type: ignore[no-untyped-call]
 
@@ -98,22 +88,6 @@ def bounded_chunks(lengths: Sequence[int], chunks: Sequence[tuple[int, int]], bu
             bounded.append((at, stop))
             at = stop
     return bounded
-
-
-def _embed(model: nn.Module, features: Features, *, replay: bool) -> Tensor:
-    def forward(features: Features) -> Tensor:
-        embeddings: Tensor = model(dict(features))["sentence_embedding"]
-        return embeddings
-
-    if not replay or not torch.is_grad_enabled():
-        return forward(features)
-    device = next(value.device.type for value in features.values() if isinstance(value, Tensor))
-    # autocast's cache would share one cast of each weight between all parts and add up their gradients in bfloat16
-    with torch.autocast(
-        device, torch.get_autocast_dtype(device), enabled=torch.is_autocast_enabled(device), cache_enabled=False
-    ):
-        embeddings: Tensor = checkpoint(forward, features, use_reentrant=False)
-    return embeddings
 
 
 def _merge(columns: Sequence[Features]) -> Features | None:

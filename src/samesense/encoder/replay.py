@@ -1,0 +1,90 @@
+"""A batch in parts, of which only the embeddings are kept: gradient caching for any loss.
+
+A first pass without a graph gives the embeddings of every part; when their gradient arrives, the parts are computed
+again, one after another and each with the random state it had, and their gradients are added up. The peak is that of
+one part and one more copy of the gradients, however many parts there are.
+
+Source: Gao et al. 2021, "Scaling Deep Contrastive Learning Batch Size under Memory Limited Setup".
+Differs: the two passes are the two halves of one autograd function of the parameters. A loss with parameters of its
+    own, several forwards before a backward, loss scaling and DDP's hooks (one gradient a parameter) need nothing more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.checkpoint import get_device_states, set_device_states
+
+Features = dict[str, Any]
+
+
+def forward(model: nn.Module, features: Features) -> Tensor:
+    """Return the ``(rows, dim)`` embeddings of one part."""
+    embeddings: Tensor = model(dict(features))["sentence_embedding"]
+    return embeddings
+
+
+def replayed(model: nn.Module, parts: Sequence[Features]) -> Tensor:
+    """Embed the parts one by one, holding the activations of one at a time, also in the backward.
+
+    Under DDP the first part keeps its activations: it goes through DDP's own forward, which makes the gradients of
+    this step be exchanged. Modules with a state that a forward changes, such as batch norm, see every part twice.
+
+    Args:
+        model: called with a feature dict, answers with ``sentence_embedding``.
+        parts: tokenised rows.
+
+    Returns:
+        ``(rows of all parts, dim)``; value and gradient are those of a plain forward of each part.
+    """
+    if not torch.is_grad_enabled():
+        return torch.cat([forward(model, part) for part in parts])
+    if isinstance(model, DistributedDataParallel):
+        first = forward(model, parts[0])
+        return first if len(parts) == 1 else torch.cat([first, replayed(model.module, parts[1:])])
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    embeddings: Tensor = _Replay.apply(model, parts, *parameters)  # type: ignore[no-untyped-call]
+    return embeddings
+
+
+class _Replay(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, model: nn.Module, parts: Sequence[Features], *parameters: Tensor) -> Tensor:
+        ctx.model, ctx.parts, ctx.parameters, ctx.states = model, parts, parameters, []
+        device = parameters[0].device.type if parameters else "cpu"
+        ctx.autocast = (device, torch.is_autocast_enabled(device), torch.get_autocast_dtype(device))
+        embeddings = []
+        with _own_casts(*ctx.autocast):
+            for part in parts:
+                ctx.states.append((torch.get_rng_state(), get_device_states(*part.values())))
+                embeddings.append(forward(model, part))
+        ctx.sizes = [len(part) for part in embeddings]
+        return torch.cat(embeddings)
+
+    @staticmethod
+    @once_differentiable  # type: ignore[untyped-decorator]
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        sums: list[Tensor | None] = [None] * len(ctx.parameters)
+        for part, state, arriving in zip(ctx.parts, ctx.states, gradient.split(ctx.sizes), strict=True):
+            cpu_state, (devices, device_states) = state
+            with torch.random.fork_rng(devices), torch.enable_grad(), _own_casts(*ctx.autocast):
+                torch.set_rng_state(cpu_state)
+                set_device_states(devices, device_states)
+                embeddings = forward(ctx.model, part)
+            found = torch.autograd.grad(embeddings, ctx.parameters, arriving, allow_unused=True)
+            del embeddings
+            for i, own in enumerate(found):
+                if own is not None:
+                    sums[i] = own if sums[i] is None else sums[i].add_(own)  # type: ignore[union-attr]
+        return (None, None, *sums)
+
+
+def _own_casts(device: str, enabled: bool, dtype: torch.dtype) -> AbstractContextManager[Any]:
+    """Autocast as it stood, but without its cache, whose shared cast would add gradients up in half precision."""
+    return torch.autocast(device, dtype, enabled=enabled, cache_enabled=False)
