@@ -1,6 +1,9 @@
 """Peak memory and time of one training step: many examples under a token budget against few without one.
 
-    python benchmarks/memory.py --model default --data stsb.train.tsv.gz
+    python benchmarks/memory.py --model default --data stsb.train.tsv.gz --objective cosent
+
+Objectives: cosent (pairs); multi_positive (an example is an anchor with one positive and one negative); rank_cse (an
+example is a sentence, embedded in two views, with a teacher of 384 dimensions).
 
 Each row is a process of its own, so that one peak does not hide another, and takes several steps on different examples,
 as training does (the library under torch keeps compiled kernels for every new shape of input: up to 300 MiB that come
@@ -20,7 +23,7 @@ import threading
 import time
 from pathlib import Path
 
-ROWS = ((64, None, 24), (64, 512, 24), (1024, 512, 4), (1024, 1024, 4), (4096, 512, 3))
+ROWS = ((64, None, 24), (64, 512, 24), (1024, 512, 4), (4096, 512, 2))
 """Examples in a step, token budget, steps."""
 
 
@@ -30,7 +33,7 @@ def resident() -> int:
     return pages * resource.getpagesize() // 2**20
 
 
-def one(model_name: str, data_name: str | None, examples: int, budget: int | None, steps: int) -> dict[str, float]:
+def one(args: argparse.Namespace, examples: int, budget: int | None, steps: int) -> dict[str, float]:
     import torch
 
     from samesense.data import read_pairs, sample_path
@@ -38,21 +41,41 @@ def one(model_name: str, data_name: str | None, examples: int, budget: int | Non
     from samesense.encoder.dropout import use_cheap_dropout
     from samesense.encoder.precision import autocast, inference_precision
     from samesense.training.objective import CoSENT
+    from samesense.training.sentence_objective import RankCSE
+    from samesense.training.tuple_objective import MultiPositive
 
-    data = read_pairs(data_name or sample_path("train"))
+    data = read_pairs(args.data or sample_path("train"))
+    sides = {"cosent": [data.sentences1, data.sentences2], "rank_cse": [data.sentences1]}.get(
+        args.objective, [data.sentences1, data.sentences2, data.sentences2[::-1]]
+    )
     order = torch.randperm(len(data), generator=torch.Generator().manual_seed(0)).tolist()
     batches = [[order[i % len(order)] for i in range(n * examples, (n + 1) * examples)] for n in range(steps)]
-    model = build(model_name, max_seq_length=128, device="cpu")
+    model = build(args.model, max_seq_length=128, device="cpu")
     use_cheap_dropout(model)
     model.train()
     precision = inference_precision("auto", model.device)
 
+    objective = {
+        "cosent": lambda: CoSENT(model, token_budget=budget),
+        "multi_positive": lambda: MultiPositive(model, positives=1, token_budget=budget),
+        "rank_cse": lambda: RankCSE(model, teacher_dims=[384], token_budget=budget),
+    }[args.objective]()
+
     def tokens(rows: list[int]) -> list[dict]:
-        return [model.preprocess([side[i] for i in rows]) for side in (data.sentences1, data.sentences2)]
+        return [model.preprocess([side[i] for i in rows]) for side in sides]
+
+    def labels(rows: list[int]) -> torch.Tensor | None:
+        if args.objective == "multi_positive":
+            return None
+        return (
+            torch.randn(len(rows), 384)
+            if args.objective == "rank_cse"
+            else torch.tensor([data.labels[i] for i in rows])
+        )
 
     def step(columns: list[dict], rows: list[int]) -> None:
         with autocast(model.device, precision):
-            loss = CoSENT(model, token_budget=budget)(columns, torch.tensor([data.labels[i] for i in rows]))
+            loss = objective(columns, labels(rows))
         loss.backward()
 
     step(tokens(order[:4]), order[:4])
@@ -78,16 +101,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="default")
     parser.add_argument("--data", default=None)
+    parser.add_argument("--objective", choices=("cosent", "multi_positive", "rank_cse"), default="cosent")
     parser.add_argument("--row", type=int, default=None)
     args = parser.parse_args()
     if args.row is not None:
-        print(json.dumps(one(args.model, args.data, *ROWS[args.row])))
+        print(json.dumps(one(args, *ROWS[args.row])))
         return
     print("| examples in a step | token budget | MiB added at the peak | times the first row | ms an example |")
     print("|---:|---:|---:|---:|---:|")
     kept = []
     for i, (examples, budget, _) in enumerate(ROWS):
-        command = [sys.executable, __file__, "--model", args.model, "--row", str(i)]
+        command = [sys.executable, __file__, "--model", args.model, "--objective", args.objective, "--row", str(i)]
         command += ["--data", args.data] if args.data else []
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         row = json.loads(done.stdout.splitlines()[-1]) | {"examples": examples, "token_budget": budget}
@@ -97,7 +121,7 @@ def main() -> None:
             f"| {examples} | {budget or '-'} | {row['mib']} | {row['mib'] / kept[0]['mib']:.2f} | {each:.1f} |",
             flush=True,
         )
-    line = {"benchmark": "memory", "model": args.model, "rows": kept}
+    line = {"benchmark": "memory", "objective": args.objective, "model": args.model, "rows": kept}
     with (Path(__file__).parent / "results" / "memory.jsonl").open("a", encoding="utf-8") as out:
         out.write(json.dumps(line) + "\n")
 

@@ -5,19 +5,36 @@ import torch
 from datasets import Dataset
 
 from samesense import losses
+from samesense.training.fits import OBJECTIVES
 from samesense.training.objective import MSE, Contrastive, CoSENT, Objective, Softmax
-from samesense.training.tuple_objective import InfoNCE, MultiPositive, Triplet
+from samesense.training.sentence_objective import BatchTriplet, RankCSE, SupCon
+from samesense.training.tuple_objective import InfoNCE, MultiPositive, Triplet, projection
 
 N = 12
+TEACHERS = torch.randn(N, 9, generator=torch.Generator().manual_seed(0))
 BINARY, GRADES = torch.arange(N) % 2, (torch.arange(N) % 4).float()
 
 
 def functional(name, e, labels, head):
     """The same loss written down directly."""
+    e = e * 2 if len(e) == 1 else e  # without dropout two views are one
     cosines = losses.row_cosine(e[0], e[1])
     owners = torch.arange(N)
     return {
         "cosent": lambda: losses.cosent(cosines, labels),
+        "angle": lambda: losses.cosent(losses.angle_scores(e[0], e[1]), labels, temperature=1.0),
+        "sup_con": lambda: losses.sup_con(e[0], labels),
+        "batch_all": lambda: losses.batch_all(e[0], labels),
+        "batch_hard": lambda: losses.batch_hard(e[0], labels, distance="euclidean"),
+        "simcse": lambda: losses.info_nce(head(e[0]), head(e[1])),
+        "rank_cse": lambda: (
+            losses.rank_cse(
+                losses.cosine_matrix(head(e[0]), head(e[1])),
+                losses.teacher_scores([labels[:, :4], labels[:, 4:]], [1, 2]),
+                rank="listnet",
+                beta=0.5,
+            ).total
+        ),
         "contrastive": lambda: losses.contrastive(cosines, labels, threshold=0.2),
         "mse": lambda: losses.mse(cosines, labels),
         "softmax": lambda: losses.softmax(head(losses.softmax_features(e[0], e[1], product=True)), labels),
@@ -37,6 +54,17 @@ CASES = {
     "triplet": (Triplet, {}, 3, None),
     "info_nce": (InfoNCE, {}, 4, None),
     "multi_positive": (MultiPositive, {"positives": 2}, 4, None),
+    "angle": (CoSENT, {"similarity": "angle", "temperature": 1.0}, 2, GRADES),
+    "sup_con": (SupCon, {}, 1, GRADES.long()),
+    "batch_all": (BatchTriplet, {"mining": "all"}, 1, GRADES.long()),
+    "batch_hard": (BatchTriplet, {"distance": "euclidean"}, 1, GRADES.long()),
+    "simcse": (InfoNCE, {"head": True}, 1, None),
+    "rank_cse": (
+        RankCSE,
+        {"teacher_dims": [4, 5], "weights": [1, 2], "rank": "listnet", "beta": 0.5, "head": True},
+        1,
+        TEACHERS,
+    ),
 }
 
 
@@ -47,7 +75,8 @@ def case(request, tiny, sentences):
 
     def make(**extra):
         torch.manual_seed(1)
-        return kind(tiny, **settings, **extra)
+        head = {"head": projection(32)} if "head" in settings else {}
+        return kind(tiny, **{**settings, **head, **extra})
 
     return request.param, make, texts, labels
 
@@ -106,12 +135,13 @@ def test_trains_in_a_plain_trainer(case, tiny, tmp_path):
         str(tmp_path), max_steps=2, per_device_train_batch_size=N, report_to="none", use_cpu=True, save_strategy="no"
     )
     objective = make()
-    head = objective.head.weight.detach().clone() if hasattr(objective, "head") else None
+    head = [p.detach().clone() for name, p in objective.named_parameters() if name.startswith("head.")]
     SentenceTransformerTrainer(
         model=tiny, args=arguments, train_dataset=Dataset.from_dict(data), loss=objective
     ).train()
     assert not torch.equal(torch.cat([p.detach().flatten() for p in tiny.parameters()]), before)
-    assert head is None or not torch.equal(objective.head.weight, head)  # the optimiser holds the head too
+    after = [p for name, p in objective.named_parameters() if name.startswith("head.")]
+    assert all(not torch.equal(old, new) for old, new in zip(head, after, strict=True))  # the optimiser holds it too
 
 
 def test_settings_are_shown(case):
@@ -132,3 +162,20 @@ def test_misuse(tiny, sentences):
 def test_none_is_forgotten():
     kinds = {kind for kind, *_ in CASES.values()}
     assert kinds == {kind for kind in Objective.__subclasses__() if kind.__module__.startswith("samesense")}
+    assert kinds == set(OBJECTIVES)
+
+
+def test_ragged_tuples_are_padded_by_nothing(tiny, sentences):
+    """Anchors with 1 to 3 positives and 0 to 2 negatives: the value of the function on the rows as they are."""
+    tiny.eval()
+    counts = torch.tensor([[1, 2], [3, 0], [2, 1], [1, 0]])
+    columns = [tiny.preprocess(sentences[:4]), tiny.preprocess(sentences[4:11]), tiny.preprocess(sentences[11:14])]
+    anchors, positives, negatives = (tiny(dict(column))["sentence_embedding"] for column in columns)
+    expected = losses.multi_positive(
+        anchors, positives, negatives, positive_owner=torch.tensor([0, 1, 1, 1, 2, 2, 3])
+    )  # fmt: skip
+    for budget in (None, 20):
+        loss = MultiPositive(tiny, token_budget=budget)(columns, counts)
+        torch.testing.assert_close(loss, expected, atol=1e-5, rtol=1e-5)
+    with pytest.raises(ValueError, match=r"with sums 7 and 3; received shape \(4, 2\) with sums \[8, 3\]"):
+        MultiPositive(tiny)(columns, counts + torch.tensor([[1, 0], [0, 0], [0, 0], [0, 0]]))

@@ -30,3 +30,16 @@ def matrix():
         return (scores * 5).round() / 5 if rounded else scores
 
     return make
+
+
+@pytest.fixture
+def value_and_gradients():
+    """Call a loss on fresh leaves; its value, then the gradient of each."""
+
+    def run(loss, *tensors):
+        leaves = [x.clone().requires_grad_() for x in tensors]
+        value = loss(*leaves)
+        value.backward()
+        return [value.detach(), *(x.grad for x in leaves)]
+
+    return run

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from samesense.training.gather import gather
-from tests.training.two_ranks import OBJECTIVES, Encoder, batch
+from tests.training.two_ranks import OBJECTIVES, Encoder, batch, head_gradient
 
 
 def test_one_process_gathers_nothing():
@@ -27,13 +27,16 @@ def test_two_ranks_equal_one_process(tmp_path):
     assert out["gathered"] == [0, 1, 2, 10, 11]
     for name, make in OBJECTIVES.items():
         model = Encoder()
-        loss = make(model, None)(*batch(name))
+        objective = make(model, None)
+        loss = objective(*batch(name))
         loss.backward()
         for budget in ("None", "9"):
-            value, gradient = out[f"{name} {budget}"]
+            value, gradient, heads = out[f"{name} {budget}"]
             assert value == pytest.approx(loss.item(), rel=1e-9), name
             expected = model.table.weight.grad.flatten()
             torch.testing.assert_close(torch.tensor(gradient).double(), expected, rtol=1e-6, atol=1e-8)
+            for got, wanted in zip(heads, head_gradient(objective), strict=True):
+                assert got == pytest.approx(wanted, rel=1e-6, abs=1e-9), name
 
 
 @pytest.mark.slow

@@ -12,7 +12,8 @@ from torch.nn.parallel import DistributedDataParallel
 from samesense.training.gather import gather
 from samesense.training.objective import MSE, Contrastive, CoSENT, Softmax
 from samesense.training.ranks import finish
-from samesense.training.tuple_objective import InfoNCE, MultiPositive, Triplet
+from samesense.training.sentence_objective import BatchTriplet, RankCSE, SupCon
+from samesense.training.tuple_objective import InfoNCE, MultiPositive, Triplet, projection
 
 
 class Encoder(torch.nn.Module):
@@ -32,47 +33,76 @@ OBJECTIVES = {
     "cosent": lambda model, budget: CoSENT(model, token_budget=budget),
     "contrastive": lambda model, budget: Contrastive(model, token_budget=budget),
     "mse": lambda model, budget: MSE(model, token_budget=budget),
-    "softmax": lambda model, budget: seeded(Softmax, model, classes=2, dim=8, token_budget=budget),
+    "softmax": lambda model, budget: seeded(lambda: Softmax(model, classes=2, dim=8, token_budget=budget)),
     "triplet": lambda model, budget: Triplet(model, token_budget=budget),
     "info_nce": lambda model, budget: InfoNCE(model, token_budget=budget),
     "multi_positive": lambda model, budget: MultiPositive(model, positives=2, token_budget=budget),
+    "ragged": lambda model, budget: MultiPositive(model, token_budget=budget),
+    "sup_con": lambda model, budget: SupCon(model, token_budget=budget),
+    "batch_all": lambda model, budget: BatchTriplet(model, mining="all", token_budget=budget),
+    "batch_hard": lambda model, budget: BatchTriplet(model, token_budget=budget),
+    "simcse": lambda model, budget: seeded(lambda: InfoNCE(model, head=projection(8), token_budget=budget)),
+    "rank_cse": lambda model, budget: seeded(
+        lambda: RankCSE(model, teacher_dims=[2, 3], rank="cosent", head=projection(8), token_budget=budget)
+    ),
 }
-COLUMNS = {"triplet": 3, "info_nce": 4, "multi_positive": 4}
+COLUMNS = {"triplet": 3, "info_nce": 4, "multi_positive": 4, "ragged": 3}
+COLUMNS |= dict.fromkeys(("sup_con", "batch_all", "batch_hard", "simcse", "rank_cse"), 1)
+POSITIVES = torch.tensor([1, 2, 1, 3, 1, 1, 2, 1, 1, 2, 1])
 
 
-def seeded(kind, *args, **kwargs):
+def seeded(make):
     torch.manual_seed(3)
-    return kind(*args, **kwargs).double()
+    return make().double()
+
+
+def head_gradient(objective):
+    return [p.grad.flatten().tolist() for name, p in objective.named_parameters() if name.startswith("head.")]
 
 
 def batch(name):
     g = torch.Generator().manual_seed(1)
     columns = []
-    for _ in range(COLUMNS.get(name, 2)):
-        ids = torch.randint(50, (11, 7), generator=g)
-        mask = (torch.arange(7) < torch.randint(1, 8, (11, 1), generator=g)).long()
+    for number in range(COLUMNS.get(name, 2)):
+        rows = int(POSITIVES.sum()) if name == "ragged" and number == 1 else 11
+        ids = torch.randint(50, (rows, 7), generator=g)
+        mask = (torch.arange(7) < torch.randint(1, 8, (rows, 1), generator=g)).long()
         columns.append({"input_ids": ids, "attention_mask": mask})
+    if name == "rank_cse":
+        return columns, torch.randn(11, 5, generator=g).double()
+    if name == "ragged":
+        return columns, torch.stack([POSITIVES, torch.ones_like(POSITIVES)], dim=1)
+    if COLUMNS.get(name, 2) > 2 or name == "simcse":
+        return columns, None
     return columns, torch.randint(4 if name == "cosent" else 2, (11,), generator=g)
 
 
-def part(columns, labels, rows):
-    return [{k: v[rows] for k, v in column.items()} for column in columns], labels[rows]
+def part(columns, labels, start, end):
+    cut = [{k: v[start:end] for k, v in column.items()} for column in columns]
+    if len(columns) > 1 and len(columns[1]["input_ids"]) != len(columns[0]["input_ids"]):
+        rows = slice(int(POSITIVES[:start].sum()), int(POSITIVES[:end].sum()))
+        cut[1] = {k: v[rows] for k, v in columns[1].items()}
+    return cut, None if labels is None else labels[start:end]
 
 
 if __name__ == "__main__":
     dist.init_process_group("gloo", timeout=timedelta(seconds=60))
     rank = dist.get_rank()
     model = DistributedDataParallel(Encoder())
-    rows = slice(0, 7) if rank == 0 else slice(7, 11)
+    rows = (0, 7) if rank == 0 else (7, 11)
     out = {}
     for name, make in OBJECTIVES.items():
-        columns, labels = part(*batch(name), rows)
+        columns, labels = part(*batch(name), *rows)
         for budget in (None, 9):
             model.zero_grad()
             objective = make(model, budget)
             loss = objective(columns, labels)
             loss.backward()
-            out[f"{name} {budget}"] = [loss.item(), model.module.table.weight.grad.flatten().tolist()]
+            out[f"{name} {budget}"] = [
+                loss.item(),
+                model.module.table.weight.grad.flatten().tolist(),
+                head_gradient(objective),
+            ]
     out["gathered"] = gather(torch.arange(3 - rank) + 10 * rank).tolist()
     if rank == 0:
         Path(sys.argv[1]).write_text(json.dumps(out))

@@ -7,6 +7,7 @@ Rows are sorted by length, cut into chunks, and put back in order. With a token 
 from __future__ import annotations
 
 from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F

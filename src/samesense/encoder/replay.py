@@ -68,16 +68,18 @@ class _Replay(torch.autograd.Function):
         return torch.cat(embeddings)
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         sums: list[Tensor | None] = [None] * len(ctx.parameters)
-        for part, state, arriving in zip(ctx.parts, ctx.states, gradient.split(ctx.sizes), strict=True):
-            cpu_state, (devices, device_states) = state
+        arriving = torch.split(gradient, ctx.sizes)
+        for part, (cpu_state, (devices, device_states)), own_gradient in zip(
+            ctx.parts, ctx.states, arriving, strict=True
+        ):
             with torch.random.fork_rng(devices), torch.enable_grad(), _own_casts(*ctx.autocast):
                 torch.set_rng_state(cpu_state)
                 set_device_states(devices, device_states)
                 embeddings = forward(ctx.model, part)
-            found = torch.autograd.grad(embeddings, ctx.parameters, arriving, allow_unused=True)
+            found = torch.autograd.grad(embeddings, ctx.parameters, own_gradient, allow_unused=True)
             del embeddings
             for i, own in enumerate(found):
                 if own is not None:

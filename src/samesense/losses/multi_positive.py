@@ -10,8 +10,13 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
 
-from samesense.losses.cosine import cosine_matrix, tempered
+from samesense.losses.cosine import tempered, unit
+
+BLOCK = 2**22
+"""Scores that are held at once, 16 MiB in float32; it changes no value."""
 
 
 def multi_positive(
@@ -57,14 +62,35 @@ def multi_positive(
     count = torch.bincount(positive_owner, minlength=n)
     if (count == 0).any():
         raise ValueError(f"multi_positive needs a positive for every anchor; anchor {int(count.argmin())} has none.")
-    logits = tempered(cosine_matrix(anchors, torch.cat([positives, negatives])), temperature)
-    device = positive_owner.device
-    own = positive_owner == torch.arange(n, device=device)[:, None]
-    rest = torch.cat([logits[:, : len(positives)].masked_fill(own, -torch.inf), logits[:, len(positives) :]], dim=1)
+    candidates = unit(torch.cat([positives, negatives]))
+    directions = tempered(unit(anchors), temperature)
+    rivals = _rivals(directions, candidates, positive_owner)
+    own = (directions[positive_owner] * candidates[: len(positives)]).sum(dim=1)
     # (p,) how far the sum of all rivals, on the log scale, lies above each positive
-    excess = rest.logsumexp(dim=1)[positive_owner] - logits[positive_owner, torch.arange(len(positives), device=device)]
+    excess = rivals[positive_owner] - own
     losses = torch.logaddexp(excess, torch.zeros_like(excess))
     return (losses / count[positive_owner]).sum() / max(n, 1)
+
+
+def _rivals(anchors: Tensor, candidates: Tensor, positive_owner: Tensor) -> Tensor:
+    """Return ``(n,)`` log-sum-exp of each anchor's products with all candidates but its own positives, -inf for none.
+
+    Only a block of anchors' products is held at a time; more than one block are computed again in the backward.
+    """
+
+    def block(rows: Tensor, candidates: Tensor, first: int) -> Tensor:
+        owners = torch.arange(first, first + len(rows), device=rows.device)
+        own = F.pad(positive_owner == owners[:, None], (0, len(candidates) - len(positive_owner)))
+        with torch.autocast(rows.device.type, enabled=False):  # autocast would round the product to half precision
+            return (rows @ candidates.T).masked_fill(own, -torch.inf).logsumexp(dim=1)
+
+    rows = max(1, BLOCK // max(1, len(candidates)))
+    if len(anchors) <= rows:
+        return block(anchors, candidates, 0)
+    parts = []
+    for first in range(0, len(anchors), rows):
+        parts.append(checkpoint(block, anchors[first : first + rows], candidates, first, use_reentrant=False))
+    return torch.cat(parts)
 
 
 def _check_owners(kind: str, embeddings: Tensor, owner: Tensor, anchors: int) -> None:

@@ -7,11 +7,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
 from samesense.losses.cosine import Reduction, cosine_matrix
 from samesense.losses.info_nce import info_nce_scores
@@ -19,6 +21,9 @@ from samesense.losses.js_consistency import js_consistency
 from samesense.losses.listmle import listmle
 from samesense.losses.listnet import listnet
 from samesense.losses.row_cosent import row_cosent
+
+LARGE = 1024
+"""Sentences from which on one term's intermediate matrices are held at a time; it changes no value."""
 
 
 class RankDistillation(NamedTuple):
@@ -78,25 +83,26 @@ def rank_cse(  # noqa: PLR0913 - the paper's own settings
             f"received {tuple(scores.shape)} and {tuple(teacher.shape)}."
         )
     if rank == "listnet":
-        ranking = listnet(
-            scores,
-            teacher,
-            student_temperature=tau2,
-            teacher_temperature=tau3,
-            include_diagonal=bool(include_diagonal),
-            reduction=reduction,
-        )
+        ranking = partial(listnet, student_temperature=tau2, teacher_temperature=tau3)
     elif rank == "listmle":
-        diagonal = include_diagonal is None or include_diagonal
-        ranking = listmle(scores, teacher, student_temperature=tau2, include_diagonal=diagonal, reduction=reduction)
+        ranking = partial(listmle, student_temperature=tau2)
     elif rank == "cosent":
-        diagonal = bool(include_diagonal)
-        ranking = row_cosent(scores, teacher, temperature=tau2, include_diagonal=diagonal, reduction=reduction)
+        ranking = partial(row_cosent, temperature=tau2)
     else:
         raise ValueError(f"rank must be 'listnet', 'listmle' or 'cosent'; received {rank!r}.")
-    contrast = info_nce_scores(scores, temperature=tau1, reduction=reduction)
-    consistency = js_consistency(scores, temperature=tau1, reduction=reduction)
-    return RankDistillation(contrast + beta * consistency + gamma * ranking, contrast, consistency, ranking)
+    diagonal = rank == "listmle" if include_diagonal is None else include_diagonal
+    contrast = _term(info_nce_scores, scores, temperature=tau1, reduction=reduction)
+    consistency = _term(js_consistency, scores, temperature=tau1, reduction=reduction)
+    order = _term(ranking, scores, teacher, include_diagonal=diagonal, reduction=reduction)
+    return RankDistillation(contrast + beta * consistency + gamma * order, contrast, consistency, order)
+
+
+def _term(formula: Callable[..., Tensor], *matrices: Tensor, **settings: Any) -> Tensor:
+    """Return ``formula`` of the matrices; of large ones it keeps nothing, and is computed again in the backward."""
+    if len(matrices[0]) < LARGE:
+        return formula(*matrices, **settings)
+    value: Tensor = checkpoint(partial(formula, **settings), *matrices, use_reentrant=False)
+    return value
 
 
 def teacher_scores(embeddings: Sequence[Tensor], weights: Sequence[float]) -> Tensor:

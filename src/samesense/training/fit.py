@@ -19,6 +19,7 @@ from samesense.encoder.dropout import use_cheap_dropout
 from samesense.encoder.precision import Choice, inference_precision, training_precision
 from samesense.errors import ConfigError
 from samesense.training.callbacks import DEV_METRIC, History, Progress, StopOnInterrupt
+from samesense.training.fits import check_fits
 from samesense.training.ranks import is_main, world_size
 from samesense.training.settings import TrainingSettings
 
@@ -83,12 +84,14 @@ def fit(
 
     Raises:
         ConfigError: if patience is asked for without a judge, or there is nothing to resume.
+        DataError: if columns or labels do not fit the objective; see :func:`samesense.training.fits.check_fits`.
 
     Differs: dropout masks of a CPU run come from :class:`~samesense.encoder.dropout.CheapDropout`, which has the
         same distribution and other random numbers.
     """
     if settings.patience is not None and judge is None:
         raise ConfigError("patience counts looks at a dev set, and there is none. Give --dev, or leave out --patience.")
+    check_fits(objective, dataset)
     set_seed(settings.seed)
     precision = pick_precision(model, dataset, settings).precision
     if model.device.type == "cpu":

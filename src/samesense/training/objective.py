@@ -2,20 +2,26 @@
 
 All of them send every column through the model together, sorted by length, under an optional token budget; form the
 loss in float32 outside autocast; and under DDP form it from the rows of all processes, so that several devices give the
-value and the gradient of the joined batch. This file holds what takes two columns; ``tuple_objective.py`` the rest.
+value and the gradient of the joined batch. A head is applied to the joined rows: every process then has its whole
+gradient, which nothing would average, because the trainer gives DDP the model and not the objective.
+This file holds what takes two columns; ``tuple_objective.py`` and ``sentence_objective.py`` hold the rest.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
 from samesense.encoder.batching import embed_columns
-from samesense.losses import contrastive, cosent, mse, row_cosine, softmax, softmax_features
+from samesense.losses import angle_scores, contrastive, cosent, mse, row_cosine, softmax, softmax_features
 from samesense.training.gather import gather
+
+LabelKind = Literal["none", "order", "binary", "number", "class", "vector"]
+"""Labels an objective takes: none, any numbers whose order counts, 0 and 1, numbers on the cosine's scale, integer
+classes from 0, or a row of numbers an example."""
 
 
 class Objective(nn.Module):
@@ -29,6 +35,7 @@ class Objective(nn.Module):
 
     takes = "two text columns"
     columns: tuple[int, int | None] = (2, 2)
+    labels: LabelKind = "none"
 
     def __init__(self, model: nn.Module, *, token_budget: int | None = None) -> None:
         super().__init__()
@@ -37,19 +44,28 @@ class Objective(nn.Module):
         self.settings: dict[str, Any] = {}
 
     def forward(self, sentence_features: Iterable[dict[str, Any]], labels: Tensor | None = None) -> Tensor:
-        """Return the scalar loss of one batch of tokenised columns, and their labels where the objective takes any."""
-        embeddings = embed_columns(self.model, list(sentence_features), token_budget=self.token_budget)
-        return self.compute_loss_from_embeddings(embeddings, labels)
-
-    def compute_loss_from_embeddings(self, embeddings: list[Tensor], labels: Tensor | None = None) -> Tensor:
-        """Return the scalar loss of ``(batch, dim)`` tensors, one a column, and ``(batch,)`` labels.
+        """Return the scalar loss of one batch of tokenised columns, and their labels where the objective takes any.
 
         Raises:
             ValueError: if the number of columns does not fit.
         """
+        columns = list(sentence_features)
+        if not self.columns_fit(len(columns), labels):
+            raise ValueError(f"{type(self).__name__} takes {self.takes}; received {len(columns)} columns.")
+        embeddings = embed_columns(self.model, self.views(columns), token_budget=self.token_budget)
+        return self.compute_loss_from_embeddings(embeddings, labels)
+
+    def views(self, columns: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return the columns that go through the model; an objective may take one of them twice."""
+        return columns
+
+    def columns_fit(self, columns: int, labels: Tensor | None) -> bool:
+        """Return whether this many columns fit."""
         least, most = self.columns
-        if len(embeddings) < least or (most is not None and len(embeddings) > most):
-            raise ValueError(f"{type(self).__name__} takes {self.takes}; received {len(embeddings)} columns.")
+        return least <= columns <= (columns if most is None else most)
+
+    def compute_loss_from_embeddings(self, embeddings: list[Tensor], labels: Tensor | None = None) -> Tensor:
+        """Return the scalar loss of ``(batch, dim)`` tensors, one a column and view, and the batch's labels."""
         with torch.autocast(embeddings[0].device.type, enabled=False):
             return self.loss(embeddings, labels)
 
@@ -78,23 +94,36 @@ class CoSENT(Objective):
 
     Args:
         model: the sentence-transformers model to train.
-        temperature: divides the cosines; 0.05 is the papers' scale of 20.
+        temperature: divides the similarities; 0.05 is the papers' scale of 20.
         margin: labels must differ by more than this to be compared.
+        similarity: ``"cosine"``, or ``"angle"`` for AnglE's, see :func:`samesense.losses.angle_scores`.
         token_budget: see :class:`Objective`.
 
     Example:
         ``SentenceTransformerTrainer(model=model, train_dataset=dataset, loss=CoSENT(model))``
     """
 
+    labels = "order"
+
     def __init__(
-        self, model: nn.Module, *, temperature: float = 0.05, margin: float = 0.0, token_budget: int | None = None
+        self,
+        model: nn.Module,
+        *,
+        temperature: float = 0.05,
+        margin: float = 0.0,
+        similarity: Literal["cosine", "angle"] = "cosine",
+        token_budget: int | None = None,
     ) -> None:
         super().__init__(model, token_budget=token_budget)
-        self.settings = {"temperature": temperature, "margin": margin}
+        if similarity not in ("cosine", "angle"):
+            raise ValueError(f"similarity must be 'cosine' or 'angle'; received {similarity!r}.")
+        self.settings = {"temperature": temperature, "margin": margin, "similarity": similarity}
 
     def loss(self, embeddings: list[Tensor], labels: Tensor | None) -> Tensor:
-        """Return :func:`samesense.losses.cosent` of the cosines."""
-        return cosent(gather(row_cosine(*embeddings)), joined_labels(labels, self), **self.settings)
+        """Return :func:`samesense.losses.cosent` of the similarities."""
+        similarity = row_cosine if self.settings["similarity"] == "cosine" else angle_scores
+        rest = {name: self.settings[name] for name in ("temperature", "margin")}
+        return cosent(gather(similarity(*embeddings)), joined_labels(labels, self), **rest)
 
     @property
     def citation(self) -> str:
@@ -118,6 +147,8 @@ class Contrastive(Objective):
         token_budget: see :class:`Objective`.
     """
 
+    labels = "binary"
+
     def __init__(
         self, model: nn.Module, *, threshold: float = 0.0, literal: bool = False, token_budget: int | None = None
     ) -> None:
@@ -131,6 +162,8 @@ class Contrastive(Objective):
 
 class MSE(Objective):
     """Mean squared error of the cosine: pairs with labels on the cosine's own scale, usually 0 to 1."""
+
+    labels = "number"
 
     def loss(self, embeddings: list[Tensor], labels: Tensor | None) -> Tensor:
         """Return :func:`samesense.losses.mse` of the cosines."""
@@ -148,6 +181,8 @@ class Softmax(Objective):
         token_budget: see :class:`Objective`.
     """
 
+    labels = "class"
+
     def __init__(
         self, model: nn.Module, *, classes: int, dim: int, product: bool = False, token_budget: int | None = None
     ) -> None:
@@ -157,6 +192,5 @@ class Softmax(Objective):
 
     def loss(self, embeddings: list[Tensor], labels: Tensor | None) -> Tensor:
         """Return :func:`samesense.losses.softmax` of the head's logits."""
-        features = softmax_features(*embeddings, product=self.settings["product"])
-        logits = self.head(features.to(self.head.weight.dtype))
-        return softmax(gather(logits), joined_labels(labels, self))
+        features = softmax_features(*(gather(column) for column in embeddings), product=self.settings["product"])
+        return softmax(self.head(features.to(self.head.weight.dtype)), joined_labels(labels, self))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -44,23 +44,27 @@ class Triplet(Objective):
 class InfoNCE(Objective):
     """InfoNCE with in-batch negatives: an anchor, its positive, and any number of hard negatives.
 
-    Also known as NT-Xent and multiple negatives ranking. Under DDP the candidates of all processes compete.
+    Also known as NT-Xent and multiple negatives ranking. One column alone is embedded twice, and the two dropout views
+    of a sentence are anchor and positive: unsupervised SimCSE. Under DDP the candidates of all processes compete.
 
     Args:
         model: the sentence-transformers model to train.
+        head: module from ``(rows, dim)`` to ``(rows, other dim)`` through which embeddings pass in training only, see
+            :func:`projection`; it is trained and not kept.
         temperature: divides the cosines; 0.05 is a scale of 20.
         own_negative_weight: added to the logit of an anchor's own hard negative (SimCSE).
         symmetric: average with the opposite direction.
         token_budget: see :class:`~samesense.training.objective.Objective`.
     """
 
-    takes = "two text columns or more: anchor, positive, then hard negatives"
-    columns = (2, None)
+    takes = "one text column or more: anchor, positive (or, without it, two views of the anchor), then hard negatives"
+    columns = (1, None)
 
     def __init__(
         self,
         model: nn.Module,
         *,
+        head: nn.Module | None = None,
         temperature: float = 0.05,
         own_negative_weight: float = 0.0,
         symmetric: bool = False,
@@ -72,15 +76,25 @@ class InfoNCE(Objective):
             "own_negative_weight": own_negative_weight,
             "symmetric": symmetric,
         }
+        self.head = head
+
+    def views(self, columns: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return a single column twice, so that dropout makes two views of it."""
+        return columns * 2 if len(columns) == 1 else columns
 
     def loss(self, embeddings: list[Tensor], labels: Tensor | None) -> Tensor:
         """Return :func:`samesense.losses.info_nce`."""
-        anchors, positives, *negatives = (gather(column) for column in embeddings)
+        joined = [gather(column) for column in embeddings]
+        anchors, positives, *negatives = joined if self.head is None else [self.head(column) for column in joined]
         return info_nce(anchors, positives, torch.cat(negatives) if negatives else None, **self.settings)
 
 
 class MultiPositive(Objective):
-    """SupMPN's loss: an anchor, a fixed number of positives, and any number of negatives.
+    """SupMPN's loss: an anchor, several positives, and several negatives.
+
+    Two forms of batch: a column for each place (anchor, the given number of positives, negatives), all of one length;
+    or, with labels, three columns of any lengths (anchors; all positives; all negatives, in the order of their anchors)
+    and ``(anchors, 2)`` labels that count each anchor's positives and negatives.
 
     Args:
         model: the sentence-transformers model to train.
@@ -99,16 +113,47 @@ class MultiPositive(Objective):
         self.columns = (1 + positives, None)
         self.settings = {"positives": positives, "temperature": temperature}
 
+    def columns_fit(self, columns: int, labels: Tensor | None) -> bool:
+        """Return whether this many columns fit."""
+        return columns == 3 if labels is not None else super().columns_fit(columns, labels)
+
     def loss(self, embeddings: list[Tensor], labels: Tensor | None) -> Tensor:
-        """Return :func:`samesense.losses.multi_positive`."""
-        count = self.settings["positives"]
+        """Return :func:`samesense.losses.multi_positive`.
+
+        Raises:
+            ValueError: if the counts do not add up to the rows.
+        """
+        if labels is not None:
+            counts = ragged_counts(labels, [len(column) for column in embeddings])
+            positives, negatives = gather(counts).unbind(dim=1)
         anchors, *others = (gather(column) for column in embeddings)
+        if labels is None:
+            count = self.settings["positives"]
+            others = [torch.cat(others[:count]), torch.cat([anchors[:0], *others[count:]])]
         owners = torch.arange(len(anchors), device=anchors.device)
         return multi_positive(
             anchors,
-            torch.cat(others[:count]),
-            torch.cat([anchors[:0], *others[count:]]),
-            positive_owner=owners.repeat(count),
-            negative_owner=owners.repeat(len(others) - count),
+            *others,
+            positive_owner=owners.repeat(count) if labels is None else owners.repeat_interleave(positives),
+            negative_owner=None if labels is None else owners.repeat_interleave(negatives),
             temperature=self.settings["temperature"],
         )
+
+
+def ragged_counts(labels: Tensor, rows: list[int]) -> Tensor:
+    """Return ``(anchors, 2)`` counts of positives and negatives, checked against the rows of the three columns."""
+    if labels.shape != (rows[0], 2) or labels.sum(dim=0).tolist() != rows[1:]:
+        raise ValueError(
+            f"MultiPositive takes as labels the numbers of positives and negatives of each of {rows[0]} anchors, with "
+            f"sums {rows[1]} and {rows[2]}; received shape {tuple(labels.shape)}"
+            + (f" with sums {labels.sum(dim=0).tolist()}." if labels.ndim == 2 else ".")
+        )
+    return labels.long()
+
+
+def projection(dim: int) -> nn.Module:
+    """Return SimCSE's head: one linear layer and tanh, ``(rows, dim)`` to ``(rows, dim)``.
+
+    Source: Gao et al. 2021 (SimCSE), the MLP over the first token; trained only, without supervision.
+    """
+    return nn.Sequential(nn.Linear(dim, dim), nn.Tanh())

@@ -1,0 +1,105 @@
+"""Data that do not fit an objective are refused before the first step, with what would fit."""
+
+import pytest
+from datasets import Dataset
+
+from samesense.errors import DataError
+from samesense.training.fit import fit
+from samesense.training.fits import check_fits, shape_of
+from samesense.training.objective import MSE, Contrastive, CoSENT, Softmax
+from samesense.training.sentence_objective import RankCSE, SupCon
+from samesense.training.settings import TrainingSettings
+from samesense.training.tuple_objective import InfoNCE, MultiPositive, Triplet
+
+TEXTS = ["a dog runs", "the cat sleeps", "no rain"]
+
+
+def dataset(columns, labels=None, name="label"):
+    texts = {f"text{c}": TEXTS for c in range(columns)}
+    return Dataset.from_dict(texts if labels is None else {**texts, name: labels})
+
+
+def message(objective, data):
+    with pytest.raises(DataError) as error:
+        check_fits(objective, data)
+    return str(error.value)
+
+
+def test_scores_do_not_fit_the_contrastive_loss(tiny):
+    assert message(Contrastive(tiny), dataset(2, [0.0, 2.5, 5.0], "score")) == (
+        "Contrastive takes two text columns, and labels 0 and 1; received 2 text columns (text0, text1) and as score "
+        "3 different numbers (0, 2.5, 5). These fit: CoSENT."
+    )
+
+
+def test_labels_beyond_the_cosine_do_not_fit_mse(tiny):
+    assert "a number from -1 to 1" in message(MSE(tiny), dataset(2, [0, 3, 5]))
+
+
+def test_one_label_compares_nothing(tiny):
+    said = message(CoSENT(tiny), dataset(2, [1, 1, 1]))
+    assert "of which two differ; received" in said
+    assert said.endswith("1 different numbers (1). These fit: Contrastive, MSE, Softmax.")
+
+
+@pytest.mark.parametrize(
+    ("columns", "labels", "fitting"),
+    [
+        (1, None, "InfoNCE"),
+        (2, None, "InfoNCE, MultiPositive"),
+        (3, None, "Triplet, InfoNCE, MultiPositive"),
+        (1, [0, 1, 2], "SupCon, BatchTriplet"),
+        (1, [[0.1, 2.0]] * 3, "RankCSE"),
+    ],
+)
+def test_what_would_fit_is_named(tiny, columns, labels, fitting):
+    assert message(CoSENT(tiny), dataset(columns, labels)).endswith(f"These fit: {fitting}.")
+
+
+def test_nothing_fits_text_labels(tiny):
+    said = message(CoSENT(tiny), dataset(2, ["yes", "no", "yes"]))
+    assert said.endswith("and as label 'yes' in row 1. No objective fits these data.")
+
+
+def test_classes_must_be_within_the_head(tiny):
+    check_fits(Softmax(tiny, classes=3, dim=32), dataset(2, [0, 1, 2]))
+    with pytest.raises(DataError, match=r"Softmax has 2 classes, numbered from 0.*classes=3\."):
+        check_fits(Softmax(tiny, classes=2, dim=32), dataset(2, [0, 1, 2]))
+
+
+@pytest.mark.parametrize(
+    ("make", "columns", "labels"),
+    [
+        (CoSENT, 2, [0, 1, 5]),
+        (MSE, 2, [0.5, 0.5, 1]),
+        (Triplet, 3, None),
+        (InfoNCE, 1, None),
+        (InfoNCE, 5, None),
+        (SupCon, 1, [0, 1, 1]),
+        (lambda model: MultiPositive(model, positives=2), 4, None),
+        (lambda model: RankCSE(model, teacher_dims=[2]), 1, [[0.0, 1.0]] * 3),
+    ],
+)
+def test_what_fits_passes(tiny, make, columns, labels):
+    check_fits(make(tiny), dataset(columns, labels))
+
+
+def test_missing_labels_are_named_by_row(tiny):
+    assert "None in row 2" in message(CoSENT(tiny), dataset(2, [0.5, None, 1.0]))
+
+
+def test_a_module_of_another_library_is_not_judged(tiny):
+    from sentence_transformers.sentence_transformer.losses import CosineSimilarityLoss
+
+    check_fits(CosineSimilarityLoss(tiny), dataset(7))
+
+
+def test_fit_asks_before_anything_is_written(tiny, tmp_path):
+    with pytest.raises(DataError, match="Triplet takes three text columns"):
+        fit(tiny, dataset(2, [0, 1, 2]), Triplet(tiny), TrainingSettings(), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_shape_counts_labels_that_are_many():
+    shape = shape_of(dataset(2, [1, 2, 3]))
+    assert (shape.columns, shape.kinds) == (2, {"order", "class"})
