@@ -4,7 +4,6 @@ import pytest
 
 from samesense.errors import DataError, OutputError
 from samesense.reports import append_results, read_results
-from samesense.reports import store as module
 from samesense.types import Result
 
 
@@ -39,7 +38,7 @@ def test_an_interruption_leaves_the_old_file(tmp_path, monkeypatch):
     def full(handle):
         raise OSError("no space left")
 
-    monkeypatch.setattr(module.os, "fsync", full)
+    monkeypatch.setattr("os.fsync", full)
     with pytest.raises(OutputError, match="no space left"):
         append_results(path, [FULL])
     assert read_results(path) == [result()]

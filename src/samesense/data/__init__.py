@@ -1,18 +1,34 @@
-"""Labelled sentence pairs from files, folders and the hub, checked before anything is trained on them."""
+"""Labelled pairs and sentences from files, folders and the hub, checked before anything is trained on them."""
 
 from __future__ import annotations
 
 from importlib import resources
 from pathlib import Path
 
+from samesense.data.benchmarks import find_parts, hub_parts
+from samesense.data.catalogue import BENCHMARKS
 from samesense.data.doctor import examine
 from samesense.data.pairs import PairData, concat
 from samesense.data.reading import read_pairs
 from samesense.data.report import DataReport
+from samesense.data.sentences import LabelledSentences, read_sentences
 from samesense.data.sources import load_rows
 from samesense.errors import DataError
 
-__all__ = ["DataReport", "PairData", "concat", "examine", "load_rows", "read_pairs", "sample_path"]
+__all__ = [
+    "BENCHMARKS",
+    "DataReport",
+    "LabelledSentences",
+    "PairData",
+    "concat",
+    "examine",
+    "find_parts",
+    "hub_parts",
+    "load_rows",
+    "read_pairs",
+    "read_sentences",
+    "sample_path",
+]
 
 SAMPLES = ("train", "dev", "test")
 

@@ -40,7 +40,7 @@ def cosine_score(encode: Encode) -> Score:
         if not place:
             return np.zeros(0, dtype=np.float64)
         texts = list(place)
-        embeddings = _checked(np.asarray(encode(texts)), texts)
+        embeddings = nonzero_rows(checked_rows(np.asarray(encode(texts)), texts), texts)
         left = np.array([place[first] for first, _ in pairs], dtype=np.intp)
         right = np.array([place[second] for _, second in pairs], dtype=np.intp)
         scores = np.empty(len(pairs), dtype=np.float64)
@@ -52,8 +52,12 @@ def cosine_score(encode: Encode) -> Score:
     return score
 
 
-def _checked(embeddings: npt.NDArray[Any], texts: Sequence[str]) -> npt.NDArray[np.floating]:
-    """Return the embeddings ``(texts, dim)`` if each can have a cosine."""
+def checked_rows(embeddings: npt.NDArray[Any], texts: Sequence[str]) -> npt.NDArray[np.floating]:
+    """Return the embeddings ``(texts, dim)`` if they are one finite row a text.
+
+    Raises:
+        ModelError: otherwise, naming the first text concerned.
+    """
     if embeddings.ndim != 2 or len(embeddings) != len(texts):
         raise ModelError(
             f"The encoder must return one row for each text, a matrix of {len(texts)} rows; "
@@ -68,6 +72,15 @@ def _checked(embeddings: npt.NDArray[Any], texts: Sequence[str]) -> npt.NDArray[
             f"({int(broken.sum())} of {len(texts)} texts are affected). The model may have diverged, "
             "or run in a precision too low for it."
         )
+    return embeddings
+
+
+def nonzero_rows(embeddings: npt.NDArray[np.floating], texts: Sequence[str]) -> npt.NDArray[np.floating]:
+    """Return the embeddings ``(texts, dim)`` if each can have a cosine.
+
+    Raises:
+        ModelError: if one is all zeros, naming the first text concerned.
+    """
     zero = ~embeddings.any(axis=1)
     if zero.any():
         raise ModelError(

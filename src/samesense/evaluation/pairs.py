@@ -5,15 +5,12 @@ from __future__ import annotations
 from sentence_transformers import SentenceTransformer
 
 from samesense.data import PairData
+from samesense.encoder.candidates import encoder_protocol
 from samesense.encoder.cosine import cosine_score
 from samesense.encoder.encode import as_encode
-from samesense.encoder.pooling import describe_pooling
-from samesense.encoder.precision import inference_precision
+from samesense.evaluation.record import split_of
 from samesense.evaluation.sts import evaluate_sts
 from samesense.types import Precision, Result
-
-SPLITS = ("train", "dev", "valid", "validation", "test")
-"""Parts of a file name, between dots, that name a split."""
 
 
 def judge_pairs(
@@ -35,17 +32,15 @@ def judge_pairs(
         precision: arithmetic; float32 keeps figures comparable between machines.
         intervals: compute bootstrap intervals.
     """
-    arithmetic = inference_precision(precision, model.device)
-    protocol = f"cosine, {describe_pooling(model)} pooling, {arithmetic}, at most {model.max_seq_length} tokens"
     return evaluate_sts(
-        cosine_score(as_encode(model, precision=arithmetic)),
+        cosine_score(as_encode(model, precision=precision)),
         data.pairs(),
         data.labels,
         dataset=data.name,
-        split=next((part for part in data.name.split(".") if part in SPLITS), ""),
+        split=split_of(data.name),
         subsets=data.subsets,
         model=name,
-        protocol=protocol,
+        protocol=encoder_protocol(model, precision),
         seed=seed,
         intervals=intervals,
     )

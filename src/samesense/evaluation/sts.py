@@ -11,14 +11,12 @@ import numpy.typing as npt
 
 from samesense.errors import ConfigError, DataError
 from samesense.evaluation.checks import check_inputs, checked_scores, subset_members
+from samesense.evaluation.record import SAMPLES
 from samesense.metrics import Statistic, bootstrap_interval, pearson, spearman
 from samesense.types import Pair, Result, Score, Scores
 
 CORRELATIONS = {"spearman": spearman, "pearson": pearson}
 """Every metric of this task by name."""
-
-SAMPLES = 1000
-"""Resamples behind an interval."""
 
 
 @dataclass(frozen=True, kw_only=True)

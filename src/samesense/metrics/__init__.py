@@ -1,8 +1,42 @@
-"""Quantities computed from scores and labels, and how far to trust them."""
+"""Quantities computed from scores and labels, or from embeddings, and how far to trust them."""
 
 from __future__ import annotations
 
+from samesense.metrics.classification import accuracy_at, average_precision, best_threshold, f1_at
 from samesense.metrics.correlation import pearson, spearman
-from samesense.metrics.significance import PairedDifference, Statistic, bootstrap_interval, paired_bootstrap
+from samesense.metrics.geometry import alignment, anisotropy, effective_rank, uniformity
+from samesense.metrics.multiple import holm
+from samesense.metrics.permutation import PermutedDifference, paired_permutation
+from samesense.metrics.ranking import kendall, ndcg
+from samesense.metrics.significance import (
+    PairedDifference,
+    Statistic,
+    bootstrap_interval,
+    mean_interval,
+    paired_bootstrap,
+    paired_mean,
+)
 
-__all__ = ["PairedDifference", "Statistic", "bootstrap_interval", "paired_bootstrap", "pearson", "spearman"]
+__all__ = [
+    "PairedDifference",
+    "PermutedDifference",
+    "Statistic",
+    "accuracy_at",
+    "alignment",
+    "anisotropy",
+    "average_precision",
+    "best_threshold",
+    "bootstrap_interval",
+    "effective_rank",
+    "f1_at",
+    "holm",
+    "kendall",
+    "mean_interval",
+    "ndcg",
+    "paired_bootstrap",
+    "paired_mean",
+    "paired_permutation",
+    "pearson",
+    "spearman",
+    "uniformity",
+]

@@ -12,6 +12,9 @@ from samesense.errors import DataError
 Floats = npt.NDArray[np.float64]
 """Vector of float64."""
 
+Matrix = npt.NDArray[np.floating]
+"""Matrix of floats, one row a text."""
+
 Numbers = Sequence[float] | npt.NDArray[np.floating] | npt.NDArray[np.integer] | npt.NDArray[np.bool_]
 """Anything that numpy turns into a vector of float64."""
 
@@ -47,6 +50,22 @@ def is_constant(vector: Floats) -> bool:
     return bool((vector == vector[0]).all())
 
 
+def matching_vectors(scores: Numbers, labels: Numbers) -> tuple[Floats, Floats]:
+    """Return both sides as float64 vectors of one length.
+
+    Args:
+        scores: numbers ``(n,)``.
+        labels: numbers ``(n,)``, belonging to the scores one by one.
+
+    Raises:
+        DataError: if a side is not finite, or lengths differ.
+    """
+    left, right = finite_vector(scores, "scores"), finite_vector(labels, "labels")
+    if len(left) != len(right):
+        raise DataError(f"There must be one score for each label, got {len(left)} scores and {len(right)} labels.")
+    return left, right
+
+
 def check_correlates(scores: Numbers, labels: Numbers) -> tuple[Floats, Floats]:
     """Return both sides as float64 vectors on which a correlation is defined.
 
@@ -57,9 +76,7 @@ def check_correlates(scores: Numbers, labels: Numbers) -> tuple[Floats, Floats]:
     Raises:
         DataError: if a side is not finite or constant, if lengths differ, or if n is less than 2.
     """
-    left, right = finite_vector(scores, "scores"), finite_vector(labels, "labels")
-    if len(left) != len(right):
-        raise DataError(f"There must be one score for each label, got {len(left)} scores and {len(right)} labels.")
+    left, right = matching_vectors(scores, labels)
     if len(left) < 2:
         raise DataError(f"The correlation is undefined because it needs at least 2 pairs, got {len(left)}.")
     for name, side in (("scores", left), ("labels", right)):

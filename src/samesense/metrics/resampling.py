@@ -70,7 +70,7 @@ def correlations(counts: Floats, left: Side, right: Side, *, ranked: bool) -> Fl
     so counting along the order of the full data replaces sorting.
 
     Args:
-        counts: how often each row was drawn ``(block, n)``.
+        counts: how often each row was drawn ``(block, n)``; the draws of a resample may be fewer than n.
         left: one side of the pairs.
         right: the other side.
         ranked: True for Spearman's correlation, False for Pearson's.
@@ -79,11 +79,14 @@ def correlations(counts: Floats, left: Side, right: Side, *, ranked: bool) -> Fl
         Correlations ``(block,)``, NaN where a side is constant within the resample.
     """
     deviations, constant = [], np.zeros(len(counts), dtype=bool)
+    drawn = counts.sum(axis=1)
     for side in (left, right):
         through = side.through(counts)
         size = np.diff(through, axis=1, prepend=0.0)
-        constant |= size.max(axis=1) == counts.shape[1]
-        deviations.append(_rank_deviations(through, size, side) if ranked else _value_deviations(counts, side))
+        constant |= size.max(axis=1) == drawn
+        deviations.append(
+            _rank_deviations(through, size, drawn, side) if ranked else _value_deviations(counts, drawn, side)
+        )
     weighted = counts * deviations[0]
     product = np.einsum("ij,ij->i", weighted, deviations[1])
     spread_left = np.einsum("ij,ij->i", weighted, deviations[0])
@@ -96,15 +99,15 @@ def correlations(counts: Floats, left: Side, right: Side, *, ranked: bool) -> Fl
     return result
 
 
-def _rank_deviations(through: Floats, size: Floats, side: Side) -> Floats:
+def _rank_deviations(through: Floats, size: Floats, drawn: Floats, side: Side) -> Floats:
     """Return average ranks within each resample less their mean ``(block, n)``."""
     ranks = through - (size - 1) / 2
-    deviations: Floats = (ranks - (len(side.values) + 1) / 2)[:, side.group]
+    deviations: Floats = (ranks - (drawn[:, None] + 1) / 2)[:, side.group]
     return deviations
 
 
-def _value_deviations(counts: Floats, side: Side) -> Floats:
+def _value_deviations(counts: Floats, drawn: Floats, side: Side) -> Floats:
     """Return values less their mean within each resample ``(block, n)``."""
-    mean = counts @ side.values / counts.shape[1]
+    mean = counts @ side.values / drawn
     deviations: Floats = side.values[None, :] - mean[:, None]
     return deviations

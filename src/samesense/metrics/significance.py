@@ -1,4 +1,4 @@
-"""How far a correlation can be trusted: intervals and comparisons by resampling pairs."""
+"""How far a correlation or a mean can be trusted: intervals and comparisons by resampling examples."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from samesense.errors import ConfigError, DataError
 from samesense.metrics.correlation import pearson, spearman
-from samesense.metrics.inputs import Floats, Numbers, check_correlates
+from samesense.metrics.inputs import Floats, Numbers, check_correlates, finite_vector
 from samesense.metrics.resampling import Side, correlations, resample_counts
 
 Statistic = Literal["spearman", "pearson"]
@@ -19,10 +19,10 @@ Statistic = Literal["spearman", "pearson"]
 
 @dataclass(frozen=True)
 class PairedDifference:
-    """Difference of two correlations on the same pairs.
+    """Difference of two correlations, or of two means, on the same examples.
 
     Attributes:
-        difference: correlation of the first scores minus that of the second.
+        difference: the first model's figure minus the second's.
         low: lower end of the 95 % interval of the difference.
         high: upper end of the 95 % interval of the difference.
         p_value: two-sided, for the hypothesis that the true difference is 0; never 0 itself.
@@ -65,7 +65,8 @@ def bootstrap_interval(
         DataError: if the correlation is undefined, or undefined on more than half of the resamples.
         ConfigError: if a setting is out of range.
     """
-    _check_settings(statistic, samples, level, seed)
+    check_statistic(statistic)
+    check_sampling(samples, level, seed)
     left, right = check_correlates(scores, labels)
     values = np.concatenate(list(_resampled([left], right, statistic, samples, seed)), axis=1)[0]
     return _interval(_defined(values), level)
@@ -102,16 +103,82 @@ def paired_bootstrap(
         DataError: if a correlation is undefined, or undefined on more than half of the resamples.
         ConfigError: if a setting is out of range.
     """
-    _check_settings(statistic, samples, 0.95, seed)
+    check_statistic(statistic)
+    check_sampling(samples, 0.95, seed)
     correlate = {"spearman": spearman, "pearson": pearson}[statistic]
     difference = correlate(scores_a, labels) - correlate(scores_b, labels)
     first, right = check_correlates(scores_a, labels)
     second, _ = check_correlates(scores_b, labels)
     both = np.concatenate(list(_resampled([first, second], right, statistic, samples, seed)), axis=1)
-    values = _defined(both[0] - both[1])
-    smaller = min(int((values <= 0).sum()), int((values >= 0).sum()))
-    low, high = _interval(values, 0.95)
-    return PairedDifference(difference, low, high, min(1.0, 2 * (smaller + 1) / (len(values) + 1)))
+    return _compared(difference, _defined(both[0] - both[1]))
+
+
+def mean_interval(values: Numbers, *, samples: int = 1000, level: float = 0.95, seed: int = 0) -> tuple[float, float]:
+    """Return the percentile bootstrap interval of a mean of outcomes, such as an accuracy.
+
+    Source: Efron (1979), as :func:`bootstrap_interval`.
+
+    Args:
+        values: the outcome of each example ``(n,)``, such as 1 for right and 0 for wrong.
+        samples: number of resamples.
+        level: probability that the interval should cover.
+        seed: of the resampling.
+
+    Returns:
+        Lower and upper end.
+
+    Raises:
+        DataError: if there are fewer than 2 examples, or one is not finite.
+        ConfigError: if a setting is out of range.
+    """
+    check_sampling(samples, level, seed)
+    return _interval(_resampled_means(_outcomes(values, "values"), samples, seed), level)
+
+
+def paired_mean(values_a: Numbers, values_b: Numbers, *, samples: int = 1000, seed: int = 0) -> PairedDifference:
+    """Compare the mean outcomes of two models on the same examples, drawing the same resamples for both.
+
+    Interval and p-value are formed as in :func:`paired_bootstrap`.
+
+    Source: Davison and Hinkley (1997), as :func:`paired_bootstrap`.
+
+    Args:
+        values_a: the first model's outcome of each example ``(n,)``, such as 1 for right and 0 for wrong.
+        values_b: the second model's ``(n,)``, in the same order.
+        samples: number of resamples.
+        seed: of the resampling.
+
+    Returns:
+        The difference of the means, its 95 % interval and its p-value.
+
+    Raises:
+        DataError: if lengths differ, there are fewer than 2 examples, or an outcome is not finite.
+        ConfigError: if a setting is out of range.
+    """
+    check_sampling(samples, 0.95, seed)
+    first, second = _outcomes(values_a, "values_a"), _outcomes(values_b, "values_b")
+    if len(first) != len(second):
+        raise DataError(f"Both models must be judged on the same examples, got {len(first)} and {len(second)}.")
+    differences = first - second
+    return _compared(float(differences.mean()), _resampled_means(differences, samples, seed))
+
+
+def _outcomes(values: Numbers, name: str) -> Floats:
+    vector = finite_vector(values, name)
+    if len(vector) < 2:
+        raise DataError(f"Resampling needs at least 2 examples, got {len(vector)} {name}.")
+    return vector
+
+
+def _resampled_means(values: Floats, samples: int, seed: int) -> Floats:
+    """Return the mean of each resample ``(samples,)``."""
+    return np.concatenate([counts @ values for counts in resample_counts(len(values), samples, seed)]) / len(values)
+
+
+def _compared(difference: float, resampled: Floats) -> PairedDifference:
+    smaller = min(int((resampled <= 0).sum()), int((resampled >= 0).sum()))
+    low, high = _interval(resampled, 0.95)
+    return PairedDifference(difference, low, high, min(1.0, 2 * (smaller + 1) / (len(resampled) + 1)))
 
 
 def _resampled(
@@ -139,9 +206,14 @@ def _interval(values: Floats, level: float) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _check_settings(statistic: str, samples: int, level: float, seed: int) -> None:
+def check_statistic(statistic: str) -> None:
+    """Raise ConfigError if ``statistic`` names no correlation."""
     if statistic not in ("spearman", "pearson"):
         raise ConfigError(f"The statistic must be 'spearman' or 'pearson', got {statistic!r}.")
+
+
+def check_sampling(samples: int, level: float, seed: int) -> None:
+    """Raise ConfigError if a setting of resampling is out of range."""
     if samples < 1:
         raise ConfigError(f"samples must be at least 1, got {samples}.")
     if not 0 < level < 1:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 from collections.abc import Sequence
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
 from samesense.errors import DataError, OutputError
+from samesense.reports.writing import write_whole
 from samesense.types import Result
 
 WORDS = ("task", "dataset", "split", "subset", "metric", "protocol", "model")
@@ -31,25 +30,13 @@ def append_results(path: str | Path, results: Sequence[Result]) -> None:
         OutputError: if the file cannot be written.
     """
     lines = "".join(json.dumps(result.to_dict(), allow_nan=False) + "\n" for result in results)
-    target = Path(path).resolve()
-    beside = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        before = target.read_bytes() if target.exists() else b""
-        if before and not before.endswith(b"\n"):
-            before += b"\n"
-        try:
-            with beside.open("wb") as stream:
-                stream.write(before + lines.encode("utf-8"))
-                stream.flush()
-                os.fsync(stream.fileno())
-            if target.exists():
-                shutil.copymode(target, beside)
-            beside.replace(target)
-        finally:
-            beside.unlink(missing_ok=True)
+        before = Path(path).read_bytes() if Path(path).exists() else b""
     except OSError as err:
         raise OutputError(f"Results cannot be written to {path}: {err}") from err
+    if before and not before.endswith(b"\n"):
+        before += b"\n"
+    write_whole(path, before + lines.encode("utf-8"))
 
 
 def read_results(path: str | Path) -> list[Result]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -44,7 +44,7 @@ def markdown_table(results: Sequence[Result]) -> str:
     Returns:
         Lines joined by newlines, without one at the end.
     """
-    return _markdown(*_cells(results))
+    return markdown(*_cells(results))
 
 
 def seeds_table(rows: Mapping[str, Sequence[float]]) -> str:
@@ -69,8 +69,8 @@ def seeds_table(rows: Mapping[str, Sequence[float]]) -> str:
         shown = f"{numbers.mean():z.2f}"
         if len(numbers) > 1:
             shown += f" ± {numbers.std(ddof=1):.2f}"
-        cells.append([_clean(name), shown, str(len(numbers))])
-    return _markdown(["name", "mean ± sd (x100)", "seeds"], cells)
+        cells.append([one_line(name), shown, str(len(numbers))])
+    return markdown(["name", "mean ± sd (x100)", "seeds"], cells)
 
 
 def _cells(results: Sequence[Result]) -> tuple[list[str], Rows]:
@@ -81,7 +81,7 @@ def _cells(results: Sequence[Result]) -> tuple[list[str], Rows]:
     for row in results:
         own = [getattr(row, name) for name in differing]
         cells = ["" if cell is None else str(cell) for cell in [*own, row.dataset, row.subset, row.metric]]
-        rows.append([*map(_clean, cells), f"{100 * row.value:z.2f}", _interval(row), str(row.n)])
+        rows.append([*map(one_line, cells), f"{100 * row.value:z.2f}", _interval(row), str(row.n)])
     return header, rows
 
 
@@ -91,8 +91,18 @@ def _interval(row: Result) -> str:
     return f"[{100 * row.low:z.1f}, {100 * row.high:z.1f}]"
 
 
-def _markdown(header: list[str], rows: Rows) -> str:
-    rule = ["---:" if name in NUMERIC else "---" for name in header]
+def markdown(header: list[str], rows: Rows, numeric: Collection[str] = NUMERIC) -> str:
+    """Lay out cells as a Markdown table.
+
+    Args:
+        header: name of each column.
+        rows: cells of each row, as Markdown; a vertical bar is escaped.
+        numeric: names of the columns that are set flush right.
+
+    Returns:
+        Lines joined by newlines, without one at the end.
+    """
+    rule = ["---:" if name in numeric else "---" for name in header]
     escaped = [[cell.replace("|", "\\|") for cell in row] for row in rows]
     return "\n".join("| " + " | ".join(row) + " |" for row in [header, rule, *escaped])
 
@@ -110,6 +120,6 @@ def _width(text: str) -> int:
     return sum(2 if unicodedata.east_asian_width(sign) in "WF" else 1 for sign in text)
 
 
-def _clean(text: str) -> str:
+def one_line(text: str) -> str:
     """Return the text on one line, without control characters."""
     return "".join(sign for sign in " ".join(text.split()) if sign.isprintable())

@@ -1,0 +1,89 @@
+"""``samesense compare``: several models, one page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from samesense.cli.output import PrecisionFlag, put, put_json, quiet_libraries, say
+
+
+def compare(
+    models: Annotated[list[str], Parameter(consume_multiple=True, negative="")],
+    /,
+    *,
+    data: Annotated[list[str], Parameter(consume_multiple=True, negative="")],
+    output: Annotated[Path, Parameter(name=["--output", "-o"])],
+    suite: str = "sts",
+    against: str | None = None,
+    fast: Annotated[bool, Parameter(negative="")] = False,
+    texts: Annotated[list[str] | None, Parameter(consume_multiple=True, negative="")] = None,
+    sentences: Path | None = None,
+    runs: Annotated[list[str] | None, Parameter(consume_multiple=True, negative="")] = None,
+    sweep: str | None = None,
+    cache: Path | None = None,
+    precision: PrecisionFlag = "float32",
+    results: Path | None = None,
+    markdown: Path | None = None,
+    latex: Path | None = None,
+    figures: Path | None = None,
+    json: Annotated[bool, Parameter(name="--json", negative="")] = False,
+) -> None:
+    """Judge several models on the same data, test the differences, and write one self-contained HTML page.
+
+    Args:
+        models: folders, hub names, words:FILE and more, NAME=MODEL to name one; models of one name are seeds.
+        data: folders of benchmarks, files of labelled pairs or documents, or names of benchmarks.
+        output: the page.
+        suite: one or more of sts, transfer, ranking, geometry, binary, argument, sections, as in: sts,transfer
+        against: name of the model to compare the others with; by default the best of each data set.
+        fast: transfer with 5 folds instead of 10.
+        texts: files with one text a line, on which MODEL+whiten, MODEL+whiten:256 and MODEL+flow are fitted.
+        sentences: file with sentences for the heatmap, an empty line between topics.
+        runs: run folders of train for learning curves; NAME=FOLDER gives a name, and runs of one name are seeds.
+        sweep: setting of these runs to draw figures against, as in: temperature
+        cache: folder in which embeddings are kept for the next time.
+        precision: arithmetic; float32 keeps the figures comparable between machines.
+        results: results.jsonl to which the results are added.
+        markdown: file for the tables in Markdown.
+        latex: file for the tables in LaTeX.
+        figures: folder for the figures as SVG and PNG.
+        json: print one JSON object a result.
+    """
+    from samesense.inference.stream import read_texts
+    from samesense.reports.writing import check_place
+
+    places = [output, results, markdown, latex, None if figures is None else figures / "plane.svg"]
+    for place in filter(None, places):
+        check_place(place)
+    quiet_libraries()
+    from samesense.recipes.compare import Wanted, read_topics, run, write
+    from samesense.reports import append_results
+    from samesense.reports.latex import markdown_grids
+
+    wanted = Wanted(
+        models=models,
+        data=data,
+        suites=[name.strip() for name in suite.split(",")],
+        fast=fast,
+        precision=precision,
+        fit_texts=None if texts is None else [text for file in texts for text in read_texts(file)],
+        cache=cache,
+        against=against,
+        runs=runs or (),
+        sweep=sweep,
+        **({} if sentences is None else {"sentences": read_topics(sentences)}),
+    )
+    content = run(wanted, say=say)
+    if results is not None:
+        append_results(results, [*content.results, *content.averages])
+    written = write(content, output, markdown=markdown, latex=latex, figures=figures)
+    if json:
+        put_json(result.to_dict() for result in [*content.results, *content.averages])
+    else:
+        put(markdown_grids(content.grids()).rstrip())
+    for failed in content.failures:
+        say(f"undefined: {failed.model} on {failed.task} {failed.dataset}: {failed.reason}")
+    say(f"written: {', '.join(map(str, written[:4]))}{' and more' if len(written) > 4 else ''}")

@@ -1,0 +1,125 @@
+"""The averages that papers print under their tables, formed as they form them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from samesense.data.remarks import NOT_COMPARABLE, why_not_comparable
+from samesense.errors import DataError
+from samesense.types import Result
+
+
+@dataclass(frozen=True, kw_only=True)
+class Average:
+    """One average over data sets.
+
+    Attributes:
+        name: what its result is called.
+        task: the suite of its members.
+        metric: the metric of its members.
+        members: the data sets, in the order of the papers' columns.
+    """
+
+    name: str
+    task: str
+    metric: str
+    members: tuple[str, ...]
+
+
+AVERAGES = (
+    Average(
+        name="sts-avg",
+        task="sts",
+        metric="spearman",
+        members=("sts12.test", "sts13.test", "sts14.test", "sts15.test", "sts16.test", "stsb.test", "sickr.test"),
+    ),
+    Average(
+        name="sts-zh-avg",
+        task="sts",
+        metric="spearman",
+        members=("atec.test", "bq.test", "lcqmc.test", "pawsx.test", "stsb-zh.test"),
+    ),
+    Average(
+        name="transfer-avg",
+        task="transfer",
+        metric="accuracy",
+        members=("mr", "cr", "subj", "mpqa", "sst2", "trec", "mrpc"),
+    ),
+)
+"""Every average that is formed."""
+
+
+def averages(results: Sequence[Result]) -> list[Result]:
+    """Average the figures of each model and seed over data sets, as papers do.
+
+    An average is the mean of its members' figures for all rows (subset ``"all"``), each multiplied by 100 and rounded
+    to 2 decimals first. Where members are missing, it is taken over those present and named so, ``"sts-avg-6 of 7"``,
+    because it cannot be compared with the full one; a single member has no average.
+
+    Source: the tables of Gao et al. (2021), SimCSE, and of the papers that follow it; the rounding is that of SimCSE's
+        evaluation script, as its authors' code prints it.
+
+    Args:
+        results: rows of any tasks, models and seeds; only those of members count.
+
+    Returns:
+        One row an average, model and seed, models by first appearance; its value lies in [-1, 1] like its members',
+        and its n is the sum of theirs.
+
+    Raises:
+        DataError: if a member stands twice for one model and seed.
+    """
+    groups = list(dict.fromkeys((row.model, row.seed) for row in results))
+    rows = []
+    for model, seed in groups:
+        own = [row for row in results if (row.model, row.seed) == (model, seed)]
+        for average in AVERAGES:
+            members = _members(average, own)
+            if len(members) > 1:
+                rows.append(_row(average, members))
+    return rows
+
+
+def _members(average: Average, results: Sequence[Result]) -> dict[str, Result]:
+    """Return the rows of the members that are present, in the order of the average."""
+    found: dict[str, Result] = {}
+    for row in results:
+        kind = (row.task, row.metric, row.subset)
+        if kind != (average.task, average.metric, "all") or row.dataset not in average.members:
+            continue
+        if row.dataset in found:
+            raise DataError(
+                f"{average.name}: {row.dataset} stands twice for model {row.model!r}, seed {row.seed}. Give each run a "
+                "name or seed of its own, or leave the older results out."
+            )
+        found[row.dataset] = row
+    return {name: found[name] for name in average.members if name in found}
+
+
+def _row(average: Average, members: Mapping[str, Result]) -> Result:
+    missing = [name for name in average.members if name not in members]
+    rounded = [round(100 * row.value, 2) for row in members.values()]
+    doubtful = [name for name, row in members.items() if why_not_comparable(row.protocol)]
+    parts = [f"mean of {len(members)} figures x100, each rounded to 2 decimals: {', '.join(members)}"]
+    if missing:
+        parts.append(f"without {', '.join(missing)}")
+    if missing or doubtful:
+        reasons = [f"{len(members)} of {len(average.members)} members"] if missing else []
+        reasons += [f"{', '.join(doubtful)} differ from what was published"] if doubtful else []
+        parts.append(NOT_COMPARABLE + ", ".join(reasons))
+    first = next(iter(members.values()))
+    timed = [row.seconds for row in members.values() if row.seconds is not None]
+    return Result(
+        task=average.task,
+        dataset=f"{average.name}-{len(members)} of {len(average.members)}" if missing else average.name,
+        split=first.split,
+        subset="all",
+        metric=average.metric,
+        value=sum(rounded) / len(rounded) / 100,
+        n=sum(row.n for row in members.values()),
+        protocol="; ".join(parts),
+        model=first.model,
+        seed=first.seed,
+        seconds=sum(timed) if len(timed) == len(members) else None,
+    )

@@ -1,0 +1,105 @@
+"""Geometry: how a model's embeddings lie on the unit sphere."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+
+import numpy as np
+
+from samesense.data import PairData
+from samesense.encoder.cosine import checked_rows, nonzero_rows
+from samesense.errors import DataError, ModelError
+from samesense.evaluation.record import Record
+from samesense.metrics import alignment, anisotropy, effective_rank, uniformity
+from samesense.metrics.geometry import unit_rows
+from samesense.types import Candidate, Judgement
+
+PUBLISHED_SCALE = 5.0
+"""Top of the 0 to 5 scale in whose terms the cut of positives is given."""
+
+
+class GeometryTask:
+    """Alignment of positive pairs; uniformity, anisotropy and effective rank of all distinct sentences.
+
+    Every embedding is scaled to unit length first, which is the usual mistake to forget. Positives are the pairs
+    labelled above 4 on the scale of 0 to 5. On another scale the cut is at the same share of it: above 4/5, so that of
+    labels 0 and 1 the 1 is positive. Published figures are on STS-B dev (RankCSE) or on all of STS-B (SimCSE).
+
+    Source: Gao et al. (2021), SimCSE, section 7; Wang and Isola (2020) for the two measures.
+    Differs: a sentence that occurs more than once counts once; papers leave this unsaid.
+
+    Attributes:
+        suite: ``"geometry"``.
+        dataset: name of the data.
+        embeds: True.
+    """
+
+    suite = "geometry"
+    embeds = True
+
+    def __init__(self, data: PairData, *, dataset: str = "", note: str = "", positive_above: float = 4.0) -> None:
+        """Choose positives and population.
+
+        Args:
+            data: labelled pairs on a known scale.
+            dataset: name for the results; that of the data unless given.
+            note: what else the protocol should say of the data.
+            positive_above: labels above it are positives, in terms of a scale of 0 to 5.
+
+        Raises:
+            DataError: if the scale is unknown, or there is no positive.
+        """
+        if data.scale is None:
+            raise DataError(
+                f"{data.source}: positives are chosen by a cut on the scale of the labels, which is unknown. "
+                "Give it when reading: label_range=(0, 5)."
+            )
+        low, high = data.scale
+        cut = low + positive_above * (high - low) / PUBLISHED_SCALE
+        self.dataset = dataset or data.name
+        self._place = {text: 0 for pair in data.pairs() for text in pair}
+        self._place.update((text, row) for row, text in enumerate(self._place))
+        self._positives = [
+            (self._place[first], self._place[second])
+            for (first, second), label in zip(data.pairs(), data.labels, strict=True)
+            if label > cut
+        ]
+        if not self._positives:
+            raise DataError(
+                f"{data.source}: alignment needs positive pairs, and no label of {len(data)} is above {cut:g} on the "
+                f"scale of {low:g} to {high:g}. Choose a lower positive_above, or other data."
+            )
+        taken = f"{len(self._positives)} positives: label above {cut:g} on {low:g}-{high:g}"
+        self.note = "; ".join(part for part in (note, "unit length", taken) if part)
+
+    def texts(self) -> Iterable[str]:
+        """Return the distinct sentences, by first appearance."""
+        return self._place.keys()
+
+    def judge(self, candidate: Candidate) -> Judgement:
+        """Return ``alignment``, ``uniformity``, ``anisotropy`` and ``effective_rank``; there is no evidence.
+
+        Raises:
+            ModelError: if the candidate cannot embed, or an embedding is zero or not finite.
+            DataError: if all embeddings are the same.
+        """
+        if candidate.encode is None:
+            raise ModelError(
+                f"Geometry is about embeddings, and {candidate.name} only scores pairs. Leave it out here."
+            )
+        texts = list(self._place)
+        started = time.perf_counter()
+        rows = unit_rows(nonzero_rows(checked_rows(np.asarray(candidate.encode(texts)), texts), texts))
+        seconds = time.perf_counter() - started
+        record = Record(task=self.suite, dataset=self.dataset, candidate=candidate, note=self.note, seconds=seconds)
+        left, right = np.array(self._positives).T
+        n, spread = len(texts), f"population: all {len(texts)} distinct sentences"
+        return Judgement(
+            [
+                record.result("alignment", alignment(rows[left], rows[right]), len(left), "mean squared distance"),
+                record.result("uniformity", uniformity(rows), n, f"{spread}; t = 2, every pair of two of them"),
+                record.result("anisotropy", anisotropy(rows), n, f"{spread}; mean cosine of every pair of two of them"),
+                record.result("effective_rank", effective_rank(rows), n, f"{spread}; centred"),
+            ]
+        )

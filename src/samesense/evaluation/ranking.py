@@ -1,0 +1,158 @@
+"""Ranking: does a model order the partners of one sentence as people do?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from statistics import fmean
+
+import numpy as np
+
+from samesense.data import PairData
+from samesense.errors import DataError, ModelError
+from samesense.evaluation.record import Record, timed_scores
+from samesense.metrics import kendall, mean_interval, ndcg
+from samesense.metrics.inputs import is_constant
+from samesense.metrics.ranking import Gain
+from samesense.types import Candidate, Judgement, Pair, Result, Scores
+
+FEWEST_PAIRS = 4
+"""A sentence that occurs in fewer is no query."""
+
+QUERIES = "queries: sentences in either position with more than 3 pairs, subsets pooled, equal pairs averaged"
+
+
+@dataclass(frozen=True)
+class RankedList:
+    """One query.
+
+    Attributes:
+        query: the sentence.
+        partners: the sentences it is paired with, each once ``(k,)``.
+        labels: their similarity to the query, averaged where a pair occurs more than once ``(k,)``.
+    """
+
+    query: str
+    partners: list[str]
+    labels: Scores
+
+
+class RankingTask:
+    """Kendall's correlation (KCC) and NDCG of the partners of each query, averaged over queries.
+
+    A query is a sentence that occurs, spelled exactly the same, in more than 3 pairs, first or second. A pair that
+    occurs more than once is one partner with the mean label. A KCC is undefined where all labels of a list are equal
+    (so for a single partner), or all scores are; such a list has no part in the mean, and the protocol counts either
+    kind. NDCG is undefined for a single partner and where all labels are 0. Intervals take the queries as independent,
+    although two of them may share a pair.
+
+    Source: RankCSE (Liu et al. 2023), Appendix G.
+    Differs: the paper leaves unsaid what is done with equal pairs and undefined lists, and which gain is used; linear
+        gain, the default, fits its figures.
+
+    Attributes:
+        suite: ``"ranking"``.
+        dataset: name of the data.
+        embeds: False; a score of pairs is enough.
+    """
+
+    suite = "ranking"
+    embeds = False
+
+    def __init__(self, data: PairData, *, dataset: str = "", note: str = "", gain: Gain = "linear") -> None:
+        """Find the queries.
+
+        Args:
+            data: scored pairs with labels of 0 or larger.
+            dataset: name for the results; that of the data unless given.
+            note: what else the protocol should say of the data.
+            gain: what a label is worth to NDCG.
+
+        Raises:
+            DataError: if a label is negative, or no query has labels that differ.
+        """
+        self.dataset = dataset or data.name
+        self.note = "; ".join(part for part in (note, QUERIES) if part)
+        self.gain: Gain = gain
+        self.lists = ranked_lists(data)
+        self.graded = [item for item in self.lists if len(item.partners) > 1 and item.labels.any()]
+        self.ranked = [item for item in self.graded if not is_constant(item.labels)]
+        if not self.ranked:
+            raise DataError(
+                f"{data.source}: a ranking needs a sentence in {FEWEST_PAIRS} pairs or more with different labels; of "
+                f"{len(data)} pairs there are {len(self.lists)} such sentences, and none has different labels. Choose "
+                "data whose sentences recur."
+            )
+
+    def texts(self) -> Iterator[str]:
+        """Return the queries and their partners."""
+        for item in self.graded:
+            yield item.query
+            yield from item.partners
+
+    def judge(self, candidate: Candidate) -> Judgement:
+        """Return ``kcc`` and ``ndcg``, and the value of each query as evidence.
+
+        The evidence of ``kcc`` is left out if the candidate gives one score to all partners of some query, because
+        it would not be about the same queries as that of other models.
+
+        Raises:
+            ModelError: if there is not one finite score a pair, or every list has constant scores.
+        """
+        pairs: list[Pair] = [(item.query, partner) for item in self.graded for partner in item.partners]
+        scores, seconds = timed_scores(candidate, pairs)
+        record = Record(task=self.suite, dataset=self.dataset, candidate=candidate, note=self.note, seconds=seconds)
+        ends = np.cumsum([len(item.partners) for item in self.graded])
+        by_query = dict(zip((item.query for item in self.graded), np.split(scores, ends[:-1]), strict=True))
+        defined = [item for item in self.ranked if not is_constant(by_query[item.query])]
+        if not defined:
+            raise ModelError(
+                f"{self.dataset}: KCC is undefined because {candidate.name} gives one score to all partners of each of "
+                f"{len(self.ranked)} queries. A model that tells no two sentences apart cannot be ranked."
+            )
+        taus = np.array([kendall(by_query[item.query], item.labels) for item in defined])
+        gains = np.array([ndcg(by_query[item.query], item.labels, self.gain) for item in self.graded])
+        constant = len(self.ranked) - len(defined)
+        results = [
+            self._mean(record, "kcc", taus, "Kendall's tau-b", f"equal labels, {constant} with constant scores"),
+            self._mean(record, "ndcg", gains, f"{self.gain} gain", "one partner or labels of 0"),
+        ]
+        evidence = [record.evidence("ndcg", gains, [item.query for item in self.graded])]
+        if not constant:
+            evidence.insert(0, record.evidence("kcc", taus, [item.query for item in self.ranked]))
+        return Judgement(results, evidence)
+
+    def _mean(self, record: Record, metric: str, values: Scores, measure: str, undefined: str) -> Result:
+        """Return the row of a mean over queries that says how many have no part in it."""
+        kept = self.ranked if metric == "kcc" else self.graded
+        how = (
+            f"{measure}, mean over {len(values)} of {len(self.lists)} queries; undefined: "
+            f"{len(self.lists) - len(kept)} with {undefined}"
+        )
+        interval = mean_interval(values) if len(values) > 1 else None
+        return record.result(metric, float(values.mean()), len(values), how, interval)
+
+
+def ranked_lists(data: PairData) -> list[RankedList]:
+    """Return every query of the data with its partners, by first appearance; empty if there is none.
+
+    Raises:
+        DataError: if a label is negative.
+    """
+    found: dict[str, dict[str, list[float]]] = {}
+    for row, (pair, label) in enumerate(zip(data.pairs(), data.labels, strict=True)):
+        if label < 0:
+            raise DataError(f"{data.source}: a ranking needs labels of 0 or larger; that of pair {row} is {label:g}.")
+        for query, partner in dict.fromkeys((pair, pair[::-1])):
+            found.setdefault(query, {}).setdefault(partner, []).append(label)
+    return [
+        RankedList(query, list(partners), np.array([_average(labels) for labels in partners.values()]))
+        for query, partners in found.items()
+        if sum(map(len, partners.values())) >= FEWEST_PAIRS
+    ]
+
+
+def _average(labels: Iterable[float]) -> float:
+    """Return the mean, exactly the label itself if all are equal."""
+    distinct = set(labels)
+    return distinct.pop() if len(distinct) == 1 else fmean(labels)

@@ -1,0 +1,79 @@
+"""Section triplets: is a sentence closer to one of its own section than to one of another section?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from samesense.data.sections import Triplet
+from samesense.errors import DataError
+from samesense.evaluation.record import Record, timed_scores
+from samesense.metrics import mean_interval
+from samesense.types import Candidate, Judgement
+
+
+class SectionTask:
+    """Share of triplets whose anchor is scored higher with its positive than with its negative.
+
+    Strictly higher: a tie is an error, and the protocol counts ties. Chance is one half.
+
+    Source: Ein Dor et al. (2018), as :func:`~samesense.data.sections.section_triplets`.
+
+    Attributes:
+        suite: ``"sections"``.
+        dataset: name of the data.
+        embeds: False; a score of pairs is enough.
+    """
+
+    suite = "sections"
+    embeds = False
+
+    def __init__(self, triplets: Sequence[Triplet], dataset: str, *, note: str = "") -> None:
+        """Check the triplets.
+
+        Args:
+            triplets: anchor, positive and negative, at least 2 of them.
+            dataset: name for the results.
+            note: what else the protocol should say of the data.
+
+        Raises:
+            DataError: if there are fewer than 2, or positive and negative of one are the same.
+        """
+        if len(triplets) < 2:
+            raise DataError(f"{dataset}: at least 2 triplets are needed, got {len(triplets)}.")
+        for row, (_, positive, negative) in enumerate(triplets):
+            if positive == negative:
+                raise DataError(
+                    f"{dataset}: positive and negative must differ, and in triplet {row} both are {positive!r}. "
+                    "Leave such triplets out."
+                )
+        self.dataset = dataset
+        self.note = note
+        self.triplets = list(triplets)
+
+    def texts(self) -> Iterator[str]:
+        """Return the three sentences of every triplet."""
+        for triplet in self.triplets:
+            yield from triplet
+
+    def judge(self, candidate: Candidate) -> Judgement:
+        """Return ``accuracy``, with the outcome of every triplet as evidence.
+
+        An example of the evidence is the triplet, its sentences joined by line breaks.
+
+        Raises:
+            ModelError: if there is not one finite score a pair.
+        """
+        positives = [(anchor, positive) for anchor, positive, _ in self.triplets]
+        negatives = [(anchor, negative) for anchor, _, negative in self.triplets]
+        scores, seconds = timed_scores(candidate, positives + negatives)
+        close, far = np.split(scores, 2)
+        outcomes = (close > far).astype(np.float64)
+        record = Record(task=self.suite, dataset=self.dataset, candidate=candidate, note=self.note, seconds=seconds)
+        how = f"positive scored above negative; {int((close == far).sum())} ties count as errors"
+        value = float(outcomes.mean())
+        return Judgement(
+            [record.result("accuracy", value, len(outcomes), how, mean_interval(outcomes))],
+            [record.evidence("accuracy", outcomes, ["\n".join(triplet) for triplet in self.triplets])],
+        )

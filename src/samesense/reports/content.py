@@ -1,0 +1,89 @@
+"""Everything that a report shows, gathered before any of it is laid out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from samesense.reports.figures.drawing import Drawing
+from samesense.reports.grid import Failure, Grid, grids
+from samesense.reports.significance import LEVEL, Comparison
+from samesense.types import Evidence, Result
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """A model of the report.
+
+    Attributes:
+        name: what the tables call it.
+        spec: what the user gave.
+        protocol: everything about it that changes a figure.
+        seed: of the training run, where known.
+        texts: distinct texts that were encoded.
+        encoding: seconds that took; later steps use the same vectors.
+        seconds: wall time of each suite.
+    """
+
+    name: str
+    spec: str
+    protocol: str
+    seed: int | None = None
+    texts: int = 0
+    encoding: float = 0.0
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Content:
+    """What a report shows.
+
+    Attributes:
+        models: in the order of the tables.
+        results: of all models on all data sets.
+        averages: over data sets.
+        evidence: what lies behind the results.
+        comparisons: of models, data set by data set.
+        against: name of the reference, or ``None`` for the best of each data set.
+        failures: what could not be judged.
+        notes: what was left out, and why.
+        general: figures about models or runs, not about one data set.
+        by_dataset: figures by suite and data set.
+        environment: versions and machine.
+    """
+
+    models: Sequence[Judged]
+    results: Sequence[Result]
+    averages: Sequence[Result] = ()
+    evidence: Sequence[Evidence] = ()
+    comparisons: Sequence[Comparison] = ()
+    against: str | None = None
+    failures: Sequence[Failure] = ()
+    notes: Sequence[str] = ()
+    general: Sequence[Drawing] = ()
+    by_dataset: dict[tuple[str, str], list[Drawing]] = field(default_factory=dict)
+    environment: dict[str, str] = field(default_factory=dict)
+
+    def grids(self) -> list[Grid]:
+        """Return the main tables."""
+        return grids(self.results, averages=self.averages, comparisons=self.comparisons, failures=self.failures)
+
+    def drawings(self) -> list[Drawing]:
+        """Return all figures."""
+        return [*self.general, *(drawing for drawings in self.by_dataset.values() for drawing in drawings)]
+
+    def marks(self) -> str:
+        """Return in short what the marks of the main tables mean."""
+        reference = "the best" if self.against is None else self.against
+        return f"Bold: best. ≈: not significantly different from {reference} (paired bootstrap, Holm, {LEVEL})."
+
+    def legend(self) -> str:
+        """Return what the marks of the main tables mean."""
+        reference = "the best of its column" if self.against is None else self.against
+        return (
+            "Bold: the best of a column. Correlations, accuracies and gains are multiplied by 100; several seeds are "
+            f"shown as mean ± standard deviation. ≈: not significantly different from {reference} (paired bootstrap "
+            f"over the same examples, p adjusted by Holm over the table, level {LEVEL}; it says nothing about seeds of "
+            "training, of which the median run is compared). Averages, and columns without a ≈ or a p-value, are not "
+            "tested."
+        )

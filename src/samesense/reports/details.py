@@ -1,0 +1,110 @@
+"""The long part of a report: every row, every comparison, and pairs that show where models differ."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from samesense.reports.cases import Case, against_each_other, against_gold
+from samesense.reports.content import Content
+from samesense.reports.grid import ABSENT, Cell
+from samesense.reports.headline import WHOLE, measure_of
+from samesense.reports.markup import Html, element, folded, joined, table
+from samesense.types import Evidence, Result
+
+
+def comparison_table(content: Content, suite: str) -> Html:
+    """Return all comparisons of a suite, folded; nothing if there are none."""
+    rows = []
+    for one in content.comparisons:
+        if one.task != suite:
+            continue
+        measure = measure_of(one.metric)
+        interval = f"[{measure.text(one.low)}, {measure.text(one.high)}]"
+        verdict = "significant" if one.significant else "not significant"
+        numbers = [measure.text(one.difference), interval, f"{one.p_value:.3g}", f"{one.adjusted:.3g}", one.n]
+        rows.append([one.model, one.reference, f"{one.dataset}, {measure.label}", *numbers, verdict])
+    if not rows:
+        return Html("")
+    header = ["model", "against", "on", "difference", "95 % interval", "p", "p adjusted", "n", ""]
+    return folded("Comparisons", table(header, rows, class_="numbers"))
+
+
+def dataset_details(content: Content, suite: str, dataset: str) -> Html:
+    """Return every row of a data set, model beside model, then protocols and times."""
+    rows = [row for row in content.results if (row.task, row.dataset) == (suite, dataset)]
+    models = list(dict.fromkeys(row.model for row in rows))
+    lines = []
+    for subset, metric in dict.fromkeys((row.subset, row.metric) for row in rows):
+        own = [row for row in rows if (row.subset, row.metric) == (subset, metric)]
+        sizes = sorted({row.n for row in own})
+        cells = [_value([row for row in own if row.model == model]) for model in models]
+        lines.append([subset, measure_of(metric).label, " / ".join(map(str, sizes)), *cells])
+    protocols: dict[tuple[str, str], dict[str, None]] = {}
+    for row in rows:
+        if row.subset in WHOLE:
+            of = protocols.setdefault((row.subset, row.protocol), {})
+            of[f"{row.model}, {measure_of(row.metric).label}"] = None
+    seconds = [f"{row.model} {row.seconds:.2f} s" for row in _first_of_each(rows) if row.seconds is not None]
+    notes = [
+        element("li", element("b", "; ".join(of)), f"; {subset}: {text}") for (subset, text), of in protocols.items()
+    ]
+    took = _small(f"Scoring took: {', '.join(seconds)}." if seconds else "")
+    shown = table(["subset", "metric", "n", *models], lines, class_="numbers")
+    return joined([shown, folded("Protocols", element("ul", *notes), took)])
+
+
+def _small(text: str) -> Html:
+    """Return a paragraph in small print; nothing for no text."""
+    return element("p", text, class_="note") if text else Html("")
+
+
+def _value(rows: Sequence[Result]) -> str:
+    """Return the value of one model, or its mean and deviation over seeds."""
+    if not rows:
+        return ABSENT
+    measure = measure_of(rows[0].metric)
+    cell = Cell.of(rows)
+    return " ".join(filter(None, [cell.text(measure), cell.interval_text(measure)]))
+
+
+def _first_of_each(rows: Sequence[Result]) -> list[Result]:
+    """Return the first row of each model and seed."""
+    first: dict[tuple[str, int | None], Result] = {}
+    for row in rows:
+        first.setdefault((row.model, row.seed), row)
+    return list(first.values())
+
+
+def cases_table(content: Content, suite: str, dataset: str) -> Html:
+    """Return the pairs that each model places worst, and those on which models differ; nothing without labels."""
+    found: dict[str, Evidence] = {}
+    for one in content.evidence:
+        if (one.task, one.dataset) == (suite, dataset) and one.labels is not None:
+            found.setdefault(one.model, one)
+    if not found:
+        return Html("")
+    parts = []
+    for model, one in found.items():
+        cases = against_gold(one)
+        if cases:
+            parts += [element("h3", f"{model} against the gold"), _cases(cases)]
+    first, *others = found.values()
+    for other in others:
+        if list(first.examples) == list(other.examples):
+            cases = against_each_other(first, other)
+            parts += [element("h3", f"{first.model} against {other.model}"), _cases(cases)] if cases else []
+    note = "Place: share of pairs that are judged less similar, in per cent; pairs are chosen by its difference."
+    return folded("Cases", _small(note), *parts)
+
+
+def _cases(cases: Sequence[Case]) -> Html:
+    models = list(cases[0].scores)
+    header = ["sentences", "gold", "place", *(word for model in models for word in (model, "place"))]
+    rows = []
+    for case in cases:
+        texts = Html(f"{element('span', case.texts[0])}<br>{element('span', case.texts[1])}")
+        row: list[object] = [texts, f"{case.gold:z.2f}", f"{100 * case.gold_place:.0f}"]
+        for model in models:
+            row += [f"{case.scores[model]:z.3f}", f"{100 * case.places[model]:.0f}"]
+        rows.append(row)
+    return table(header, rows, class_="cases")

@@ -1,0 +1,109 @@
+"""How a model's similarities are spread within each rating: do they move with the rating, and do ratings overlap?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from samesense.data.scale import infer_scale, number_text
+from samesense.errors import DataError
+from samesense.reports.figures.drawing import Drawing, styled
+from samesense.reports.figures.palette import INK, Look, look
+from samesense.types import Evidence, Scores
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+BANDS = 5
+"""Parts of equal width that a scale of many values is cut into."""
+
+FEWEST = 8
+"""With fewer pairs in a group, each is drawn as a dot."""
+
+PANELS = 4
+"""Panels side by side, at most."""
+
+Groups = list[tuple[str, npt.NDArray[np.intp]]]
+
+
+def rating_groups(labels: Scores) -> Groups:
+    """Group pairs by their rating: one group a value if there are at most six, else fifths of the scale.
+
+    The scale is the smallest known one that holds the ratings, or their own range. The upper end of a fifth belongs
+    to the next one, except for the last. Ratings outside the scale go to its first or last fifth.
+
+    Args:
+        labels: ratings ``(n,)``.
+
+    Returns:
+        Name and members of each group that has any, in ascending order.
+    """
+    distinct = np.unique(labels)
+    if len(distinct) <= BANDS + 1:
+        return [(number_text(value), np.flatnonzero(labels == value)) for value in distinct]
+    low, high = infer_scale(labels.tolist()) or (float(distinct[0]), float(distinct[-1]))
+    edges = np.linspace(low, high, BANDS + 1)
+    band = np.clip(np.searchsorted(edges, labels, side="right") - 1, 0, BANDS - 1)
+    names = [f"{number_text(a)}-{number_text(b)}" for a, b in pairwise(edges)]
+    return [(names[at], np.flatnonzero(band == at)) for at in range(BANDS) if (band == at).any()]
+
+
+def distribution(evidence: Sequence[Evidence], *, looks: Mapping[str, Look], name: str) -> Drawing:
+    """Draw the scores of each rating group, one panel a model.
+
+    Source: figures of this kind are Fig. 5 of Liu et al. 2023 (RankCSE) and Fig. 5 of Huang et al. 2024 (CoSENT).
+
+    Args:
+        evidence: of one data set, with labels, one a model.
+        looks: how each model is drawn.
+        name: stem of the figure's files.
+
+    Raises:
+        DataError: if there is no evidence, or one has no labels.
+    """
+    if not evidence or any(one.labels is None for one in evidence):
+        raise DataError("A distribution by rating needs scores with labels, of one model or more.")
+    with styled():
+        from matplotlib.figure import Figure
+
+        lines = -(-len(evidence) // PANELS)
+        columns = -(-len(evidence) // lines)
+        alike = all(np.abs(one.values).max() <= 1 for one in evidence)
+        figure = Figure(figsize=(max(4.2, 2.8 * columns), 2.9 * lines), layout="constrained")
+        panels = figure.subplots(lines, columns, squeeze=False, sharey=alike, sharex=False).ravel()
+        for panel, one in zip(panels, evidence, strict=False):
+            _panel(panel, one, looks.get(one.model, look(0)))
+        for panel in panels[len(evidence) :]:
+            panel.remove()
+        for panel in panels[: len(evidence) : columns]:
+            panel.set_ylabel("similarity")
+        figure.supxlabel("rating (number of pairs)", fontsize=9.5)
+    caption = (
+        f"{evidence[0].dataset}: distribution of similarities within each rating group. Width shows density, the bar "
+        "the middle half, the dot the median; small groups are drawn as single pairs."
+    )
+    return Drawing(name, caption, figure)
+
+
+def _panel(axes: Axes, evidence: Evidence, appearance: Look) -> None:
+    labels = np.asarray(evidence.labels)
+    groups = rating_groups(labels)
+    for at, (_, members) in enumerate(groups):
+        values = evidence.values[members]
+        if len(values) < FEWEST:
+            axes.plot([at] * len(values), values, appearance.marker, color=appearance.colour, markersize=3)
+            continue
+        bodies = axes.violinplot([values], [at], widths=0.85, showextrema=False, points=60)["bodies"]
+        for body in bodies:  # type: ignore[attr-defined]
+            body.set(facecolor=appearance.colour, edgecolor=appearance.colour, alpha=0.55, linewidth=0.8)
+        low, middle, high = np.quantile(values, [0.25, 0.5, 0.75])
+        axes.plot([at, at], [low, high], color=INK, linewidth=2.2, solid_capstyle="butt")
+        axes.plot([at], [middle], "o", color=INK, markersize=3.6)
+    axes.set_xticks(range(len(groups)), [f"{label}\n({len(members)})" for label, members in groups])
+    axes.tick_params(axis="x", labelsize=8)
+    axes.grid(False, axis="x")
+    axes.set_title(evidence.model)

@@ -1,0 +1,165 @@
+"""A finished figure: as SVG for a page, and as SVG and PNG files."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import re
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from samesense.errors import MissingExtraError
+from samesense.reports.figures.palette import GRID, GROUND, INK, MUTED, variables
+from samesense.reports.writing import write_whole
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+FONTS = (
+    "DejaVu Sans",
+    "Noto Sans CJK SC",
+    "Source Han Sans SC",
+    "PingFang SC",
+    "Hiragino Sans GB",
+    "Microsoft YaHei",
+    "WenQuanYi Micro Hei",
+    "Droid Sans Fallback",
+    "Arial Unicode MS",
+)
+"""Families by preference; those behind the first cover Chinese on one system or another."""
+
+_STYLE: dict[str, Any] = {
+    "axes.axisbelow": True,
+    "axes.edgecolor": MUTED,
+    "axes.facecolor": "none",
+    "axes.grid": True,
+    "axes.labelcolor": INK,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlecolor": INK,
+    "axes.titlesize": 10,
+    "axes.unicode_minus": False,
+    "figure.facecolor": GROUND,
+    "font.size": 9.5,
+    "grid.color": GRID,
+    "grid.linewidth": 0.7,
+    "hatch.linewidth": 0.6,
+    "legend.facecolor": GROUND,
+    "legend.edgecolor": GRID,
+    "legend.framealpha": 1.0,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "samesense",
+    "text.color": INK,
+    "text.parse_math": False,
+    "xtick.color": MUTED,
+    "xtick.labelcolor": INK,
+    "ytick.color": MUTED,
+    "ytick.labelcolor": INK,
+}
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure and the words that belong to it.
+
+    Attributes:
+        name: stem of its files.
+        caption: what it shows, for people who see it and for people who do not.
+        figure: of matplotlib, drawn in the light colours.
+    """
+
+    name: str
+    caption: str
+    figure: Figure
+
+
+def need_matplotlib() -> None:
+    """Raise MissingExtraError if matplotlib is not installed."""
+    if importlib.util.find_spec("matplotlib") is None:
+        raise MissingExtraError("matplotlib", "report")
+
+
+@contextmanager
+def styled() -> Iterator[None]:
+    """Set the style in which figures are made and written; what the user has set counts outside only.
+
+    Raises:
+        MissingExtraError: if matplotlib is not installed.
+    """
+    need_matplotlib()
+    import matplotlib as mpl
+    from matplotlib import font_manager
+
+    installed = set(font_manager.get_font_names())
+    families = [family for family in FONTS if family in installed] or ["sans-serif"]
+    with mpl.rc_context(), warnings.catch_warnings():
+        mpl.rcdefaults()
+        style: Any = {**_STYLE, "font.family": families}
+        mpl.rcParams.update(style)
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")  # the reader's own fonts show it
+        yield
+
+
+def _settle(figure: Figure) -> None:
+    """Lay the figure out for good: a single pass leaves panels of fixed aspect where they do not belong."""
+    if figure.get_layout_engine() is not None:
+        for _ in range(2):
+            figure.draw_without_rendering()
+        figure.set_layout_engine("none")
+
+
+def svg_text(drawing: Drawing) -> str:
+    """Return the figure as SVG: text as text, no date, the same for the same figure."""
+    stream = io.StringIO()
+    with styled():
+        _settle(drawing.figure)
+        drawing.figure.savefig(
+            stream, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None}
+        )
+    return stream.getvalue()
+
+
+def inline_svg(drawing: Drawing, prefix: str) -> str:
+    """Return the figure as an SVG element for an HTML page that defines the variables of the palette.
+
+    Args:
+        drawing: the figure.
+        prefix: put before every identifier, so that figures of one page do not clash.
+    """
+    svg = svg_text(drawing)
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<style.*?</style>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r' xmlns(:xlink)?="[^"]*"', "", svg).replace("xlink:href", "href")
+    svg = re.sub(r'\bid="', f'id="{prefix}-', svg)
+    svg = re.sub(r'(url\(|href=")#', rf"\1#{prefix}-", svg)
+    svg = re.sub(r"font-family: [^;\"]*;? ?", "", svg)
+    for variable, (drawn, _, _) in variables().items():
+        svg = svg.replace(drawn, f"var({variable})")
+    svg = re.sub(r'(fill|stroke)="(var\([^)]*\))"', r'style="\1: \2"', svg)
+    svg = re.sub(r' transform="rotate\(-0 [^"]*"', "", svg)
+    svg = re.sub(r'(?<= )(?:d|x|y|transform)="[^"]*"', lambda found: re.sub(r"(\.\d\d)\d+", r"\1", found[0]), svg)
+    svg = re.sub(r"\n+", "\n", re.sub(r"\n +", "\n", svg))
+    start = f'<svg role="img" aria-label="{escape(drawing.caption)}" class="figure"'
+    return re.sub(r'<svg width="([0-9.]+)pt" height="[0-9.]+pt"', rf'{start} style="width: \1pt"', svg, count=1)
+
+
+def save_drawings(drawings: Sequence[Drawing], folder: Path) -> list[Path]:
+    """Write every figure as SVG and as PNG (200 dots an inch), in the light colours.
+
+    Returns:
+        The files.
+    """
+    written = []
+    for drawing in drawings:
+        written.append(write_whole(folder / f"{drawing.name}.svg", svg_text(drawing)))
+        stream = io.BytesIO()
+        with styled():
+            _settle(drawing.figure)
+            drawing.figure.savefig(stream, format="png", dpi=200, metadata={"Software": None})
+        written.append(write_whole(folder / f"{drawing.name}.png", stream.getvalue()))
+    return written

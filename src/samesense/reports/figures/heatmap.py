@@ -1,0 +1,122 @@
+"""Similarities of every sentence with every other, one panel a model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from samesense.errors import DataError
+from samesense.reports.figures.drawing import Drawing, styled
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.collections import QuadMesh
+
+Groups = Sequence[Sequence[str]]
+
+TOPICS: Groups = (
+    ("It has been pouring since dawn.", "The rain has not let up all morning.", "There is not a cloud in the sky."),
+    ("Our side won the final.", "We beat them in the last match of the cup.", "Our side lost the final."),
+    (
+        "The phone lasts two days on a charge.",
+        "You need not plug this mobile in every night.",
+        "The phone does not last a day on a charge.",
+    ),
+    ("The children are eating noodles.", "The kids are having their lunch.", "The children are not eating noodles."),
+)
+"""Four topics; in each, two sentences that say much the same, and a third that says the contrary."""
+
+MOST = 40
+"""With more sentences, the numbers in the cells can no longer be read."""
+
+SHOWN = 46
+"""Characters of a sentence that are shown."""
+
+
+def heatmap(similarities: Mapping[str, npt.NDArray[np.float64]], groups: Groups, *, name: str = "heatmap") -> Drawing:
+    """Draw a matrix of similarities for each model, all on one scale of colour, with the number in each cell.
+
+    Source: figures of this kind are Fig. 2 of Dehghan and Amasyali 2022 (SupMPN).
+
+    Args:
+        similarities: for each model, those of the sentences ``(sentences, sentences)``.
+        groups: the sentences by topic; a line is drawn between topics.
+        name: stem of the figure's files.
+
+    Raises:
+        DataError: if there is no model, a matrix has another shape, or there are more than 40 sentences.
+    """
+    sentences = [sentence for group in groups for sentence in group]
+    _check(similarities, len(sentences))
+    with styled():
+        from matplotlib.figure import Figure
+
+        lowest = min(float(matrix.min()) for matrix in similarities.values())
+        highest = max(float(matrix.max()) for matrix in similarities.values())
+        columns = min(2, len(similarities))
+        lines = -(-len(similarities) // columns)
+        side = max(3.4, 0.31 * len(sentences))
+        figure = Figure(figsize=(4.1 + side * columns, (side + 0.6) * lines), layout="constrained")
+        panels = figure.subplots(lines, columns, squeeze=False)
+        for at, (model, matrix) in enumerate(similarities.items()):
+            mesh = _panel(panels.flat[at], matrix, lowest, highest)
+            panels.flat[at].set_title(model, pad=16)
+            _label(panels.flat[at], sentences, groups, full=at % columns == 0)
+        for panel in panels.flat[len(similarities) :]:
+            panel.remove()
+        bar = figure.colorbar(mesh, ax=figure.axes, shrink=0.6, label="similarity")
+        if bar.solids is not None:
+            bar.solids.set(rasterized=False, edgecolor="face")
+        bar.outline.set_visible(False)
+    return Drawing(name, f"Similarities of {len(sentences)} sentences of {len(groups)} topics, model by model.", figure)
+
+
+def _check(similarities: Mapping[str, npt.NDArray[np.float64]], size: int) -> None:
+    if not similarities or not 2 <= size <= MOST:
+        raise DataError(
+            f"A heatmap needs one model or more and 2 to {MOST} sentences; got {len(similarities)} and {size}."
+        )
+    for model, matrix in similarities.items():
+        if matrix.shape != (size, size) or not np.isfinite(matrix).all():
+            raise DataError(
+                f"The similarities of {model!r} must be a finite matrix of {size} x {size}, got shape {matrix.shape}."
+            )
+
+
+def _panel(axes: Axes, matrix: npt.NDArray[np.float64], lowest: float, highest: float) -> QuadMesh:
+    size = len(matrix)
+    mesh = axes.pcolormesh(matrix, cmap="cividis", vmin=lowest, vmax=highest, edgecolors="face", linewidth=0.3)
+    for row in range(size):
+        for column in range(size):
+            value = float(matrix[row, column])
+            dark = value - lowest < 0.55 * (highest - lowest)
+            axes.text(
+                column + 0.5, row + 0.5, f"{value:z.2f}".replace("0.", "."), ha="center", va="center", fontsize=6.5,
+                color="#ffffff" if dark else "#000000",
+            )  # fmt: skip
+    return mesh
+
+
+def _label(axes: Axes, sentences: Sequence[str], groups: Groups, *, full: bool) -> None:
+    """Number the rows and columns, write out the sentences if asked for, and part the topics."""
+    places = np.arange(len(sentences)) + 0.5
+    numbers = [str(at) for at in range(1, len(sentences) + 1)]
+    rows = [f"{_short(text)}  {at}" for text, at in zip(sentences, numbers, strict=True)] if full else numbers
+    axes.set_xticks(places, numbers)
+    axes.set_yticks(places, rows)
+    axes.tick_params(labelsize=8, length=0, labeltop=True, labelbottom=False)
+    axes.invert_yaxis()
+    axes.set_aspect("equal")
+    axes.grid(False)
+    axes.spines[:].set_visible(False)
+    for edge in np.cumsum([len(group) for group in groups])[:-1]:
+        axes.axhline(edge, color="#ffffff", linewidth=2)
+        axes.axvline(edge, color="#ffffff", linewidth=2)
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= SHOWN else line[: SHOWN - 3] + "..."

@@ -1,0 +1,192 @@
+"""The main tables: a row a model, a column a data set, the best marked and what is not significantly worse."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from samesense.reports.headline import Measure, Seeds, headlines, is_headline, measure_of
+from samesense.reports.significance import Comparison
+from samesense.types import Result
+
+ABSENT = "-"
+"""What a cell without a figure shows."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failure:
+    """A data set that could not be judged with a model, and why."""
+
+    model: str
+    task: str
+    dataset: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """One model on one data set.
+
+    Attributes:
+        values: in the natural unit, one a seed; none where there is no figure.
+        interval: ends of the 95 % interval, for one seed.
+        undefined: why there is no figure, where that is known.
+        comparison: with the reference, where one was made.
+        best: whether this is the best figure of the column.
+    """
+
+    values: tuple[float, ...] = ()
+    interval: tuple[float, float] | None = None
+    undefined: str = ""
+    comparison: Comparison | None = None
+    best: bool = False
+
+    @classmethod
+    def of(cls, rows: Sequence[Result]) -> Cell:
+        """Return the cell of one model's results, one a seed; several have no interval."""
+        interval = None
+        if len(rows) == 1 and rows[0].low is not None and rows[0].high is not None:
+            interval = (rows[0].low, rows[0].high)
+        return cls(values=tuple(row.value for row in rows), interval=interval)
+
+    @property
+    def mean(self) -> float:
+        """Mean over the seeds."""
+        return float(np.mean(self.values))
+
+    @property
+    def as_good(self) -> bool:
+        """Whether the difference from the reference was tested and is not significant."""
+        return self.comparison is not None and not self.comparison.significant
+
+    def text(self, measure: Measure) -> str:
+        """Return mean, or mean ± sd over seeds, or that there is none."""
+        if not self.values:
+            return "undefined" if self.undefined else ABSENT
+        shown = measure.text(self.mean)
+        if len(self.values) > 1:
+            shown += f" ± {measure.factor * np.std(self.values, ddof=1):.{measure.digits}f}"
+        return shown
+
+    def interval_text(self, measure: Measure) -> str:
+        """Return the interval, or nothing."""
+        if self.interval is None:
+            return ""
+        return f"[{measure.text(self.interval[0])}, {measure.text(self.interval[1])}]"
+
+
+@dataclass(frozen=True)
+class Column:
+    """A data set and metric, or an average over data sets."""
+
+    label: str
+    measure: Measure
+    average: bool = False
+
+
+@dataclass(frozen=True)
+class Grid:
+    """One table.
+
+    Attributes:
+        suite: such as ``"sts"``.
+        title: of the table.
+        columns: what stands side by side.
+        rows: for each model one cell a column.
+    """
+
+    suite: str
+    title: str
+    columns: list[Column]
+    rows: dict[str, list[Cell]]
+
+
+def grids(
+    results: Sequence[Result],
+    *,
+    averages: Sequence[Result] = (),
+    comparisons: Sequence[Comparison] = (),
+    failures: Sequence[Failure] = (),
+) -> list[Grid]:
+    """Lay out the main figures of every suite.
+
+    A suite has a table for each of its main metrics; geometry, whose metrics only mean something together, has a
+    single one. A table of several data sets ends with the given averages, or with the plain mean where none is given;
+    a model that lacks one of the data sets has no mean.
+
+    Args:
+        results: of all models on all data sets.
+        averages: such as the papers' average of seven STS sets.
+        comparisons: see :func:`samesense.reports.significance.compare`.
+        failures: what could not be judged.
+    """
+    models = list(dict.fromkeys([row.model for row in results] + [one.model for one in failures]))
+    found = {key: runs for key, runs in headlines(results).items() if is_headline(key[0], key[2])}
+    given = headlines(averages)
+    tables: dict[tuple[str, str], list[tuple[Column, dict[str, Cell]]]] = {}
+    for (suite, dataset, metric), runs in found.items():
+        joined = suite == "geometry"
+        label = f"{dataset}: {measure_of(metric).label}" if joined else dataset
+        column = (Column(label, measure_of(metric)), _cells(runs))
+        _annotate(column[1], suite, dataset, metric, comparisons, failures)
+        tables.setdefault((suite, "" if joined else metric), []).append(column)
+    made = []
+    for (suite, metric), columns in tables.items():
+        if metric:
+            columns += _averages(suite, metric, given, found)
+        title = f"{suite}: {measure_of(metric).label}" if metric else suite
+        cells = [_marked(by_model, column.measure) for column, by_model in columns]
+        rows = {model: [by_model.get(model, Cell()) for by_model in cells] for model in models}
+        made.append(Grid(suite, title, [column for column, _ in columns], rows))
+    return made
+
+
+def _cells(runs: Seeds) -> dict[str, Cell]:
+    models = dict.fromkeys(model for model, _ in runs)
+    return {model: Cell.of([row for (name, _), row in runs.items() if name == model]) for model in models}
+
+
+def _annotate(
+    cells: dict[str, Cell],
+    suite: str,
+    dataset: str,
+    metric: str,
+    comparisons: Sequence[Comparison],
+    failures: Sequence[Failure],
+) -> None:
+    """Add to the cells of a column what was compared, and what failed."""
+    for one in comparisons:
+        if (one.task, one.dataset, one.metric) == (suite, dataset, metric) and one.model in cells:
+            cells[one.model] = replace(cells[one.model], comparison=one)
+    for failed in failures:
+        if (failed.task, failed.dataset) == (suite, dataset) and failed.model not in cells:
+            cells[failed.model] = Cell(undefined=failed.reason)
+
+
+def _averages(
+    suite: str, metric: str, given: dict[tuple[str, str, str], Seeds], found: dict[tuple[str, str, str], Seeds]
+) -> list[tuple[Column, dict[str, Cell]]]:
+    """Return the columns of averages of a table."""
+    own = [(name, runs) for (task, name, kind), runs in given.items() if (task, kind) == (suite, metric)]
+    if own:
+        return [(Column(name, measure_of(metric), average=True), _cells(runs)) for name, runs in own]
+    sets = [runs for (task, _, kind), runs in found.items() if (task, kind) == (suite, metric)]
+    if len(sets) < 2:
+        return []
+    everywhere = [run for run in sets[0] if all(run in runs for runs in sets)]
+    cells: dict[str, Cell] = {}
+    for run in everywhere:
+        before = cells.get(run[0], Cell()).values
+        cells[run[0]] = Cell(values=(*before, float(np.mean([runs[run].value for runs in sets]))))
+    return [(Column(f"mean of {len(sets)}", measure_of(metric), average=True), cells)]
+
+
+def _marked(cells: dict[str, Cell], measure: Measure) -> dict[str, Cell]:
+    """Mark the best of a column of two models or more."""
+    means = {model: cell.mean for model, cell in cells.items() if cell.values}
+    if len(means) < 2 or not measure.better:
+        return cells
+    top = max(means.values()) if measure.better == "higher" else min(means.values())
+    return {model: replace(cell, best=means.get(model) == top) for model, cell in cells.items()}

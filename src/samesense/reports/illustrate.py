@@ -1,0 +1,90 @@
+"""Which figures a report has, given what was judged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from samesense.reports.figures import (
+    Curve,
+    Drawing,
+    Look,
+    Place,
+    distribution,
+    heatmap,
+    learning_curves,
+    look,
+    plane,
+    sweep,
+)
+from samesense.reports.figures.heatmap import Groups
+from samesense.reports.headline import headlines
+from samesense.reports.runs import Run, sweep_points
+from samesense.types import Evidence, Result, Scores
+
+
+def looks_of(models: Sequence[str]) -> dict[str, Look]:
+    """Return for each model the look that it has in every figure."""
+    return {model: look(at) for at, model in enumerate(dict.fromkeys(models))}
+
+
+def distributions(evidence: Sequence[Evidence], looks: Mapping[str, Look]) -> dict[tuple[str, str], list[Drawing]]:
+    """Return for each suite and data set with ratings how the similarities of each model are spread.
+
+    Of several seeds of a model the first is drawn.
+    """
+    found: dict[tuple[str, str], dict[str, Evidence]] = {}
+    for one in evidence:
+        if one.labels is not None:
+            found.setdefault((one.task, one.dataset), {}).setdefault(one.model, one)
+    return {
+        (task, dataset): [distribution(list(models.values()), looks=looks, name=_stem("spread", task, dataset))]
+        for (task, dataset), models in found.items()
+    }
+
+
+def planes(results: Sequence[Result], averages: Sequence[Result], looks: Mapping[str, Look]) -> list[Drawing]:
+    """Return the alignment-uniformity plane of each data set that has both; STS averages stand behind the names."""
+    figures = headlines(results)
+    means: dict[str, list[float]] = {}
+    for row in averages:
+        if (row.task, row.metric) == ("sts", "spearman"):
+            means.setdefault(row.model, []).append(100 * row.value)
+    notes = {model: f"{np.mean(values):.1f}" for model, values in means.items()}
+    drawings = []
+    for (task, dataset, metric), alignments in figures.items():
+        uniformities = figures.get((task, dataset, "uniformity"), {})
+        places = [
+            Place(run[0], row.value, uniformities[run].value, notes.get(run[0], ""))
+            for run, row in alignments.items()
+            if metric == "alignment" and run in uniformities
+        ]
+        if places:
+            drawings.append(plane(places, looks=looks, dataset=dataset, name=_stem("plane", dataset)))
+    return drawings
+
+
+def heatmaps(scores: Mapping[str, Scores], groups: Groups) -> list[Drawing]:
+    """Return the heatmap of chosen sentences, if any model scored them.
+
+    Args:
+        scores: for each model, of every ordered pair of sentences, row by row ``(sentences * sentences,)``.
+        groups: the sentences by topic.
+    """
+    size = sum(map(len, groups))
+    return [heatmap({model: own.reshape(size, size) for model, own in scores.items()}, groups)] if scores else []
+
+
+def run_figures(runs: Sequence[Run], setting: str | None = None) -> list[Drawing]:
+    """Return the learning curves of runs that were judged on dev, and the sweep over a setting if one is named."""
+    curves: list[Curve] = [run.curve for run in runs if run.curve is not None]
+    drawings = [learning_curves(curves)] if curves else []
+    if setting is not None:
+        drawings.append(sweep(sweep_points(runs, setting), setting=setting, metric="Spearman (x100)"))
+    return drawings
+
+
+def _stem(*words: str) -> str:
+    """Return a name for files and identifiers: letters of any script, digits and hyphens."""
+    return "".join(sign if sign.isalnum() else "-" for sign in "-".join(words))

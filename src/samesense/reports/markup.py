@@ -1,0 +1,54 @@
+"""Pieces of HTML: what is put in as text cannot become markup."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+from samesense.reports.figures.drawing import Drawing, inline_svg
+
+
+class Html(str):
+    """Text that is markup already."""
+
+    __slots__ = ()
+
+
+def markup(value: object) -> Html:
+    """Return markup as it is, and anything else as escaped text."""
+    return value if isinstance(value, Html) else Html(escape(str(value)))
+
+
+def element(name: str, *content: object, **attributes: str) -> Html:
+    """Return an element; attribute names may end in ``_`` where Python has the word."""
+    given = "".join(f' {key.rstrip("_")}="{escape(value)}"' for key, value in attributes.items() if value)
+    return Html(f"<{name}{given}>{''.join(map(markup, content))}</{name}>")
+
+
+def joined(parts: Iterable[object]) -> Html:
+    """Return pieces one after another, each on a line."""
+    return Html("\n".join(map(markup, parts)))
+
+
+def table(header: Sequence[object], rows: Iterable[Sequence[object]], *, class_: str = "") -> Html:
+    """Return a table that scrolls sideways where it is too wide; a cell may be a whole ``td`` element.
+
+    The first cell of a row is its heading.
+    """
+    head = element("tr", *(element("th", cell, scope="col") for cell in header))
+    body = []
+    for first, *rest in rows:
+        cells = [cell if isinstance(cell, Html) and cell.startswith("<td") else element("td", cell) for cell in rest]
+        body.append(element("tr", element("th", first, scope="row"), *cells))
+    whole = element("table", element("thead", head), element("tbody", joined(body)), class_=class_)
+    return element("div", whole, class_="wide")
+
+
+def folded(title: object, *content: object) -> Html:
+    """Return content that opens on a click on its title."""
+    return element("details", element("summary", title), joined(content))
+
+
+def figure(drawing: Drawing) -> Html:
+    """Return a figure with its caption."""
+    return element("figure", Html(inline_svg(drawing, drawing.name)), element("figcaption", drawing.caption))

@@ -1,0 +1,154 @@
+"""One HTML file that needs nothing else: no network, no script, figures inside, light or dark as the reader likes."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+from samesense.reports.content import Content
+from samesense.reports.details import cases_table, comparison_table, dataset_details
+from samesense.reports.figures.palette import variables
+from samesense.reports.grid import Cell, Column, Grid
+from samesense.reports.markup import Html, element, figure, folded, joined, table
+
+POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+"""What the page may load: nothing."""
+
+
+def html_page(content: Content, *, title: str = "Model comparison") -> str:
+    """Lay out a report as one self-contained HTML page.
+
+    Args:
+        content: what it shows.
+        title: its heading.
+
+    Returns:
+        The page; the same for the same content.
+    """
+    grids = content.grids()
+    suites = list(dict.fromkeys(grid.suite for grid in grids))
+    sections = [("models", "Models", _models(content))]
+    for suite in suites:
+        own = [joined([element("h3", grid.title), _grid(grid)]) for grid in grids if grid.suite == suite]
+        sections.append((suite, suite, joined([*own, comparison_table(content, suite)])))
+    if content.general:
+        sections.append(("figures", "Figures", joined(map(figure, content.general))))
+    sections.append(("datasets", "Data set by data set", _datasets(content)))
+    sections.append(("left-out", "Not run and undefined", _left_out(content)))
+    sections.append(("time", "Time and environment", joined([_times(content), _environment(content)])))
+    links = [element("a", heading, href=f"#{name}") for name, heading, _ in sections]
+    body = joined(
+        [
+            element("h1", title),
+            element("nav", joined(links)),
+            element("p", content.legend(), class_="note"),
+            *(element("section", element("h2", heading), inside, id=name) for name, heading, inside in sections),
+        ]
+    )
+    head = joined(
+        [
+            Html('<meta charset="utf-8">'),
+            Html(f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'),
+            Html('<meta name="viewport" content="width=device-width, initial-scale=1">'),
+            Html('<meta name="color-scheme" content="light dark">'),
+            element("title", title),
+            element("style", Html(_style())),
+        ]
+    )
+    return f'<!doctype html>\n<html lang="en">\n<head>\n{head}\n</head>\n<body>\n{body}\n</body>\n</html>\n'
+
+
+def _style() -> str:
+    colours = variables()
+    light = " ".join(f"{name}: {on_light};" for name, (_, on_light, _) in colours.items())
+    dark = " ".join(f"{name}: {on_dark};" for name, (_, _, on_dark) in colours.items())
+    rules = files("samesense.reports").joinpath("page.css").read_text(encoding="utf-8")
+    return (
+        f"\n:root {{ {light} --link: #0b5cad; }}\n"
+        f"@media (prefers-color-scheme: dark) {{ :root {{ {dark} --link: #8cc4ff; }} }}\n{rules}"
+    )
+
+
+def _models(content: Content) -> Html:
+    rows = [[one.name, one.spec, "" if one.seed is None else one.seed, one.protocol] for one in content.models]
+    return table(["model", "given as", "seed", "protocol"], rows)
+
+
+def _grid(grid: Grid) -> Html:
+    header = ["model", *(column.label for column in grid.columns)]
+    rows = [
+        [model, *(_cell(cell, column) for cell, column in zip(cells, grid.columns, strict=True))]
+        for model, cells in grid.rows.items()
+    ]
+    shown = table(header, rows, class_="numbers")
+    if not any(cell.interval for cells in grid.rows.values() for cell in cells):
+        return shown
+    intervals = [
+        [model, *(cell.interval_text(column.measure) for cell, column in zip(cells, grid.columns, strict=True))]
+        for model, cells in grid.rows.items()
+    ]
+    return joined([shown, folded("95 % intervals", table(header, intervals, class_="numbers"))])
+
+
+def _cell(cell: Cell, column: Column) -> Html:
+    """Return a cell of a main table; the interval and the test show when it is pointed at."""
+    hints = [f"95 % interval {cell.interval_text(column.measure)}"] if cell.interval else []
+    if cell.comparison is not None:
+        one, measure = cell.comparison, column.measure
+        hints.append(
+            f"{measure.text(one.difference)} against {one.reference}, 95 % interval [{measure.text(one.low)}, "
+            f"{measure.text(one.high)}], adjusted p = {one.adjusted:.3g}"
+        )
+    if cell.undefined:
+        hints.append(cell.undefined)
+    kinds = {"best": cell.best, "average": column.average, "undefined": bool(cell.undefined)}
+    mark = element("sup", "≈") if cell.as_good else ""
+    classes = " ".join(name for name, holds in kinds.items() if holds)
+    return element("td", cell.text(column.measure), mark, class_=classes, title="; ".join(hints))
+
+
+def _datasets(content: Content) -> Html:
+    keys = list(dict.fromkeys((row.task, row.dataset) for row in content.results))
+    parts = []
+    for suite, dataset in keys:
+        drawings = content.by_dataset.get((suite, dataset), [])
+        inside = [
+            *map(figure, drawings),
+            dataset_details(content, suite, dataset),
+            cases_table(content, suite, dataset),
+        ]
+        parts.append(folded(f"{suite}: {dataset}", *inside))
+    return joined(parts)
+
+
+def _left_out(content: Content) -> Html:
+    lines = [
+        element("li", f"{one.task}, {one.dataset}, {one.model}: undefined. {one.reason}") for one in content.failures
+    ]
+    lines += [element("li", note) for note in content.notes]
+    return element("ul", *lines) if lines else element("p", "Everything was run, and everything is defined.")
+
+
+def _times(content: Content) -> Html:
+    suites = list(dict.fromkeys(suite for one in content.models for suite in one.seconds))
+    rows = []
+    for one in content.models:
+        spent = [f"{one.seconds[suite]:.1f}" if suite in one.seconds else "" for suite in suites]
+        whole = one.encoding + sum(one.seconds.values())
+        name = one.name if one.seed is None else f"{one.name} (seed {one.seed})"
+        rows.append([name, one.texts or "", f"{one.encoding:.1f}", *spent, f"{whole:.1f}"])
+    header = ["seconds", "texts encoded", "encoding", *suites, "together"]
+    return joined(
+        [
+            table(header, rows, class_="numbers"),
+            element(
+                "p",
+                "Each distinct text is encoded once for all suites; their times do not include it. They include "
+                "intervals. A model that only scores pairs has all of its time in the suites.",
+                class_="note",
+            ),
+        ]
+    )
+
+
+def _environment(content: Content) -> Html:
+    return table(["environment", ""], [[name, value] for name, value in content.environment.items()])

@@ -1,0 +1,111 @@
+"""What a training run left in its folder, as far as a report shows it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from samesense.errors import DataError
+from samesense.reports.figures.curves import Curve
+from samesense.reports.store import read_results
+from samesense.types import Result
+
+DEV = "eval_dev_spearman"
+"""Name of the dev score in the history."""
+
+UNNAMED = ("seed", "model")
+"""Settings by which runs of one series may differ: the seed is what is averaged over."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training run.
+
+    Attributes:
+        name: what the report calls it; seeds of one thing have one name.
+        settings: as the run was started with.
+        curve: Spearman on dev along the steps; ``None`` if it was never judged on dev.
+        results: of the trained model on test data.
+    """
+
+    name: str
+    settings: dict[str, Any]
+    curve: Curve | None
+    results: list[Result]
+
+
+def read_run(folder: str | Path, name: str | None = None) -> Run:
+    """Read the folder that ``samesense train`` wrote.
+
+    Args:
+        folder: holds ``manifest.json`` and ``history.jsonl``, and ``results.jsonl`` if there was a test set.
+        name: what to call the run; ``None`` takes the name of the folder.
+
+    Raises:
+        DataError: if the folder holds no run, or a file of it cannot be read.
+    """
+    home = Path(folder)
+    if not (home / "manifest.json").is_file():
+        raise DataError(f"{folder} holds no training run (no manifest.json). Give the --output folder of a training.")
+    manifest = json.loads(_read(home / "manifest.json"))
+    steps: dict[float, float] = {}
+    if (home / "history.jsonl").is_file():
+        for line in _read(home / "history.jsonl").splitlines():
+            entry = json.loads(line)
+            if DEV in entry:
+                steps[entry["step"]] = entry[DEV]
+    shown = name or home.resolve().name
+    curve = Curve(shown, tuple(steps), tuple(steps.values())) if steps else None
+    results = read_results(home / "results.jsonl") if (home / "results.jsonl").is_file() else []
+    return Run(shown, manifest.get("settings", {}), curve, [row for row in results if row.seed is not None])
+
+
+def sweep_points(runs: Sequence[Run], setting: str) -> dict[str, dict[float, list[float]]]:
+    """Gather Spearman (x100) of runs by the value of one setting.
+
+    There is a series for each test set, or for the best dev score where a run has no test set, and for each
+    combination of the other settings in which the runs differ, the seed left aside.
+
+    Args:
+        runs: of one method.
+        setting: a number in the settings of every run.
+
+    Returns:
+        For each series, for each value of the setting, one figure a run.
+
+    Raises:
+        DataError: if a run lacks the setting, or has neither a test nor a dev figure.
+    """
+    keys = sorted({key for run in runs for key in run.settings} - {"seed", setting})
+    varying = [key for key in keys if len({json.dumps(run.settings.get(key)) for run in runs}) > 1]
+    points: dict[str, dict[float, list[float]]] = {}
+    for run in runs:
+        value = run.settings.get(setting)
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            raise DataError(
+                f"A sweep over {setting!r} needs a number for it in every run; {run.name} has {value!r}. "
+                f"Its settings: {', '.join(run.settings) or 'none'}."
+            )
+        figures = {row.dataset: row.value for row in run.results if (row.metric, row.subset) == ("spearman", "all")}
+        if not figures and run.curve is not None:
+            figures = {"best dev": max(run.curve.values)}
+        if not figures:
+            raise DataError(f"Run {run.name} has no figure to draw: it was judged neither on test nor on dev data.")
+        own = ", ".join(f"{key} = {run.settings.get(key)}" for key in varying)
+        for dataset, figure in figures.items():
+            series = points.setdefault(f"{dataset} ({own})" if own else dataset, {})
+            series.setdefault(float(value), []).append(100 * figure)
+    return points
+
+
+def _read(path: Path) -> str:
+    try:
+        text = path.read_text(encoding="utf-8")
+        for line in [text] if path.suffix == ".json" else text.splitlines():
+            json.loads(line)
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path} cannot be read: {error}") from error
+    return text

@@ -1,0 +1,166 @@
+"""Which differences between models are more than chance: paired comparisons on the examples both were judged on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from samesense.errors import DataError
+from samesense.metrics import PairedDifference, paired_bootstrap
+from samesense.metrics.multiple import holm
+from samesense.metrics.significance import paired_mean
+from samesense.reports.headline import Key, Seeds, headlines, is_headline, measure_of
+from samesense.types import Evidence, Result, Scores
+
+LEVEL = 0.05
+"""A difference is called significant if its adjusted p-value is smaller."""
+
+SAMPLES = 2000
+"""Fewest resamples of a comparison."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """A model against the reference on one data set.
+
+    Attributes:
+        task: as in the results.
+        dataset: as in the results.
+        metric: as in the results.
+        model: what is compared.
+        reference: what it is compared with.
+        difference: figure of the model less that of the reference.
+        low: lower end of the 95 % interval of the difference.
+        high: upper end of it.
+        p_value: two-sided, of this comparison alone.
+        adjusted: by Holm, over all comparisons of the suite and metric.
+        n: examples behind it.
+    """
+
+    task: str
+    dataset: str
+    metric: str
+    model: str
+    reference: str
+    difference: float
+    low: float
+    high: float
+    p_value: float
+    adjusted: float
+    n: int
+
+    @property
+    def significant(self) -> bool:
+        """Whether the difference is significant after adjustment."""
+        return self.adjusted < LEVEL
+
+
+def compare(
+    evidence: Sequence[Evidence], results: Sequence[Result], *, against: str | None = None, seed: int = 0
+) -> tuple[list[Comparison], list[str]]:
+    """Compare every model with the reference on every data set, by paired bootstrap.
+
+    The p-values of one suite and metric, over its data sets and models, are adjusted together, since a table is read
+    as a whole; the number of resamples grows with them so that significance stays within reach. A model with several
+    seeds is represented by the run with the median figure (the lower one of two).
+
+    Source: Holm (1979), "A simple sequentially rejective multiple test procedure", for the adjustment.
+
+    Args:
+        evidence: per model, data set and metric, what lies behind the figure.
+        results: the figures; they decide which model is the best.
+        against: name of the reference; ``None`` takes the best model of each data set.
+        seed: of the resampling.
+
+    Returns:
+        The comparisons, and a line about each one that could not be made.
+    """
+    behind: dict[Key, dict[str, Evidence]] = {}
+    figures = headlines(results)
+    for key, runs in figures.items():
+        if is_headline(key[0], key[2]):
+            found = _representatives(key, runs, evidence)
+            if len(found) > 1:
+                behind[key] = found
+    comparisons: list[Comparison] = []
+    problems: list[str] = []
+    for family in dict.fromkeys((suite, metric) for suite, _, metric in behind):
+        keys = [key for key in behind if (key[0], key[2]) == family]
+        made: list[Comparison] = []
+        samples = max(SAMPLES, 50 * sum(len(behind[key]) - 1 for key in keys))
+        for key in keys:
+            reference = against if against in behind[key] else _best(key, figures[key], behind[key])
+            for model, own in behind[key].items():
+                if model == reference:
+                    continue
+                try:
+                    made.append(_compared(own, behind[key][reference], samples, seed))
+                except DataError as error:
+                    problems.append(f"{key[1]}, {key[2]}: {model} against {reference} is undefined: {error}")
+        adjusted = holm([one.p_value for one in made]) if made else []
+        comparisons += [replace(one, adjusted=p) for one, p in zip(made, adjusted, strict=True)]
+    return comparisons, problems
+
+
+def _representatives(key: Key, runs: Seeds, evidence: Sequence[Evidence]) -> dict[str, Evidence]:
+    """Return the evidence of each model's run with the median figure."""
+    suite, dataset, metric = key
+    known = {
+        (one.model, one.seed): one
+        for one in evidence
+        if (one.task, one.dataset, one.metric) == (suite, dataset, metric) and (one.model, one.seed) in runs
+    }
+    chosen = {}
+    for model in dict.fromkeys(model for model, _ in known):
+        seeds = sorted((run for run in known if run[0] == model), key=lambda run: runs[run].value)
+        chosen[model] = known[seeds[(len(seeds) - 1) // 2]]
+    return chosen
+
+
+def _best(key: Key, runs: Seeds, among: Mapping[str, Evidence]) -> str:
+    """Return the model with the best mean over its seeds."""
+    sign = -1.0 if measure_of(key[2]).better == "lower" else 1.0
+    means = {model: np.mean([row.value for (name, _), row in runs.items() if name == model]) for model in among}
+    return max(means, key=lambda model: sign * means[model])
+
+
+def _compared(own: Evidence, other: Evidence, samples: int, seed: int) -> Comparison:
+    """Return the comparison of two models, with the p-value not yet adjusted."""
+    first, second, labels = _aligned(own, other)
+    found: PairedDifference
+    if own.statistic == "mean":
+        found = paired_mean(first, second, samples=samples, seed=seed)
+    else:
+        found = paired_bootstrap(first, second, labels, "spearman", samples=samples, seed=seed)
+    return Comparison(
+        task=own.task,
+        dataset=own.dataset,
+        metric=own.metric,
+        model=own.model,
+        reference=other.model,
+        difference=found.difference,
+        low=found.low,
+        high=found.high,
+        p_value=found.p_value,
+        adjusted=found.p_value,
+        n=len(first),
+    )
+
+
+def _aligned(own: Evidence, other: Evidence) -> tuple[Scores, Scores, Scores]:
+    """Return values of both models and labels on the examples that both have, in the order of the first."""
+    rows, columns = list(range(len(own.examples))), list(range(len(other.examples)))
+    if list(own.examples) != list(other.examples):
+        place = {example: at for at, example in enumerate(other.examples)}
+        if len(place) < len(columns) or len(set(own.examples)) < len(rows):
+            raise DataError("the models were judged on different examples, and some of them stand there twice.")
+        rows = [at for at in rows if own.examples[at] in place]
+        columns = [place[own.examples[at]] for at in rows]
+    if not rows:
+        raise DataError("the models have no example in common.")
+    labels = np.zeros(len(rows)) if own.labels is None else own.labels[rows]
+    if other.labels is not None and not np.array_equal(labels, other.labels[columns]):
+        raise DataError("the models were judged against different labels.")
+    return own.values[rows], other.values[columns], labels

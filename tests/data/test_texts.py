@@ -1,0 +1,42 @@
+import gzip
+
+import pytest
+
+from samesense.data.texts import unlabelled_texts
+from samesense.errors import DataError
+
+
+def test_lines_of_a_text_file_without_the_empty_ones(tmp_path):
+    content = "one text\n\n  \ntwo\tof it\r\none text\nlast\u2028line"
+    (tmp_path / "a.txt").write_text(content, newline="")
+    (tmp_path / "corpus.gz").write_bytes(gzip.compress(content.encode()))
+    for name in ("a.txt", "corpus.gz"):
+        assert unlabelled_texts(tmp_path / name) == ["one text", "two\tof it", "one text", "last\u2028line"]
+
+
+@pytest.mark.parametrize(
+    ("header", "rows", "texts"),
+    [
+        ("subset\tscore\tsentence1\tsentence2", ["x\t1\ta\tb", "x\t2\tc\ta"], ["a", "b", "c", "a"]),
+        ("anchor\tpositive\tnegative", ["a\tb\tc", "d\te\t"], ["a", "b", "c", "d", "e"]),
+        ("label\tSentence", ["1\ta", "0\tb"], ["a", "b"]),
+    ],
+)
+def test_text_columns_of_tables_need_no_labels(tmp_path, header, rows, texts):
+    (tmp_path / "t.tsv").write_text("\n".join([header, *rows]) + "\n")
+    assert unlabelled_texts(str(tmp_path / "t.tsv")) == texts
+
+
+def test_errors(tmp_path):
+    (tmp_path / "empty.txt").write_text("\n \n")
+    (tmp_path / "t.tsv").write_text("a\tb\n1\t2\n")
+    (tmp_path / "t.jsonl").write_text('{"text": "a"}\n{"text": 3}\n')
+    for name, message in {
+        "empty.txt": "holds no text",
+        "absent.txt": "there is no such file",
+        "absent.tsv": "there is no such file",
+        "t.tsv": "no column of texts could be found. Columns found: a, b",
+        "t.jsonl": "row 2, column 'text': a text is needed, received int",
+    }.items():
+        with pytest.raises(DataError, match=message):
+            unlabelled_texts(tmp_path / name)

@@ -1,0 +1,288 @@
+"""From folders, files and names to tasks; what is missing, and what cannot be compared."""
+
+import json
+import random
+
+import numpy as np
+import pytest
+
+from samesense.data import BENCHMARKS
+from samesense.data.remarks import why_not_comparable
+from samesense.errors import ConfigError, DataError
+from samesense.evaluation.suites import SUITES, averages, find_tasks
+from samesense.types import Candidate
+
+WORDS = "the red blue old cat dog eats runs sings today in on a house river".split()
+
+
+def sentence(source):
+    return " ".join(source.choices(WORDS, k=5)).capitalize() + "."
+
+
+def write_pairs(path, rows, highest=5, subset="", seed=0, recurring=0):
+    source = random.Random(seed)
+    lines = ["subset\tscore\tsentence1\tsentence2"]
+    for i in range(rows):
+        first = "One query that recurs." if i < recurring else sentence(source)
+        lines.append(f"{subset}\t{i % (highest + 1)}\t{first}\t{sentence(source)}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for number, name in enumerate(("sts12.test", "sts13.test", "stsb.dev", "stsb.test", "sickr.test")):
+        write_pairs(tmp_path / f"{name}.tsv", 30, seed=number, recurring=6)
+    for name in ("mrpc.train", "mrpc.test", "paws.test"):
+        write_pairs(tmp_path / f"{name}.tsv", 24, highest=1, seed=len(name))
+    write_pairs(tmp_path / "afs.tsv", 40, subset="GC")
+    return tmp_path
+
+
+def overlap(pairs):
+    return np.array([len(set(a.split()) & set(b.split())) + 0.01 * len(b) for a, b in pairs], dtype=float)
+
+
+CANDIDATE = Candidate(name="overlap", score=overlap, encode=None, protocol="shared words", seed=1)
+
+
+def names(tasks):
+    return [(task.suite, task.dataset) for task in tasks]
+
+
+def test_tasks_come_by_suite_and_in_the_order_of_the_catalogue(folder):
+    tasks, missing = find_tasks(folder, ["ranking", "sts", "geometry", "binary", "argument"])
+    scored = ["sts12.test", "sts13.test", "stsb.test", "sickr.test"]
+    assert names(tasks) == [
+        *(("ranking", name) for name in scored),
+        *(("sts", name) for name in scored),
+        ("geometry", "stsb.dev"),
+        ("binary", "mrpc.test"),
+        ("binary", "paws.test"),
+        ("argument", "afs"),
+    ]
+    assert missing == ["sts14", "sts15", "sts16"]
+
+
+def test_what_is_missing_is_only_of_languages_at_hand(folder, tmp_path):
+    write_pairs(tmp_path / "more" / "bq.test.tsv", 20, highest=1)
+    _, missing = find_tasks([folder, tmp_path / "more"], ["sts"])
+    assert missing == ["sts14", "sts15", "sts16", "atec", "lcqmc", "pawsx", "stsb-zh"]
+
+
+def test_protocols_name_text_rows_and_what_is_not_comparable(folder):
+    tasks, _ = find_tasks(folder, ["sts", "binary", "ranking", "argument"], intervals=False)
+    for task in tasks:
+        for row in task.judge(CANDIDATE).results:
+            benchmark = BENCHMARKS[task.dataset.split(".")[0]]
+            published = benchmark.rows["test" if "test" in benchmark.rows else ""]
+            assert row.dataset == task.dataset
+            assert row.protocol.startswith("shared words; ")
+            assert f"{task.dataset}: raw text, " in row.protocol
+            assert f"rows instead of {published}" in why_not_comparable(row.protocol)
+            assert not benchmark.note or benchmark.note in row.protocol
+            assert "95 %" not in row.protocol or task.suite != "sts"
+
+
+def test_a_set_of_published_size_carries_no_warning(tmp_path):
+    write_pairs(tmp_path / "stsb.test.tsv", 1379)
+    (task,), _ = find_tasks(tmp_path)
+    assert {why_not_comparable(row.protocol) for row in task.judge(CANDIDATE).results} == {""}
+
+
+def test_binary_thresholds_come_from_dev_or_where_there_is_none_from_train(folder):
+    (mrpc, paws), _ = find_tasks(folder, ["binary"])
+    protocols = {row.metric: row.protocol for row in mrpc.judge(CANDIDATE).results}
+    assert "fitted for it on 24 pairs of mrpc.train.tsv" in protocols["accuracy"]
+    assert [row.metric for row in paws.judge(CANDIDATE).results] == ["average_precision"]
+
+
+def test_averages_of_what_was_judged(folder):
+    tasks, _ = find_tasks(folder, intervals=False)
+    rows = [row for task in tasks for row in task.judge(CANDIDATE).results]
+    (average,) = averages(rows)
+    assert average.dataset == "sts-avg-4 of 7"
+    figures = [row.value for row in rows if row.subset == "all" and row.metric == "spearman"]
+    assert average.value == pytest.approx(sum(figures) / 4, abs=1e-4)
+
+
+def test_the_first_source_counts(folder, tmp_path):
+    other = tmp_path / "other"
+    write_pairs(other / "sts12.test.tsv", 12)
+    assert len(find_tasks([other, folder])[0][0].data) == 12
+    assert len(find_tasks([folder, other])[0][0].data) == 30
+
+
+def test_files_are_benchmarks_by_name_or_the_user_s_own(folder, tmp_path):
+    own = write_pairs(tmp_path / "own" / "mine.tsv", 20, recurring=5)
+    tasks, missing = find_tasks([folder / "sts12.test.tsv", own], ["sts", "ranking", "geometry"])
+    assert names(tasks) == [
+        ("sts", "sts12.test"),
+        ("sts", "mine.tsv"),
+        ("ranking", "sts12.test"),
+        ("ranking", "mine.tsv"),
+        ("geometry", "mine.tsv"),
+    ]
+    assert "raw text, 20 rows" in tasks[1].judge(CANDIDATE).results[0].protocol
+    assert "stsb" in missing
+
+
+def test_a_folder_saved_by_datasets_is_the_user_s_own(tmp_path):
+    datasets = pytest.importorskip("datasets")
+    pairs = {"sentence1": ["A b.", "C d.", "E f."], "sentence2": ["G.", "H.", "I."], "score": [2.5, 0.0, 5.0]}
+    datasets.Dataset.from_dict(pairs).save_to_disk(tmp_path / "saved")
+    assert names(find_tasks(tmp_path / "saved").tasks) == [("sts", str(tmp_path / "saved"))]
+
+
+def test_own_pairs_that_no_suite_takes_are_refused(transfer, tmp_path):
+    own = write_pairs(tmp_path / "own" / "mine.tsv", 20)
+    with pytest.raises(ConfigError, match=r"mine\.tsv: this belongs to sts, ranking, geometry, binary, and the suites"):
+        find_tasks([transfer, own], ["transfer"])
+
+
+def test_own_files_of_one_name_are_told_apart(tmp_path):
+    paths = [write_pairs(tmp_path / place / "test.tsv", 10) for place in ("a", "b")]
+    tasks, missing = find_tasks(paths)
+    assert [task.dataset for task in tasks] == [str(path) for path in paths]
+    assert missing == []
+
+
+def test_an_own_file_that_does_not_fit_a_suite_is_reported(folder, tmp_path):
+    own = write_pairs(tmp_path / "mine.tsv", 20)
+    tasks, missing = find_tasks([folder / "sts12.test.tsv", own], ["ranking"])
+    assert names(tasks) == [("ranking", "sts12.test")]
+    assert missing[-1].startswith("ranking on mine.tsv (")
+    with pytest.raises(DataError, match=r"(?s)Suite 'ranking' has nothing to judge on.*Refused: ranking on mine.tsv"):
+        find_tasks(own, ["ranking"])
+
+
+def test_a_hub_name_and_a_benchmark_s_name_are_loaded_from_the_hub(monkeypatch):
+    datasets = pytest.importorskip("datasets")
+    calls = []
+
+    def load_dataset(name, config, *, split):
+        calls.append((name, config, split))
+        pairs = {"sentence1": ["A b.", "C d.", "E f."], "sentence2": ["G.", "H.", "I."], "score": [2.5, 0.0, 5.0]}
+        return datasets.Dataset.from_dict(pairs)
+
+    monkeypatch.setattr(datasets, "load_dataset", load_dataset)
+    tasks, _ = find_tasks(["sts16", "owner/pairs:dev"])
+    assert names(tasks) == [("sts", "sts16.test"), ("sts", "owner/pairs:dev")]
+    assert calls == [("owner/pairs", None, "dev"), ("mteb/sts16-sts", None, "test")]
+
+
+@pytest.mark.parametrize(
+    ("sources", "suites", "error", "message"),
+    [
+        (["sts99"], ["sts"], DataError, r"sts99: this is no folder, file, hub name .*Benchmarks: sts12, "),
+        (["no/such.tsv"], ["sts"], DataError, "no/such.tsv: there is no such file"),
+        (["mpqa"], ["transfer"], DataError, "mpqa: no usable copy on the hub"),
+        (
+            ["sts12"],
+            ["binary"],
+            ConfigError,
+            "sts12: this belongs to sts, ranking, and the suites asked for are binary",
+        ),
+        ([], ["sts"], DataError, r"none of sts12, .* was found whole in no source"),
+        (["."], ["sts", "stss"], ConfigError, "The suites are sts, ranking, .*; received stss"),
+        (["."], [], ConfigError, "received none"),
+    ],
+)
+def test_what_is_not_found_is_refused(tmp_path, monkeypatch, sources, suites, error, message):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(error, match=message):
+        find_tasks(sources, suites)
+
+
+def test_a_suite_without_any_set_says_what_was_looked_for_and_where(tmp_path):
+    write_pairs(tmp_path / "stsb.test.tsv", 20)
+    with pytest.raises(DataError) as caught:
+        find_tasks([tmp_path], ["sts", "transfer"])
+    for part in (
+        "Suite 'transfer'",
+        "mr, cr, subj, mpqa, sst2, trec, mrpc",
+        str(tmp_path),
+        "sts12.test.tsv",
+        "downstream",
+    ):
+        assert part in str(caught.value)
+
+
+def encode(texts):
+    """Bags of words: a class that one word tells can be read off."""
+    return np.array([[text.split().count(word) for word in [*WORDS, *KINDS]] for text in texts], dtype=np.float32)
+
+
+KINDS = ("NUM", "HUM", "LOC", "0", "1")
+READER = Candidate(name="bag", score=overlap, encode=encode, protocol="bag of words")
+
+
+def write_readable(path, classes):
+    """Write sentences each of which holds the name of its class as a word."""
+    source = random.Random(len(classes))
+    lines = [f"{kind}\t{sentence(source)} {kind} {sentence(source)}" for kind in classes]
+    path.write_text("\n".join(["label\tsentence", *lines]) + "\n", encoding="utf-8")
+
+
+@pytest.fixture
+def transfer(tmp_path):
+    write_readable(tmp_path / "subj.tsv", ["0", "1"] * 15)
+    write_readable(tmp_path / "sst2.train.tsv", ["0", "1"] * 20)
+    write_readable(tmp_path / "sst2.dev.tsv", ["1", "0"] * 5)
+    write_readable(tmp_path / "sst2.test.tsv", ["1", "1", "0"] * 5)
+    write_readable(tmp_path / "trec.train.tsv", ["NUM", "LOC", "HUM"] * 12)
+    write_readable(tmp_path / "trec.test.tsv", ["NUM", "HUM"] * 4)
+    for part in ("train", "test"):
+        write_pairs(tmp_path / f"mrpc.{part}.tsv", 200, highest=1, seed=len(part))
+    return tmp_path
+
+
+def test_transfer_tasks_have_the_shape_of_their_set(transfer):
+    tasks, missing = find_tasks(transfer, ["transfer"], fast=True)
+    assert names(tasks) == [("transfer", name) for name in ("subj", "sst2", "trec", "mrpc")]
+    assert missing == ["mr", "cr", "mpqa"]
+    judged = {task.dataset: task.judge(READER).results for task in tasks}
+    assert [row.metric for row in judged["mrpc"]] == ["accuracy", "f1"]
+    found = {name: rows[0] for name, rows in judged.items()}
+    assert {name: row.n for name, row in found.items()} == {"mrpc": 200, "subj": 30, "sst2": 15, "trec": 8}
+    shapes = {"mrpc": "|u - v|", "subj": "5 outer folds", "sst2": "chosen on dev", "trec": "chosen on 5 folds of train"}
+    assert all(words in found[name].protocol for name, words in shapes.items())
+    assert [found[name].value for name in ("subj", "sst2", "trec")] == [1.0, 1.0, 1.0]
+
+
+def test_transfer_protocols_name_every_split_and_fast_is_not_comparable(transfer):
+    for fast, folds in ((True, "5 folds instead of 10, "), (False, "")):
+        _, _, trec, _ = find_tasks(transfer, ["transfer"], fast=fast).tasks
+        (row,) = trec.judge(READER).results
+        assert "trec.train: raw text, 36 rows; trec.test: raw text, 8 rows; six coarse classes; " in row.protocol
+        assert why_not_comparable(row.protocol) == (
+            f"{folds}trec.train has 36 rows instead of 5452, trec.test has 8 rows instead of 500"
+        )
+
+
+@pytest.mark.parametrize("absent", ["sst2.train", "sst2.dev", "sst2.test", "mrpc.train"])
+def test_a_set_with_a_split_missing_is_missing(transfer, absent):
+    (transfer / f"{absent}.tsv").unlink()
+    tasks, missing = find_tasks(transfer, ["transfer"], fast=True)
+    assert len(tasks) == 3
+    assert absent.split(".")[0] in missing
+
+
+def test_every_suite_of_the_catalogue_has_a_maker():
+    assert {suite for row in BENCHMARKS.values() for suite in row.suites} | {"sections"} == set(SUITES)
+
+
+def test_documents_give_section_triplets(tmp_path):
+    sections = [{"sentences": [f"Section {s} says {i}." for i in range(4)]} for s in range(3)]
+    path = tmp_path / "documents.jsonl"
+    path.write_text(json.dumps({"sections": sections}) + "\n" + json.dumps({"sections": sections[:2]}))
+    (task,), missing = find_tasks(path, ["sections"])
+    assert (task.suite, task.dataset, len(task.triplets), missing) == ("sections", "documents.jsonl", 18, [])
+    with pytest.raises(ConfigError, match="belongs to sections, and the suites asked for are sts"):
+        find_tasks(path, ["sts"])
+
+
+def test_sections_without_documents(folder):
+    with pytest.raises(DataError, match="Suite 'sections' needs documents"):
+        find_tasks(folder, ["sections"])

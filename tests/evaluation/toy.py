@@ -1,0 +1,30 @@
+"""Small labelled pairs, and candidates that score them by a rule."""
+
+import numpy as np
+
+from samesense.data.pairs import PairData, fingerprint
+from samesense.types import Candidate
+
+
+def pair_data(rows, subsets=None, scale=(0, 5), kind="scored", source="folder/toy.test.tsv"):
+    """Labelled pairs out of (first, second, label)."""
+    first, second = [row[0] for row in rows], [row[1] for row in rows]
+    labels = [float(row[2]) for row in rows]
+    return PairData(
+        sentences1=first, sentences2=second, labels=labels, subsets=subsets, kind=kind, scale=scale, source=source,
+        label_column="score", dropped=0, dropped_unlabelled=0,
+        sha256=fingerprint(first, second, labels, subsets, kind),
+    )  # fmt: skip
+
+
+def candidate(score, encode=None):
+    """A candidate whose score of a pair is ``score(first, second)``."""
+    return Candidate(
+        name="m", score=lambda pairs: np.array([score(*pair) for pair in pairs], dtype=float), encode=encode,
+        protocol="by rule", seed=5,
+    )  # fmt: skip
+
+
+def hash_of(text):
+    """A number that differs between most texts."""
+    return sum(ord(sign) * (place + 1) for place, sign in enumerate(text)) % 101

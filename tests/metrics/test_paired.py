@@ -1,0 +1,160 @@
+"""Comparisons of two models: means of outcomes, and swaps of scores."""
+
+import itertools
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from samesense.errors import ConfigError, DataError
+from samesense.metrics import mean_interval, paired_mean, paired_permutation, pearson, resampling, spearman
+from samesense.metrics.resampling import Side, correlations, resample_counts
+
+CORRELATIONS = {"spearman": spearman, "pearson": pearson}
+
+
+def outcomes(n, share, seed=0):
+    return (np.random.default_rng(seed).random(n) < share).astype(float)
+
+
+def scored(n, first_noise=1.0, second_noise=1.0, seed=0):
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, 6, n).astype(float)
+    first, second = (np.round(labels + noise * rng.normal(size=n), 1) for noise in (first_noise, second_noise))
+    return first, 10 * second + 3, labels  # two models in different units
+
+
+def test_the_means_are_those_of_the_drawn_examples():
+    first, second = outcomes(50, 0.8), np.random.default_rng(1).random(50)
+    means = []
+    for counts in resample_counts(50, 200, seed=3):
+        for drawn in counts.astype(int):
+            rows = np.repeat(np.arange(50), drawn)
+            means.append(first[rows].mean() - second[rows].mean())
+    found = paired_mean(first, second, samples=200, seed=3)
+    assert found.difference == pytest.approx(first.mean() - second.mean(), abs=1e-14)
+    assert (found.low, found.high) == pytest.approx(tuple(np.quantile(means, [0.025, 0.975])), abs=1e-12)
+    smaller = min(np.sum(np.array(means) <= 0), np.sum(np.array(means) >= 0))
+    assert found.p_value == pytest.approx(min(1, 2 * (smaller + 1) / 201))
+
+
+def test_mean_interval_is_that_of_scipy():
+    values = np.random.default_rng(0).random(300)
+    expected = scipy.stats.bootstrap((values,), np.mean, method="percentile", rng=1, n_resamples=5000)
+    found = mean_interval(values, samples=5000)
+    assert found == pytest.approx(tuple(expected.confidence_interval), abs=0.003)
+    wide = mean_interval(values, level=0.99)
+    assert wide[0] < found[0] < values.mean() < found[1] < wide[1]
+
+
+def test_a_clear_difference_of_means_and_its_mirror():
+    good, bad = outcomes(500, 0.9), outcomes(500, 0.6, seed=1)
+    found, turned = paired_mean(good, bad), paired_mean(bad, good)
+    assert 0 < found.low < found.difference < found.high
+    assert found.p_value == turned.p_value == 2 / 1001
+    assert (turned.low, turned.high) == pytest.approx((-found.high, -found.low))
+
+
+def test_no_difference_between_a_model_and_itself():
+    values = outcomes(100, 0.7)
+    found = paired_mean(values, values, samples=200)
+    assert (found.difference, found.low, found.high, found.p_value) == (0, 0, 0, 1)
+    first, _, labels = scored(100)
+    for statistic in CORRELATIONS:
+        same = paired_permutation(first, 7 * first - 2, labels, statistic, samples=200)
+        assert same.difference == pytest.approx(0, abs=1e-12)
+        assert same.p_value == 1.0
+
+
+@pytest.mark.parametrize("statistic", CORRELATIONS)
+def test_swaps_equal_every_possible_swap_of_a_few_pairs(statistic):
+    first, second, labels = scored(9, 0.5, 3.0, seed=4)
+    first = first**5  # another shape, so that one unit is not another's multiple
+    one, other = (
+        scipy.stats.rankdata(side) if statistic == "spearman" else scipy.stats.zscore(side) for side in (first, second)
+    )
+    correlate = {"spearman": scipy.stats.spearmanr, "pearson": scipy.stats.pearsonr}[statistic]
+    seen = correlate(one, labels).statistic - correlate(other, labels).statistic
+    larger = []
+    for signs in itertools.product([False, True], repeat=9):
+        left, right = np.where(signs, one, other), np.where(signs, other, one)
+        larger.append(abs(correlate(left, labels).statistic - correlate(right, labels).statistic) >= abs(seen) - 1e-12)
+    found = paired_permutation(first, second, labels, statistic, samples=8000)
+    assert found.difference == pytest.approx(seen, abs=1e-12)
+    assert found.p_value == pytest.approx(np.mean(larger), abs=0.02)
+
+
+@pytest.mark.parametrize("ranked", [True, False])
+def test_a_draw_of_fewer_rows_equals_scipy_on_them(ranked):
+    first, _, labels = scored(40)
+    counts = np.random.default_rng(2).integers(0, 2, size=(20, 40)).astype(float)
+    found = correlations(counts, Side.of(first), Side.of(labels), ranked=ranked)
+    for drawn, value in zip(counts.astype(bool), found, strict=True):
+        correlate = scipy.stats.spearmanr if ranked else scipy.stats.pearsonr
+        assert value == pytest.approx(correlate(first[drawn], labels[drawn]).statistic, abs=1e-12)
+
+
+@pytest.mark.parametrize("statistic", CORRELATIONS)
+def test_swaps_find_a_clear_difference(statistic):
+    first, second, labels = scored(300, 0.5, 3.0)
+    found = paired_permutation(first, second, labels, statistic)
+    assert found.difference == CORRELATIONS[statistic](first, labels) - CORRELATIONS[statistic](second, labels)
+    assert found.p_value == 1 / 1001
+    assert paired_permutation(second, first, labels, statistic).p_value == found.p_value
+
+
+def test_swaps_find_nothing_as_often_as_promised():
+    small = 0
+    for trial in range(200):
+        first, second, labels = scored(80, seed=trial)
+        small += paired_permutation(first, second, labels, "spearman", samples=200, seed=trial).p_value <= 0.05
+    assert 0.005 <= small / 200 <= 0.11
+
+
+def test_means_find_nothing_as_often_as_promised():
+    small = 0
+    for trial in range(300):
+        first, second = outcomes(200, 0.7, seed=trial), outcomes(200, 0.7, seed=1000 + trial)
+        small += paired_mean(first, second, samples=200, seed=trial).p_value <= 0.05
+    assert 0.01 <= small / 300 <= 0.1
+
+
+@pytest.mark.parametrize("statistic", CORRELATIONS)
+def test_blocks_do_not_change_the_swaps(monkeypatch, statistic):
+    first, second, labels = scored(101, 1.0, 1.1)
+    whole = paired_permutation(first, second, labels, statistic, samples=50)
+    monkeypatch.setattr("samesense.metrics.permutation.BLOCK_CELLS", 700)
+    assert paired_permutation(first, second, labels, statistic, samples=50) == whole
+
+
+def test_blocks_do_not_change_the_means(monkeypatch):
+    values = np.random.default_rng(0).random(101)
+    whole = mean_interval(values, samples=50)
+    monkeypatch.setattr(resampling, "BLOCK_CELLS", 700)
+    assert mean_interval(values, samples=50) == pytest.approx(whole, abs=1e-14)
+
+
+def test_a_swap_without_a_correlation_counts_against_a_difference():
+    # half of the swaps leave one model with equal scores
+    found = paired_permutation([1, 2], [2, 1], [0, 1], "spearman", samples=400)
+    assert (found.difference, found.p_value) == (2.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda: paired_mean([1, 0], [1, 0, 1]), DataError, "the same examples, got 2 and 3"),
+        (lambda: paired_mean([1], [0]), DataError, "at least 2 examples, got 1 values_a"),
+        (lambda: paired_mean([1, 0], [1, np.nan]), DataError, r"values_b\[1\] is nan"),
+        (lambda: mean_interval([]), DataError, "at least 2 examples, got 0"),
+        (lambda: mean_interval([0, 1], level=2), ConfigError, "level"),
+        (lambda: paired_mean([1, 0], [1, 1], samples=0), ConfigError, "samples"),
+        (lambda: paired_permutation([1, 2], [1, 2], [1, 2], "tau"), ConfigError, "'tau'"),
+        (lambda: paired_permutation([1, 2], [1, 2], [1, 2], "pearson", seed=-1), ConfigError, "seed"),
+        (lambda: paired_permutation([1, 1], [1, 2], [1, 2], "pearson"), DataError, "scores are all 1"),
+        (lambda: paired_permutation([1, 2, 3], [1, 2], [1, 2, 3], "pearson"), DataError, "2 scores and 3 labels"),
+    ],
+)
+def test_refuses(call, error, text):
+    with pytest.raises(error, match=text):
+        call()

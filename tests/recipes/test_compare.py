@@ -1,0 +1,264 @@
+import json
+import re
+
+import numpy as np
+import pytest
+
+from samesense.encoder.candidates import open_candidate
+from samesense.encoder.cosine import cosine_score
+from samesense.errors import ConfigError, DataError, ModelError
+from samesense.evaluation.sts import evaluate_sts
+from samesense.recipes.compare import Wanted, read_topics, run, write
+from samesense.recipes.judging import judge_models, open_models
+from samesense.types import Candidate, Judgement
+from tests.conftest import WORDS
+
+pytest.importorskip("matplotlib")
+
+
+def counted(texts):
+    """Embed a text by how often each known word stands in it."""
+    return np.array([[1.0 + text.split().count(word) for word in WORDS] for text in texts], dtype=np.float32)
+
+
+class Overlap:
+    """A task on a few pairs, judged by the real STS evaluation."""
+
+    suite, dataset = "sts", "toy.test"
+
+    def __init__(self, embeds=False, dataset="toy.test"):
+        self.embeds, self.dataset = embeds, dataset
+        rng = np.random.default_rng(0)
+        self.pairs = [(" ".join(rng.choice(WORDS, 5)), " ".join(rng.choice(WORDS, 5))) for _ in range(30)]
+        self.labels = [float(len(set(a.split()) & set(b.split()))) for a, b in self.pairs]
+
+    def texts(self):
+        return [text for pair in self.pairs for text in pair]
+
+    def judge(self, candidate):
+        return Judgement(
+            evaluate_sts(
+                candidate.score, self.pairs, self.labels,
+                dataset=self.dataset, model=candidate.name, seed=candidate.seed, intervals=False,
+            )
+        )  # fmt: skip
+
+
+class Embedder:
+    """Encodes, and says what it was asked for."""
+
+    def __init__(self, fails=""):
+        self.calls, self.filled, self.fails = [], [], fails
+
+    def __call__(self, texts):
+        self.calls.append(list(texts))
+        if self.fails:
+            raise ModelError(self.fails)
+        return counted(texts)
+
+    def fill(self, texts, on_progress=None):
+        self.filled.append(list(texts))
+        if self.fails:
+            raise ModelError(self.fails)
+
+
+def candidate(name, encode, seed=None):
+    return Candidate(name=name, score=cosine_score(encode), encode=encode, protocol="words", seed=seed)
+
+
+def command(*arguments):
+    """Run the command line in this process, and see it end well."""
+    from samesense.cli.main import main
+
+    with pytest.raises(SystemExit) as stop:
+        main(["compare", *map(str, arguments)])
+    assert not stop.value.code
+
+
+def silent(line):
+    pass
+
+
+def test_all_texts_are_encoded_together_once():
+    encode, tasks = Embedder(), [Overlap(), Overlap(dataset="other.test")]
+    opened = [("spec", candidate("a", encode))]
+    verdicts = judge_models(opened, tasks, sentences=["a cat", "a dog"], say=silent)
+    assert opened == []
+    assert encode.filled == [list(dict.fromkeys([*tasks[0].texts(), *tasks[1].texts(), "a cat", "a dog"]))]
+    assert verdicts.models[0].texts == len(encode.filled[0])
+    assert set(verdicts.models[0].seconds) == {"sts"}
+    assert {row.dataset for row in verdicts.results} == {"toy.test", "other.test"}
+    assert verdicts.sentences["a"].shape == (4,)
+
+
+def test_a_model_that_fails_has_no_figure_and_the_others_have_theirs():
+    models = [("x", candidate("broken", Embedder("NaN in text 3"))), ("y", candidate("whole", Embedder()))]
+    verdicts = judge_models(models, [Overlap()], sentences=["a", "b"], say=silent)
+    assert {row.model for row in verdicts.results} == {"whole"}
+    [failed] = verdicts.failures
+    assert (failed.model, failed.task, failed.dataset, failed.reason) == ("broken", "sts", "toy.test", "NaN in text 3")
+    assert list(verdicts.sentences) == ["whole"]
+    assert verdicts.notes == ["heatmap: without broken. NaN in text 3"]
+
+
+def test_constant_scores_are_a_failure_and_a_defect_is_not_hidden():
+    flat = Candidate(name="flat", score=lambda pairs: np.ones(len(pairs)), encode=None, protocol="1")
+    assert [one.model for one in judge_models([("", flat)], [Overlap()], say=silent).failures] == ["flat"]
+
+    def defective(pairs):
+        raise TypeError("a defect")
+
+    with pytest.raises(TypeError, match="a defect"):
+        judge_models([("", Candidate(name="d", score=defective, encode=None, protocol=""))], [Overlap()], say=silent)
+
+
+def test_what_only_scores_is_not_asked_to_embed():
+    scorer = Candidate(name="s", score=lambda pairs: np.arange(len(pairs), dtype=float), encode=None, protocol="")
+    tasks = [Overlap(), Overlap(embeds=True, dataset="needs.vectors")]
+    verdicts = judge_models([("", scorer)], tasks, sentences=["a", "b"], say=silent)
+    assert {row.dataset for row in verdicts.results} == {"toy.test"}
+    assert verdicts.notes == ["sts: not run with s, which scores pairs and gives no embeddings."]
+    assert verdicts.failures == []
+    assert verdicts.sentences == {}
+
+
+def vectors(home, name="one", seed=None):
+    """A folder of a training run that holds a model, or a file of vectors."""
+    path = home / f"{name}.jsonl"
+    path.write_text("".join(json.dumps({"text": w, "embedding": [1.0, at]}) + "\n" for at, w in enumerate(WORDS)))
+    return f"vectors:{path}"
+
+
+def test_models_are_named_by_the_end_of_their_path_or_as_asked(tmp_path):
+    one, two = vectors(tmp_path, "one"), vectors(tmp_path, "two")
+    (tmp_path / "sub").mkdir()
+    again = vectors(tmp_path / "sub", "two")
+    assert [model.name for _, model in open_models([one, two])] == ["vectors:one.jsonl", "vectors:two.jsonl"]
+    assert [model.name for _, model in open_models([two, again])] == [two, again]
+    assert [model.name for _, model in open_models([f"mine={one}", two])] == ["mine", "vectors:two.jsonl"]
+    assert [spec for spec, _ in open_models([f"mine={one}"])] == [one]
+
+
+def test_seeds_are_read_from_run_folders(tiny, tmp_path):
+    from samesense.encoder.storage import save
+
+    for seed in (1, 2):
+        save(tiny, tmp_path / f"run-{seed}" / "model")
+        (tmp_path / f"run-{seed}" / "manifest.json").write_text(json.dumps({"settings": {"seed": seed}}))
+    opened = open_models([f"tiny={tmp_path / 'run-1'}", f"tiny={tmp_path / 'run-2'}"])
+    assert [(model.name, model.seed) for _, model in opened] == [("tiny", 1), ("tiny", 2)]
+    with pytest.raises(ConfigError, match="'tiny' with seed 1"):
+        open_models([f"tiny={tmp_path / 'run-1'}"] * 2)
+
+
+@pytest.fixture
+def toy(tmp_path, toy_pairs):
+    """Data, and two spellings of a model that knows each word."""
+    (tmp_path / "words.txt").write_text("".join(f"{w} {at % 7} {at % 5} 1 {at % 3}\n" for at, w in enumerate(WORDS)))
+    data = str(toy_pairs / "test.tsv")
+    return {"data": [data], "models": [f"plain=words:{tmp_path}/words.txt", f"sif=words:{tmp_path}/words.txt?sif"]}
+
+
+def test_a_report_is_made_from_real_tasks_and_models(toy, tmp_path):
+    lines = []
+    topics = [["a cat eats", "the cat is eating"], ["rain in the city", "snow in the garden"]]
+    content = run(Wanted(**toy, suites=["sts", "geometry"], sentences=topics), say=lines.append)
+    assert content.failures == []
+    assert {row.model for row in content.results} == {"plain", "sif"}
+    value = next(row.value for row in content.results if (row.model, row.metric) == ("sif", "spearman"))
+    from samesense.data import read_pairs
+
+    pairs = read_pairs(toy["data"][0])
+    own = open_candidate(toy["models"][1].partition("=")[2])
+    rows = evaluate_sts(own.score, pairs.pairs(), pairs.labels, dataset="x", metrics=("spearman",))
+    assert value == pytest.approx(rows[0].value, abs=1e-12)
+    assert [(one.model, one.reference) for one in content.comparisons] in ([("plain", "sif")], [("sif", "plain")])
+    assert [drawing.name for drawing in content.drawings()] == ["plane-test-tsv", "heatmap", "spread-sts-test-tsv"]
+    assert lines[1:] == ["model 1 of 2: plain", "model 2 of 2: sif", "comparing"]
+    assert {"versions", "machine", "threads", "precision", "begun"} <= set(content.environment)
+    written = write(
+        content,
+        tmp_path / "out" / "r.html",
+        markdown=tmp_path / "r.md",
+        latex=tmp_path / "r.tex",
+        figures=tmp_path / "f",
+    )
+    assert len(written) == 3 + 2 * 3
+    assert "plain" in (tmp_path / "out" / "r.html").read_text(encoding="utf-8")
+    assert (tmp_path / "r.md").read_text(encoding="utf-8").startswith("## sts: Spearman\n")
+    assert "\\toprule" in (tmp_path / "r.tex").read_text(encoding="utf-8")
+    assert not list(tmp_path.rglob("*.part"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"against": "nobody"}, ConfigError, "plain, sif; received 'nobody'"),
+        ({"sweep": "temperature"}, ConfigError, "none is given"),
+        ({"runs": ["/nowhere"]}, DataError, "/nowhere holds no training run"),
+        ({"suites": ["stz"]}, ConfigError, "received stz"),
+        ({"data": ["nothing.tsv"]}, DataError, "nothing"),
+        ({"models": ["/no/model"]}, ModelError, "/no/model"),
+    ],
+)
+def test_what_cannot_end_well_stops_before_the_first_model(toy, changes, error, message):
+    lines = []
+    with pytest.raises(error, match=re.escape(message)):
+        run(Wanted(**(toy | changes)), say=lines.append)
+    assert lines == []
+
+
+def test_topics_are_parted_by_empty_lines(tmp_path):
+    path = tmp_path / "topics.txt"
+    path.write_text("\none\n two \n\n\nthree\n", encoding="utf-8")
+    assert read_topics(path) == [["one", "two"], ["three"]]
+    path.write_text("one\n\n")
+    with pytest.raises(DataError, match="two sentences or more"):
+        read_topics(path)
+    with pytest.raises(DataError, match="There is no file"):
+        read_topics(tmp_path / "absent.txt")
+
+
+def test_the_command(toy, tmp_path, capsys):
+    page = tmp_path / "report.html"
+    command(
+        *toy["models"],
+        "--data",
+        *toy["data"],
+        "--output",
+        page,
+        "--results",
+        tmp_path / "r.jsonl",
+    )
+    captured = capsys.readouterr()
+    assert captured.out.startswith("## sts: Spearman\n\n| model | test.tsv |")
+    assert captured.err.splitlines()[-1] == f"written: {page}"
+    command(*toy["models"], "--data", *toy["data"], "--output", page, "--json")
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert {(row["model"], row["metric"]) for row in rows} == {
+        (model, metric) for model in ("plain", "sif") for metric in ("spearman", "pearson")
+    }
+    assert rows == [
+        {**json.loads(line), "seconds": row["seconds"]}
+        for line, row in zip((tmp_path / "r.jsonl").read_text().splitlines(), rows, strict=True)
+    ]
+
+
+def test_a_place_that_cannot_be_written_stops_before_the_first_model(toy, tmp_path, capsys):
+    from samesense.cli.main import main
+
+    (tmp_path / "file").touch()
+    for place in (tmp_path, tmp_path / "file" / "report.html"):
+        with pytest.raises(SystemExit) as stop:
+            main(["compare", *toy["models"], "--data", *toy["data"], "--output", str(place)])
+        captured = capsys.readouterr()
+        assert (stop.value.code, captured.out, captured.err.count("\n")) == (2, "", 1)
+        assert str(place) in captured.err
+
+
+def test_the_command_names_failures_and_ends_well(toy, tmp_path, capsys):
+    models = [toy["models"][0], f"lacking={vectors(tmp_path)}"]
+    command(*models, "--data", *toy["data"], "--output", tmp_path / "r.html")
+    captured = capsys.readouterr()
+    assert "| lacking | undefined |" in captured.out
+    assert "undefined: lacking on sts test.tsv: " in captured.err

@@ -1,0 +1,204 @@
+import re
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from samesense.errors import DataError, MissingExtraError
+from samesense.reports.figures import (
+    TOPICS,
+    Curve,
+    Place,
+    distribution,
+    heatmap,
+    inline_svg,
+    learning_curves,
+    look,
+    plane,
+    save_drawings,
+    svg_text,
+    sweep,
+)
+from samesense.reports.figures import drawing as module
+from samesense.reports.figures.distribution import rating_groups
+from samesense.reports.figures.palette import variables
+from tests.reports.made import evidence, scored
+
+pytest.importorskip("matplotlib")
+LOOKS = {name: look(at) for at, name in enumerate("abc")}
+
+
+def words(svg):
+    return [text for text in ElementTree.fromstring(svg).itertext() if text.strip()]
+
+
+def matrix(size, seed=0):
+    rows = np.random.default_rng(seed).normal(size=(size, 8))
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows @ rows.T
+
+
+def all_kinds():
+    return [
+        distribution(scored()[1], looks=LOOKS, name="spread"),
+        plane([Place("a", 0.2, -2.0, "81.0"), Place("b", 0.2, -2.01)], looks=LOOKS, dataset="stsb.dev"),
+        heatmap({"a": matrix(4), "b": matrix(4, 1)}, [["p", "q"], ["r", "s"]]),
+        learning_curves([Curve("one", (1, 2, 3), (0.1, 0.5, 0.4)), Curve("two", (1, 2), (0.2, 0.3))]),
+        sweep({"dev": {0.05: [80.0, 81.0], 1.0: [79.0]}}, setting="temperature", metric="Spearman"),
+    ]
+
+
+@pytest.fixture(scope="module")
+def drawings():
+    return all_kinds()
+
+
+def test_figures_are_the_same_each_time(drawings):
+    assert [svg_text(one) for one in drawings] == [svg_text(one) for one in all_kinds()]
+
+
+def test_figures_hold_words_as_text_and_no_date_and_no_bitmap(drawings):
+    for one in drawings:
+        svg = svg_text(one)
+        assert "<text" in svg
+        assert "<image" not in svg
+        assert "date" not in svg.lower()
+    assert {"a", "b", "c", "similarity", "rating (number of pairs)"} <= set(words(svg_text(drawings[0])))
+    assert {"a  81.0", "b"} <= set(words(svg_text(drawings[1])))
+    assert {"step", "one", "two"} <= set(words(svg_text(drawings[3])))
+    assert {"temperature", "dev (2 seeds)", "0.05", "1"} <= set(words(svg_text(drawings[4])))
+
+
+def test_inline_figures_follow_the_page(drawings):
+    drawn = [colours[0] for colours in variables().values()]
+    for number, one in enumerate(drawings):
+        svg = inline_svg(one, f"f{number}")
+        ElementTree.fromstring(svg)
+        assert "http" not in svg
+        assert not any(colour in svg for colour in drawn)
+        assert "var(--ink)" in svg
+        identifiers = re.findall(r'\bid="([^"]*)"', svg)
+        assert all(name.startswith(f"f{number}-") for name in identifiers)
+        used = re.findall(r'(?:url\(|href=")#([^")]*)', svg)
+        assert set(used) <= set(identifiers)
+        assert "#000000" not in svg or one.name == "heatmap"  # black only where a cell's own colour calls for it
+
+
+def test_the_sentences_of_our_own_are_twelve_of_four_topics():
+    assert [len(topic) for topic in TOPICS] == [3, 3, 3, 3]
+    shown = words(svg_text(heatmap({"a": matrix(12)}, TOPICS)))
+    assert sum(text.rpartition("  ")[0] in {one for topic in TOPICS for one in topic} for text in shown) == 12
+
+
+def test_files_are_written(drawings, tmp_path):
+    written = save_drawings(drawings[:2], tmp_path / "figures")
+    assert [path.name for path in written] == ["spread.svg", "spread.png", "plane.svg", "plane.png"]
+    assert written[0].read_text(encoding="utf-8") == svg_text(drawings[0])
+    assert written[1].read_bytes().startswith(b"\x89PNG")
+
+
+def test_names_are_never_taken_for_formulas_or_markup():
+    odd = "a$b$ <i>&中文"
+    svg = svg_text(plane([Place(odd, 0.2, -2.0)], looks={}, dataset="x"))
+    assert odd in words(svg)
+    assert odd in words(inline_svg(plane([Place(odd, 0.2, -2.0)], looks={}, dataset='"<x>'), "p"))
+
+
+def test_groups_by_value_where_there_are_few():
+    labels = np.array([1.0, 0, 1, 0, 0])
+    assert [(name, rows.tolist()) for name, rows in rating_groups(labels)] == [("0", [1, 3, 4]), ("1", [0, 2])]
+
+
+def test_groups_by_fifths_of_the_scale():
+    labels = np.array([0, 0.2, 0.99, 1, 1.5, 2.2, 3.7, 4, 5, 4.99, 1])
+    assert [(name, rows.tolist()) for name, rows in rating_groups(labels)] == [
+        ("0-1", [0, 1, 2]), ("1-2", [3, 4, 10]), ("2-3", [5]), ("3-4", [6]), ("4-5", [7, 8, 9]),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("low", "high"), [(1, 5), (-1, 1), (7.3, 11.9), (0, 100)])
+def test_every_pair_is_in_one_group(low, high):
+    labels = np.random.default_rng(0).uniform(low, high, 500)
+    rows = np.concatenate([members for _, members in rating_groups(labels)])
+    assert sorted(rows) == list(range(500))
+    means = [labels[members].mean() for _, members in rating_groups(labels)]
+    assert means == sorted(means)
+
+
+def test_constant_scores_and_tiny_groups_can_be_drawn():
+    labels = np.array([0.0] * 20 + [1.0] * 3)
+    svg = svg_text(distribution([evidence("a", np.ones(23), labels)], looks=LOOKS, name="x"))
+    assert {"(20)", "(3)"} <= set(words(svg))
+
+
+def test_logits_do_not_share_an_axis_with_cosines():
+    labels = np.arange(40.0) % 6
+    both = [evidence("a", labels / 6, labels), evidence("b", 4 * labels - 10, labels)]
+    cosines, logits = distribution(both, looks=LOOKS, name="x").figure.axes
+    assert cosines.get_ylim()[1] < 2 < logits.get_ylim()[1]
+
+
+def test_names_of_near_models_do_not_meet():
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    places = [Place(f"a model with a long name {at}", 0.2 + at / 1e4, -2.0 + at / 1e4) for at in range(6)]
+    drawing = plane(places, looks={}, dataset="x")
+    renderer = FigureCanvasAgg(drawing.figure).get_renderer()
+    drawing.figure.draw(renderer)
+    boxes = [text.get_window_extent(renderer) for text in drawing.figure.axes[0].texts]
+    assert len(boxes) == 6
+    assert not any(one.overlaps(other) for at, one in enumerate(boxes) for other in boxes[:at])
+
+
+def test_seeds_become_a_mean_and_a_band():
+    curves = [Curve("run", (10, 20, 30), (0.5, 0.7, 0.6)), Curve("run", (10, 20), (0.7, 0.9))]
+    axes = learning_curves(curves).figure.axes[0]
+    line, ring = axes.lines
+    assert line.get_label() == "run (2 seeds)"
+    assert line.get_xydata().tolist() == [[10, pytest.approx(60)], [20, pytest.approx(80)]]
+    assert ring.get_xydata().tolist() == [[20, pytest.approx(80)]]
+    [band] = axes.collections
+    assert band.get_paths()[0].get_extents().ymin == pytest.approx(60 - np.std([50, 70], ddof=1))
+
+
+def test_wide_sweeps_are_logarithmic_and_ordered():
+    axes = sweep({"dev": {1.0: [1.0], 0.01: [3.0], 0.1: [2.0]}}, setting="t", metric="m").figure.axes[0]
+    assert axes.get_xscale() == "log"
+    assert axes.lines[0].get_xydata().tolist() == [[0.01, 3.0], [0.1, 2.0], [1.0, 1.0]]
+    assert sweep({"dev": {5: [1.0], 40: [3.0]}}, setting="t", metric="m").figure.axes[0].get_xscale() == "linear"
+
+
+@pytest.mark.parametrize(
+    ("draw", "message"),
+    [
+        (lambda: distribution([], looks={}, name="x"), "needs scores with labels"),
+        (lambda: distribution([evidence("a", [1.0, 2.0])], looks={}, name="x"), "needs scores with labels"),
+        (lambda: plane([], looks={}, dataset="x"), "one model or more"),
+        (lambda: heatmap({"a": matrix(3)}, [["x", "y"]]), "'a' must be a finite matrix of 2 x 2"),
+        (lambda: heatmap({"a": np.full((2, 2), np.nan)}, [["x", "y"]]), "finite matrix"),
+        (lambda: heatmap({"a": matrix(41)}, [["x"] * 41]), "2 to 40 sentences; got 1 and 41"),
+        (lambda: learning_curves([]), "one step or more"),
+        (lambda: learning_curves([Curve("a", (), ())]), "one step or more"),
+        (lambda: learning_curves([Curve("a", (1,), (0.1,)), Curve("a", (2,), (0.1,))]), "'a' were never judged"),
+        (lambda: sweep({"dev": {1.0: [1.0]}}, setting="t", metric="m"), "two values of 't'"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(draw, message):
+    with pytest.raises(DataError, match=message):
+        draw()
+
+
+def test_without_matplotlib_the_extra_is_named(monkeypatch):
+    monkeypatch.setattr(module.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(MissingExtraError, match=r"samesense\[report\]"):
+        plane([Place("a", 0.2, -2.0)], looks={}, dataset="x")
+
+
+def test_the_users_own_style_counts_neither_inside_nor_is_it_changed():
+    import matplotlib as mpl
+
+    place = [Place("a", 0.2, -2.0)]
+    usual = svg_text(plane(place, looks={}, dataset="x"))
+    with mpl.rc_context({"text.color": "#ff0000", "font.size": 30}):
+        assert svg_text(plane(place, looks={}, dataset="x")) == usual
+        assert mpl.rcParams["font.size"] == 30
