@@ -139,6 +139,20 @@ def test_is_a_finite_scalar_with_a_gradient_for_every_input(case):
 
 
 @every_loss
+@pytest.mark.parametrize("block", [1, 60])
+def test_blocks_of_rows_change_neither_value_nor_gradient(case, block, monkeypatch):
+    whole, cut = with_gradient(case, batch(31)), with_gradient(case, batch(31))
+    expected = case(whole)
+    expected.backward()
+    monkeypatch.setattr("samesense.losses.cosine.BLOCK", block)
+    value = case(cut)
+    value.backward()
+    torch.testing.assert_close(value, expected, rtol=1e-12, atol=1e-14)
+    for name in case.moving:
+        torch.testing.assert_close(cut[name].grad, whole[name].grad, rtol=1e-10, atol=1e-14)
+
+
+@every_loss
 @every_precision
 def test_float32_inside_for_every_precision(case, dtype):
     inputs = with_gradient(case, batch(64, dtype))

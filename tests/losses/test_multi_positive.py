@@ -1,5 +1,4 @@
 import math
-import sys
 
 import pytest
 import torch
@@ -100,16 +99,3 @@ def test_messages(owner, negative_owner, message):
             negative_owner=None if negative_owner is None else torch.tensor(negative_owner),
         )
     assert str(error.value) == message
-
-
-def test_blocks_of_anchors_change_neither_value_nor_gradient(vectors, value_and_gradients, monkeypatch):
-    a, p, q, owner, _ = ragged(vectors, 31, 50)
-
-    def run():
-        return value_and_gradients(lambda *x: multi_positive(*x, positive_owner=owner), a, p, q)
-
-    whole = run()
-    for block in (1, 1000):
-        monkeypatch.setattr(sys.modules["samesense.losses.multi_positive"], "BLOCK", block)
-        for got, wanted in zip(run(), whole, strict=True):
-            torch.testing.assert_close(got, wanted, rtol=1e-12, atol=1e-14)

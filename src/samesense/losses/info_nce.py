@@ -7,11 +7,13 @@ Candidates are the positives of all anchors and, if given, the hard negatives of
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from samesense.losses.cosine import Reduction, cosine_matrix, reduced, tempered
+from samesense.losses.cosine import Reduction, cosine_matrix, reduced, rowwise, tempered
 
 
 def info_nce(
@@ -113,4 +115,4 @@ def _picked(logits: Tensor, exclude: Tensor | None) -> Tensor:
             )
         own = torch.eye(*logits.shape, dtype=torch.bool, device=logits.device)
         logits = logits.masked_fill(exclude & ~own, -torch.inf)
-    return -F.log_softmax(logits, dim=1).diagonal()
+    return rowwise(partial(torch.logsumexp, dim=1), logits) - logits.diagonal()

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from samesense.losses.cosine import Reduction, reduced, tempered, widen
+from samesense.losses.cosine import Reduction, reduced, rowwise, tempered, widen
 
 
 def js_consistency(scores: Tensor, *, temperature: float = 0.05, reduction: Reduction = "sum") -> Tensor:
@@ -42,7 +42,11 @@ def js_consistency(scores: Tensor, *, temperature: float = 0.05, reduction: Redu
     if scores.ndim != 2 or scores.shape[0] != scores.shape[1]:
         raise ValueError(f"js_consistency takes a square matrix of scores; received {tuple(scores.shape)}.")
     logits = tempered(scores, temperature)
-    return reduced(js_divergence(F.log_softmax(logits, dim=1), F.log_softmax(logits.T, dim=1)), reduction)
+
+    def apart(rows: Tensor, columns: Tensor) -> Tensor:
+        return js_divergence(F.log_softmax(rows, dim=1), F.log_softmax(columns, dim=1))
+
+    return reduced(rowwise(apart, logits, logits.T), reduction)
 
 
 def js_divergence(log_p: Tensor, log_q: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from samesense.losses.cosine import Reduction, ranked_lists, reduced, tempered
+from samesense.losses.cosine import Reduction, ranked_lists, reduced, rowwise, tempered
 
 
 def listmle(
@@ -54,10 +54,14 @@ def listmle(
         raise ValueError(f"ties must be 'stable' or 'random'; received {ties!r}.")
     student, teacher = ranked_lists("listmle", student, teacher, include_diagonal=include_diagonal)
     logits = tempered(student, student_temperature, "student_temperature")
+
+    def unlikelihood(logits: Tensor, teacher: Tensor) -> Tensor:
+        ranked = logits.gather(1, teacher.argsort(dim=1, descending=True, stable=True))
+        left = ranked.flip(1).logcumsumexp(dim=1).flip(1)  # log sum over the candidates not yet ranked
+        return (left - ranked).sum(dim=1)
+
     if ties == "random":
         source = teacher.device if generator is None else generator.device
         shuffled = torch.rand(teacher.shape, generator=generator, device=source).argsort(dim=1).to(teacher.device)
         logits, teacher = logits.gather(1, shuffled), teacher.gather(1, shuffled)
-    ranked = logits.gather(1, teacher.argsort(dim=1, descending=True, stable=True))
-    left = ranked.flip(1).logcumsumexp(dim=1).flip(1)  # log sum over the candidates not yet ranked
-    return reduced((left - ranked).sum(dim=1), reduction)
+    return reduced(rowwise(unlikelihood, logits, teacher), reduction)

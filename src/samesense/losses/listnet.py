@@ -10,7 +10,7 @@ from __future__ import annotations
 from torch import Tensor
 from torch.nn import functional as F
 
-from samesense.losses.cosine import Reduction, ranked_lists, reduced, tempered
+from samesense.losses.cosine import Reduction, ranked_lists, reduced, rowwise, tempered
 
 
 def listnet(
@@ -46,6 +46,10 @@ def listnet(
         tensor(0.6931)
     """
     student, teacher = ranked_lists("listnet", student, teacher, include_diagonal=include_diagonal)
-    target = F.softmax(tempered(teacher, teacher_temperature, "teacher_temperature"), dim=1)
+    wanted = tempered(teacher, teacher_temperature, "teacher_temperature")
     logits = tempered(student, student_temperature, "student_temperature")
-    return reduced(-(target.to(logits.dtype) * F.log_softmax(logits, dim=1)).sum(dim=1), reduction)
+
+    def cross_entropy(logits: Tensor, wanted: Tensor) -> Tensor:
+        return -(F.softmax(wanted, dim=1).to(logits.dtype) * F.log_softmax(logits, dim=1)).sum(dim=1)
+
+    return reduced(rowwise(cross_entropy, logits, wanted), reduction)

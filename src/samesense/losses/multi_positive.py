@@ -11,12 +11,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 from torch.nn import functional as F
-from torch.utils.checkpoint import checkpoint
 
-from samesense.losses.cosine import tempered, unit
-
-BLOCK = 2**22
-"""Scores that are held at once, 16 MiB in float32; it changes no value."""
+from samesense.losses.cosine import rowwise, tempered, unit
 
 
 def multi_positive(
@@ -73,24 +69,15 @@ def multi_positive(
 
 
 def _rivals(anchors: Tensor, candidates: Tensor, positive_owner: Tensor) -> Tensor:
-    """Return ``(n,)`` log-sum-exp of each anchor's products with all candidates but its own positives, -inf for none.
+    """Return ``(n,)`` log-sum-exp of each anchor's products with all but its own positives, -inf for none."""
 
-    Only a block of anchors' products is held at a time; more than one block are computed again in the backward.
-    """
+    def block(anchors: Tensor, numbers: Tensor) -> Tensor:
+        own = F.pad(positive_owner == numbers, (0, len(candidates) - len(positive_owner)))
+        with torch.autocast(anchors.device.type, enabled=False):  # autocast would round the product to half precision
+            return (anchors @ candidates.T).masked_fill(own, -torch.inf).logsumexp(dim=1)
 
-    def block(rows: Tensor, candidates: Tensor, first: int) -> Tensor:
-        owners = torch.arange(first, first + len(rows), device=rows.device)
-        own = F.pad(positive_owner == owners[:, None], (0, len(candidates) - len(positive_owner)))
-        with torch.autocast(rows.device.type, enabled=False):  # autocast would round the product to half precision
-            return (rows @ candidates.T).masked_fill(own, -torch.inf).logsumexp(dim=1)
-
-    rows = max(1, BLOCK // max(1, len(candidates)))
-    if len(anchors) <= rows:
-        return block(anchors, candidates, 0)
-    parts = []
-    for first in range(0, len(anchors), rows):
-        parts.append(checkpoint(block, anchors[first : first + rows], candidates, first, use_reentrant=False))
-    return torch.cat(parts)
+    numbers = torch.arange(len(anchors), device=positive_owner.device)[:, None]
+    return rowwise(block, anchors, numbers, width=len(candidates))
 
 
 def _check_owners(kind: str, embeddings: Tensor, owner: Tensor, anchors: int) -> None:

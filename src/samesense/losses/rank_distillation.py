@@ -7,13 +7,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.utils.checkpoint import checkpoint
 
 from samesense.losses.cosine import Reduction, cosine_matrix
 from samesense.losses.info_nce import info_nce_scores
@@ -21,9 +20,6 @@ from samesense.losses.js_consistency import js_consistency
 from samesense.losses.listmle import listmle
 from samesense.losses.listnet import listnet
 from samesense.losses.row_cosent import row_cosent
-
-LARGE = 1024
-"""Sentences from which on one term's intermediate matrices are held at a time; it changes no value."""
 
 
 class RankDistillation(NamedTuple):
@@ -91,18 +87,10 @@ def rank_cse(  # noqa: PLR0913 - the paper's own settings
     else:
         raise ValueError(f"rank must be 'listnet', 'listmle' or 'cosent'; received {rank!r}.")
     diagonal = rank == "listmle" if include_diagonal is None else include_diagonal
-    contrast = _term(info_nce_scores, scores, temperature=tau1, reduction=reduction)
-    consistency = _term(js_consistency, scores, temperature=tau1, reduction=reduction)
-    order = _term(ranking, scores, teacher, include_diagonal=diagonal, reduction=reduction)
+    contrast = info_nce_scores(scores, temperature=tau1, reduction=reduction)
+    consistency = js_consistency(scores, temperature=tau1, reduction=reduction)
+    order = ranking(scores, teacher, include_diagonal=diagonal, reduction=reduction)
     return RankDistillation(contrast + beta * consistency + gamma * order, contrast, consistency, order)
-
-
-def _term(formula: Callable[..., Tensor], *matrices: Tensor, **settings: Any) -> Tensor:
-    """Return ``formula`` of the matrices; of large ones it keeps nothing, and is computed again in the backward."""
-    if len(matrices[0]) < LARGE:
-        return formula(*matrices, **settings)
-    value: Tensor = checkpoint(partial(formula, **settings), *matrices, use_reentrant=False)
-    return value
 
 
 def teacher_scores(embeddings: Sequence[Tensor], weights: Sequence[float]) -> Tensor:

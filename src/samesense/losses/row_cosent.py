@@ -10,7 +10,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from samesense.losses.cosine import Reduction, ranked_lists, reduced, tempered
+from samesense.losses.cosine import Reduction, ranked_lists, reduced, rowwise, tempered
 
 
 def row_cosent(
@@ -46,10 +46,15 @@ def row_cosent(
         tensor(0.6931)
     """
     student, teacher = ranked_lists("row_cosent", student, teacher, include_diagonal=include_diagonal)
+    return reduced(rowwise(_ranked, tempered(student, temperature), teacher), reduction)
+
+
+def _ranked(logits: Tensor, teacher: Tensor) -> Tensor:
+    """Return the loss ``(rows,)`` of each row of logits and teacher scores, both ``(rows, m)``."""
     ordered, order = teacher.sort(dim=1)
-    logits = tempered(student, temperature).gather(1, order)
+    logits = logits.gather(1, order)
     higher = torch.searchsorted(ordered, ordered, right=True)  # first place of a higher teacher score; m if none
     above = (-logits).flip(1).logcumsumexp(dim=1).flip(1)  # log sum of exp(-s) from each place upwards
     above = torch.cat([above, above.new_full((len(above), 1), -torch.inf)], dim=1)
     terms = torch.cat([logits.new_zeros(len(logits), 1), logits + above.gather(1, higher)], dim=1)
-    return reduced(terms.logsumexp(dim=1), reduction)
+    return terms.logsumexp(dim=1)

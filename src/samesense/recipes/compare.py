@@ -9,15 +9,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from samesense.data.lines import read_lines
+from samesense.data.remarks import why_not_comparable
 from samesense.errors import ConfigError, DataError
 from samesense.evaluation.averages import averages
-from samesense.evaluation.suites import find_tasks
+from samesense.evaluation.suites import Found, find_tasks
 from samesense.recipes.judging import Verdicts, judge_models, open_models
 from samesense.reports.content import Content
 from samesense.reports.figures import TOPICS, save_drawings
-from samesense.reports.figures.drawing import need_matplotlib
+from samesense.reports.figures.drawing import Drawing, need_matplotlib
 from samesense.reports.illustrate import distributions, heatmaps, looks_of, planes, run_figures
 from samesense.reports.latex import latex_grids, markdown_grids
 from samesense.reports.page import html_page
@@ -80,7 +82,12 @@ def run(wanted: Wanted, *, say: Callable[[str], None] = lambda line: None) -> Co
         raise ConfigError("A sweep is drawn from training runs, and none is given. Name their folders with --runs.")
     drawn = run_figures([_run(spec) for spec in wanted.runs], wanted.sweep)
     found = find_tasks(wanted.data, wanted.suites, fast=wanted.fast)
-    opened = open_models(wanted.models, precision=wanted.precision, fit_texts=wanted.fit_texts, cache=wanted.cache)
+    with TemporaryDirectory() as scratch:  # a model and its maps share their vectors, if only for this run
+        return _judged(wanted, found, drawn, wanted.cache or Path(scratch), say)
+
+
+def _judged(wanted: Wanted, found: Found, drawn: list[Drawing], cache: Path, say: Callable[[str], None]) -> Content:
+    opened = open_models(wanted.models, precision=wanted.precision, fit_texts=wanted.fit_texts, cache=cache)
     names = [candidate.name for _, candidate in opened]
     if wanted.against is not None and wanted.against not in names:
         raise ConfigError(f"--against must name one of the models, {', '.join(names)}; received {wanted.against!r}.")
@@ -167,7 +174,9 @@ def _run(spec: str) -> Run:
 
 def _notes(verdicts: Verdicts, missing: Sequence[str], problems: Sequence[str]) -> list[str]:
     absent = [f"Not found in the data, so not run: {', '.join(missing)}."] if missing else []
-    return [*absent, *verdicts.notes, *problems]
+    differing = {(row.dataset, why_not_comparable(row.protocol)): None for row in verdicts.results}
+    apart = [f"{name}: not comparable with published figures: {why}." for name, why in differing if why]
+    return [*absent, *apart, *verdicts.notes, *problems]
 
 
 def _environment(wanted: Wanted) -> dict[str, str]:
