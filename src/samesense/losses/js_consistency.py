@@ -41,12 +41,11 @@ def js_consistency(scores: Tensor, *, temperature: float = 0.05, reduction: Redu
     """
     if scores.ndim != 2 or scores.shape[0] != scores.shape[1]:
         raise ValueError(f"js_consistency takes a square matrix of scores; received {tuple(scores.shape)}.")
-    logits = tempered(scores, temperature)
 
     def apart(rows: Tensor, columns: Tensor) -> Tensor:
-        return js_divergence(F.log_softmax(rows, dim=1), F.log_softmax(columns, dim=1))
+        return js_divergence(*(F.log_softmax(tempered(part, temperature), dim=1) for part in (rows, columns)))
 
-    return reduced(rowwise(apart, logits, logits.T), reduction)
+    return reduced(rowwise(apart, scores, scores.T), reduction)
 
 
 def js_divergence(log_p: Tensor, log_q: Tensor) -> Tensor:

@@ -53,15 +53,15 @@ def listmle(
     if ties not in ("stable", "random"):
         raise ValueError(f"ties must be 'stable' or 'random'; received {ties!r}.")
     student, teacher = ranked_lists("listmle", student, teacher, include_diagonal=include_diagonal)
-    logits = tempered(student, student_temperature, "student_temperature")
+    if ties == "random":
+        source = teacher.device if generator is None else generator.device
+        shuffled = torch.rand(teacher.shape, generator=generator, device=source).argsort(dim=1).to(teacher.device)
+        student, teacher = student.gather(1, shuffled), teacher.gather(1, shuffled)
 
-    def unlikelihood(logits: Tensor, teacher: Tensor) -> Tensor:
+    def unlikelihood(student: Tensor, teacher: Tensor) -> Tensor:
+        logits = tempered(student, student_temperature, "student_temperature")
         ranked = logits.gather(1, teacher.argsort(dim=1, descending=True, stable=True))
         left = ranked.flip(1).logcumsumexp(dim=1).flip(1)  # log sum over the candidates not yet ranked
         return (left - ranked).sum(dim=1)
 
-    if ties == "random":
-        source = teacher.device if generator is None else generator.device
-        shuffled = torch.rand(teacher.shape, generator=generator, device=source).argsort(dim=1).to(teacher.device)
-        logits, teacher = logits.gather(1, shuffled), teacher.gather(1, shuffled)
-    return reduced(rowwise(unlikelihood, logits, teacher), reduction)
+    return reduced(rowwise(unlikelihood, student, teacher), reduction)

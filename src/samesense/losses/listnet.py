@@ -46,10 +46,10 @@ def listnet(
         tensor(0.6931)
     """
     student, teacher = ranked_lists("listnet", student, teacher, include_diagonal=include_diagonal)
-    wanted = tempered(teacher, teacher_temperature, "teacher_temperature")
-    logits = tempered(student, student_temperature, "student_temperature")
 
-    def cross_entropy(logits: Tensor, wanted: Tensor) -> Tensor:
-        return -(F.softmax(wanted, dim=1).to(logits.dtype) * F.log_softmax(logits, dim=1)).sum(dim=1)
+    def cross_entropy(student: Tensor, teacher: Tensor) -> Tensor:
+        target = F.softmax(tempered(teacher, teacher_temperature, "teacher_temperature"), dim=1)
+        logits = tempered(student, student_temperature, "student_temperature")
+        return -(target.to(logits.dtype) * F.log_softmax(logits, dim=1)).sum(dim=1)
 
-    return reduced(rowwise(cross_entropy, logits, wanted), reduction)
+    return reduced(rowwise(cross_entropy, student, teacher), reduction)

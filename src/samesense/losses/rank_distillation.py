@@ -127,5 +127,7 @@ def teacher_scores(embeddings: Sequence[Tensor], weights: Sequence[float]) -> Te
             f"teacher_scores takes the same sentences of every teacher; received {[len(rows) for rows in embeddings]}."
         )
     with torch.no_grad():
-        parts = [w / sum(weights) * cosine_matrix(x, x) for x, w in zip(embeddings, weights, strict=True)]
-        return torch.stack(parts).sum(dim=0)
+        total = torch.zeros((), device=embeddings[0].device)
+        for x, weight in zip(embeddings, weights, strict=True):
+            total = total + cosine_matrix(x, x).mul_(weight / sum(weights))
+        return total

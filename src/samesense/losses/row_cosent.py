@@ -7,6 +7,8 @@ where ``s`` are the student's scores and ``t`` the teacher's; the loss is the me
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from torch import Tensor
 
@@ -46,13 +48,13 @@ def row_cosent(
         tensor(0.6931)
     """
     student, teacher = ranked_lists("row_cosent", student, teacher, include_diagonal=include_diagonal)
-    return reduced(rowwise(_ranked, tempered(student, temperature), teacher), reduction)
+    return reduced(rowwise(partial(_ranked, temperature=temperature), student, teacher), reduction)
 
 
-def _ranked(logits: Tensor, teacher: Tensor) -> Tensor:
-    """Return the loss ``(rows,)`` of each row of logits and teacher scores, both ``(rows, m)``."""
+def _ranked(student: Tensor, teacher: Tensor, temperature: float) -> Tensor:
+    """Return the loss ``(rows,)`` of each row of student and teacher scores, both ``(rows, m)``."""
     ordered, order = teacher.sort(dim=1)
-    logits = logits.gather(1, order)
+    logits = tempered(student, temperature).gather(1, order)
     higher = torch.searchsorted(ordered, ordered, right=True)  # first place of a higher teacher score; m if none
     above = (-logits).flip(1).logcumsumexp(dim=1).flip(1)  # log sum of exp(-s) from each place upwards
     above = torch.cat([above, above.new_full((len(above), 1), -torch.inf)], dim=1)
