@@ -47,8 +47,8 @@ def test_definition(tiny_trunk, sentences, pooling, first):
 def test_padding_neighbours_and_order_do_not_matter(tiny_trunk, sentences, pooling, first):
     model = build(str(tiny_trunk), pooling=pooling, first=first, device="cpu")
     alone = np.concatenate([encode(model, [text], precision="float32") for text in sentences])
-    together = encode(model, sentences, precision="float32", batch_characters=10**6)
-    backwards = encode(model, sentences[::-1], precision="float32", batch_characters=60)[::-1]
+    together = encode(model, sentences, precision="float32", batch_tokens=10**6)
+    backwards = encode(model, sentences[::-1], precision="float32", batch_tokens=15)[::-1]
     np.testing.assert_allclose(together, alone, atol=1e-5)
     np.testing.assert_allclose(backwards, alone, atol=1e-5)
     padded = model.preprocess(sentences[:3])

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 from sentence_transformers import SentenceTransformer
 
-from samesense.encoder.encode import encode, length_batches
+from samesense.encoder import encode as module
+from samesense.encoder.encode import encode
 from samesense.encoder.storage import save
 from samesense.errors import ModelError, OutputError
 
@@ -50,11 +51,40 @@ def test_empty_list_and_wrong_type(tiny):
     assert str(error.value) == "Only strings can be encoded; text 1 is None of type NoneType."
 
 
-def test_batches_are_bounded_and_complete():
-    texts = [str(i) * (i % 40 + 1) for i in range(300)]
-    batches = list(length_batches(texts, 200))
-    assert sorted(t for batch in batches for t in batch) == sorted(texts)
-    assert all(len(batch) == 1 or len(batch) * len(batch[0]) <= 200 for batch in batches)
+def test_forwards_are_bounded_and_without_padding(tiny, sentences, monkeypatch):
+    monkeypatch.setattr(module, "BLOCK_TEXTS", 17)
+    shapes, real = [], tiny.forward
+    monkeypatch.setattr(tiny, "forward", lambda f, **kw: (shapes.append(f["attention_mask"]), real(f, **kw))[1])
+    expected = tiny.encode(sentences)
+    shapes.clear()
+    np.testing.assert_allclose(encode(tiny, sentences, precision="float32", batch_tokens=60), expected, atol=1e-5)
+    assert sum(len(mask) for mask in shapes) == len(set(sentences))
+    assert all(mask.numel() <= 60 for mask in shapes)
+    padded = sum(mask.numel() - int(mask.sum()) for mask in shapes)
+    assert padded < 0.1 * sum(mask.numel() for mask in shapes)
+
+
+@pytest.mark.parametrize("batch_tokens", [1, 40, 10**6])
+def test_size_of_the_forwards_changes_nothing(tiny, sentences, batch_tokens):
+    found = encode(tiny, sentences, precision="float32", batch_tokens=batch_tokens)
+    np.testing.assert_allclose(found, encode(tiny, sentences, precision="float32"), atol=1e-5)
+
+
+def test_truncated_dimensions(tiny, sentences):
+    tiny.truncate_dim = 5
+    np.testing.assert_allclose(encode(tiny, sentences, precision="float32"), tiny.encode(sentences), atol=1e-5)
+
+
+def test_models_without_a_transformer(sentences):
+    """Static embeddings have no attention mask, so their rows cannot be cut."""
+    from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+    from tokenizers import Tokenizer, models, pre_tokenizers
+
+    words = sorted({word for text in sentences for word in text.split()})
+    tokenizer = Tokenizer(models.WordLevel({word: i for i, word in enumerate(words)}, unk_token=words[0]))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    model = SentenceTransformer(modules=[StaticEmbedding(tokenizer, embedding_dim=6)], device="cpu")
+    np.testing.assert_allclose(encode(model, sentences, precision="float32"), model.encode(sentences), atol=1e-6)
 
 
 def test_save_refuses_to_lose_anything(tiny, tmp_path):

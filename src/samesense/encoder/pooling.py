@@ -18,7 +18,7 @@ from typing import get_args
 
 import torch
 from sentence_transformers.base.modules import Module, Transformer
-from sentence_transformers.sentence_transformer.modules import Pooling, WeightedLayerPooling
+from sentence_transformers.sentence_transformer.modules import Pooling, StaticEmbedding, WeightedLayerPooling
 from torch import nn
 
 from samesense.errors import ConfigError
@@ -83,6 +83,8 @@ def describe_pooling(model: nn.Module) -> str:
             layers, start = module.num_hidden_layers, module.layer_start
         if isinstance(module, Pooling):
             name = module.pooling_mode if isinstance(module.pooling_mode, str) else "+".join(module.pooling_mode)
+        if isinstance(module, StaticEmbedding):
+            name = "static mean"
     if weighted is None:
         return name
     for pooling, first in (("first-last", "layer"), ("first-last", "embeddings"), ("last-2", "layer")):

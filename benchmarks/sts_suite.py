@@ -1,0 +1,66 @@
+"""Seconds of the whole English STS suite, against sentence-transformers' own evaluator set by set, alternating.
+
+python benchmarks/sts_suite.py --model MODEL --data FOLDER
+
+FOLDER holds NAME.test.tsv or NAME.test.tsv.gz of each set. Both ways open the model anew, and both read no files.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from alternate import alternate, arguments, report
+
+SETS = ("sts12", "sts13", "sts14", "sts15", "sts16", "stsb", "sickr")
+
+
+def main() -> None:
+    args = arguments(__doc__, rounds=3)
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.evaluation import EmbeddingSimilarityEvaluator
+
+    from samesense.data import read_pairs
+    from samesense.encoder.build import resolve
+    from samesense.encoder.candidates import open_candidate
+    from samesense.evaluation import evaluate_sts
+
+    if args.data is None:
+        raise SystemExit("Name the folder of the benchmark with --data.")
+    paths = {name: sorted(Path(args.data).glob(f"{name}.test.tsv*")) for name in SETS}
+    sets = {name: read_pairs(found[0]) for name, found in paths.items() if found}
+    texts = [text for data in sets.values() for text in (*data.sentences1, *data.sentences2)]
+    found: dict[str, dict[str, float]] = {}
+
+    def theirs() -> None:
+        model = SentenceTransformer(resolve(args.model))
+        figures = {}
+        for name, data in sets.items():
+            figures[name] = EmbeddingSimilarityEvaluator(data.sentences1, data.sentences2, data.labels)(model)
+        found["theirs"] = {name: float(figure["spearman_cosine"]) for name, figure in figures.items()}
+
+    def ours(intervals: bool) -> None:
+        candidate = open_candidate(args.model)
+        candidate.encode.fill(texts)
+        found["ours"] = {}
+        for name, data in sets.items():
+            rows = evaluate_sts(
+                candidate.score, data.pairs(), data.labels, dataset=name, subsets=data.subsets, intervals=intervals
+            )
+            found["ours"][name] = next(row.value for row in rows if (row.metric, row.subset) == ("spearman", "all"))
+
+    ways = {
+        "EmbeddingSimilarityEvaluator": theirs,
+        "samesense": lambda: ours(False),
+        "samesense, with intervals": lambda: ours(True),
+    }
+    seconds = alternate(ways, args.rounds)
+    apart = max(abs(found["ours"][name] - found["theirs"][name]) for name in sets)
+    facts = {"model": args.model, "sets": list(sets), "pairs": len(texts) // 2, "largest_difference": apart}
+    facts |= {"texts": len(texts), "distinct": len(set(texts)), "spearman": found["ours"]}
+    report("sts_suite", seconds, len(texts), "sentences", "EmbeddingSimilarityEvaluator", **facts)
+    print("Spearman x100:", {name: round(100 * value, 2) for name, value in found["ours"].items()})
+    print(f"largest difference between the two ways: {100 * apart:.4f}")
+
+
+if __name__ == "__main__":
+    main()

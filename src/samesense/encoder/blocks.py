@@ -1,0 +1,93 @@
+"""Vectors on disk, found by the hash of their text: blocks that are there whole or not at all.
+
+A block is two files, each written beside its place and renamed, its keys last. A killed run leaves whole blocks, and
+processes that write at the same time do not disturb each other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from samesense.errors import ModelError
+from samesense.types import Embeddings
+
+
+class Blocks:
+    """The blocks of one model, in a folder of their own that is named by the hash of its identity.
+
+    Args:
+        folder: where the folders of all models are.
+        identity: everything that decides a vector besides its text; kept beside the blocks, for people.
+    """
+
+    def __init__(self, folder: Path, identity: str) -> None:
+        self._folder = folder / hashlib.sha256(identity.encode()).hexdigest()[:32]
+        self._folder.mkdir(parents=True, exist_ok=True)
+        if not (self._folder / "identity.txt").exists():
+            _write(self._folder / "identity.txt", (identity + "\n").encode())
+        self._home: dict[bytes, tuple[Path, int]] = {}
+        for path in sorted(self._folder.glob("*.keys.npy")):
+            for row, key in enumerate(_load(path)):
+                self._home.setdefault(bytes(key), (path, row))
+
+    def find(self, texts: Sequence[str]) -> Iterator[tuple[list[str], Embeddings]]:
+        """Yield the texts that are here, block by block, with their vectors."""
+        wanted: dict[Path, tuple[list[str], list[int]]] = {}
+        for text in texts:
+            home = self._home.get(_key(text))
+            if home is not None:
+                found, rows = wanted.setdefault(home[0], ([], []))
+                found.append(text)
+                rows.append(home[1])
+        for path, (found, rows) in wanted.items():
+            vectors = _load(path.with_name(path.name.replace(".keys.", ".vectors.")))
+            if vectors.ndim != 2 or len(vectors) <= max(rows):
+                raise _damaged(path)
+            yield found, np.asarray(vectors[rows], dtype=np.float32)
+
+    def write(self, texts: Sequence[str], vectors: Embeddings) -> None:
+        """Add one block."""
+        keys = np.array([np.frombuffer(_key(text), dtype=np.uint8) for text in texts])
+        name = hashlib.sha256(keys.tobytes()).hexdigest()[:32]
+        _write(self._folder / f"{name}.vectors.npy", vectors)
+        _write(self._folder / f"{name}.keys.npy", keys)
+
+
+def _key(text: str) -> bytes:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+
+
+def _load(path: Path) -> npt.NDArray[Any]:
+    try:
+        array: npt.NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise _damaged(path) from error
+    return array
+
+
+def _damaged(path: Path) -> ModelError:
+    return ModelError(f"A file of remembered vectors is damaged: {path}. Delete its folder; it will be made anew.")
+
+
+def _write(path: Path, content: bytes | npt.NDArray[Any]) -> None:
+    """Write a file beside its place and rename it."""
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
+    beside = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            if isinstance(content, bytes):
+                stream.write(content)
+            else:
+                np.save(stream, content)
+        beside.chmod(0o644)
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)

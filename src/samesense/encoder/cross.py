@@ -1,0 +1,87 @@
+"""Cross-encoders: models that read both texts of a pair at once and give one score."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from sentence_transformers import CrossEncoder
+from sentence_transformers.util import load_file_path
+
+from samesense.encoder.precision import autocast, inference_precision
+from samesense.errors import ModelError
+from samesense.types import Pair, Precision, Score, Scores
+
+
+def is_cross_encoder(source: str) -> bool:
+    """Return whether a folder or hub name holds a cross-encoder.
+
+    That is one saved by sentence-transformers as such, or a bare transformer with a classification head. A model that
+    cannot be asked, such as a hub name without a hub, is none.
+    """
+    kind = _content(source, "config_sentence_transformers.json").get("model_type")
+    if kind is not None:
+        return bool(kind == "CrossEncoder")
+    if _content(source, "modules.json"):
+        return False
+    heads = _content(source, "config.json").get("architectures") or [""]
+    return str(heads[0]).endswith("ForSequenceClassification")
+
+
+def open_cross_encoder(
+    source: str, *, precision: Precision = "float32", device: str | None = None
+) -> tuple[Score, str]:
+    """Load a cross-encoder.
+
+    Args:
+        source: folder or hub name.
+        precision: its arithmetic.
+        device: torch device; ``None`` lets sentence-transformers choose.
+
+    Returns:
+        A score and its protocol. Each distinct pair is scored once a run, in the order given: first text first. The
+        model's own activation is computed from the logit in float64, where a sigmoid does not turn large logits into
+        ties.
+
+    Raises:
+        ModelError: if the model cannot be read, or gives another number of scores a pair than one.
+    """
+    try:
+        model = CrossEncoder(source, device=device)
+    except (OSError, ValueError, KeyError) as error:
+        raise ModelError(f"Cannot load the cross-encoder {source!r}: {str(error).strip().splitlines()[0]}") from error
+    if model.num_labels != 1:
+        raise ModelError(
+            f"A cross-encoder must give one score a pair; {source!r} gives {model.num_labels}, one for each of its "
+            "classes. Use one that was trained on scores, or fine-tune it with one label."
+        )
+    arithmetic = inference_precision(precision, torch.device(model.device))
+    known: dict[Pair, float] = {}
+
+    def score(pairs: Sequence[Pair]) -> Scores:
+        fresh = [pair for pair in dict.fromkeys(pairs) if pair not in known]
+        if fresh:
+            with autocast(torch.device(model.device), arithmetic):
+                logits = model.predict(fresh, activation_fn=torch.nn.Identity(), show_progress_bar=False)
+            values = model.activation_fn(torch.from_numpy(logits).double()).numpy()
+            known.update(zip(fresh, values.tolist(), strict=True))
+        return np.array([known[pair] for pair in pairs], dtype=np.float64)
+
+    activation = type(model.activation_fn).__name__
+    shown = "the logit" if activation == "Identity" else f"{activation.lower()} of the logit"
+    return (
+        score,
+        f"cross-encoder, {shown}, texts in the order given, {arithmetic}, at most {model.max_seq_length} tokens",
+    )
+
+
+def _content(source: str, name: str) -> Any:
+    try:
+        path = load_file_path(source, name)
+        return {} if path is None else json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}

@@ -1,0 +1,46 @@
+import numpy as np
+import pytest
+from sentence_transformers import SentenceTransformer
+
+from samesense.cli.main import main
+from samesense.encoder.build import build
+from samesense.encoder.encode import encode
+from samesense.encoder.storage import save
+from samesense.encoder.whitening import Whitening
+
+
+def run(*arguments):
+    """Return the exit code."""
+    with pytest.raises(SystemExit) as stop:
+        main([str(argument) for argument in arguments])
+    return stop.value.code
+
+
+def test_whiten_saves_a_folder_that_every_reader_opens(tiny_trunk, sentences, toy_pairs, tmp_path, capsys):
+    source = save(build(str(tiny_trunk), device="cpu"), tmp_path / "model")
+    (tmp_path / "more.txt").write_text("\n".join(sentences) + "\n")
+    target = tmp_path / "white"
+    assert run("whiten", source, toy_pairs / "dev.tsv", tmp_path / "more.txt", "--dim", 12, "-o", target) == 0
+    # the mean over tokens after a fresh layer norm sums to zero: one direction of 32 is empty
+    said = f"{target}: fitted on 160 texts, from 32 dimensions, 1 of them without variance, to 12\n"
+    assert capsys.readouterr().err == said
+    table = [line.split("\t") for line in (toy_pairs / "dev.tsv").read_text().splitlines()[1:]]
+    texts = [text for _, *pair in table for text in pair] + sentences
+    rows = encode(build(str(source), device="cpu"), texts, precision="float32")
+    expected = Whitening.fit(rows, 12).apply(rows)
+    found = SentenceTransformer(str(target), device="cpu").encode(texts)
+    signs = np.sign((found * expected).sum(axis=0))
+    np.testing.assert_allclose(found * signs, expected, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("folder", "extra", "message"),
+    [("out", ["--dim", 9], "2 of 32, from 3 embeddings; received 9"), (".", [], "is not empty")],
+)
+def test_whiten_refuses(tiny_trunk, tmp_path, capsys, folder, extra, message):
+    (tmp_path / "t.txt").write_text("a dog\na cat\nthe sun\n")
+    assert run("whiten", tiny_trunk, tmp_path / "t.txt", "--output", tmp_path / folder, *extra) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert message in captured.err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["t.txt"]

@@ -1,0 +1,113 @@
+import numpy as np
+import pytest
+import torch
+from sentence_transformers import CrossEncoder
+from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification
+
+from samesense.encoder.candidates import open_candidate
+from samesense.encoder.cross import is_cross_encoder, open_cross_encoder
+from samesense.encoder.storage import save
+from samesense.errors import ConfigError, ModelError
+
+
+def head(tiny_trunk, folder, labels):
+    """A bare BERT with a random head of as many labels."""
+    torch.manual_seed(0)
+    model = BertForSequenceClassification(BertConfig.from_pretrained(tiny_trunk, num_labels=labels))
+    model.bert.load_state_dict(BertForSequenceClassification.from_pretrained(tiny_trunk).bert.state_dict())
+    with torch.no_grad():
+        model.classifier.weight.mul_(50)
+    model.save_pretrained(folder)
+    AutoTokenizer.from_pretrained(tiny_trunk).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def bare(tiny_trunk, tmp_path_factory):
+    return head(tiny_trunk, tmp_path_factory.mktemp("cross") / "bare", 1)
+
+
+@pytest.fixture
+def pairs(sentences):
+    return [(sentences[i], sentences[(7 * i + 3) % 40]) for i in range(40)]
+
+
+def logits_by_hand(folder, pairs):
+    """One pair at a time through transformers, without padding."""
+    model = BertForSequenceClassification.from_pretrained(folder).eval()
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    with torch.no_grad():
+        return np.array([model(**tokenizer(*pair, return_tensors="pt")).logits.item() for pair in pairs])
+
+
+def test_is_told_from_an_encoder(bare, tiny, tiny_trunk, tmp_path):
+    CrossEncoder(str(bare), device="cpu").save(str(tmp_path / "saved"))
+    assert is_cross_encoder(str(bare))
+    assert is_cross_encoder(str(tmp_path / "saved"))
+    assert not is_cross_encoder(str(tiny_trunk))
+    assert not is_cross_encoder(str(save(tiny, tmp_path / "encoder")))
+    assert not is_cross_encoder("nobody/no-such-model")
+
+
+def test_scores_equal_the_model_run_pair_by_pair(bare, pairs):
+    score, protocol = open_cross_encoder(str(bare), device="cpu")
+    expected = 1 / (1 + np.exp(-logits_by_hand(bare, pairs)))
+    np.testing.assert_allclose(score(pairs), expected, rtol=1e-4)
+    np.testing.assert_allclose(score(pairs[::-1]), expected[::-1], rtol=1e-4)
+    assert protocol == "cross-encoder, sigmoid of the logit, texts in the order given, float32, at most 64 tokens"
+    assert score([]).shape == (0,)
+
+
+def test_order_of_the_texts_counts(bare, pairs):
+    score, _ = open_cross_encoder(str(bare), device="cpu")
+    assert np.abs(score(pairs) - score([(b, a) for a, b in pairs])).max() > 1e-4
+
+
+def test_each_distinct_pair_is_scored_once(bare, pairs, monkeypatch):
+    asked = []
+    real = CrossEncoder.predict
+    monkeypatch.setattr(CrossEncoder, "predict", lambda self, p, **kw: (asked.extend(p), real(self, p, **kw))[1])
+    score, _ = open_cross_encoder(str(bare), device="cpu")
+    score([*pairs, *pairs])
+    score(pairs[:5])
+    assert asked == list(dict.fromkeys(pairs))
+
+
+def test_large_logits_do_not_become_ties(bare, pairs, tmp_path):
+    model = BertForSequenceClassification.from_pretrained(bare)
+    logits = logits_by_hand(bare, pairs)
+    stretch = 2 / logits.std()
+    with torch.no_grad():  # logits of about 22, where a float32 sigmoid is 1
+        model.classifier.weight.mul_(stretch)
+        model.classifier.bias.mul_(stretch).add_(22 - stretch * logits.mean())
+    model.save_pretrained(tmp_path)
+    AutoTokenizer.from_pretrained(bare).save_pretrained(tmp_path)
+    assert set(CrossEncoder(str(tmp_path), device="cpu").predict(pairs)) == {1.0}
+    score, _ = open_cross_encoder(str(tmp_path), device="cpu")
+    assert (score(pairs).argsort() == logits_by_hand(tmp_path, pairs).argsort()).all()
+
+
+def test_the_models_own_activation_is_used(bare, pairs, tmp_path):
+    CrossEncoder(str(bare), device="cpu", activation_fn=torch.nn.Identity()).save(str(tmp_path / "raw"))
+    score, protocol = open_cross_encoder(str(tmp_path / "raw"), device="cpu")
+    np.testing.assert_allclose(score(pairs), logits_by_hand(bare, pairs), rtol=1e-3, atol=1e-4)
+    assert protocol.startswith("cross-encoder, the logit, ")
+
+
+def test_a_classifier_of_several_labels_is_refused(tiny_trunk, tmp_path):
+    folder = head(tiny_trunk, tmp_path / "nli", 3)
+    with pytest.raises(ModelError) as error:
+        open_cross_encoder(str(folder), device="cpu")
+    assert str(error.value) == (
+        f"A cross-encoder must give one score a pair; '{folder}' gives 3, one for each of its classes. "
+        "Use one that was trained on scores, or fine-tune it with one label."
+    )
+
+
+def test_as_a_candidate(bare, pairs):
+    candidate = open_candidate(str(bare), device="cpu")
+    assert (candidate.encode, candidate.name) == (None, str(bare))
+    assert candidate.protocol.startswith("cross-encoder, sigmoid")
+    assert candidate.score(pairs).shape == (40,)
+    with pytest.raises(ConfigError, match=r"\+whiten maps embeddings, and this candidate only scores pairs"):
+        open_candidate(f"{bare}+whiten", device="cpu", fit_texts=["a"])

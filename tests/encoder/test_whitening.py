@@ -1,0 +1,121 @@
+import numpy as np
+import pytest
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Normalize
+from sklearn.decomposition import PCA
+
+from samesense.encoder import whitening as module
+from samesense.encoder.encode import encode
+from samesense.encoder.storage import save
+from samesense.encoder.whitening import Whitening, append_whitening
+from samesense.errors import ConfigError, ModelError
+
+
+@pytest.fixture(scope="module")
+def rows():
+    """3,000 correlated embeddings of 24 dimensions, far from the origin and of very different variances."""
+    draw = np.random.default_rng(0)
+    mixed = draw.normal(size=(3000, 24)) * np.logspace(0, -3, 24) @ draw.normal(size=(24, 24))
+    return (mixed + 5 * draw.normal(size=24)).astype(np.float32)
+
+
+def test_dimensions_are_uncorrelated_and_of_unit_variance(rows):
+    white = Whitening.fit(rows).apply(rows)
+    assert (white.shape, white.dtype) == ((3000, 24), np.float32)
+    np.testing.assert_allclose(np.cov(white.T.astype(float)), np.eye(24), atol=1e-4)
+    np.testing.assert_allclose(white.mean(axis=0), 0, atol=1e-4)
+
+
+@pytest.mark.parametrize("dim", [None, 1, 7, 24])
+def test_equals_scikit_learn_up_to_signs(rows, dim):
+    fitted = Whitening.fit(rows, dim)
+    expected = PCA(dim, whiten=True, svd_solver="full").fit(rows.astype(np.float64)).transform(rows.astype(np.float64))
+    found = fitted.apply(rows)
+    signs = np.sign((found * expected).sum(axis=0))
+    np.testing.assert_allclose(found * signs, expected, atol=2e-4)
+    assert (fitted.n, fitted.empty) == (3000, 0)
+
+
+def test_cosines_equal_those_of_the_original_recipe(rows):
+    """The recipe in its own terms: covariance, singular vectors, inverse roots, unit length, dot products."""
+    wide = rows.astype(np.float64)
+    left, roots, _ = np.linalg.svd(np.cov(wide.T))
+    mapped = (wide - wide.mean(axis=0)) @ (left / np.sqrt(roots))[:, :10]
+    mapped /= np.linalg.norm(mapped, axis=1, keepdims=True)
+    found = Whitening.fit(rows, 10).apply(rows)
+    found /= np.linalg.norm(found, axis=1, keepdims=True)
+    np.testing.assert_allclose(found[:500] @ found[:500].T, mapped[:500] @ mapped[:500].T, atol=1e-4)
+
+
+@pytest.mark.parametrize("sizes", [[3000], [1, 2, 2997], [1000, 0, 1999, 1]])
+def test_blocks_of_any_size_give_the_same_map(rows, sizes, monkeypatch):
+    monkeypatch.setattr(module, "BLOCK", 700)
+    ends = np.cumsum(sizes)
+    parts = (rows[end - size : end] for size, end in zip(sizes, ends, strict=True))
+    whole, found = Whitening.fit(rows), Whitening.fit(parts)
+    np.testing.assert_allclose(found.mean, whole.mean, atol=1e-12)
+    np.testing.assert_allclose(np.abs(found.apply(rows)), np.abs(whole.apply(rows)), atol=1e-4)
+
+
+def test_empty_directions_are_dropped_and_counted(rows):
+    dead = rows.copy()
+    dead[:, [3, 11]] = 2.5
+    dead[:, 5] = dead[:, 6]
+    fitted = Whitening.fit(dead)
+    assert (fitted.matrix.shape, fitted.empty) == ((24, 21), 3)
+    np.testing.assert_allclose(np.cov(fitted.apply(dead).T.astype(float)), np.eye(21), atol=1e-4)
+    few = Whitening.fit(rows[:10])
+    assert (few.matrix.shape, few.empty) == ((24, 9), 15)
+    assert np.isfinite(few.apply(rows)).all()
+
+
+def test_more_dimensions_than_variance_is_an_error(rows):
+    with pytest.raises(ConfigError) as error:
+        Whitening.fit(rows[:10], 16)
+    assert str(error.value) == (
+        "Whitening can keep at most as many dimensions as have variance: 9 of 24, from 10 embeddings; received 16. "
+        "Keep fewer, or fit on more texts."
+    )
+    with pytest.raises(ConfigError, match="at least one dimension; received 0"):
+        Whitening.fit(rows, 0)
+
+
+def test_refuses_what_has_no_variance_or_is_broken(rows):
+    with pytest.raises(ModelError, match="at least two embeddings; received 1"):
+        Whitening.fit(rows[:1])
+    with pytest.raises(ModelError, match="at least two embeddings; received 0"):
+        Whitening.fit([])
+    with pytest.raises(ModelError, match="all 50 are alike"):
+        Whitening.fit(np.repeat(rows[:1], 50, axis=0))
+    broken = rows.copy()
+    broken[2999, 3] = np.nan
+    with pytest.raises(ModelError, match="row 2999 holds a NaN"):
+        Whitening.fit(broken)
+    with pytest.raises(ModelError, match="24 dimensions; received shape"):
+        Whitening.fit(rows).apply(rows[:, :5])
+    with pytest.raises(ModelError, match="one width; received 24 and 5"):
+        Whitening.fit([rows, rows[:, :5]])
+    with pytest.raises(ModelError, match=r"one embedding a row; received shape \(24,\)"):
+        Whitening.fit([rows[0]])
+
+
+@pytest.mark.parametrize("unit", [False, True])
+def test_a_saved_model_gives_the_whitened_vectors_in_any_reader(tiny, sentences, tmp_path, unit):
+    if unit:
+        tiny.append(Normalize())
+    tiny.prompts["ask"], tiny.default_prompt_name = "the old man ", "ask"
+    vectors = encode(tiny, sentences, precision="float32")
+    fitted = Whitening.fit(vectors, 16)
+    expected = fitted.apply(vectors)
+    if unit:
+        expected /= np.linalg.norm(expected, axis=1, keepdims=True)
+    folder = save(append_whitening(tiny, fitted), tmp_path / "white")
+    again = SentenceTransformer(str(folder), device="cpu")
+    assert again.get_embedding_dimension() == 16
+    np.testing.assert_allclose(again.encode(sentences), expected, atol=2e-4)
+    np.testing.assert_allclose(encode(again, sentences, precision="float32"), expected, atol=2e-4)
+
+
+def test_a_model_of_another_width_is_refused(tiny, rows):
+    with pytest.raises(ModelError, match="embeddings of 24 dimensions; the model's have 32"):
+        append_whitening(tiny, Whitening.fit(rows))
