@@ -40,7 +40,7 @@ def compare(
         suite: one or more of sts, transfer, ranking, geometry, binary, argument, sections, as in: sts,transfer
         against: name of the model to compare the others with; by default the best of each data set.
         fast: transfer with 5 folds instead of 10.
-        texts: files with one text a line, on which MODEL+whiten, MODEL+whiten:256 and MODEL+flow are fitted.
+        texts: text files or tables on whose texts MODEL+whiten, MODEL+whiten:256 and MODEL+flow are fitted.
         sentences: file with sentences for the heatmap, an empty line between topics.
         runs: run folders of train for learning curves; NAME=FOLDER gives a name, and runs of one name are seeds.
         sweep: setting of these runs to draw figures against, as in: temperature
@@ -52,7 +52,7 @@ def compare(
         figures: folder for the figures as SVG and PNG.
         json: print one JSON object a result.
     """
-    from samesense.inference.stream import read_texts
+    from samesense.data.texts import unlabelled_texts
     from samesense.reports.writing import check_place
 
     places = [output, results, markdown, latex, None if figures is None else figures / "plane.svg"]
@@ -69,7 +69,7 @@ def compare(
         suites=[name.strip() for name in suite.split(",")],
         fast=fast,
         precision=precision,
-        fit_texts=None if texts is None else [text for file in texts for text in read_texts(file)],
+        fit_texts=None if texts is None else [text for file in texts for text in unlabelled_texts(file)],
         cache=cache,
         against=against,
         runs=runs or (),
