@@ -28,13 +28,13 @@ def quality() -> str:
     if not lines:
         return "Not run yet."
     first = lines[0]
-    rows = {title: [x["test_spearman"] for x in lines if x["loss"] == loss] for loss, title in NAMES.items()}
+    rows = {title: [x["spearman"] for x in lines if x["variant"] == loss] for loss, title in NAMES.items()}
     head = (
         f"STS-B test, Spearman x100 of the cosine. Start point: the first {first['layers']} layers of the "
         "raw language model SmolLM2-135M-Instruct with mean pooling, never tuned on STS-B or for sentences. "
-        f"{first['epochs']:g} epochs, the paper's settings, best state by STS-B dev; mean ± sd over seeds "
+        f"{first['settings']['epochs']:g} epochs, the paper's settings, best state by STS-B dev; mean ± sd over seeds "
         f"{', '.join(str(s) for s in sorted({x['seed'] for x in lines if x['seed']}))}. "
-        "`python benchmarks/stsb_quality.py`"
+        "`samesense sweep benchmarks/stsb_quality.toml`"
     )
     return f"{head}\n\n{seeds_table({name: values for name, values in rows.items() if values})}"
 

@@ -91,7 +91,7 @@ def test_a_model_that_cannot_be_loaded_costs_nothing(parts, settings, tmp_path):
 
 
 def test_shipped_settings_are_the_defaults_and_the_papers():
-    assert shipped() == ["cosent", "cosent-nli"]
+    assert shipped() == ["cosent", "cosent-cross", "cosent-nli"]
     paper = bind(CosentSettings, read_settings("cosent"))
     assert paper == CosentSettings()
     nli = bind(CosentSettings, read_settings("cosent"), read_settings("cosent-nli"))
@@ -116,7 +116,7 @@ def test_settings_are_checked_before_anything_runs(tmp_path):
         read_settings("cosine")
     assert (
         str(error.value)
-        == "--config takes a TOML file or one of cosent, cosent-nli; received 'cosine', which is neither."
+        == "--config takes a TOML file or one of cosent, cosent-cross, cosent-nli; received 'cosine', which is neither."
     )
     (tmp_path / "bad.toml").write_text("epochs = = 2")
     with pytest.raises(ConfigError, match=r"bad\.toml is not a TOML file: Invalid value"):

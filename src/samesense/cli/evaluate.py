@@ -34,10 +34,11 @@ def evaluate(
     intervals: bool = True,
     json: Annotated[bool, Parameter(name="--json", negative="")] = False,
 ) -> None:
-    """Judge a model on labelled pairs: Spearman and Pearson of its cosines, with 95 % intervals.
+    """Judge a model on labelled pairs: Spearman and Pearson of its scores, with 95 % intervals.
 
     Args:
-        model: sentence-transformers folder, output of train, hub name, or default.
+        model: sentence-transformers folder, output of train, hub name, or default; or a cross-encoder, vectors:FILE,
+            words:FILE, python:module:function or python-score:module:function.
         data: one or more files with pairs and labels.
         output: results.jsonl to which the results are added.
         columns: text and label columns by name, as in: question1,question2,is_duplicate
@@ -55,16 +56,16 @@ def evaluate(
         for f in data
     ]
     quiet_libraries()
-    from samesense.encoder.build import build
-    from samesense.evaluation.pairs import judge_pairs
+    from samesense.encoder.candidates import open_candidate
+    from samesense.evaluation.pairs import judge_candidate
     from samesense.reports import append_results, results_table
 
-    encoder = build(model)
+    candidate = open_candidate(model, precision=precision)
     results = []
     for pairs in sets:
         if pairs.dropped or pairs.dropped_unlabelled:
             say(f"{pairs.name}: left out {pairs.dropped} bad and {pairs.dropped_unlabelled} unlabelled rows")
-        results += judge_pairs(encoder, pairs, name=model, precision=precision, intervals=intervals)
+        results += judge_candidate(candidate, pairs, name=model, intervals=intervals)
     if output is not None:
         append_results(output, results)
     if json:

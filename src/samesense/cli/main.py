@@ -25,17 +25,33 @@ COMMANDS = {
         "Train a model from labelled pairs with CoSENT: scored, binary or NLI.",
         "samesense train train.tsv --dev dev.tsv --test test.tsv --output runs/first",
     ),
+    "sweep": (
+        "Train and judge every combination of settings, data and seeds in a file, and compare them.",
+        "samesense sweep losses.toml --output sweeps/losses",
+    ),
     "evaluate": (
-        "Judge a model on labelled pairs: Spearman and Pearson of its cosines, with 95 % intervals.",
+        "Judge a model on labelled pairs: Spearman and Pearson of its scores, with 95 % intervals.",
         "samesense evaluate default --data stsb.test.tsv sts12.test.tsv",
+    ),
+    "compare": (
+        "Judge several models on the same data, test the differences, and write one self-contained HTML page.",
+        "samesense compare default runs/first --data benchmarks --suite sts,transfer --output report.html",
     ),
     "encode": (
         "Turn lines of text into vectors, one a line, in order.",
         "samesense encode default sentences.txt --output vectors.npy",
     ),
     "similarity": (
-        "Score pairs of texts: the cosine of their embeddings, from -1 to 1.",
+        "Score pairs of texts: the cosine of their embeddings, from -1 to 1, or the score of a cross-encoder.",
         'samesense similarity default "A man is eating." "Someone has a meal."',
+    ),
+    "rerank": (
+        "Find texts with an encoder, and order the best of them with a cross-encoder.",
+        'samesense rerank texts.txt --model default --cross runs/cross --query "How do I get home?" --top 10',
+    ),
+    "whiten": (
+        "Save a model with a whitening behind it, fitted on unlabelled texts.",
+        "samesense whiten default train.tsv --dim 256 --output models/whitened",
     ),
     "doctor": (
         "Say what a data file is, and what is wrong with it.",

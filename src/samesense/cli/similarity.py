@@ -21,10 +21,10 @@ def similarity(
     precision: PrecisionFlag = "auto",
     json: Annotated[bool, Parameter(name="--json", negative="")] = False,
 ) -> None:
-    """Score pairs of texts: the cosine of their embeddings, from -1 to 1.
+    """Score pairs of texts: the cosine of their embeddings, from -1 to 1, or the score of a cross-encoder.
 
     Args:
-        model: model folder, output of train, hub name, or default.
+        model: model folder, output of train, hub name, or default; or any other name that evaluate takes.
         text1: first text; without texts, pairs are read from standard input, two texts a line with a tab between.
         text2: second text.
         precision: arithmetic; auto is bfloat16 where the processor computes in it.
@@ -32,9 +32,9 @@ def similarity(
     """
     pairs = _from_stdin() if text1 is None else [_given(text1, text2)]
     quiet_libraries()
-    from samesense.inference.model import load
+    from samesense.encoder.candidates import open_candidate
 
-    scores = load(model, precision=precision).scores(pairs)
+    scores = open_candidate(model, precision=precision).score(pairs)
     if json:
         put_json({"text1": a, "text2": b, "score": round(float(s), 6)} for (a, b), s in zip(pairs, scores, strict=True))
         return

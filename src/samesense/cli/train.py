@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from samesense.cli.output import Columns, DropBadRows, LabelOrder, LabelRange, put, put_json, quiet_libraries, say
-from samesense.recipes.settings import CosentSettings, bind, read_settings
+from samesense.recipes.settings import CosentSettings, choose
 from samesense.training.ranks import finish
 
 if TYPE_CHECKING:
@@ -49,14 +49,14 @@ def train(
     dry_run: Annotated[bool, Parameter(negative="")] = False,
     json: Annotated[bool, Parameter(name="--json", negative="")] = False,
 ) -> None:
-    """Train a model from labelled pairs with CoSENT: scored, binary or NLI.
+    """Train a model from labelled pairs, scored, binary or NLI, with CoSENT or another loss.
 
     Args:
         data: one or more files (TSV, CSV, JSON lines, Parquet; plain or .gz), saved datasets folders, or hub names.
         output: folder of the run; the model is in its folder model.
         dev: pairs that select the best state; auto holds out a tenth of the training pairs; none keeps the last state.
         test: pairs on which the model is judged before and after.
-        config: TOML file of settings, or cosent, or cosent-nli; auto takes the paper's for the kind of labels.
+        config: TOML file of settings, or a shipped one by name; auto takes the paper's for the kind of labels.
         settings: single settings; they win over the file.
         columns: text and label columns by name, as in: question1,question2,is_duplicate
         label_order: names of the labels 0, 1, 2 of NLI data, as in: entailment,neutral,contradiction
@@ -76,8 +76,7 @@ def train(
 
     pairs = concat([read(source) for source in data])
     given = {} if settings is None else settings.model_dump(exclude_none=True)
-    name = ("cosent-nli" if pairs.kind == "nli" else "cosent") if config == "auto" else config
-    chosen = bind(CosentSettings, read_settings("cosent"), read_settings(name), given)
+    name, chosen = choose(config, given, kind=pairs.kind)
     dev_data, test_data = _selection(dev, read), None if test is None else read(test)
     if dev == "auto":
         from samesense.recipes.holdout import hold_out
@@ -90,6 +89,7 @@ def train(
         say(f"selection: Spearman on {len(dev_data)} pairs {'held out' if dev == 'auto' else 'of ' + dev_data.name}")
     say(f"settings: {name}{''.join(f', {key} = {value}' for key, value in given.items())}")
     if dry_run:
+        say(chosen.targets(pairs).account)
         put_json([chosen.model_dump()])
         return
     _run(pairs, chosen, output, dev_data, test_data, resume, overwrite, json)
@@ -110,10 +110,13 @@ def _run(
     json: bool,
 ) -> None:
     quiet_libraries()
-    from samesense.recipes import cosent
     from samesense.reports import results_table
 
-    trained = cosent.run(pairs, settings, output, dev=dev, test=test, resume=resume, overwrite=overwrite, say=say)
+    if settings.encoder == "cross":
+        from samesense.recipes.cosent_cross import run
+    else:
+        from samesense.recipes.cosent import run
+    trained = run(pairs, settings, output, dev=dev, test=test, resume=resume, overwrite=overwrite, say=say)
     outcome = trained.outcome
     if outcome.interrupted:
         say(f"stopped at step {outcome.steps}; everything is kept. Go on with the same command and --resume.")

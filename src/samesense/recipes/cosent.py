@@ -1,40 +1,49 @@
-"""CoSENT: from scored, binary or NLI pairs to a judged, usable model.
+"""CoSENT, and the losses it is compared with: from scored, binary or NLI pairs to a judged, usable model.
 
     samesense train pairs.tsv --dev dev.tsv --test test.tsv --output runs/pairs
+    samesense train pairs.tsv --loss contrastive --threshold 0.5 --output runs/contrastive
 
-Source: Huang et al. 2024 (TASLP); settings in ``configs/cosent.toml`` and ``configs/cosent-nli.toml``.
+Source: Huang et al. 2024 (TASLP); settings in ``configs/cosent.toml`` and ``configs/cosent-nli.toml``. Every loss is
+    trained alike and selected by the Spearman of cosines.
 Differs: batches are drawn anew each epoch, where some public codes keep the file's order; poolings ignore padding.
 """
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from transformers import set_seed
 
 from samesense.data import PairData
+from samesense.data.targets import Targets, targets
 from samesense.encoder.build import build
 from samesense.encoder.cosine import cosine_score
 from samesense.encoder.encode import as_encode
 from samesense.encoder.pooling import describe_pooling
 from samesense.encoder.precision import Choice
-from samesense.encoder.storage import check_free, save
-from samesense.errors import MissingExtraError, OutputError
+from samesense.encoder.storage import save
+from samesense.errors import ConfigError, MissingExtraError
 from samesense.evaluation.pairs import judge_pairs
 from samesense.evaluation.sts import evaluate_sts
+from samesense.recipes import run_folder
+from samesense.recipes.objectives import objective_of
 from samesense.recipes.settings import CosentSettings
 from samesense.reports import append_results
 from samesense.training import manifest
+from samesense.training.batches import share_without_comparison
 from samesense.training.fit import Judge, Outcome, fit, pick_precision
-from samesense.training.objective import CoSENT
 from samesense.training.ranks import is_main
 from samesense.types import Precision, Result
 
 if TYPE_CHECKING:
     from datasets import Dataset
     from sentence_transformers import SentenceTransformer
+
+WORTH_SAYING = 0.01
+"""Share of batches without a comparison from which on it is said."""
 
 
 @dataclass(frozen=True)
@@ -74,31 +83,35 @@ def run(
     Raises:
         ConfigError, DataError, ModelError, OutputError: before the first step, where a run could not end well.
     """
-    parts = {"train": train, "dev": dev, "test": test}
-    identity = {name: {"source": d.source, "sha256": d.sha256, "rows": len(d)} for name, d in parts.items() if d}
-    record = manifest.describe("cosent", settings.model_dump(), identity)
-    before = _check(output, record, resume=resume, overwrite=overwrite)
+    if settings.encoder != "bi":
+        raise ConfigError(
+            "This recipe trains bi-encoders; received encoder cross. Take samesense.recipes.cosent_cross."
+        )
+    prepared = settings.targets(train)
+    data = run_folder.identity({"train": train, "dev": dev, "test": test})
+    record = manifest.describe("cosent", settings.model_dump(), data) | {"labels": prepared.account}
+    before = run_folder.check(output, record, resume=resume, overwrite=overwrite)
     model = build(
         settings.model, pooling=settings.pooling, first=settings.first, max_seq_length=settings.max_seq_length
     )
-    dataset = as_dataset(train)
+    dataset = as_dataset(prepared)
     choice = Choice(*before["precision"]) if before else pick_precision(model, dataset, settings)
-    record["precision"] = list(choice)  # a resumed run keeps the arithmetic that it was begun in
-    if before:
-        record = before | {"status": "running", "resumed": [*before.get("resumed", []), record["started"]]}
-    if is_main():
-        _begin(output, record, resume=resume)
+    record = run_folder.begin(output, record | {"precision": list(choice)}, before)
     say(f"model {settings.model}, pooling {describe_pooling(model)}, {_size(model)}")
     say(f"arithmetic: {choice.precision} ({choice.reason})")
+    for line in _account(prepared, settings):
+        say(line)
     judged = test if is_main() else None
     results = [] if judged is None else judge_pairs(model, judged, name=f"{settings.model} (before)")
+    set_seed(settings.seed)  # an objective may have weights of its own
     outcome = fit(
         model,
         dataset,
-        CoSENT(model, temperature=settings.temperature, margin=settings.margin, token_budget=settings.token_budget),
+        objective_of(model, settings, prepared),
         settings.model_copy(update={"precision": choice.precision}),
         output,
         judge=None if dev is None else dev_judge(dev, choice.precision),
+        batches=settings.batches,
         resume=resume,
     )
     if is_main():
@@ -106,40 +119,30 @@ def run(
             save(model, output / "model")
             results += [] if judged is None else judge_pairs(model, judged, name=str(output), seed=settings.seed)
             append_results(output / "results.jsonl", results)
-        status = "interrupted" if outcome.interrupted else "finished"
-        manifest.write(output, record | {"outcome": asdict(outcome), "status": status})
+        run_folder.end(output, record, outcome)
     return Trained(output / "model", outcome, results)
 
 
-def _check(output: Path, record: dict[str, Any], *, resume: bool, overwrite: bool) -> dict[str, Any]:
-    """Raise where this run may not write to ``output``; returns the manifest of the run that is resumed, or nothing."""
-    if not resume:
-        if is_main():
-            check_free(output, overwrite=overwrite)
-        return {}
-    if (output / "model").exists():
-        raise OutputError(f"The run in {output} is finished: its model is there. Pass --overwrite to train anew.")
-    return manifest.check_same_run(output, record)
+def _account(prepared: Targets, settings: CosentSettings) -> list[str]:
+    """Return what there is to say about labels and batches; nothing for CoSENT where all batches can be compared."""
+    lines = [] if settings.loss == "cosent" else [prepared.account]
+    if settings.loss != "cosent" and settings.batches != "label-aware":
+        return lines
+    lacking = share_without_comparison(prepared.columns["label"], settings.batch_size)
+    if settings.batches == "label-aware":
+        lines.append(f"batches: each with two labels; of random ones {lacking:.1%} would have one only")
+    elif lacking >= WORTH_SAYING:
+        lines.append(f"batches: {lacking:.1%} have one label only and teach nothing; --batches label-aware has none")
+    return lines
 
 
-def _begin(output: Path, record: dict[str, Any], *, resume: bool) -> None:
-    """Take the folder: remove what an earlier run left, and nothing else, and write the manifest."""
-    if not resume:
-        for folder in ("model", "checkpoints"):
-            shutil.rmtree(output / folder, ignore_errors=True)
-        for file in (manifest.FILE, "history.jsonl", "results.jsonl"):
-            (output / file).unlink(missing_ok=True)
-    output.mkdir(parents=True, exist_ok=True)
-    manifest.write(output, record)
-
-
-def as_dataset(data: PairData) -> Dataset:
-    """Return ``data`` as the dataset that the trainer takes: two text columns, then ``label``."""
+def as_dataset(data: PairData | Targets) -> Dataset:
+    """Return what the trainer takes: text columns, then ``label`` where there is one; pairs keep their labels."""
     try:
         from datasets import Dataset
     except ImportError as error:
         raise MissingExtraError("datasets", "train") from error
-    return Dataset.from_dict({"sentence1": data.sentences1, "sentence2": data.sentences2, "label": data.labels})
+    return Dataset.from_dict((targets(data, "cosent") if isinstance(data, PairData) else data).columns)
 
 
 def dev_judge(dev: PairData, precision: Precision = "float32") -> Judge:

@@ -7,10 +7,12 @@ import tomllib
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError, model_validator
 
+from samesense.data import PairData
+from samesense.data.targets import LossName, Targets, targets
 from samesense.errors import ConfigError
 from samesense.training.settings import TrainingSettings
 from samesense.types import First, PoolingName
@@ -18,15 +20,131 @@ from samesense.types import First, PoolingName
 Settings = TypeVar("Settings", bound=BaseModel)
 
 
-class CosentSettings(TrainingSettings):
-    """Settings of the CoSENT recipe; the defaults are the paper's."""
+Encoder = Literal["bi", "cross"]
+"""Two sentences embedded apart and compared by cosine, or read together and scored."""
 
-    temperature: float = Field(0.05, gt=0, description="divides the cosines; 0.05 is the papers' scale of 20")
-    margin: float = Field(0.0, ge=0, description="labels must differ by more than this to be compared")
+LOSSES: Mapping[Encoder, tuple[str, ...]] = {
+    "bi": ("cosent", "contrastive", "mse", "softmax", "triplet", "info-nce"),
+    "cross": ("cosent", "cross-entropy"),
+}
+"""The losses of each kind of encoder."""
+
+OWNERS: Mapping[str, tuple[str, ...]] = {
+    "temperature": ("cosent", "info-nce"),
+    "margin": ("cosent",),
+    "similarity": ("cosent",),
+    "threshold": ("contrastive",),
+    "literal": ("contrastive",),
+    "positive_above": ("contrastive", "info-nce"),
+    "product": ("softmax",),
+    "distance": ("triplet",),
+    "triplet_margin": ("triplet",),
+    "hard_negatives": ("info-nce",),
+}
+"""The losses to which a setting belongs; what is not named here belongs to all."""
+
+BI_ONLY = ("similarity", "pooling", "first")
+"""Settings of embeddings, which a cross-encoder does not form."""
+
+BATCHES: Mapping[str, tuple[str, ...]] = {
+    "label-aware": ("cosent", "contrastive", "mse", "softmax", "cross-entropy"),
+    "no-duplicates": ("info-nce",),
+}
+"""The losses for which a way of forming batches is made."""
+
+
+class CosentSettings(TrainingSettings):
+    """Settings of the CoSENT recipe and of the losses it is compared with; the defaults are the paper's.
+
+    Raises:
+        ConfigError: if a setting has another value than its default, and does not belong to the loss or the encoder.
+    """
+
+    encoder: Encoder = Field("bi", description="bi embeds the sentences apart; cross reads both together")
+    loss: LossName = Field("cosent", description="what is minimised; cross takes cosent and cross-entropy")
+    temperature: float = Field(0.05, gt=0, description="cosent, info-nce: divides the cosines; the papers' scale of 20")
+    margin: float = Field(0.0, ge=0, description="cosent: labels must differ by more than this to be compared")
+    similarity: Literal["cosine", "angle"] = Field("cosine", description="cosent: what is ranked; angle is AnglE's")
+    threshold: float = Field(0.0, ge=-1, lt=1, description="contrastive: negatives below this cosine cost nothing")
+    literal: bool = Field(False, description="contrastive: Eq. 2 of the paper as printed, instead of the hinge")
+    positive_above: float | None = Field(
+        None, description="contrastive, info-nce: scores above this are positive [the middle of the scale]"
+    )
+    product: bool = Field(False, description="softmax: add u * v to the features, as InferSent does")
+    distance: Literal["cosine", "euclidean"] = Field("cosine", description="triplet: distance")
+    triplet_margin: float | None = Field(
+        None, ge=0, description="triplet: how much nearer the positive must be [cosine 0.5, euclidean 1]"
+    )
+    hard_negatives: bool = Field(True, description="info-nce: negative partners of an anchor compete for it")
+    batches: Literal["random", "label-aware", "no-duplicates"] = Field(
+        "random", description="label-aware: no batch of one label; no-duplicates: info-nce, no text twice in a batch"
+    )
     model: str = Field("default", description="folder, hub name, or default: all-MiniLM-L6-v2 from its package")
     pooling: PoolingName | None = Field(None, description="pooling [the model's own, or mean if it has none]")
     first: First = Field("layer", description="what first means in first-last: the first layer, or embeddings")
     max_seq_length: int | None = Field(128, ge=2, description="longest input in tokens")
+
+    @model_validator(mode="after")
+    def _belongs(self) -> CosentSettings:
+        fields = type(self).model_fields
+        check_belongs({name: value for name, value in self if value != fields[name].default}, self.loss, self.encoder)
+        return self
+
+    def targets(self, train: PairData) -> Targets:
+        """Return what the loss is trained on; see :func:`samesense.data.targets.targets`."""
+        return targets(train, self.loss, positive_above=self.positive_above, hard_negatives=self.hard_negatives)
+
+
+def check_belongs(stated: Mapping[str, Any], loss: str, encoder: str = "bi") -> None:
+    """Raise if a stated setting would have no effect, because it belongs to another loss or encoder.
+
+    Raises:
+        ConfigError: names the losses to which it belongs.
+    """
+    if encoder in LOSSES and loss not in LOSSES[encoder]:  # type: ignore[index]
+        raise ConfigError(
+            f"The losses of encoder {encoder} are {', '.join(LOSSES[encoder])}; received {loss}."  # type: ignore[index]
+        )
+    for name in stated:
+        if not belongs(name, loss, encoder):
+            owners = f"loss {' or '.join(OWNERS[name])}" if loss not in OWNERS.get(name, (loss,)) else "encoder bi"
+            raise ConfigError(
+                f"{name} belongs to {owners}, and this is loss {loss} with encoder {encoder}. Leave it out, or choose "
+                f"{owners}."
+            )
+    way = stated.get("batches", "random")
+    if loss not in BATCHES.get(way, (loss,)):
+        raise ConfigError(
+            f"batches {way} are made for loss {' or '.join(BATCHES[way])}; received loss {loss}. Leave it out."
+        )
+
+
+def belongs(name: str, loss: str, encoder: str = "bi") -> bool:
+    """Return whether a setting has an effect with this loss and encoder."""
+    return loss in OWNERS.get(name, (loss,)) and (encoder == "bi" or name not in BI_ONLY)
+
+
+def choose(config: str, given: Mapping[str, Any], *, kind: str) -> tuple[str, CosentSettings]:
+    """Return the settings of a run: the shipped ones for its kind of data, then the user's file, then flags.
+
+    Args:
+        config: name of a shipped file, path of the user's own, or ``"auto"`` for the paper's on such data.
+        given: flags by name; only those that were given.
+        kind: of the labels, see :class:`samesense.data.PairData`.
+
+    Returns:
+        Name of the settings for people, and the settings.
+
+    Raises:
+        ConfigError: see :func:`read_settings` and :func:`bind`; or a flag does not belong to the loss.
+    """
+    own = {} if config == "auto" else read_settings(config)
+    encoder, loss = ({**own, **given}.get(key, default) for key, default in (("encoder", "bi"), ("loss", "cosent")))
+    check_belongs(given, loss, encoder)
+    paper = "cosent-cross" if encoder == "cross" else "cosent-nli" if kind == "nli" and config == "auto" else "cosent"
+    papers = {**read_settings("cosent"), **read_settings(paper)}
+    fitting = {name: value for name, value in papers.items() if belongs(name, loss, encoder)}
+    return paper if config == "auto" else config, bind(CosentSettings, fitting, own, given)
 
 
 def shipped() -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,8 +18,10 @@ from transformers import EarlyStoppingCallback, PrinterCallback, TrainerCallback
 from samesense.encoder.dropout import use_cheap_dropout
 from samesense.encoder.precision import Choice, inference_precision, training_precision
 from samesense.errors import ConfigError
+from samesense.training.batches import Batches, sampler_of
 from samesense.training.callbacks import DEV_METRIC, History, Progress, StopOnInterrupt
 from samesense.training.fits import check_fits
+from samesense.training.head import FILE, KeepHead, load_head, own_weights
 from samesense.training.ranks import is_main, world_size
 from samesense.training.settings import TrainingSettings
 
@@ -45,7 +47,7 @@ class Outcome:
 class _Dev(BaseEvaluator):  # type: ignore[misc]
     """Hands a :data:`Judge` to the trainer under the name that selection looks for."""
 
-    def __init__(self, judge: Judge) -> None:
+    def __init__(self, judge: Callable[[Any], float]) -> None:
         super().__init__()
         self.judge = judge
         self.primary_metric = DEV_METRIC
@@ -64,6 +66,7 @@ def fit(
     folder: Path,
     *,
     judge: Judge | None = None,
+    batches: Batches = "random",
     resume: bool = False,
     callbacks: list[TrainerCallback] | None = None,
 ) -> Outcome:
@@ -76,6 +79,7 @@ def fit(
         settings: see :class:`TrainingSettings`.
         folder: holds ``checkpoints/`` (deleted at the end of a finished run) and ``history.jsonl``.
         judge: dev Spearman of a model, for selection and early stopping.
+        batches: how examples are put into batches; see :mod:`samesense.training.batches`.
         resume: continue from the newest whole checkpoint in ``folder``.
         callbacks: further trainer callbacks.
 
@@ -89,24 +93,61 @@ def fit(
     Differs: dropout masks of a CPU run come from :class:`~samesense.encoder.dropout.CheapDropout`, which has the
         same distribution and other random numbers.
     """
-    if settings.patience is not None and judge is None:
-        raise ConfigError("patience counts looks at a dev set, and there is none. Give --dev, or leave out --patience.")
     check_fits(objective, dataset)
     set_seed(settings.seed)
-    precision = pick_precision(model, dataset, settings).precision
+    resolved = settings.model_copy(update={"precision": pick_precision(model, dataset, settings).precision})
+    return drive(
+        SentenceTransformerTrainer, model, dataset, objective, resolved, folder,
+        judge=judge, batches=batches, resume=resume, callbacks=callbacks,
+    )  # fmt: skip
+
+
+def drive(  # noqa: PLR0913 - those of fit, and the trainer
+    trainer_class: type[Any],
+    model: Any,
+    dataset: Dataset,
+    objective: nn.Module,
+    settings: TrainingSettings,
+    folder: Path,
+    *,
+    judge: Callable[[Any], float] | None,
+    batches: Batches,
+    resume: bool,
+    callbacks: list[TrainerCallback] | None,
+) -> Outcome:
+    """Train ``model``, of any kind that one of sentence-transformers' trainers takes; the rest is as in :func:`fit`.
+
+    Args:
+        trainer_class: ``SentenceTransformerTrainer`` or what has its arguments.
+        model: to be trained, in place.
+        dataset: what the objective takes; not checked.
+        objective: module that gives the loss.
+        settings: with ``precision`` resolved to ``"float32"`` or ``"bfloat16"``.
+        folder: see :func:`fit`, as for the rest.
+        judge: dev Spearman of a model.
+        batches: how examples are put into batches.
+        resume: continue from the newest whole checkpoint.
+        callbacks: further trainer callbacks.
+    """
+    if settings.patience is not None and judge is None:
+        raise ConfigError("patience counts looks at a dev set, and there is none. Give --dev, or leave out --patience.")
+    set_seed(settings.seed)
     if model.device.type == "cpu":
         use_cheap_dropout(model)
     checkpoints = folder / "checkpoints"
-    newest = newest_checkpoint(checkpoints) if resume else None
+    newest = newest_checkpoint(checkpoints, also=[FILE] if own_weights(objective) else []) if resume else None
     if resume and newest is None:
         raise ConfigError(f"There is no whole checkpoint below {checkpoints} to resume from. Start without --resume.")
+    if newest is not None:
+        load_head(objective, newest)
     stop = StopOnInterrupt()
-    wanted: list[TrainerCallback] = [Progress(), History(folder / "history.jsonl"), stop, *(callbacks or [])]
+    wanted: list[TrainerCallback] = [Progress(), History(folder / "history.jsonl"), KeepHead(objective), stop]
+    wanted += callbacks or []
     if settings.patience is not None:
         wanted.append(EarlyStoppingCallback(early_stopping_patience=settings.patience))
-    trainer = SentenceTransformerTrainer(
+    trainer = trainer_class(
         model=model,
-        args=_arguments(settings, len(dataset), checkpoints, model, precision, judge is not None),
+        args=_arguments(settings, len(dataset), checkpoints, model, settings.precision, batches, judge is not None),
         train_dataset=dataset,
         loss=objective,
         evaluator=None if judge is None else _Dev(judge),
@@ -121,7 +162,7 @@ def fit(
     return Outcome(
         steps=trainer.state.global_step,
         seconds=time.perf_counter() - started,
-        precision=precision,
+        precision=settings.precision,
         best_dev_spearman=None if trainer.state.best_metric is None else float(trainer.state.best_metric),
         best_step=trainer.state.best_global_step,
         interrupted=interrupted,
@@ -132,8 +173,9 @@ def _arguments(
     settings: TrainingSettings,
     examples: int,
     checkpoints: Path,
-    model: SentenceTransformer,
+    model: Any,
     precision: str,
+    batches: Batches,
     selecting: bool,
 ) -> SentenceTransformerTrainingArguments:
     every = settings.steps_between_looks(examples)
@@ -142,6 +184,7 @@ def _arguments(
         num_train_epochs=settings.epochs,
         max_steps=settings.max_steps or -1,
         per_device_train_batch_size=settings.batch_size,
+        batch_sampler=sampler_of(batches),
         learning_rate=settings.learning_rate,
         weight_decay=settings.weight_decay,
         warmup_steps=settings.warmup,  # a share of the steps when below 1
@@ -178,8 +221,8 @@ def pick_precision(model: SentenceTransformer, dataset: Dataset, settings: Train
     return training_precision(model, [text for column in columns for text in column], settings.precision)
 
 
-def newest_checkpoint(checkpoints: Path) -> Path | None:
-    """Return the newest checkpoint that was written to its end, or None; a half-written one is removed."""
+def newest_checkpoint(checkpoints: Path, also: Sequence[str] = ()) -> Path | None:
+    """Return the newest checkpoint that was written to its end, ``also`` these files; a half-written one is removed."""
     found = sorted(checkpoints.glob("checkpoint-*"), key=lambda path: int(path.name.rsplit("-", 1)[1]), reverse=True)
     for path in found:
         try:
@@ -187,7 +230,7 @@ def newest_checkpoint(checkpoints: Path) -> Path | None:
         except (OSError, ValueError):
             state = None
         if state is not None and all(
-            (path / name).is_file() for name in ("optimizer.pt", "scheduler.pt", "rng_state.pth")
+            (path / name).is_file() for name in ("optimizer.pt", "scheduler.pt", "rng_state.pth", *also)
         ):
             return path
         if is_main():

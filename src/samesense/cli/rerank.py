@@ -1,0 +1,55 @@
+"""``samesense rerank``: find with an encoder, order with a cross-encoder."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from samesense.cli.output import PrecisionFlag, put, put_json, quiet_libraries
+from samesense.errors import ConfigError, DataError
+
+
+def rerank(
+    source: Annotated[str, Parameter(allow_leading_hyphen=True)] = "-",
+    /,
+    *,
+    model: str,
+    cross: str,
+    query: Annotated[str, Parameter(allow_leading_hyphen=True)],
+    top: int = 10,
+    precision: PrecisionFlag = "auto",
+    json: Annotated[bool, Parameter(name="--json", negative="")] = False,
+) -> None:
+    """Find texts with an encoder, and order the best of them with a cross-encoder.
+
+    Args:
+        source: text file with one text a line (plain or .gz), or - for standard input.
+        model: encoder that finds; whatever evaluate takes and has embeddings.
+        cross: cross-encoder that orders; whatever evaluate takes.
+        query: what is looked for.
+        top: texts that are found, scored again and shown.
+        precision: arithmetic; auto is bfloat16 where the processor computes in it.
+        json: print JSON lines with line number, text, cosine and score.
+    """
+    from samesense.inference.stream import read_texts
+
+    if not query.strip():
+        raise DataError('The query is empty. Give a text: --query "How do I get home?"')
+    texts = read_texts(source)
+    quiet_libraries()
+    from samesense.encoder.candidates import open_candidate
+    from samesense.inference.rerank import rerank as run
+
+    finder = open_candidate(model, precision=precision)
+    if finder.encode is None:
+        raise ConfigError(f"--model finds texts by their embeddings, and {model} has none: {finder.protocol}.")
+    ranked = run(query, texts, finder.encode, open_candidate(cross, precision=precision).score, top)
+    if json:
+        put_json(
+            {"row": r.position + 1, "text": r.text, "cosine": round(r.cosine, 6), "score": round(r.score, 6)}
+            for r in ranked
+        )
+        return
+    for r in ranked:
+        put(f"{r.score:.4f}\t{r.text}")

@@ -1,0 +1,87 @@
+"""``samesense sweep``: many runs of the recipe from one file."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from samesense.cli.output import put, quiet_libraries, say
+
+
+def sweep(
+    file: Path,
+    /,
+    *,
+    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+    set_: Annotated[list[str] | None, Parameter(name="--set", consume_multiple=True, negative="")] = None,
+    jobs: int = 1,
+    table: Annotated[bool, Parameter(negative="")] = False,
+    dry_run: Annotated[bool, Parameter(negative="")] = False,
+    json: Annotated[bool, Parameter(name="--json", negative="")] = False,
+) -> None:
+    """Train and judge every combination of settings, data and seeds in a file, and compare them.
+
+    Args:
+        file: TOML file of the sweep; with --table also the folder of one.
+        output: folder of the sweep; the same command goes on with one that was begun.
+        set_: values of placeholders of the file, as in: DATA=data START=models/base
+        jobs: cells at a time; each gets its share of the processor's cores.
+        table: write tables and report of what is finished, and run nothing.
+        dry_run: check everything, list the cells, and stop.
+        json: print one JSON object a finished cell and test set instead of tables.
+    """
+    from samesense.errors import ConfigError
+
+    folder = file if output is None and file.is_dir() else output
+    if folder is None or (file.is_dir() and not table):
+        raise ConfigError(
+            "A sweep is run from a file into a folder: samesense sweep FILE --output FOLDER. "
+            "The tables of one: samesense sweep FOLDER --table."
+        )
+    if table:
+        _show(folder, json)
+        return
+    quiet_libraries()
+    from samesense.recipes.sweep.cell import status_of
+    from samesense.recipes.sweep.file import read_sweep
+    from samesense.recipes.sweep.plan import make_plan
+    from samesense.recipes.sweep.run import describe, run
+
+    plan = make_plan(read_sweep(file, _values(set_ or [])))
+    for line in describe(plan):
+        say(line)
+    if dry_run:
+        for cell in plan.cells:
+            put(f"{'finished' if status_of(cell.folder(folder)) == 'finished' else 'to run'}: {cell.name}")
+        return
+    ended = run(plan, folder, jobs=jobs, say=say)
+    if ended.interrupted:
+        say(f"stopped with {ended.finished} cells finished; go on with the same command.")
+        raise KeyboardInterrupt
+    _show(folder, json)
+    if ended.failed:
+        say(f"{ended.failed} of {ended.finished + ended.failed} cells failed; the same command tries them again.")
+        sys.exit(1)
+
+
+def _values(given: list[str]) -> dict[str, str]:
+    from samesense.errors import ConfigError
+
+    values = {}
+    for one in given:
+        name, equals, value = one.partition("=")
+        if not equals or not name:
+            raise ConfigError(f"--set takes NAME=VALUE; received {one!r}.")
+        values[name] = value
+    return values
+
+
+def _show(folder: Path, json: bool) -> None:
+    from samesense.recipes.sweep.report import write_report
+
+    text, written = write_report(folder)
+    put((folder / "results.jsonl").read_text(encoding="utf-8").rstrip() if json else text.rstrip())
+    say(f"written: {', '.join(map(str, written))}")

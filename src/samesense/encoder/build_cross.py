@@ -1,0 +1,134 @@
+"""Assemble a cross-encoder: a trunk that reads both texts of a pair together, and one logit on top."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from sentence_transformers import CrossEncoder
+from sentence_transformers.base.modules import Transformer
+from tokenizers.processors import TemplateProcessing
+from transformers import AutoConfig, set_seed
+
+from samesense.encoder import build as encoders
+from samesense.encoder.cross import is_cross_encoder
+from samesense.encoder.precision import autocast, inference_precision
+from samesense.errors import ModelError
+from samesense.types import Pair, Precision, Score, Scores
+
+_LOGITS = {"text": {"method": "forward", "method_output_name": "logits"}}
+
+
+def build_cross(
+    name: str, *, max_seq_length: int | None = None, seed: int = 0, device: str | None = None
+) -> CrossEncoder:
+    """Load a cross-encoder of one logit, or make one of a trunk and a new linear head.
+
+    A folder with a head of one logit keeps it. Every other start point (a bare transformer, a sentence encoder, whose
+    pooling and further modules are left behind, a classifier of several classes) gets a new one.
+
+    Args:
+        name: model folder, hub name, or ``"default"``.
+        max_seq_length: longest pair in tokens; ``None`` keeps the model's own, which is never exceeded.
+        seed: seed of a new head.
+        device: torch device; ``None`` lets sentence-transformers choose.
+
+    Raises:
+        ModelError: if the model cannot be read, is no transformer with a classification form, or has no token that
+            could stand between two texts.
+
+    Differs: a language model's chat template is dropped, so that a pair is read as it stands and not as a chat with a
+        system prompt; and where its tokenizer puts nothing between two texts ("eats" and "he" would be read as
+        "eatshe"), its end-of-text token is put there. Both are saved with the model.
+    """
+    source = encoders.resolve(name)
+    set_seed(seed)
+    try:
+        trunk = Transformer(
+            _trunk_folder(source),
+            transformer_task="sequence-classification",
+            config_kwargs={"num_labels": 1},
+            model_kwargs={"ignore_mismatched_sizes": True},
+            modality_config=_LOGITS,
+            module_output_name="scores",
+        )
+    except (OSError, ValueError, KeyError) as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise ModelError(
+            f"Cannot make a cross-encoder of {name!r}: {reason} Give the folder of a transformer, a sentence encoder "
+            "or a cross-encoder, or a hub name while the hub can be reached."
+        ) from error
+    trunk.tokenizer.chat_template = None
+    _pad(trunk, name)
+    _separate(trunk.tokenizer, name)
+    if max_seq_length is not None:
+        trunk.tokenizer.model_max_length = min(max_seq_length, trunk.tokenizer.model_max_length)
+    return CrossEncoder(modules=[trunk], device=device)
+
+
+def has_one_logit(name: str) -> bool:
+    """Return whether ``name`` is a cross-encoder whose head :func:`build_cross` keeps."""
+    source = encoders.resolve(name)
+    if not is_cross_encoder(source):
+        return False
+    return bool(AutoConfig.from_pretrained(_trunk_folder(source)).num_labels == 1)
+
+
+def as_logits(model: CrossEncoder, *, precision: Precision = "float32") -> Score:
+    """Return a model in memory as a score: its logits, unbounded, nothing remembered between calls."""
+    device = torch.device(model.device)
+    arithmetic = inference_precision(precision, device)
+
+    def score(pairs: Sequence[Pair]) -> Scores:
+        with autocast(device, arithmetic):
+            logits = model.predict(list(pairs), activation_fn=torch.nn.Identity(), show_progress_bar=False)
+        return np.asarray(logits, dtype=np.float64)
+
+    return score
+
+
+def _trunk_folder(source: str) -> str:
+    """Return the folder of the first module of a saved model, or ``source`` where there are no modules.
+
+    Raises:
+        ModelError: if a cross-encoder forms its score in further modules, which a new head would not continue.
+    """
+    modules = Path(source) / "modules.json"
+    if not modules.is_file():
+        return source
+    entries: list[dict[str, Any]] = json.loads(modules.read_text(encoding="utf-8"))
+    if is_cross_encoder(source) and len(entries) > 1:
+        kinds = ", ".join(entry["type"].rsplit(".", 1)[1] for entry in entries)
+        raise ModelError(f"A cross-encoder that is trained further must be one transformer; {source} is {kinds}.")
+    return str(Path(source) / entries[0]["path"])
+
+
+def _pad(trunk: Transformer, name: str) -> None:
+    """Give tokenizer and model one padding token; a language model finds its last token by it."""
+    tokenizer = trunk.tokenizer
+    if tokenizer.pad_token is None:
+        if tokenizer.eos_token is None:
+            raise ModelError(f"The tokenizer of {name!r} has neither a padding nor an end-of-text token.")
+        tokenizer.pad_token = tokenizer.eos_token
+    trunk.model.config.pad_token_id = tokenizer.pad_token_id
+
+
+def _separate(tokenizer: Any, name: str) -> None:
+    """Make the tokenizer put something between the texts of a pair, if it puts nothing there."""
+    owners = tokenizer("a", "a").sequence_ids(0)
+    if None in owners[owners.index(0) : owners.index(1)]:
+        return
+    mark = tokenizer.sep_token or tokenizer.eos_token
+    if mark is None:
+        raise ModelError(
+            f"The tokenizer of {name!r} puts nothing between two texts and has no token that could stand there. "
+            "Give it a sep_token."
+        )
+    begin = [token for token, owner in zip(tokenizer("a", "a").tokens(), owners, strict=True) if owner is None]
+    special = [(token, tokenizer.convert_tokens_to_ids(token)) for token in {mark, *begin}]
+    single, pair = [*begin, "$A"], [*begin, "$A", mark, "$B:1"]
+    tokenizer.backend_tokenizer.post_processor = TemplateProcessing(single=single, pair=pair, special_tokens=special)

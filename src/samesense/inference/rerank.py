@@ -1,0 +1,59 @@
+"""Find texts with an encoder, then order the best of them with a cross-encoder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from samesense.encoder.cosine import cosine_score
+from samesense.errors import ConfigError, ModelError
+from samesense.types import Encode, Score
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """One text of an answer.
+
+    Attributes:
+        position: place among the texts given, from 0.
+        text: the text.
+        cosine: by which it was found, in [-1, 1].
+        score: of the cross-encoder, by which it stands where it stands.
+    """
+
+    position: int
+    text: str
+    cosine: float
+    score: float
+
+
+def rerank(query: str, texts: Sequence[str], bi: Encode, cross: Score, top_k: int = 10) -> list[Ranked]:
+    """Return the ``top_k`` texts nearest to ``query`` by cosine, in the order in which a cross-encoder puts them.
+
+    The cross-encoder reads the query first and sees ``top_k`` pairs, however many texts there are. Texts that tie stay
+    in the order given.
+
+    Args:
+        query: what is looked for.
+        texts: among which it is looked for; each distinct one is encoded once.
+        bi: finds; see :data:`samesense.types.Encode`.
+        cross: orders; see :data:`samesense.types.Score`.
+        top_k: texts that are scored again and returned; all of them where there are fewer.
+
+    Raises:
+        ConfigError: if ``top_k`` is less than 1.
+        ModelError: if a model gives another number of rows or scores than asked for, or one that is not finite.
+    """
+    if top_k < 1:
+        raise ConfigError(f"At least one text must be asked for; received {top_k}. Example: 10")
+    cosines = cosine_score(bi)([(query, text) for text in texts])
+    found = np.argsort(-cosines, kind="stable")[:top_k]
+    scores = np.asarray(cross([(query, texts[place]) for place in found]), dtype=np.float64)
+    if scores.shape != found.shape or not np.isfinite(scores).all():
+        raise ModelError(
+            f"The cross-encoder must give one finite score for each of {len(found)} pairs; got {scores.tolist()[:5]}."
+        )
+    order = sorted(range(len(found)), key=lambda i: (-scores[i], found[i]))
+    return [Ranked(int(found[i]), texts[found[i]], float(cosines[found[i]]), float(scores[i])) for i in order]

@@ -1,0 +1,71 @@
+"""The folder of a training run: who may write to it, what it holds while the run goes on, and what it says at the end.
+
+model/  manifest.json  history.jsonl  results.jsonl  checkpoints/ (while training)
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from samesense.data import PairData
+from samesense.encoder.storage import check_free
+from samesense.errors import OutputError
+from samesense.training import manifest
+from samesense.training.fit import Outcome
+from samesense.training.ranks import is_main
+
+
+def identity(parts: Mapping[str, PairData | None]) -> dict[str, Any]:
+    """Return what tells the data of one run from those of another: source, fingerprint and rows of each part."""
+    return {name: {"source": d.source, "sha256": d.sha256, "rows": len(d)} for name, d in parts.items() if d}
+
+
+def check(output: Path, record: dict[str, Any], *, resume: bool, overwrite: bool) -> dict[str, Any]:
+    """Raise where this run may not write to ``output``; returns the manifest of the run that is resumed, or nothing.
+
+    Raises:
+        OutputError: if the folder holds something and ``overwrite`` is false, or the run to be resumed is finished.
+        ConfigError: if there is no run to resume, or another one.
+    """
+    if not resume:
+        if is_main():
+            check_free(output, overwrite=overwrite)
+        return {}
+    if (output / "model").exists():
+        raise OutputError(f"The run in {output} is finished: its model is there. Pass --overwrite to train anew.")
+    return manifest.check_same_run(output, record)
+
+
+def begin(output: Path, record: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
+    """Take the folder: remove what an earlier run left, and nothing else, and write the manifest.
+
+    Args:
+        output: run folder.
+        record: manifest of this run.
+        before: manifest of the run that it resumes, or nothing.
+
+    Returns:
+        The manifest that holds from now on.
+    """
+    if before:
+        record = before | {"status": "running", "resumed": [*before.get("resumed", []), record["started"]]}
+    if not is_main():
+        return record
+    if not before:
+        for folder in ("model", "checkpoints"):
+            shutil.rmtree(output / folder, ignore_errors=True)
+        for file in (manifest.FILE, "history.jsonl", "results.jsonl"):
+            (output / file).unlink(missing_ok=True)
+    output.mkdir(parents=True, exist_ok=True)
+    manifest.write(output, record)
+    return record
+
+
+def end(output: Path, record: dict[str, Any], outcome: Outcome) -> None:
+    """Write into the manifest how the run ended."""
+    status = "interrupted" if outcome.interrupted else "finished"
+    manifest.write(output, record | {"outcome": asdict(outcome), "status": status})

@@ -1,0 +1,170 @@
+"""The file of a sweep: what is varied, on which data, with which seeds."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from itertools import product
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from samesense.errors import ConfigError
+from samesense.types import Precision
+
+LAYERS = "layers"
+"""A setting of sweeps alone: how many of the start model's first layers are kept."""
+
+_PLACE = re.compile(r"\$\{(\w+)\}")
+_HOLD = re.compile(r"hold (0?\.\d+)")
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class DataEntry(_Table):
+    """One data set: a model is trained on ``train``, selected on ``dev`` and judged on each test set.
+
+    ``dev`` is a source of its own, ``"hold 0.1"`` (a tenth of the training pairs, no pair on both sides) or ``"none"``.
+    ``test`` is one source, or several by name. A number of rows takes a fixed random part of that size.
+    """
+
+    name: str = Field(min_length=1)
+    train: str
+    dev: str = "hold 0.1"
+    test: str | dict[str, str]
+    train_rows: int | None = Field(None, ge=2)
+    dev_rows: int | None = Field(None, ge=2)
+    test_rows: int | None = Field(None, ge=2)
+    columns: str | None = None
+    label_order: str | None = None
+    label_range: tuple[float, float] | None = None
+    drop_bad_rows: bool = False
+    settings: dict[str, Any] = {}
+
+    def tests(self) -> dict[str, str]:
+        """Return the test sources by the name that tables give them."""
+        if isinstance(self.test, str):
+            return {self.name: self.test}
+        return {f"{self.name}/{name}": source for name, source in self.test.items()}
+
+    def held_out(self) -> float | None:
+        """Return the share of the training pairs that selects, or ``None`` if none is held out."""
+        match = _HOLD.fullmatch(self.dev)
+        return float(match[1]) if match else None
+
+
+class Variant(_Table):
+    """One combination of settings, and the data sets that it is run on."""
+
+    name: str
+    settings: dict[str, Any]
+    data: tuple[str, ...]
+
+
+class SweepFile(_Table):
+    """Content of the file. A variant is one case with one combination of the grid; each is run on each data set."""
+
+    seeds: tuple[int, ...] = Field((1, 2, 3), min_length=1)
+    config: str = "auto"
+    keep: Literal["none", "best", "all"] = "none"
+    start: bool = False
+    against: str | None = None
+    judging: Precision = "float32"
+    rows_seed: int = Field(0, ge=0)
+    base: dict[str, Any] = {}
+    grid: dict[str, list[Any]] = {}
+    case: tuple[dict[str, Any], ...] = ()
+    data: tuple[DataEntry, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> SweepFile:
+        for what, names in (
+            ("seeds", list(map(str, self.seeds))),
+            ("data sets", [entry.name for entry in self.data]),
+            ("variants", [variant.name for variant in self.variants()]),
+        ):
+            twice = next((name for name in names if names.count(name) > 1), None)
+            if twice is not None:
+                raise ConfigError(f"The {what} of a sweep must differ; {twice} stands there twice.")
+        if any("seed" in part for part in (self.base, self.grid, *self.case, *(entry.settings for entry in self.data))):
+            raise ConfigError("Seeds of a sweep stand in its list seeds, as in: seeds = [1, 2, 3]; received seed.")
+        empty = next((key for key, values in self.grid.items() if not values), None)
+        if empty is not None:
+            raise ConfigError(f"Each setting of the grid needs a value or more; {empty} has none.")
+        names = [START, *(variant.name for variant in self.variants())]
+        if self.against is not None and self.against not in names:
+            raise ConfigError(f"against names a variant, one of {'; '.join(names)}; received {self.against!r}.")
+        return self
+
+    def variants(self) -> list[Variant]:
+        """Return every variant: the cases in order, each with every combination of the grid."""
+        known = tuple(entry.name for entry in self.data)
+        found = []
+        for case in self.case or ({},):
+            settings = {key: value for key, value in case.items() if key not in ("name", "data")}
+            data = tuple(case.get("data", known))
+            strange = next((name for name in data if name not in known), None)
+            if strange is not None:
+                raise ConfigError(f"A case is run on data sets of the sweep, {', '.join(known)}; received {strange!r}.")
+            for values in product(*self.grid.values()):
+                own = dict(zip(self.grid, values, strict=True))
+                words = [str(case["name"])] if "name" in case else [_word(*item) for item in settings.items()]
+                name = ", ".join([*words, *(_word(*item) for item in own.items())]) or "base"
+                found.append(Variant(name=name, settings={**settings, **own}, data=data))
+        return found
+
+
+START = "start"
+"""Name of the untouched start point."""
+
+
+def _word(key: str, value: Any) -> str:
+    return str(value) if key == "loss" else f"{key} {str(value).lower() if isinstance(value, bool) else value}"
+
+
+def read_sweep(path: str | Path, values: Mapping[str, str]) -> SweepFile:
+    """Read the file of a sweep.
+
+    Args:
+        path: a TOML file.
+        values: what stands for each ``${NAME}`` in its texts.
+
+    Raises:
+        ConfigError: if it cannot be read, has an unknown key or a value out of range, a placeholder without a value,
+            or a value without a placeholder.
+    """
+    try:
+        content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"A sweep is read from a TOML file; {path} cannot be read as one: {error}.") from error
+    used: set[str] = set()
+    filled = _filled(content, values, used)
+    unused = sorted(set(values) - used)
+    if unused:
+        raise ConfigError(f"--set gives a value to a placeholder of the file; {path} has no ${{{unused[0]}}}.")
+    try:
+        return SweepFile(**filled)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(map(str, first["loc"])) or "sweep"
+        raise ConfigError(f"{path}: {key}: {first['msg'].lower()}; received {first['input']!r}.") from error
+
+
+def _filled(value: Any, values: Mapping[str, str], used: set[str]) -> Any:
+    """Return ``value`` with every placeholder in its texts replaced."""
+    if isinstance(value, dict):
+        return {key: _filled(inner, values, used) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_filled(inner, values, used) for inner in value]
+    if not isinstance(value, str):
+        return value
+    names = set(_PLACE.findall(value))
+    missing = sorted(names - set(values))
+    if missing:
+        raise ConfigError(f"{value!r} needs a value for {missing[0]}. Give it as: --set {missing[0]}=...")
+    used |= names
+    return _PLACE.sub(lambda match: values[match[1]], value)

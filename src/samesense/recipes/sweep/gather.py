@@ -1,0 +1,162 @@
+"""What the cells of a sweep have left, read back: figures, scores and curves, without the data or the models."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from samesense.errors import ConfigError, DataError
+from samesense.recipes.sweep.cell import RESULTS, SCORES, read_record
+from samesense.recipes.sweep.run import PAIRS, PLAN
+from samesense.recipes.sweep.verdict import DEV
+from samesense.reports import read_results
+from samesense.reports.runs import Run, read_run
+from samesense.training import manifest
+from samesense.types import Evidence, Pair, Result
+
+MOST_LABELS = 3
+"""With more different labels, cosines are not summed up label by label."""
+
+
+@dataclass(frozen=True)
+class Left:
+    """What one cell has left.
+
+    Attributes:
+        entry: its line of the plan: variant, dataset, seed and folder.
+        record: its own record; empty if it was never begun.
+        results: its figures; none unless it is finished.
+        evidence: what lies behind them.
+        run: its training, if it was trained.
+        outcome: how the training ended.
+    """
+
+    entry: dict[str, Any]
+    record: dict[str, Any]
+    results: list[Result]
+    evidence: list[Evidence]
+    run: Run | None
+    outcome: dict[str, Any]
+
+    @property
+    def status(self) -> str:
+        """What became of the cell."""
+        return str(self.record.get("status", "absent"))
+
+
+def read_plan(output: Path) -> dict[str, Any]:
+    """Return the plan that a sweep has written to its folder.
+
+    Raises:
+        ConfigError: if the folder holds no sweep.
+    """
+    path = output / PLAN
+    if not path.is_file():
+        raise ConfigError(f"{output} holds no sweep (no {PLAN}). Give the --output folder of a sweep.")
+    content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return content
+
+
+def gather(output: Path) -> list[Left]:
+    """Read every cell of the plan, in its order.
+
+    Raises:
+        ConfigError: if the folder holds no sweep.
+        DataError: if a finished cell cannot be read.
+    """
+    pairs: dict[str, tuple[list[Pair], npt.NDArray[np.float64]]] = {}
+    return [_left(output, entry, pairs) for entry in read_plan(output)["cells"]]
+
+
+def _left(output: Path, entry: dict[str, Any], pairs: dict[str, tuple[list[Pair], npt.NDArray[np.float64]]]) -> Left:
+    folder = output / "runs" / entry["folder"]
+    found = read_record(folder)
+    if found.get("status") != "finished":
+        return Left(entry, found, [], [], None, {})
+    for name, sha256 in found["identity"]["tests"].items():
+        if sha256 not in pairs:
+            pairs[sha256] = _read_pairs(output / PAIRS / f"{sha256}.jsonl", name)
+    results = [replace(row, model=entry["variant"]) for row in read_results(folder / RESULTS)]
+    trained = entry["seed"] is not None
+    run = read_run(folder, entry["variant"]) if trained else None
+    outcome = manifest.read(folder).get("outcome", {}) if trained else {}
+    return Left(entry, found, results, _evidence(folder, entry, found, pairs), run, outcome)
+
+
+def _read_pairs(path: Path, name: str) -> tuple[list[Pair], npt.NDArray[np.float64]]:
+    if not path.is_file():
+        raise DataError(f"The pairs of {name} are missing from the sweep: {path}. Run the sweep again to write them.")
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    return [(first, second) for first, second, _ in rows], np.array([label for *_, label in rows])
+
+
+def _evidence(
+    folder: Path,
+    entry: dict[str, Any],
+    found: dict[str, Any],
+    pairs: dict[str, tuple[list[Pair], npt.NDArray[np.float64]]],
+) -> list[Evidence]:
+    evidence = []
+    with np.load(folder / SCORES) as scores:
+        for key in scores.files:
+            if key == DEV:
+                continue
+            task, dataset, metric = key.split(":")
+            examples, labels = pairs[found["identity"]["tests"][dataset]]
+            evidence.append(
+                Evidence(
+                    task=task,
+                    dataset=dataset,
+                    metric=metric,
+                    model=entry["variant"],
+                    statistic="spearman" if metric == "spearman" else "mean",
+                    values=scores[key],
+                    labels=labels if metric == "spearman" else None,
+                    examples=examples,
+                    seed=entry["seed"],
+                )
+            )
+    return evidence
+
+
+def rows(cells: Sequence[Left]) -> list[dict[str, Any]]:
+    """Return one row a finished cell and test set: its settings, data, figures and course, free of paths."""
+    found = []
+    for cell in cells:
+        for dataset in dict.fromkeys(result.dataset for result in cell.results):
+            own = [result for result in cell.results if result.dataset == dataset and result.subset == "all"]
+            row = {key: cell.record[key] for key in ("variant", "dataset", "seed", "start", "settings", "layers")}
+            row |= {"test": dataset, "n": own[0].n, "rows": cell.record["rows"], "protocol": own[0].protocol}
+            row |= {"data": {"train": cell.record["identity"].get("train"), "test": _sha(cell, dataset)}}
+            row |= {result.metric: result.value for result in own}
+            row |= {"cosines": _by_label(cell, dataset)} if _by_label(cell, dataset) else {}
+            row |= {"outcome": cell.outcome, "curve": _points(cell)} if cell.run is not None else {}
+            found.append(row)
+    return found
+
+
+def _sha(cell: Left, dataset: str) -> str:
+    return str(cell.record["identity"]["tests"][dataset])
+
+
+def _points(cell: Left) -> list[list[float]]:
+    curve = None if cell.run is None else cell.run.curve
+    return [] if curve is None else [[s, round(v, 5)] for s, v in zip(curve.steps, curve.values, strict=True)]
+
+
+def _by_label(cell: Left, dataset: str) -> dict[str, list[float]]:
+    """Return mean, deviation and count of the scores for each label, where labels are few."""
+    for one in cell.evidence:
+        if one.dataset == dataset and one.labels is not None:
+            kinds = np.unique(one.labels)
+            if len(kinds) > MOST_LABELS:
+                return {}
+            parts = {f"{kind:g}": one.values[one.labels == kind] for kind in kinds}
+            return {kind: [float(v.mean()), float(v.std()), float(len(v))] for kind, v in parts.items()}
+    return {}

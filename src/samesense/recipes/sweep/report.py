@@ -1,0 +1,153 @@
+"""Tables, figures and one page about a sweep, finished or not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from samesense.errors import MissingExtraError
+from samesense.recipes.sweep.gather import Left, gather, read_plan, rows
+from samesense.recipes.sweep.plan import slug
+from samesense.reports.content import Content, Judged
+from samesense.reports.figures.curves import Curve
+from samesense.reports.figures.drawing import Drawing, need_matplotlib
+from samesense.reports.grid import Failure, grids
+from samesense.reports.illustrate import distributions, looks_of
+from samesense.reports.latex import markdown_grids
+from samesense.reports.page import html_page
+from samesense.reports.runs import Run
+from samesense.reports.significance import Comparison, compare
+from samesense.reports.sweeps import arrival_table, arrivals, curve_figure, difference_table, setting_figures
+from samesense.reports.writing import write_whole
+
+Curves = dict[str, dict[str, dict[int, Curve]]]
+
+
+def write_report(output: Path) -> tuple[str, list[Path]]:
+    """Write ``results.jsonl``, ``tables.md``, ``comparisons.jsonl`` and, with matplotlib, ``report.html``.
+
+    Args:
+        output: folder of the sweep; cells that are not finished are named and have no figure.
+
+    Returns:
+        The tables in Markdown, and the files.
+    """
+    cells = gather(output)
+    lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows(cells)]
+    against = read_plan(output)["against"]
+    results = [result for cell in cells for result in cell.results if result.subset == "all"]
+    comparisons, problems = compare([one for cell in cells for one in cell.evidence], results, against=against)
+    text = _tables(cells, comparisons, against)
+    written = [
+        write_whole(output / "results.jsonl", "".join(lines)),
+        write_whole(output / "comparisons.jsonl", "".join(_line(one) for one in comparisons)),
+        write_whole(output / "tables.md", text),
+    ]
+    try:
+        need_matplotlib()
+    except MissingExtraError as error:
+        return f"{text}\nThere is no report.html: {error}\n", written
+    content = _content(output, cells, comparisons, problems, against)
+    return text, [*written, write_whole(output / "report.html", html_page(content, title="Sweep"))]
+
+
+def _line(one: Comparison) -> str:
+    return json.dumps({**vars(one), "significant": one.significant}, ensure_ascii=False) + "\n"
+
+
+def _tables(cells: Sequence[Left], comparisons: Sequence[Comparison], against: str | None) -> str:
+    results = [result for cell in cells for result in cell.results if result.subset == "all"]
+    parts = [markdown_grids(grids(results, comparisons=comparisons, failures=_failures(cells)))] if results else []
+    if comparisons:
+        reference = "the best variant of each data set" if against is None else against
+        parts.append(f"## Differences from {reference}\n\n{difference_table(comparisons)}\n")
+    for dataset, curves in _curves(cells).items():
+        found = arrivals(curves)
+        if found:
+            parts.append(f"## Steps to the best dev score of each: {dataset}\n\n{arrival_table(found)}\n")
+    failed = [f"{one.dataset}, {one.model}, {one.reason}" for one in _failures(cells)]
+    for title, lines in (("Failed", failed), ("Not run", _not_run(cells))):
+        if lines:
+            parts.append(f"## {title}\n\n" + "".join(f"- {line}\n" for line in lines))
+    return "\n".join(parts)
+
+
+def _content(
+    output: Path, cells: Sequence[Left], comparisons: list[Comparison], problems: list[str], against: str | None
+) -> Content:
+    evidence = [one for cell in cells for one in cell.evidence]
+    looks = looks_of([str(cell.entry["variant"]) for cell in cells])
+    return Content(
+        models=_models(cells),
+        results=[result for cell in cells for result in cell.results],
+        evidence=evidence,
+        comparisons=comparisons,
+        against=against,
+        failures=_failures(cells),
+        notes=[*_not_run(cells), *problems],
+        general=_figures(output, cells),
+        by_dataset=distributions(evidence, looks),
+    )
+
+
+def _models(cells: Sequence[Left]) -> list[Judged]:
+    """Return one entry a variant, with the time that its cells took."""
+    found: dict[str, Judged] = {}
+    for cell in cells:
+        if cell.results:
+            name = str(cell.entry["variant"])
+            before = found.get(name)
+            seconds = float(cell.record.get("seconds", 0.0)) + (0.0 if before is None else before.seconds["cells"])
+            given = ", ".join(f"{key} {value}" for key, value in cell.record["settings"].items())
+            layers = "" if cell.record["layers"] is None else f", first {cell.record['layers']} layers"
+            spec = f"{cell.record['start']}{layers}" + (f"; {given}" if given else "")
+            found[name] = Judged(name=name, spec=spec, protocol=cell.results[0].protocol, seconds={"cells": seconds})
+    return list(found.values())
+
+
+def _figures(output: Path, cells: Sequence[Left]) -> list[Drawing]:
+    drawings = [
+        curve_figure(curves, dataset, slug(f"learning-{dataset}")) for dataset, curves in _curves(cells).items()
+    ]
+    runs: dict[str, list[Run]] = {}
+    for cell in cells:
+        if cell.run is not None:
+            runs.setdefault(str(cell.entry["dataset"]), []).append(cell.run)
+    return [*drawings, *setting_figures(runs, list(read_plan(output)["grid"]))]
+
+
+def _curves(cells: Sequence[Left]) -> Curves:
+    found: Curves = {}
+    for cell in cells:
+        if cell.run is not None and cell.run.curve is not None:
+            variants = found.setdefault(str(cell.entry["dataset"]), {})
+            variants.setdefault(str(cell.entry["variant"]), {})[int(cell.entry["seed"])] = cell.run.curve
+    return found
+
+
+def _failures(cells: Sequence[Left]) -> list[Failure]:
+    return [
+        Failure(
+            model=str(cell.entry["variant"]),
+            task="sts",
+            dataset=str(cell.entry["dataset"]),
+            reason=f"seed {cell.entry['seed']}: {_last(cell)}",
+        )
+        for cell in cells
+        if cell.status == "failed"
+    ]
+
+
+def _not_run(cells: Sequence[Left]) -> list[str]:
+    """Return a line about every variant and data set of which a cell is neither finished nor failed."""
+    seeds: dict[str, list[str]] = {}
+    for cell in cells:
+        if cell.status not in ("finished", "failed"):
+            own = seeds.setdefault(f"{cell.entry['dataset']}, {cell.entry['variant']}", [])
+            own += [] if cell.entry["seed"] is None else [str(cell.entry["seed"])]
+    return [f"{name}{', seed ' * bool(own)}{', '.join(own)}: not run yet" for name, own in seeds.items()]
+
+
+def _last(cell: Left) -> str:
+    return str(cell.record["error"]).splitlines()[-1]

@@ -1,0 +1,186 @@
+"""Run a sweep: cell by cell or several at a time, resumable at any moment.
+
+samesense sweep losses.toml --output sweeps/losses
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from samesense.data import PairData, examine
+from samesense.errors import ConfigError, OutputError
+from samesense.recipes.sweep.cell import RESULTS, Say, Work, do, drop_model, read_record, started_from, status_of
+from samesense.recipes.sweep.plan import Cell, Plan
+from samesense.recipes.sweep.processes import side_by_side
+from samesense.reports import read_results
+from samesense.reports.runs import read_run
+from samesense.reports.writing import write_whole
+
+PLAN = "sweep.json"
+PAIRS = "pairs"
+LOCK = ".lock"
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How many cells of a sweep are finished, have failed, and are left, and whether it was interrupted."""
+
+    finished: int
+    failed: int
+    left: int
+    interrupted: bool
+
+
+def describe(plan: Plan) -> Iterator[str]:
+    """Yield for people what each data set is: rows used, pairs that leak, and warnings."""
+    for entry in plan.file.data:
+        parts = plan.parts[entry.name]
+        others = {**({} if parts.dev is None else {"dev": parts.dev}), **parts.tests}
+        sizes = ", ".join(f"{name} {len(data)}" for name, data in others.items())
+        yield f"{entry.name}: train {len(parts.train)}{f', {sizes}' if sizes else ''} ({parts.train.kind})"
+        report = examine(parts.train, against=others)
+        yield from (f"  warning: {warning}" for warning in report.warnings)
+
+
+def run(plan: Plan, output: Path, *, jobs: int = 1, say: Say = lambda line: None) -> Ended:
+    """Run every cell that is not finished.
+
+    A failed cell is recorded, and tried again by the next call. The first Ctrl-C lets the running cells write a
+    checkpoint.
+
+    Args:
+        plan: from :func:`~samesense.recipes.sweep.plan.make_plan`.
+        output: folder of the sweep.
+        jobs: cells at a time, each in a process of its own if there are several.
+        say: takes lines for people.
+
+    Raises:
+        OutputError: if another process runs this sweep.
+    """
+    if jobs < 1:
+        raise ConfigError(f"--jobs must be 1 or more; received {jobs}.")
+    with _alone(output):
+        begin(plan, output)
+        interrupted = _run_cells(plan, output, jobs, say)
+    states = [status_of(cell.folder(output)) for cell in plan.cells]
+    finished, failed = states.count("finished"), states.count("failed")
+    return Ended(finished, failed, len(states) - finished - failed, interrupted)
+
+
+def _run_cells(plan: Plan, output: Path, jobs: int, say: Say) -> bool:
+    """Run what is not finished; returns whether that was interrupted."""
+    waiting = [cell for cell in plan.cells if status_of(cell.folder(output)) != "finished"]
+    say(f"{len(plan.cells)} cells, {len(plan.cells) - len(waiting)} of them finished")
+    clock = _Clock(len(waiting), say)
+    works = (_work(cell, plan, output) for cell in waiting)
+    interrupted = False
+    for work, status in _one_by_one(works, say) if jobs == 1 else side_by_side(works, jobs):
+        if status == "interrupted":
+            interrupted = True
+            continue
+        clock.tell(work, status)
+        _forget(plan, output, work.cell.dataset)
+    return interrupted
+
+
+@contextmanager
+def _alone(output: Path) -> Iterator[None]:
+    """Hold the folder against a second process that would run the same cells; the system lets go when this one ends.
+
+    Raises:
+        OutputError: if another process holds it.
+    """
+    try:
+        import fcntl
+    except ImportError:  # a system without such locks
+        yield
+        return
+    output.mkdir(parents=True, exist_ok=True)
+    with (output / LOCK).open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise OutputError(
+                f"Another process runs the sweep in {output}. Wait for it, or give another --output; --table shows how "
+                "far it is."
+            ) from None
+        yield
+
+
+def begin(plan: Plan, output: Path) -> None:
+    """Write the plan, and the pairs of its test sets and what selects, to which the kept scores belong."""
+    content = {
+        "keep": plan.file.keep,
+        "against": plan.file.against,
+        "grid": plan.file.grid,
+        "cells": [
+            {"variant": c.variant, "dataset": c.dataset, "seed": c.seed, "folder": c.folder(output).name}
+            for c in plan.cells
+        ],
+    }
+    for parts in plan.parts.values():
+        for data in [*parts.tests.values(), *([parts.dev] if parts.dev is not None else [])]:
+            _write_pairs(output / PAIRS / f"{data.sha256}.jsonl", data)
+    write_whole(output / PLAN, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+
+
+def _write_pairs(path: Path, data: PairData) -> None:
+    if not path.is_file():
+        rows = zip(data.sentences1, data.sentences2, data.labels, strict=True)
+        write_whole(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+
+
+def _work(cell: Cell, plan: Plan, output: Path) -> Work:
+    return Work(started_from(cell, output), plan.parts[cell.dataset], cell.folder(output), plan.file.judging)
+
+
+def _one_by_one(works: Iterator[Work], say: Say) -> Iterator[tuple[Work, str]]:
+    for work in works:
+        say(work.cell.name)
+        status = do(work, lambda line: say(f"  {line}"))
+        yield work, status
+        if status == "interrupted":
+            return
+
+
+class _Clock:
+    """Says how each cell ended, and how long the rest may take."""
+
+    def __init__(self, cells: int, say: Say) -> None:
+        self.cells, self.done, self.say = cells, 0, say
+        self.started = time.perf_counter()
+
+    def tell(self, work: Work, status: str) -> None:
+        self.done += 1
+        spent = time.perf_counter() - self.started
+        left = spent / self.done * (self.cells - self.done)
+        how = read_record(work.folder)["error"].splitlines()[-1] if status == "failed" else _figures(work)
+        self.say(f"  {self.done} of {self.cells}: {work.cell.name}: {how}; about {left / 60:.0f} min left")
+
+
+def _figures(work: Work) -> str:
+    found = read_results(work.folder / RESULTS)
+    shown = [row for row in found if (row.metric, row.subset) == ("spearman", "all")]
+    return ", ".join(f"{row.dataset} {100 * row.value:.2f}" for row in shown)
+
+
+def _forget(plan: Plan, output: Path, dataset: str) -> None:
+    """Delete the models that are not kept."""
+    if plan.file.keep == "all":
+        return
+    folders = [cell.folder(output) for cell in plan.cells if cell.dataset == dataset]
+    done = [folder for folder in folders if (folder / "model").is_dir() and status_of(folder) == "finished"]
+    if plan.file.keep == "best" and done:
+        done.remove(max(done, key=_best_dev))
+    for folder in done:
+        drop_model(folder)
+
+
+def _best_dev(folder: Path) -> float:
+    curve = read_run(folder).curve
+    return float("-inf") if curve is None else max(curve.values)

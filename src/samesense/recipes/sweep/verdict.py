@@ -1,0 +1,75 @@
+"""How a cell is judged: its model on every test set, with the scores of every pair."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from samesense.data import PairData
+from samesense.evaluation.binary import BinaryTask
+from samesense.evaluation.sts_task import StsTask
+from samesense.recipes.settings import CosentSettings
+from samesense.recipes.sweep.parts import Parts
+from samesense.types import Candidate, Precision, Result, Scores, Task
+
+DEV = "dev"
+"""Under this name the scores of the pairs that select are kept, where thresholds are fitted on them."""
+
+
+def trained(name: str, seed: int, folder: Path, precision: Precision) -> Candidate:
+    """Open the model that a cell has trained."""
+    from samesense.encoder.candidates import open_candidate
+
+    return replace(open_candidate(str(folder), precision=precision, seed=seed), name=name)
+
+
+def untrained(name: str, settings: CosentSettings, precision: Precision) -> Candidate:
+    """Make the encoder from which a cell with these settings would start."""
+    from samesense.encoder.build import build
+    from samesense.encoder.candidates import encoder_protocol
+    from samesense.encoder.cosine import cosine_score
+    from samesense.encoder.encode import as_encode
+    from samesense.encoder.remember import remember
+
+    model = build(
+        settings.model, pooling=settings.pooling, first=settings.first, max_seq_length=settings.max_seq_length
+    )
+    encode = remember(as_encode(model, precision=precision))
+    return Candidate(name=name, score=cosine_score(encode), encode=encode, protocol=encoder_protocol(model, precision))
+
+
+def judge(candidate: Candidate, parts: Parts) -> tuple[list[Result], dict[str, Scores]]:
+    """Return all figures, and what lies behind them by ``suite:dataset:metric``.
+
+    Labels 0 and 1 are also judged as two classes, with thresholds fitted on the pairs that select.
+
+    Raises:
+        ModelError, DataError: if a figure is undefined.
+    """
+    results: list[Result] = []
+    scores: dict[str, Scores] = {}
+    for name, test in parts.tests.items():
+        for task in _tasks(name, test, parts.dev):
+            judgement = task.judge(candidate)
+            results += judgement.results
+            scores |= {f"{one.task}:{one.dataset}:{one.metric}": one.values for one in judgement.evidence}
+    if parts.dev is not None and parts.dev.kind == "binary":
+        scores[DEV] = candidate.score(parts.dev.pairs())
+    return results, scores
+
+
+def _tasks(name: str, test: PairData, dev: PairData | None) -> list[Task]:
+    tasks: list[Task] = [StsTask(test, dataset=name, intervals=False)]
+    if test.kind == "binary":
+        tasks.append(BinaryTask(test, dev if dev is not None and dev.kind == "binary" else None, dataset=name))
+    return tasks
+
+
+def write_scores(path: Path, scores: dict[str, Scores]) -> None:
+    """Write arrays by name, whole or not at all."""
+    beside = path.with_name(f".{path.name}.part")
+    with beside.open("wb") as stream:
+        np.savez_compressed(stream, **scores)  # type: ignore[arg-type]
+    beside.replace(path)

@@ -1,0 +1,165 @@
+"""What the runs of a sweep say together: steps to a level, differences, and curves over a setting."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from samesense.reports.figures.curves import Curve, learning_curves, sweep
+from samesense.reports.figures.drawing import Drawing
+from samesense.reports.grid import ABSENT
+from samesense.reports.headline import measure_of
+from samesense.reports.runs import Run, sweep_points
+from samesense.reports.significance import Comparison
+from samesense.reports.tables import markdown, one_line
+
+Curves = Mapping[str, Mapping[int, Curve]]
+"""Learning curves on one data set, by variant and seed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arrival:
+    """How soon one variant reaches the best dev score of another.
+
+    Attributes:
+        runner: the variant that is timed.
+        baseline: the variant whose best dev score is the level.
+        level: that score, the mean over seeds.
+        baseline_steps: steps after which the baseline has it, one a seed.
+        runner_steps: steps after which the runner has it, one a seed; ``None`` where it never does.
+    """
+
+    runner: str
+    baseline: str
+    level: float
+    baseline_steps: tuple[float, ...]
+    runner_steps: tuple[float | None, ...]
+
+    @property
+    def saved(self) -> float | None:
+        """Share of the baseline's steps that is saved, over the seeds that arrive; ``None`` if none does."""
+        both = [(b, r) for b, r in zip(self.baseline_steps, self.runner_steps, strict=True) if r is not None]
+        return 1 - sum(r for _, r in both) / sum(b for b, _ in both) if both else None
+
+    def text(self) -> str:
+        """Return the mean steps, the share saved, and how many seeds arrive where not all do."""
+        there = [steps for steps in self.runner_steps if steps is not None]
+        if self.saved is None:
+            return "not reached"
+        some = "" if len(there) == len(self.runner_steps) else f", {len(there)} of {len(self.runner_steps)} seeds"
+        return f"{np.mean(there):.0f} ({-100 * self.saved:+z.0f} %{some})"
+
+
+def steps_to_reach(curve: Curve, level: float) -> float | None:
+    """Return the first step looked at from which on nothing less than ``level`` has been seen, ``None`` if none.
+
+    The answer is as fine as the looks: a run that is judged every 25 steps is timed in 25s.
+    """
+    return next((step for step, value in zip(curve.steps, curve.values, strict=True) if value >= level), None)
+
+
+def arrivals(curves: Curves) -> list[Arrival]:
+    """Time every variant to the best dev score of every other, seed by seed.
+
+    Source: Huang et al. 2024 (CoSENT), Fig. 3 and section V-F, which times losses to a common level.
+    Differs: the level is the baseline's best score of the same seed, not one read off a mean curve.
+
+    Args:
+        curves: on one data set. Pairs of variants without a common seed are left out.
+    """
+    found = []
+    for baseline, own in curves.items():
+        for runner, other in curves.items():
+            seeds = sorted(own.keys() & other.keys())
+            if runner == baseline or not seeds:
+                continue
+            levels = [max(own[seed].values) for seed in seeds]
+            best = [float(own[seed].steps[int(np.argmax(own[seed].values))]) for seed in seeds]
+            times = [steps_to_reach(other[seed], level) for seed, level in zip(seeds, levels, strict=True)]
+            found.append(
+                Arrival(
+                    runner=runner,
+                    baseline=baseline,
+                    level=float(np.mean(levels)),
+                    baseline_steps=tuple(best),
+                    runner_steps=tuple(times),
+                )
+            )
+    return found
+
+
+def arrival_table(found: Sequence[Arrival]) -> str:
+    """Lay out arrivals on one data set as a Markdown table: a row a level, a column a variant."""
+    baselines = list(dict.fromkeys(one.baseline for one in found))
+    runners = list(dict.fromkeys([*baselines, *(one.runner for one in found)]))
+    cells = {(one.baseline, one.runner): one for one in found}
+    rows = []
+    for baseline in baselines:
+        first = next(one for one in found if one.baseline == baseline)
+        own = [cells[baseline, runner].text() if (baseline, runner) in cells else ABSENT for runner in runners]
+        rows.append([one_line(baseline), f"{100 * first.level:.2f}", f"{np.mean(first.baseline_steps):.0f}", *own])
+    header = ["best dev score of", "Spearman x100", "its steps", *map(one_line, runners)]
+    return markdown(header, rows, numeric=header[1:])
+
+
+def difference_table(comparisons: Sequence[Comparison]) -> str:
+    """Lay out comparisons as a Markdown table, differences multiplied as their metric is shown."""
+    rows = []
+    for one in comparisons:
+        measure = measure_of(one.metric)
+        rows.append(
+            [
+                one_line(one.dataset),
+                measure.label,
+                f"{one_line(one.model)} - {one_line(one.reference)}",
+                measure.text(one.difference),
+                f"[{measure.text(one.low)}, {measure.text(one.high)}]",
+                f"{one.adjusted:.3g}",
+                "yes" if one.significant else "no",
+            ]
+        )
+    header = ["data", "figure", "difference of", "value", "95 % interval", "p (Holm)", "significant"]
+    return markdown(header, rows, numeric=("value", "95 % interval", "p (Holm)"))
+
+
+def curve_figure(curves: Curves, dataset: str, stem: str) -> Drawing:
+    """Draw how the variants learn on one data set; the caption says how soon each reaches the others' best."""
+    drawn = learning_curves(
+        [replace(curve, name=variant) for variant, own in curves.items() for curve in own.values()], name=stem
+    )
+    said = [
+        f"{one.runner} reaches the best dev score of {one.baseline} ({100 * one.level:.1f} at step "
+        f"{np.mean(one.baseline_steps):.0f}) at step {one.text()}."
+        for one in arrivals(curves)
+        if one.saved is not None
+    ]
+    return replace(drawn, caption=" ".join([f"{dataset}: {drawn.caption}", *said]))
+
+
+def setting_figures(runs: Mapping[str, Sequence[Run]], settings: Sequence[str]) -> list[Drawing]:
+    """Draw the test figure against each setting that took two numbers or more, data set by data set.
+
+    Args:
+        runs: by data set.
+        settings: names of those that were varied.
+    """
+    drawings = []
+    for setting in settings:
+        for dataset, own in runs.items():
+            fitting = [run for run in own if _is_number(run.settings.get(setting))]
+            if len({run.settings[setting] for run in fitting}) > 1:
+                drawings.append(
+                    sweep(
+                        sweep_points(fitting, setting),
+                        setting=setting,
+                        metric="Spearman (x100)",
+                        name=f"sweep-{setting}-{dataset}",
+                    )
+                )
+    return drawings
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,0 +1,115 @@
+"""How examples are put into batches: at random, by label, or without doubles."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from sentence_transformers.base.sampler import BatchSamplers, DefaultBatchSampler
+
+from samesense.errors import ConfigError, DataError
+
+Batches = Literal["random", "label-aware", "no-duplicates"]
+"""Batches drawn at random; each with two labels at least; or, for InfoNCE, with no text in two of its rows."""
+
+
+class LabelAwareBatches(DefaultBatchSampler):  # type: ignore[misc]
+    """Batches of which none lacks a comparison: each holds two different labels at least.
+
+    Examples are sorted by label, equal labels in random order, and dealt to the batches: each gets one of every
+    ``batch_size``-th part of the order. So a batch has each label as often as the data do, to within one or two; with
+    labels 0 and 1, the data's share of positives. With many different labels, those of one part, which are the nearest
+    to each other, are not compared. Another deal every epoch; the same one from the same seed and epoch.
+
+    An epoch takes each example once at most. It leaves out what fills no batch, and, where the commonest label has more
+    than all but one place in each batch, as many of its examples as find no other label to stand beside; which ones is
+    drawn anew each epoch.
+
+    The class, not an instance, goes into ``SentenceTransformerTrainingArguments(batch_sampler=LabelAwareBatches)``.
+
+    Raises:
+        DataError: if there is no label column, or all labels are equal.
+        ConfigError: if a batch has one place only.
+
+    Source: none; the CoSENT paper draws batches at random, and those with one label cost exactly 0.
+    """
+
+    def __init__(
+        self,
+        dataset: Any,
+        batch_size: int,
+        drop_last: bool = False,
+        valid_label_columns: list[str] | None = None,
+        generator: Any = None,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(dataset, batch_size, drop_last, valid_label_columns, generator, seed)
+        named = [name for name in valid_label_columns or ["label"] if name in dataset.column_names]
+        if not named:
+            raise DataError(
+                f"Label-aware batches need a label column; the data have {', '.join(dataset.column_names)}. "
+                "Take random batches."
+            )
+        self.labels = np.asarray(dataset[named[0]][:], dtype=np.float64)
+        values, counts = np.unique(self.labels, return_counts=True)
+        if len(values) < 2:
+            raise DataError(
+                f"Label-aware batches need two different labels; received {len(self.labels)} labels, all equal."
+            )
+        if batch_size < 2:
+            raise ConfigError(f"A comparison needs two examples in a batch; received batch_size {batch_size}.")
+        self.commonest = values[counts.argmax()]
+        self.size = min(batch_size, len(self.labels))
+        self.batches = min(len(self.labels) // self.size, len(self.labels) - int(counts.max()))
+
+    def __len__(self) -> int:
+        return self.batches
+
+    def __iter__(self) -> Iterator[list[int]]:
+        random = np.random.default_rng((self.seed, self.epoch))
+        kept = self._kept(random)
+        order = kept[np.argsort(self.labels[kept], kind="stable")].reshape(self.size, self.batches)
+        for part in order[1:-1]:  # the first and the last part stay: no label can reach from one to the other
+            random.shuffle(part)
+        for place in random.permutation(self.batches):
+            yield order[:, place].tolist()
+
+    def _kept(self, random: np.random.Generator) -> npt.NDArray[np.intp]:
+        """Return the examples of an epoch in random order, one of another label than the commonest for each batch."""
+        shuffled = random.permutation(len(self.labels))
+        others = np.flatnonzero(self.labels[shuffled] != self.commonest)[: self.batches]
+        rest = np.delete(shuffled, others)[: self.batches * (self.size - 1)]
+        return random.permutation(np.concatenate([shuffled[others], rest]))
+
+
+def sampler_of(batches: Batches) -> type[DefaultBatchSampler] | BatchSamplers:
+    """Return what sentence-transformers' training arguments take as ``batch_sampler``."""
+    if batches == "label-aware":
+        return LabelAwareBatches
+    return BatchSamplers.NO_DUPLICATES if batches == "no-duplicates" else BatchSamplers.BATCH_SAMPLER
+
+
+def share_without_comparison(labels: Sequence[float], batch_size: int) -> float:
+    """Return the probability that a random batch has one label only, so that CoSENT learns nothing from it.
+
+    Args:
+        labels: of the training data.
+        batch_size: examples in a batch, drawn without replacement.
+
+    Returns:
+        Sum over labels of C(count, batch_size) / C(examples, batch_size); 1 for a batch of one.
+    """
+    size = min(batch_size, len(labels))
+    return sum(
+        math.exp(_log_choose(count, size) - _log_choose(len(labels), size))
+        for count in Counter(labels).values()
+        if count >= size
+    )
+
+
+def _log_choose(n: int, k: int) -> float:
+    return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)

@@ -1,0 +1,95 @@
+"""The train command with its other losses: what a user sees of them, and what is refused."""
+
+import json
+
+import pytest
+
+from samesense.cli.main import main
+
+
+@pytest.fixture
+def run(capsys):
+    """Runs the command line in this process: (exit code, standard output, standard error)."""
+
+    def call(*arguments):
+        code = 0
+        try:
+            main(["train", *(str(argument) for argument in arguments)])
+        except SystemExit as stop:
+            code = stop.code
+        captured = capsys.readouterr()
+        return code or 0, captured.out, captured.err
+
+    return call
+
+
+@pytest.fixture(scope="module")
+def binary(tmp_path_factory):
+    path = tmp_path_factory.mktemp("binary") / "pairs.tsv"
+    rows = [f"{int(at % 4 == 0)}\tthe dog {at // 2}\ta cat {at}" for at in range(80)]
+    path.write_text("\n".join(["label\tsentence1\tsentence2", *rows]) + "\n")
+    return path
+
+
+def test_flags_of_a_loss_reach_its_settings(run, binary, tmp_path):
+    code, out, err = run(
+        binary, "-o", tmp_path / "run", "--dry-run", "--loss", "contrastive", "--threshold", "-0.5", "--literal"
+    )
+    assert code == 0, err
+    plan = json.loads(out)
+    assert (plan["loss"], plan["threshold"], plan["literal"]) == ("contrastive", -0.5, True)
+    assert "settings: cosent, loss = contrastive, threshold = -0.5, literal = True\n" in err
+    assert "contrastive: labels 0 and 1 as they are\n" in err
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--loss", "mse", "--threshold", 0], "threshold belongs to loss contrastive, and this is loss mse"),
+        (["--threshold", 0.5], "threshold belongs to loss contrastive, and this is loss cosent"),
+        (["--loss", "mse", "--no-hard-negatives"], "hard_negatives belongs to loss info-nce"),
+        (["--loss", "cross-entropy"], "The losses of encoder bi are cosent, contrastive"),
+        (["--loss", "hinge"], 'Invalid value "hinge" for --loss'),
+        (["--loss", "triplet", "--batches", "label-aware"], "batches label-aware are made for loss cosent or"),
+    ],
+)
+def test_flags_that_do_not_belong_are_refused(run, binary, tmp_path, flags, message):
+    code, out, err = run(binary, "-o", tmp_path / "run", "--dry-run", *flags)
+    assert (code, out) == (2, "")
+    assert err.splitlines()[-1].startswith("samesense: error: ")
+    assert message in err
+
+
+def test_labels_that_do_not_fit_are_refused_in_a_dry_run_too(run, toy_pairs, tmp_path):
+    for more in (["--dry-run"], []):
+        code, _, err = run(toy_pairs / "train.tsv", "-o", tmp_path / "run", "--loss", "softmax", *more)
+        assert code == 2
+        assert "softmax takes classes: NLI or binary labels" in err
+        assert err.endswith("These losses fit: cosent, mse, contrastive and info-nce.\n")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_run_says_what_it_made_of_the_labels(run, binary, tiny_trunk, tmp_path):
+    code, _, err = run(
+        binary, "-o", tmp_path / "run", "--loss", "triplet", "--model", tiny_trunk, "--max-steps", 2, "--dev", "none",
+        "--precision", "float32",
+    )  # fmt: skip
+    assert code == 0, err
+    assert "triplet: 20 triplets, 40 of 80 pairs not used\n" in err
+    assert json.loads((tmp_path / "run" / "manifest.json").read_text())["labels"].startswith("triplet: 20 triplets")
+
+
+def test_the_cross_encoder_recipe_is_called_with_the_same_arguments(run, binary, tmp_path, monkeypatch):
+    from samesense.recipes import cosent_cross
+    from samesense.recipes.cosent import Outcome, Trained
+
+    seen = []
+
+    def fake(pairs, settings, output, **rest):
+        seen.append((len(pairs), settings.encoder, settings.loss, output, sorted(rest)))
+        return Trained(output / "model", Outcome(1, 1.0, "float32", None, None, False), [])
+
+    monkeypatch.setattr(cosent_cross, "run", fake)
+    code, _, err = run(binary, "-o", tmp_path / "run", "--encoder", "cross", "--loss", "cross-entropy", "--dev", "none")
+    assert code == 0, err
+    assert seen == [(80, "cross", "cross-entropy", tmp_path / "run", ["dev", "overwrite", "resume", "say", "test"])]

@@ -1,0 +1,109 @@
+"""Triplets and hard negatives: against slow loops over all rows, on data full of doubles and contradictions."""
+
+import random
+
+import pytest
+
+from samesense.data.tuples import positives, triplets
+from tests.data.made import BINARY, DATA, NLI, SCORED, pair_data
+
+
+def slow_partners(data, anchor):
+    """Positive and negative partners of an anchor, each once, in order of appearance."""
+    highest = 2.0 if data.kind == "nli" else 1.0
+    sides = {highest: [], 0.0: []}
+    for first, second, label in zip(data.sentences1, data.sentences2, data.labels, strict=True):
+        for one, other in [(first, second)] + [(second, first)] * (data.kind == "binary"):
+            if one == anchor and other != anchor and label in sides and other not in sides[label]:
+                sides[label].append(other)
+    both = set(sides[highest]) & set(sides[0.0])
+    return tuple([text for text in sides[label] if text not in both] for label in (highest, 0.0))
+
+
+@pytest.mark.parametrize("kind", ["binary", "nli", "triple"])
+def test_triplets_are_all_that_can_be_formed(kind):
+    data = DATA[kind]
+    made = triplets(data)
+    rows = list(zip(*made.columns.values(), strict=True))
+    anchors = dict.fromkeys([*data.sentences1, *data.sentences2])
+    expected = []
+    for anchor in anchors:
+        near, far = slow_partners(data, anchor)
+        if near and far:
+            count = max(len(near), len(far))
+            expected += [(anchor, near[i % len(near)], far[i % len(far)]) for i in range(count)]
+    assert sorted(rows) == sorted(expected)
+    assert len(rows) > 50
+    assert len(set(rows)) == len(rows) or kind != "nli"
+    assert made.negatives == len(rows)
+    inside = set()
+    for row, (first, second) in enumerate(data.pairs()):
+        label = data.labels[row]
+        highest = max(data.labels)
+        for one, other in [(first, second)] + [(second, first)] * (kind == "binary"):
+            near, far = slow_partners(data, one)
+            if near and far and ((label == highest and other in near) or (label == 0 and other in far)):
+                inside.add(row)
+    assert made.unused == len(data) - len(inside)
+
+
+def test_triplets_do_not_depend_on_chance():
+    assert triplets(NLI) == triplets(NLI)
+
+
+def test_a_binary_pair_gives_either_of_its_sentences_as_anchor():
+    data = pair_data([("cat", "feline", 1.0), ("dog", "cat", 0.0), ("bird", "dog", 1.0)], "binary")
+    rows = list(zip(*triplets(data).columns.values(), strict=True))
+    assert rows == [("cat", "feline", "dog"), ("dog", "bird", "cat")]
+    directed = pair_data([("cat", "feline", 2.0), ("dog", "cat", 0.0), ("bird", "dog", 2.0)], "nli")
+    assert len(triplets(directed)) == 0
+
+
+def test_partners_given_both_ways_are_neither():
+    rows = [("a", "b", 2.0), ("a", "b", 0.0), ("a", "c", 2.0), ("a", "d", 0.0), ("a", "a", 0.0), ("a", "e", 1.0)]
+    made = triplets(pair_data(rows, "nli"))
+    assert list(zip(*made.columns.values(), strict=True)) == [("a", "c", "d")]
+    assert made.unused == 4
+
+
+@pytest.mark.parametrize("data", [BINARY, NLI], ids=["binary", "nli"])
+def test_hard_negatives_are_the_anchors_own(data):
+    highest = max(data.labels)
+    made = positives(data, above=highest - 0.5, hard_negatives=True)
+    columns = made.columns
+    pairs = [
+        (a, b) for a, b, label in zip(data.sentences1, data.sentences2, data.labels, strict=True) if label == highest
+    ]
+    assert list(zip(columns["anchor"], columns["positive"], strict=True)) == pairs
+    seen = dict.fromkeys(columns["anchor"], 0)
+    known = columns.get("label", [1] * len(pairs))
+    for anchor, positive, negative, counts in zip(
+        columns["anchor"], columns["positive"], columns["negative"], known, strict=True
+    ):
+        far = slow_partners(data, anchor)[1]
+        assert bool(counts) == bool(far)
+        assert negative == (far[seen[anchor] % len(far)] if far else positive)
+        seen[anchor] += 1
+    assert made.negatives == sum(known)
+
+
+def test_some_all_or_no_anchors_have_a_negative():
+    rows = [("a", "b", 2.0), ("c", "d", 2.0), ("a", "x", 0.0)]
+    some = positives(pair_data(rows, "nli"), above=1.5, hard_negatives=True)
+    assert some.columns == {"anchor": ["a", "c"], "positive": ["b", "d"], "negative": ["x", "d"], "label": [1, 0]}
+    assert (some.negatives, some.unused) == (1, 0)
+    every = positives(pair_data([rows[0], rows[2]], "nli"), above=1.5, hard_negatives=True)
+    assert every.columns == {"anchor": ["a"], "positive": ["b"], "negative": ["x"]}
+    none = positives(pair_data(rows[:2], "nli"), above=1.5, hard_negatives=True)
+    assert none.columns == {"anchor": ["a", "c"], "positive": ["b", "d"]}
+
+
+def test_scores_give_no_hard_negatives():
+    assert set(positives(SCORED, above=2.5, hard_negatives=True).columns) == {"anchor", "positive"}
+
+
+def test_real_sizes_take_no_time_quadratic_in_the_rows():
+    source = random.Random(3)
+    rows = [(f"p{source.randrange(4000)}", f"h{i}", float(source.randrange(3))) for i in range(24000)]
+    made = triplets(pair_data(rows, "nli"))
+    assert 2000 < len(made) < 24000

@@ -1,0 +1,155 @@
+import json
+import random
+
+import numpy as np
+import pytest
+from sentence_transformers import CrossEncoder
+from transformers import TrainerCallback
+
+from samesense.data import read_pairs
+from samesense.encoder.candidates import open_candidate
+from samesense.errors import ConfigError, DataError, OutputError
+from samesense.metrics import spearman
+from samesense.recipes import cosent_cross
+from samesense.recipes.settings import CosentSettings, bind, read_settings
+from samesense.reports import read_results
+from samesense.training import cross
+from tests.conftest import WORDS
+
+
+@pytest.fixture(scope="module")
+def parts(tmp_path_factory):
+    """Scored by how many words of the second text are among the first half of the vocabulary."""
+    source, half, made = random.Random(1), len(WORDS) // 2, {}
+    for part, rows in (("train", 160), ("dev", 60), ("test", 60)):
+        path = tmp_path_factory.mktemp("pairs") / f"{part}.tsv"
+        lines = ["score\tsentence1\tsentence2"]
+        for _ in range(rows):
+            kept = source.randint(0, 4)
+            second = source.sample(WORDS[:half], kept) + source.sample(WORDS[half:], 4 - kept)
+            source.shuffle(second)
+            lines.append(f"{kept * 5 / 4:.2f}\t{' '.join(source.sample(WORDS, 4))}\t{' '.join(second)}")
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        made[part] = read_pairs(path)
+    return made
+
+
+@pytest.fixture
+def settings(tiny_trunk):
+    given = {"model": str(tiny_trunk), "learning_rate": 3e-3, "epochs": 6, "precision": "float32", "seed": 1}
+    return bind(CosentSettings, read_settings("cosent"), read_settings("cosent-cross"), given)
+
+
+def test_the_shipped_settings_are_the_papers(settings):
+    assert (settings.encoder, settings.loss, settings.temperature) == ("cross", "cosent", 1.0)
+    assert (settings.batch_size, settings.weight_decay, settings.warmup) == (16, 0.01, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("loss", "account"),
+    [
+        ("cosent", "cosent: labels as they are, their order counts, temperature 1"),
+        ("cross-entropy", "cross-entropy: labels divided by 5"),
+    ],
+)
+def test_both_losses_learn_and_leave_a_whole_run(parts, settings, tmp_path, loss, account):
+    given = {**settings.model_dump(exclude_defaults=True), "loss": loss}
+    given = given if loss == "cosent" else {k: v for k, v in given.items() if k != "temperature"}
+    settings, run, said = CosentSettings(**given), tmp_path / "run", []
+    trained = cosent_cross.run(parts["train"], settings, run, dev=parts["dev"], test=parts["test"], say=said.append)
+    assert {(r.model, r.metric) for r in trained.results} == {(str(run), "spearman"), (str(run), "pearson")}
+    assert trained.results[0].value > 0.5
+    assert sorted(p.name for p in run.iterdir()) == ["history.jsonl", "manifest.json", "model", "results.jsonl"]
+    record = json.loads((run / "manifest.json").read_text())
+    assert (record["method"], record["status"], record["settings"]) == (
+        "cosent-cross", "finished", settings.model_dump()
+    )  # fmt: skip
+    assert record["outcome"]["best_dev_spearman"] == trained.outcome.best_dev_spearman
+    assert read_results(run / "results.jsonl") == trained.results
+    assert said == [
+        f"model {settings.model}, cross-encoder with a new head, 0.0 M parameters, at most 64 tokens a pair",
+        f"loss: {account}",
+        "arithmetic: float32 (as asked for)",
+    ]
+    pairs, labels = parts["dev"].pairs(), parts["dev"].labels
+    theirs = CrossEncoder(str(run / "model"), device="cpu").predict(pairs)
+    np.testing.assert_allclose(open_candidate(str(run)).score(pairs), theirs, rtol=1e-5)
+    assert spearman(theirs, labels) == pytest.approx(trained.outcome.best_dev_spearman, abs=1e-3)
+
+
+def test_training_goes_on_from_a_cross_encoder_and_judges_it_before(parts, settings, tmp_path):
+    short = settings.model_copy(update={"max_steps": 2, "evaluate_every": 1})
+    cosent_cross.run(parts["train"], short, tmp_path / "first")
+    second = short.model_copy(update={"model": str(tmp_path / "first")})
+    said = []
+    trained = cosent_cross.run(parts["train"], second, tmp_path / "second", test=parts["test"], say=said.append)
+    assert "with its own head" in said[0]
+    before = trained.results[0]
+    assert before.model == f"{tmp_path / 'first'} (before)"
+    scores = open_candidate(str(tmp_path / "first")).score(parts["test"].pairs())
+    assert before.value == pytest.approx(spearman(scores, parts["test"].labels), abs=1e-6)
+
+
+class Killed(BaseException):
+    pass
+
+
+class KillAtStep13(TrainerCallback):
+    def on_step_end(self, args, state, control, **kwargs):
+        if state.global_step == 13:
+            raise Killed
+
+
+def test_a_killed_run_goes_on_to_the_same_result(parts, settings, tmp_path, monkeypatch):
+    settings = settings.model_copy(update={"epochs": 2.0, "evaluate_every": 5})
+    rest = {"dev": parts["dev"], "test": parts["test"]}
+    whole = cosent_cross.run(parts["train"], settings, tmp_path / "whole", **rest)
+    real = cross.fit_cross
+    monkeypatch.setattr(cosent_cross, "fit_cross", lambda *a, **k: real(*a, **k, callbacks=[KillAtStep13()]))
+    with pytest.raises(Killed):
+        cosent_cross.run(parts["train"], settings, tmp_path / "killed", **rest)
+    monkeypatch.setattr(cosent_cross, "fit_cross", real)
+    assert json.loads((tmp_path / "killed" / "manifest.json").read_text())["status"] == "running"
+    resumed = cosent_cross.run(parts["train"], settings, tmp_path / "killed", **rest, resume=True)
+    assert [r.value for r in resumed.results] == [r.value for r in whole.results]
+    with pytest.raises(OutputError, match="is finished: its model is there"):
+        cosent_cross.run(parts["train"], settings, tmp_path / "killed", **rest, resume=True)
+
+
+@pytest.mark.parametrize("loss", ["cosent", "cross-entropy"])
+def test_label_aware_batches(parts, tiny_trunk, tmp_path, monkeypatch, loss):
+    seen = []
+    kind = {"cosent": cosent_cross.CrossCoSENT, "cross-entropy": cosent_cross.CrossEntropy}[loss]
+    real = kind.loss
+    monkeypatch.setattr(kind, "loss", lambda self, f, labels: (seen.append(labels.tolist()), real(self, f, labels))[1])
+    settings = CosentSettings(
+        encoder="cross", loss=loss, batches="label-aware", batch_size=2, max_steps=30, precision="float32",
+        model=str(tiny_trunk),
+    )  # fmt: skip
+    train = parts["train"].take(sorted(range(160), key=lambda i: parts["train"].labels[i])[:60])  # mostly two labels
+    cosent_cross.run(train, settings, tmp_path / "run")
+    assert len(seen) == 30
+    assert all(len(set(labels)) == 2 for labels in seen)
+
+
+def test_nli_is_graded(tmp_path, settings):
+    rows = "".join(f"{label}\ta dog {i}\tthe cat {i}\n" for i in range(4) for label in (0, 1, 2))
+    (tmp_path / "nli.tsv").write_text("label\tpremise\thypothesis\n" + rows)
+    data = read_pairs(tmp_path / "nli.tsv", label_order="contradiction,neutral,entailment")
+    assert data.kind == "nli"
+    given = {"encoder": "cross", "loss": "cross-entropy"}
+    prepared = cosent_cross.prepare(data, CosentSettings(**given))
+    assert prepared.account == "cross-entropy: contradiction 0, neutral 0.5, entailment 1"
+    assert sorted(set(prepared.columns["label"])) == [0, 0.5, 1]
+
+
+def test_refusals(parts, settings, tmp_path):
+    with pytest.raises(ConfigError, match="This recipe trains cross-encoders; received encoder bi"):
+        cosent_cross.run(parts["train"], CosentSettings(), tmp_path / "run")
+    with pytest.raises(ConfigError, match="patience counts looks at a dev set, and there is none"):
+        cosent_cross.run(parts["train"], settings.model_copy(update={"patience": 1}), tmp_path / "patience")
+    one = parts["train"].take([i for i, label in enumerate(parts["train"].labels) if label == 0])
+    with pytest.raises(
+        DataError, match=r"CoSENT compares pairs with different labels; all \d+ labels of .*train\.tsv are 0\."
+    ):
+        cosent_cross.run(one, settings, tmp_path / "run")

@@ -1,0 +1,176 @@
+"""Every loss through the recipe: a run of each, what it leaves, and that it resumes as it would have gone on."""
+
+import json
+import random
+
+import pytest
+import torch
+from scipy.stats import hypergeom
+from transformers import TrainerCallback
+
+from samesense.data import read_pairs
+from samesense.encoder.build import build
+from samesense.errors import ConfigError, DataError
+from samesense.recipes import cosent
+from samesense.recipes.objectives import objective_of
+from samesense.recipes.settings import CosentSettings
+from samesense.training import fit as module
+from samesense.training.hard_negatives import SomeHardNegatives
+from samesense.training.objective import MSE, Contrastive, CoSENT, Softmax
+from samesense.training.tuple_objective import InfoNCE, Triplet
+from tests.conftest import WORDS
+
+QUICK = {"learning_rate": 2e-3, "precision": "float32", "seed": 1}
+LOSSES = ("cosent", "contrastive", "mse", "softmax", "triplet", "info-nce")
+
+
+@pytest.fixture(scope="module")
+def topics(tmp_path_factory):
+    """Binary pairs: positive if both sentences, without a word in common, are of one of six topics."""
+    source, folder = random.Random(2), tmp_path_factory.mktemp("topics")
+    themes = [WORDS[at : at + 8] for at in range(0, 48, 8)]
+    for part, rows in (("train", 192), ("dev", 80)):
+        one, two = (
+            [[" ".join(source.sample(theme[at : at + 4], 3)) for _ in range(6)] for theme in themes] for at in (0, 4)
+        )
+        lines = ["label\tsentence1\tsentence2"]
+        for row in range(rows):
+            own, other = source.sample(range(6), 2)
+            label = int(row % 3 == 0)
+            lines.append(f"{label}\t{source.choice(one[own])}\t{source.choice(two[own if label else other])}")
+        (folder / f"{part}.tsv").write_text("\n".join(lines) + "\n")
+    return {part: read_pairs(folder / f"{part}.tsv") for part in ("train", "dev")}
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_every_loss_learns(loss, topics, tiny_trunk, tmp_path):
+    settings = CosentSettings(model=str(tiny_trunk), loss=loss, epochs=3, **QUICK)
+    said = []
+    before = cosent.dev_judge(topics["dev"])(build(str(tiny_trunk), device="cpu"))
+    trained = cosent.run(topics["train"], settings, tmp_path / "run", dev=topics["dev"], say=said.append)
+    if loss == "softmax":  # whose loss may fall without a better cosine: the CoSENT paper's point
+        history = [json.loads(line) for line in (tmp_path / "run" / "history.jsonl").read_text().splitlines()]
+        values = [entry["loss"] for entry in history if "loss" in entry]
+        assert sum(values[-5:]) / 5 < sum(values[:5]) / 5 - 0.1
+    else:
+        assert trained.outcome.best_dev_spearman > before + 0.15
+    record = json.loads((tmp_path / "run" / "manifest.json").read_text())
+    assert record["labels"].startswith(f"{loss}: ")
+    assert record["settings"]["loss"] == loss
+    assert (record["labels"] in said) == (loss != "cosent")
+    build(str(tmp_path / "run"), device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("settings", "kind", "expected"),
+    [
+        ({"loss": "cosent", "temperature": 0.1, "margin": 0.2, "similarity": "angle"}, CoSENT,
+         {"temperature": 0.1, "margin": 0.2, "similarity": "angle"}),
+        ({"loss": "contrastive", "threshold": 0.5, "literal": True}, Contrastive, {"threshold": 0.5, "literal": True}),
+        ({"loss": "mse"}, MSE, {}),
+        ({"loss": "softmax", "product": True}, Softmax, {"classes": 2, "product": True}),
+        ({"loss": "triplet", "distance": "euclidean", "triplet_margin": 0.7}, Triplet,
+         {"distance": "euclidean", "margin": 0.7}),
+        ({"loss": "info-nce", "temperature": 0.1, "hard_negatives": False}, InfoNCE, {"temperature": 0.1}),
+    ],
+)  # fmt: skip
+def test_settings_reach_the_objective(settings, kind, expected, topics, tiny):
+    chosen = CosentSettings(token_budget=512, **settings)
+    objective = objective_of(tiny, chosen, chosen.targets(topics["train"]))
+    assert type(objective) is kind
+    assert objective.token_budget == 512
+    assert {name: objective.settings[name] for name in expected} == expected
+
+
+def test_info_nce_takes_the_hard_negatives_there_are(tiny, tmp_path):
+    rows = [
+        ("a cat", "a feline", "entailment"),
+        ("a dog", "an animal", "entailment"),
+        ("a cat", "a bus", "contradiction"),
+    ]
+    path = tmp_path / "nli.tsv"
+    path.write_text("premise\thypothesis\tlabel\n" + "".join("\t".join(row) + "\n" for row in rows))
+    settings = CosentSettings(loss="info-nce")
+    prepared = settings.targets(read_pairs(path))
+    assert prepared.account == "info-nce: 2 entailment pairs, 1 of them with a hard negative; 0 of 3 pairs not used"
+    assert type(objective_of(tiny, settings, prepared)) is SomeHardNegatives
+    without = CosentSettings(loss="info-nce", hard_negatives=False)
+    assert type(objective_of(tiny, without, without.targets(read_pairs(path)))) is InfoNCE
+
+
+class Killed(BaseException):
+    pass
+
+
+class KillAtStep8(TrainerCallback):
+    def on_step_end(self, args, state, control, **kwargs):
+        if state.global_step == 8:
+            raise Killed
+
+
+@pytest.mark.parametrize(
+    ("loss", "batches"), [("softmax", "random"), ("cosent", "label-aware"), ("info-nce", "no-duplicates")]
+)
+def test_a_killed_run_goes_on_as_if_nothing_had_happened(loss, batches, topics, tiny_trunk, tmp_path, monkeypatch):
+    settings = CosentSettings(model=str(tiny_trunk), loss=loss, batches=batches, epochs=3, evaluate_every=3, **QUICK)
+
+    def run(name, **more):
+        return cosent.run(topics["train"], settings, tmp_path / name, **more)
+
+    whole = run("whole")
+    real = module.fit
+    monkeypatch.setattr(cosent, "fit", lambda *a, **k: real(*a, **k, callbacks=[KillAtStep8()]))
+    with pytest.raises(Killed):
+        run("killed")
+    monkeypatch.setattr(cosent, "fit", real)
+    head = tmp_path / "killed" / "checkpoints" / "checkpoint-6" / "objective.pt"
+    assert head.exists() == (loss == "softmax")
+    torch.manual_seed(99)  # what happened before in the process must not matter
+    run("killed", resume=True)
+    one, two = (build(str(tmp_path / name), device="cpu").state_dict() for name in ("whole", "killed"))
+    assert all(torch.equal(one[name], two[name]) for name in one)
+    history = [(tmp_path / name / "history.jsonl").read_text() for name in ("whole", "killed")]
+    losses = [[json.loads(line).get("loss") for line in text.splitlines()] for text in history]
+    assert losses[0] == losses[1]
+    assert whole.outcome.steps > 8
+
+
+def test_a_checkpoint_without_the_head_is_passed_over(tmp_path):
+    for step, files in ((3, ["objective.pt"]), (6, [])):
+        folder = tmp_path / f"checkpoint-{step}"
+        folder.mkdir()
+        (folder / "trainer_state.json").write_text("{}")
+        for name in ("optimizer.pt", "scheduler.pt", "rng_state.pth", *files):
+            (folder / name).touch()
+    assert module.newest_checkpoint(tmp_path).name == "checkpoint-6"
+    assert module.newest_checkpoint(tmp_path, also=["objective.pt"]).name == "checkpoint-3"
+
+
+def test_label_aware_batches_are_spoken_of_and_random_ones_where_it_matters(topics, tiny_trunk, tmp_path):
+    rare = topics["train"].take([*range(0, 192, 12), *(at for at in range(192) if at % 3)])  # 11 % positive
+    lacking = float(hypergeom.pmf(0, 144, 16, 16))
+
+    def said(data, **more):
+        lines = []
+        settings = CosentSettings(model=str(tiny_trunk), max_steps=1, **QUICK, **more)
+        cosent.run(data, settings, tmp_path / str(len(list(tmp_path.iterdir()))), say=lines.append)
+        return [line for line in lines if line.startswith("batches")]
+
+    assert said(rare) == [
+        f"batches: {lacking:.1%} have one label only and teach nothing; --batches label-aware has none"
+    ]
+    assert said(rare, batches="label-aware") == [
+        f"batches: each with two labels; of random ones {lacking:.1%} would have one only"
+    ]
+    assert said(rare, loss="mse") == []
+    assert said(topics["train"], batch_size=64) == []
+
+
+def test_what_does_not_fit_is_refused_before_anything_is_written(topics, tiny_trunk, toy_pairs, tmp_path):
+    scored = read_pairs(toy_pairs / "train.tsv")
+    for loss in ("softmax", "triplet"):
+        with pytest.raises(DataError, match="These losses fit: cosent, mse, contrastive and info-nce"):
+            cosent.run(scored, CosentSettings(model=str(tiny_trunk), loss=loss, **QUICK), tmp_path / "run")
+    with pytest.raises(ConfigError, match=r"^This recipe trains bi-encoders; received encoder cross"):
+        cosent.run(scored, CosentSettings(encoder="cross"), tmp_path / "run")
+    assert not (tmp_path / "run").exists()

@@ -1,0 +1,90 @@
+"""Which setting belongs to which loss, and which of them win."""
+
+import pytest
+
+from samesense.errors import ConfigError
+from samesense.recipes.settings import BATCHES, BI_ONLY, LOSSES, OWNERS, CosentSettings, belongs, choose
+
+OTHER = {
+    "temperature": 0.1, "margin": 0.1, "similarity": "angle", "threshold": 0.5, "literal": True, "positive_above": 2.0,
+    "product": True, "distance": "euclidean", "triplet_margin": 0.3, "hard_negatives": False,
+}  # fmt: skip
+"""A value that is not the default, for each setting that belongs to some losses."""
+
+
+def test_every_owned_setting_is_known():
+    assert set(OTHER) == set(OWNERS)
+    assert {*OWNERS, *BI_ONLY} <= set(CosentSettings.model_fields)
+    assert {loss for owners in (*OWNERS.values(), *BATCHES.values()) for loss in owners} <= {
+        *LOSSES["bi"],
+        *LOSSES["cross"],
+    }
+
+
+@pytest.mark.parametrize("name", OTHER)
+@pytest.mark.parametrize("loss", LOSSES["bi"])
+def test_a_setting_of_another_loss_is_refused_and_not_ignored(name, loss):
+    if loss in OWNERS[name]:
+        assert getattr(CosentSettings(loss=loss, **{name: OTHER[name]}), name) == OTHER[name]
+        return
+    owners = " or ".join(OWNERS[name])
+    with pytest.raises(ConfigError) as error:
+        CosentSettings(loss=loss, **{name: OTHER[name]})
+    assert str(error.value) == (
+        f"{name} belongs to loss {owners}, and this is loss {loss} with encoder bi. "
+        f"Leave it out, or choose loss {owners}."
+    )
+    assert not belongs(name, loss)
+
+
+def test_a_flag_is_refused_even_at_its_default():
+    with pytest.raises(ConfigError, match=r"^temperature belongs to loss cosent or info-nce, and this is loss mse"):
+        choose("auto", {"loss": "mse", "temperature": 0.05}, kind="scored")
+
+
+def test_a_file_may_list_the_defaults_of_all_losses(tmp_path):
+    mine = tmp_path / "mine.toml"
+    mine.write_text("loss = 'mse'\ntemperature = 0.05\n")
+    assert choose(str(mine), {}, kind="scored")[1] == CosentSettings(loss="mse")
+    mine.write_text("loss = 'mse'\ntemperature = 0.1\n")
+    with pytest.raises(ConfigError, match=r"^temperature belongs to"):
+        choose(str(mine), {}, kind="scored")
+    assert choose(str(mine), {"loss": "info-nce"}, kind="scored")[1].temperature == 0.1
+
+
+def test_losses_batches_and_encoders_that_do_not_go_together():
+    with pytest.raises(ConfigError) as error:
+        CosentSettings(loss="cross-entropy")
+    assert str(error.value) == (
+        "The losses of encoder bi are cosent, contrastive, mse, softmax, triplet, info-nce; received cross-entropy."
+    )
+    with pytest.raises(ConfigError, match=r"^The losses of encoder cross are cosent, cross-entropy; received mse\.$"):
+        CosentSettings(encoder="cross", loss="mse")
+    with pytest.raises(
+        ConfigError, match=r"^pooling belongs to encoder bi, and this is loss cosent with encoder cross"
+    ):
+        CosentSettings(encoder="cross", pooling="cls")
+    with pytest.raises(ConfigError) as error:
+        CosentSettings(loss="triplet", batches="label-aware")
+    assert str(error.value) == (
+        "batches label-aware are made for loss cosent or contrastive or mse or softmax or cross-entropy; "
+        "received loss triplet. Leave it out."
+    )
+    with pytest.raises(ConfigError, match="batches no-duplicates are made for loss info-nce; received loss cosent"):
+        CosentSettings(batches="no-duplicates")
+
+
+@pytest.mark.parametrize("loss", LOSSES["bi"])
+@pytest.mark.parametrize(("kind", "batch_size"), [("nli", 64), ("binary", 16), ("scored", 16)])
+def test_every_loss_is_trained_with_the_papers_settings(loss, kind, batch_size):
+    name, chosen = choose("auto", {"loss": loss}, kind=kind)
+    assert name == ("cosent-nli" if kind == "nli" else "cosent")
+    assert (chosen.loss, chosen.batch_size) == (loss, batch_size)
+    assert CosentSettings(**chosen.model_dump()) == chosen
+
+
+def test_a_cross_encoder_takes_its_own_file():
+    name, chosen = choose("auto", {"encoder": "cross"}, kind="nli")
+    assert (name, chosen.encoder, chosen.loss, chosen.temperature) == ("cosent-cross", "cross", "cosent", 1.0)
+    assert choose("auto", {"encoder": "cross", "loss": "cross-entropy"}, kind="binary")[1].loss == "cross-entropy"
+    assert choose("cosent-cross", {"temperature": 0.5}, kind="binary")[1].temperature == 0.5

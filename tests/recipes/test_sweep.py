@@ -1,0 +1,418 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from scipy.stats import spearmanr
+
+from samesense.cli.main import main
+from samesense.data import read_pairs
+from samesense.errors import ConfigError, DataError, OutputError
+from samesense.recipes.sweep import cell as cells
+from samesense.recipes.sweep import processes
+from samesense.recipes.sweep.cell import read_record, status_of
+from samesense.recipes.sweep.file import SweepFile, read_sweep
+from samesense.recipes.sweep.gather import gather, rows
+from samesense.recipes.sweep.parts import read_parts, sample_rows
+from samesense.recipes.sweep.plan import make_plan
+from samesense.recipes.sweep.report import write_report
+from samesense.recipes.sweep.run import run
+
+pytest.importorskip("matplotlib")
+
+
+def entry(folder, **more):
+    files = {part: str(folder / f"{part}.tsv") for part in ("train", "dev", "test")}
+    return {"name": "toy", **files, **more}
+
+
+def content(trunk, folder, **more):
+    base = {"model": str(trunk), "learning_rate": 2e-3, "max_steps": 6, "evaluate_every": 2, "precision": "float32"}
+    return {"seeds": [1, 2], "base": base, "grid": {"temperature": [0.05, 0.1]}, "data": [entry(folder)], **more}
+
+
+@pytest.fixture
+def toy(tiny_trunk, toy_pairs):
+    return content(tiny_trunk, toy_pairs)
+
+
+def quick(toy, **more):
+    return make_plan(SweepFile(**{**toy, **more}))
+
+
+# ---- the file
+
+
+def test_cases_are_multiplied_with_the_grid_and_named(toy):
+    file = SweepFile(
+        **{
+            **toy,
+            "grid": {"literal": [False, True], "threshold": [0, 0.5]},
+            "case": [{"loss": "contrastive"}, {"name": "old", "loss": "contrastive", "positive_above": 2.5}],
+        }
+    )
+    assert [variant.name for variant in file.variants()][:5] == [
+        "contrastive, literal false, threshold 0",
+        "contrastive, literal false, threshold 0.5",
+        "contrastive, literal true, threshold 0",
+        "contrastive, literal true, threshold 0.5",
+        "old, literal false, threshold 0",
+    ]
+    assert file.variants()[7].settings == {
+        "loss": "contrastive", "positive_above": 2.5, "literal": True, "threshold": 0.5,
+    }  # fmt: skip
+    assert [variant.name for variant in SweepFile(**{**toy, "grid": {}}).variants()] == ["base"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"seeds": [1, 1]}, "The seeds of a sweep must differ; 1 stands there twice."),
+        ({"case": [{"loss": "mse"}, {"loss": "mse"}], "grid": {}}, "The variants of a sweep must differ; mse stands"),
+        ({"base": {"seed": 3}}, "Seeds of a sweep stand in its list seeds"),
+        ({"grid": {"loss": []}}, "needs a value or more; loss has none"),
+        ({"against": "nothing"}, "against names a variant, one of start; temperature 0.05; temperature 0.1; received"),
+        ({"case": [{"data": ["other"]}]}, "A case is run on data sets of the sweep, toy; received 'other'."),
+    ],
+)
+def test_a_file_that_contradicts_itself_is_refused(toy, change, message):
+    with pytest.raises(ConfigError) as error:
+        SweepFile(**{**toy, **change})
+    assert message in str(error.value)
+
+
+def test_placeholders_need_values_and_values_need_placeholders(tmp_path):
+    path = tmp_path / "sweep.toml"
+    path.write_text(
+        'base.model = "${START}/x"\n[[data]]\nname = "a"\ntrain = "${DATA}/t"\ntest = {one = "${DATA}/u"}\n'
+    )
+    file = read_sweep(path, {"START": "here", "DATA": "there"})
+    assert (file.base["model"], file.data[0].train, file.data[0].tests()) == (
+        "here/x", "there/t", {"a/one": "there/u"},
+    )  # fmt: skip
+    with pytest.raises(ConfigError, match="needs a value for START"):
+        read_sweep(path, {"DATA": "there"})
+    with pytest.raises(ConfigError, match=r"has no \$\{MORE\}"):
+        read_sweep(path, {"START": "a", "DATA": "b", "MORE": "c"})
+    path.write_text("sedes = [1]\n")
+    with pytest.raises(ConfigError, match="data: field required"):
+        read_sweep(path, {})
+    path.write_text("=")
+    with pytest.raises(ConfigError, match="cannot be read as one"):
+        read_sweep(path, {})
+
+
+# ---- the plan
+
+
+def test_the_order_is_seed_by_seed_and_the_settings_are_bound(toy):
+    plan = quick(toy, start=True, data=[toy["data"][0], {**toy["data"][0], "name": "again", "train_rows": 50}])
+    names = [cell.name for cell in plan.cells]
+    assert names[:3] == ["toy, start", "again, start", "toy, temperature 0.05, seed 1"]
+    assert [cell.seed for cell in plan.cells] == [None] * 2 + [1] * 4 + [2] * 4
+    assert plan.cells[3].settings.temperature == 0.1
+    assert plan.cells[2].settings.weight_decay == 0.01
+    assert len({cell.key for cell in plan.cells}) == len(plan.cells)
+
+
+def test_the_identity_knows_settings_data_start_and_layers_but_no_paths(toy, toy_pairs, tmp_path):
+    key = quick(toy).cells[0].key
+    other = tmp_path / "elsewhere"
+    other.mkdir()
+    for part in ("train", "dev", "test"):
+        (other / f"{part}.tsv").write_bytes((toy_pairs / f"{part}.tsv").read_bytes())
+    assert quick(toy, data=[entry(other)]).cells[0].key == key
+    assert quick(toy, case=[{"name": "x"}]).cells[0].key == key
+    changed = [
+        {"base": {**toy["base"], "epochs": 2}},
+        {"base": {**toy["base"], "layers": 2}},
+        {"data": [entry(toy_pairs, train_rows=100)]},
+        {"data": [entry(toy_pairs, test_rows=40)]},
+        {"judging": "bfloat16"},
+        {"seeds": [2]},
+    ]
+    assert key not in {quick(toy, **change).cells[0].key for change in changed}
+
+
+def test_rows_are_a_fixed_part_in_the_order_of_the_source(toy_pairs):
+    data = read_pairs(toy_pairs / "train.tsv")
+    part = sample_rows(data, 50, 0)
+    assert len(part) == 50
+    assert part.sha256 == sample_rows(data, 50, 0).sha256 != sample_rows(data, 50, 1).sha256
+    places = [data.pairs().index(pair) for pair in part.pairs()]
+    assert places == sorted(places)
+    assert sample_rows(data, 500, 0) is data
+    same = data.take([at for at, label in enumerate(data.labels) if label == data.labels[0]])
+    with pytest.raises(DataError, match="nothing to rank"):
+        sample_rows(same, 5, 0)
+
+
+def test_held_out_pairs_select_and_are_not_trained_on(toy_pairs):
+    from samesense.recipes.sweep.file import DataEntry
+
+    parts = read_parts(DataEntry(**{**entry(toy_pairs), "dev": "hold 0.25", "dev_rows": 20, "train_rows": 100}), 0)
+    assert (len(parts.train), len(parts.dev)) == (100, 20)
+    assert not set(parts.train.pairs()) & set(parts.dev.pairs())
+    assert read_parts(DataEntry(**{**entry(toy_pairs), "dev": "none"}), 0).dev is None
+
+
+def test_nothing_runs_if_a_cell_could_not(toy):
+    with pytest.raises(ConfigError, match=r"toy, temprature 1: There is no setting 'temprature'"):
+        quick(toy, grid={"temprature": [1]})
+    with pytest.raises(DataError, match=r"toy, softmax, seed 1: .*write a case with data"):
+        quick(toy, grid={"loss": ["cosent", "softmax"]})
+    with pytest.raises(ConfigError, match="layers is a whole number from 1 on; received 0"):
+        quick(toy, base={**toy["base"], "layers": 0})
+    with pytest.raises(ConfigError, match="these are the same run"):
+        quick(toy, grid={"temperature": [0.05], "margin": [0, 0.0]}, case=[{"name": "a"}, {"name": "b"}])
+
+
+# ---- running
+
+
+def test_a_sweep_leaves_figures_scores_tables_and_no_models(toy, tmp_path):
+    said = []
+    ended = run(quick(toy, start=True, against="temperature 0.05"), tmp_path, say=said.append)
+    assert (ended.finished, ended.failed, ended.left, ended.interrupted) == (5, 0, 0, False)
+    assert not list(tmp_path.glob("runs/*/model")) + list(tmp_path.glob("runs/*/checkpoints"))
+    text, written = write_report(tmp_path)
+    assert [path.name for path in written] == ["results.jsonl", "comparisons.jsonl", "tables.md", "report.html"]
+    lines = [json.loads(line) for line in (tmp_path / "results.jsonl").read_text().splitlines()]
+    assert [line["variant"] for line in lines] == ["start", *["temperature 0.05", "temperature 0.1"] * 2]
+    assert lines[1]["rows"] == {"train": 160, "dev": 60, "tests": {"toy": 60}}
+    assert [point[0] for point in lines[1]["curve"]] == [2, 4, 6]
+    assert str(tmp_path) not in (tmp_path / "results.jsonl").read_text()
+    for left in gather(tmp_path):
+        [evidence] = left.evidence
+        value = next(row.value for row in left.results if (row.metric, row.subset) == ("spearman", "all"))
+        assert value == pytest.approx(spearmanr(evidence.values, evidence.labels).statistic, abs=1e-12)
+    assert "| temperature 0.05 |" in text
+    assert "±" in text
+    assert "## Differences from temperature 0.05" in text
+    assert "## Steps to the best dev score of each: toy" in text
+    assert "Not run" not in text
+    page = (tmp_path / "report.html").read_text()
+    assert page.count("<figure>") + page.count("<figure ") >= 3  # learning, the grid's setting, and how scores spread
+    before = [path.stat().st_mtime_ns for path in sorted(tmp_path.glob("runs/*/scores.npz"))]
+    again = run(quick(toy, start=True, seeds=[1, 2]), tmp_path, say=said.append)
+    assert again.finished == 5
+    assert "5 cells, 5 of them finished" in said
+    assert before == [path.stat().st_mtime_ns for path in sorted(tmp_path.glob("runs/*/scores.npz"))]
+
+
+@pytest.mark.slow
+def test_the_same_file_gives_the_same_figures_and_more_seeds_are_added(toy, tmp_path):
+    for name in ("one", "two"):
+        run(quick(toy, grid={}, seeds=[1]), tmp_path / name)
+    first, second = (rows(gather(tmp_path / name))[0]["spearman"] for name in ("one", "two"))
+    assert first == second
+    run(quick(toy, grid={}, seeds=[1, 2]), tmp_path / "one")
+    both = rows(gather(tmp_path / "one"))
+    assert [row["seed"] for row in both] == [1, 2]
+    assert both[0]["spearman"] == first != both[1]["spearman"]
+
+
+def test_a_failing_cell_is_recorded_and_the_rest_is_run(toy, tmp_path, monkeypatch):
+    real = cells._fitted
+
+    def broken(work, say, **more):
+        if work.cell.variant == "temperature 0.1" and work.cell.seed == 1:
+            raise MemoryError("no room")
+        return real(work, say, **more)
+
+    monkeypatch.setattr(cells, "_fitted", broken)
+    ended = run(quick(toy), tmp_path)
+    assert (ended.finished, ended.failed) == (3, 1)
+    text, _ = write_report(tmp_path)
+    assert "## Failed\n\n- toy, temperature 0.1, seed 1: MemoryError: no room" in text
+    assert "MemoryError" not in (tmp_path / "results.jsonl").read_text()
+    monkeypatch.setattr(cells, "_fitted", real)
+    assert run(quick(toy), tmp_path).finished == 4
+
+
+def test_an_interrupted_cell_goes_on_where_it_was(toy, tmp_path, monkeypatch):
+    from transformers import TrainerCallback
+
+    from samesense.recipes import cosent
+    from samesense.training import fit as module
+
+    class Interrupt(TrainerCallback):
+        def on_step_end(self, args, state, control, **kwargs):
+            if state.global_step == 3:
+                os.kill(os.getpid(), signal.SIGINT)
+
+    whole = quick(toy, grid={}, seeds=[1])
+    run(whole, tmp_path / "whole")
+    real = module.fit
+    monkeypatch.setattr(cosent, "fit", lambda *a, **k: real(*a, **k, callbacks=[Interrupt()]))
+    ended = run(whole, tmp_path / "cut")
+    assert (ended.finished, ended.left, ended.interrupted) == (0, 1, True)
+    [folder] = (tmp_path / "cut" / "runs").iterdir()
+    assert status_of(folder) == "interrupted"
+    assert "## Not run\n\n- toy, base, seed 1: not run yet" in write_report(tmp_path / "cut")[0]
+    monkeypatch.setattr(cosent, "fit", real)
+    assert run(whole, tmp_path / "cut").finished == 1
+    assert len(json.loads((folder / "manifest.json").read_text())["resumed"]) == 1
+    one, other = (rows(gather(tmp_path / name))[0] for name in ("whole", "cut"))
+    assert one["spearman"] == pytest.approx(other["spearman"], abs=1e-9)
+    assert one["curve"] == other["curve"]
+
+
+def test_a_second_process_is_kept_out(toy, tmp_path):
+    words = [
+        "import fcntl, sys, time; lock = open(sys.argv[1], 'w'); fcntl.flock(lock, fcntl.LOCK_EX)",
+        "print('held', flush=True); sys.stdin.read()",
+    ]
+    holder = [sys.executable, "-c", "; ".join(words), str(tmp_path / ".lock")]
+    with subprocess.Popen(holder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "held\n"
+        with pytest.raises(OutputError, match="Another process runs the sweep"):
+            run(quick(toy), tmp_path)
+        process.stdin.close()
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_process_that_dies_is_a_failed_cell(toy, tmp_path):
+    plan = quick(toy)
+    work = cells.Work(plan.cells[0], plan.parts["toy"], tmp_path / "cell", "float32")
+    cells.record(work, "running")
+    assert processes._outcome(work, -9, False) == "failed"
+    assert read_record(work.folder)["error"] == "Its process ended with code -9, perhaps for want of memory."
+    cells.record(work, "running")
+    assert processes._outcome(work, -2, True) == status_of(work.folder) == "interrupted"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("keep", "left"), [("all", 2), ("best", 1)])
+def test_models_are_kept_on_request(toy, tmp_path, keep, left):
+    run(quick(toy, keep=keep, seeds=[1]), tmp_path)
+    kept = list(tmp_path.glob("runs/*/model"))
+    assert len(kept) == left
+    if keep == "best":
+        best = {row["variant"]: row["outcome"]["best_dev_spearman"] for row in rows(gather(tmp_path))}
+        assert read_record(kept[0].parent)["variant"] == max(best, key=best.get)
+
+
+@pytest.fixture
+def binary(toy_pairs, tmp_path):
+    """The toy pairs with labels 0 and 1, in three files."""
+    lines = (toy_pairs / "train.tsv").read_text().splitlines()
+    folder = tmp_path / "binary"
+    folder.mkdir()
+    for part, chosen in (("train", lines[1:81]), ("dev", lines[81:121]), ("test", lines[121:])):
+        cut = [[str(int(float(row[0]) > 2)), *row[1:]] for row in (line.split("\t") for line in chosen)]
+        (folder / f"{part}.tsv").write_text("\n".join(["label\tsentence1\tsentence2", *map("\t".join, cut)]) + "\n")
+    return folder
+
+
+def test_layers_are_cut_once_and_binary_data_have_an_accuracy(tiny_trunk, binary, tmp_path):
+    file = {**content(tiny_trunk, binary), "seeds": [1], "start": True, "grid": {"loss": ["cosent", "softmax"]}}
+    file["base"] = {**file["base"], "layers": 2}
+    run(make_plan(SweepFile(**file)), tmp_path / "out")
+    [start] = (tmp_path / "out" / "starts").iterdir()
+    assert json.loads((start / "config.json").read_text())["num_hidden_layers"] == 2
+    found = rows(gather(tmp_path / "out"))
+    assert [row["variant"] for row in found] == ["start", "cosent", "softmax"]
+    for row in found:
+        assert 0 <= row["accuracy"] <= 1
+        assert row["layers"] == 2
+        assert set(row["cosines"]) == {"0", "1"}
+    kept = np.load(next((tmp_path / "out" / "runs").glob("*cosent*")) / "scores.npz")
+    assert kept["dev"].shape == (40,)
+    assert set(kept.files) == {"dev", "sts:toy:spearman", "binary:toy:accuracy"}
+
+
+@pytest.mark.slow
+def test_every_loss_and_both_encoders_go_through_a_sweep(tiny_trunk, binary, tmp_path):
+    from samesense.recipes.settings import LOSSES
+
+    cases = [{"loss": loss, "encoder": encoder} for encoder, losses in LOSSES.items() for loss in losses]
+    file = {**content(tiny_trunk, binary), "seeds": [1], "grid": {}, "case": cases}
+    ended = run(make_plan(SweepFile(**file)), tmp_path / "out")
+    text, _ = write_report(tmp_path / "out")
+    assert (ended.finished, ended.failed) == (len(cases), 0), text
+    assert len({row["spearman"] for row in rows(gather(tmp_path / "out"))}) > len(cases) // 2
+
+
+# ---- the command
+
+
+def command(*words):
+    code = 0
+    try:
+        main(["sweep", *map(str, words)])
+    except SystemExit as stop:
+        code = stop.code
+    return code or 0
+
+
+@pytest.fixture
+def written(tiny_trunk, toy_pairs, tmp_path):
+    path = tmp_path / "toy.toml"
+    path.write_text(
+        "seeds = [1]\n[base]\nmodel = '${START}'\nlearning_rate = 2e-3\nmax_steps = 4\nevaluate_every = 2\n"
+        "precision = 'float32'\n[grid]\nloss = ['cosent', 'mse']\n[[data]]\nname = 'toy'\n"
+        + "".join(f"{part} = '${{DATA}}/{part}.tsv'\n" for part in ("train", "dev", "test"))
+    )
+    return [path, "--set", f"START={tiny_trunk}", f"DATA={toy_pairs}"]
+
+
+def test_command(written, tmp_path, capsys):
+    out = tmp_path / "out"
+    assert command(*written, "-o", out, "--dry-run") == 0
+    assert capsys.readouterr().out == "to run: toy, cosent, seed 1\nto run: toy, mse, seed 1\n"
+    assert not out.exists()
+    assert command(*written, "-o", out, "--json") == 0
+    captured = capsys.readouterr()
+    assert [json.loads(line)["variant"] for line in captured.out.splitlines()] == ["cosent", "mse"]
+    assert "2 of 2: toy, mse, seed 1: toy " in captured.err
+    assert command(out, "--table") == 0
+    assert "| cosent |" in capsys.readouterr().out
+    assert command(written[0]) == 2
+    assert "samesense sweep FILE --output FOLDER" in capsys.readouterr().err
+    assert command(tmp_path, "--table") == 2
+    assert "holds no sweep" in capsys.readouterr().err
+    assert command(written[0], "-o", out, "--set", "START") == 2
+    assert "--set takes NAME=VALUE; received 'START'." in capsys.readouterr().err
+
+
+def test_a_failed_cell_ends_with_code_1(written, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(cells, "judge", lambda *_: 1 / 0)
+    assert command(*written, "-o", tmp_path / "out") == 1
+    captured = capsys.readouterr()
+    assert "2 of 2 cells failed" in captured.err
+    assert "toy, cosent, seed 1: ZeroDivisionError: division by zero" in captured.out
+
+
+@pytest.mark.slow
+def test_jobs_side_by_side_give_the_same_figures(toy, tmp_path):
+    plan = quick(toy, seeds=[1])
+    run(plan, tmp_path / "one")
+    ended = run(plan, tmp_path / "two", jobs=2)
+    assert (ended.finished, ended.failed) == (2, 0)
+    one, two = ([row["spearman"] for row in rows(gather(tmp_path / name))] for name in ("one", "two"))
+    assert one == pytest.approx(two, abs=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_ctrl_c_leaves_what_can_be_resumed(written, tmp_path, jobs):
+    out = tmp_path / "out"
+    long = (written[0]).read_text().replace("max_steps = 4", "max_steps = 100000")
+    written[0].write_text(long)
+    words = [sys.executable, "-m", "samesense", "sweep", *map(str, written), "-o", str(out), "--jobs", str(jobs)]
+    process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
+    while not list(out.glob("runs/*/checkpoints/checkpoint-*/optimizer.pt")):
+        assert process.poll() is None
+        time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate()
+    assert process.returncode == 130, error
+    assert "go on with the same command" in error
+    states = [status_of(folder) for folder in (out / "runs").iterdir()]
+    assert set(states) == {"interrupted"}
+    assert list(out.glob("runs/*/checkpoints/checkpoint-*/trainer_state.json"))

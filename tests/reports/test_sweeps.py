@@ -1,0 +1,100 @@
+import numpy as np
+import pytest
+
+from samesense.reports.figures.curves import Curve
+from samesense.reports.runs import Run
+from samesense.reports.significance import Comparison
+from samesense.reports.sweeps import (
+    arrival_table,
+    arrivals,
+    curve_figure,
+    difference_table,
+    setting_figures,
+    steps_to_reach,
+)
+from samesense.types import Result
+
+
+def curve(*values, every=10):
+    return Curve("run", tuple(every * (at + 1) for at in range(len(values))), values)
+
+
+def naive(steps, values, level):
+    for step, value in zip(steps, values, strict=True):
+        if not value < level:
+            return step
+    return None
+
+
+def test_the_first_look_at_or_above_the_level_counts():
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        values = rng.choice([0.1, 0.2, 0.3, 0.4], size=rng.integers(1, 30))
+        own = curve(*map(float, values))
+        for level in (0.05, 0.2, 0.25, 0.4, 0.5):
+            assert steps_to_reach(own, level) == naive(own.steps, own.values, level)
+
+
+def test_arrivals_are_counted_seed_by_seed():
+    curves = {
+        "mse": {1: curve(0.1, 0.2, 0.4, 0.3), 2: curve(0.2, 0.3, 0.3, 0.5)},
+        "cosent": {1: curve(0.4, 0.5, 0.5, 0.5), 2: curve(0.2, 0.3, 0.4, 0.45), 3: curve(0.9)},
+        "alone": {9: curve(0.3)},
+    }
+    found = {(one.runner, one.baseline): one for one in arrivals(curves)}
+    assert set(found) == {("cosent", "mse"), ("mse", "cosent")}
+    one = found["cosent", "mse"]
+    assert (one.baseline_steps, one.runner_steps) == ((30, 40), (10, None))
+    assert one.level == pytest.approx(0.45)
+    assert one.saved == pytest.approx(1 - 10 / 30)
+    assert one.text() == "10 (-67 %, 1 of 2 seeds)"
+    other = found["mse", "cosent"]
+    assert (other.baseline_steps, other.runner_steps) == ((20, 40), (None, 40))
+    assert other.text() == "40 (+0 %, 1 of 2 seeds)"
+
+
+def test_tables():
+    curves = {"mse": {1: curve(0.1, 0.4)}, "cosent": {1: curve(0.5, 0.45)}}
+    assert arrival_table(arrivals(curves)).splitlines()[2:] == [
+        "| mse | 40.00 | 20 | - | 10 (-50 %) |",
+        "| cosent | 50.00 | 10 | not reached | - |",
+    ]
+    one = Comparison(
+        task="sts", dataset="stsb", metric="spearman", model="mse", reference="cosent", difference=-0.05, low=-0.07,
+        high=-0.03, p_value=0.001, adjusted=0.004, n=100,
+    )  # fmt: skip
+    assert difference_table([one]).splitlines()[2] == (
+        "| stsb | Spearman | mse - cosent | -5.00 | [-7.00, -3.00] | 0.004 | yes |"
+    )
+
+
+def test_the_caption_of_a_learning_curve_says_who_arrives_when():
+    pytest.importorskip("matplotlib")
+    curves = {"mse": {1: curve(0.1, 0.4)}, "cosent": {1: curve(0.5, 0.45)}}
+    drawn = curve_figure(curves, "stsb", "learning-stsb")
+    assert drawn.caption.startswith("stsb: ")
+    assert drawn.caption.endswith("cosent reaches the best dev score of mse (40.0 at step 20) at step 10 (-50 %).")
+    assert "mse reaches" not in drawn.caption
+
+
+def run(name, seed, value, **settings):
+    result = Result(
+        task="sts", dataset="toy", split="", subset="all", metric="spearman", value=value, n=9, protocol="", model=name,
+        seed=seed,
+    )  # fmt: skip
+    return Run(name, {"seed": seed, **settings}, None, [result])
+
+
+def test_a_figure_for_each_number_that_was_varied():
+    pytest.importorskip("matplotlib")
+    runs = {
+        "one": [
+            run("a", seed, 0.1 * at, temperature=t, loss="cosent") for seed in (1, 2) for at, t in enumerate((1, 2))
+        ],
+        "two": [run("a", 1, 0.5, temperature=1, loss="cosent")],
+    }
+    drawings = setting_figures(runs, ["temperature", "loss", "absent"])
+    assert [drawing.name for drawing in drawings] == ["sweep-temperature-one"]
+    [line] = drawings[0].figure.axes[0].lines[:1]
+    assert list(line.get_xdata()) == [1, 2]
+    np.testing.assert_allclose(line.get_ydata(), [0, 10])

@@ -1,0 +1,130 @@
+"""Label-aware batches: what every batch promises, on drawn labels of all kinds; and what random ones would lack."""
+
+import itertools
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+from accelerate.data_loader import BatchSamplerShard
+from datasets import Dataset
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from samesense.errors import ConfigError, DataError
+from samesense.training.batches import LabelAwareBatches, share_without_comparison
+
+LABELS = st.one_of(
+    st.lists(st.sampled_from([0.0, 1.0]), min_size=2, max_size=80),
+    st.lists(st.sampled_from([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 2.0]), min_size=2, max_size=80),
+    st.lists(st.floats(0, 5), min_size=2, max_size=80),
+)
+SAMPLER = settings(max_examples=100, deadline=None)
+
+
+def batches_of(labels, size, seed=0, epoch=0):
+    sampler = LabelAwareBatches(Dataset.from_dict({"sentence1": ["a"] * len(labels), "label": labels}), size, seed=seed)
+    sampler.set_epoch(epoch)
+    batches = list(sampler)
+    assert len(batches) == len(sampler)
+    return batches
+
+
+@SAMPLER
+@given(labels=LABELS, size=st.integers(2, 20), epoch=st.integers(0, 3))
+def test_every_batch_is_full_and_has_two_labels_and_no_example_comes_twice(labels, size, epoch):
+    if len(set(labels)) < 2:
+        return
+    batches = batches_of(labels, size, epoch=epoch)
+    assert batches
+    assert all(len(batch) == min(size, len(labels)) for batch in batches)
+    assert all(len({labels[at] for at in batch}) > 1 for batch in batches)
+    taken = list(itertools.chain(*batches))
+    assert len(set(taken)) == len(taken)
+    left, commonest = len(labels) - len(taken), max(Counter(labels).values())
+    short = len(labels) - commonest < len(labels) // size  # too few of other labels: an epoch has fewer batches
+    assert short or left < size
+
+
+@SAMPLER
+@given(labels=LABELS, size=st.integers(2, 12))
+def test_each_batch_has_each_label_as_often_as_the_epoch_does(labels, size):
+    if len(set(labels)) < 2:
+        return
+    batches = batches_of(labels, size)
+    whole = Counter(labels[at] for at in itertools.chain(*batches))
+    for batch in batches:
+        counts = Counter(labels[at] for at in batch)
+        assert all(abs(counts[label] - whole[label] / len(batches)) < 2 for label in whole)
+
+
+def test_binary_batches_keep_the_share_of_positives():
+    labels = [float(at % 50 < 9) for at in range(20000)]  # 18 %, as in ATEC
+    counts = {sum(labels[at] for at in batch) for batch in batches_of(labels, 16)}
+    assert counts == {2.0, 3.0}
+
+
+def test_the_same_seed_and_epoch_give_the_same_batches_and_others_others():
+    labels = list(np.random.default_rng(0).integers(0, 6, 200).astype(float))
+    first = batches_of(labels, 16, seed=3, epoch=1)
+    assert batches_of(labels, 16, seed=3, epoch=1) == first
+    assert batches_of(labels, 16, seed=3, epoch=2) != first
+    assert batches_of(labels, 16, seed=4, epoch=1) != first
+    seen = {at for epoch in range(8) for batch in batches_of(labels, 16, epoch=epoch) for at in batch}
+    assert seen == set(range(200))  # what one epoch leaves out comes in another
+
+
+def test_neighbours_in_label_meet_in_some_epoch():
+    labels = [float(at) for at in range(64)]
+    met = set()
+    for epoch in range(100):
+        for batch in batches_of(labels, 16, epoch=epoch):
+            met |= set(itertools.combinations(sorted(batch), 2))
+    share = len(met) / math.comb(64, 2)
+    assert share > 0.9  # those of one part, 6 of each 16th, never do
+
+
+def test_a_rare_label_shortens_the_epoch_and_every_common_example_has_its_turn():
+    labels = [1.0] * 3 + [0.0] * 97
+    batches = batches_of(labels, 10)
+    assert len(batches) == 3
+    assert all(sum(labels[at] for at in batch) == 1 for batch in batches)
+    seen = {at for epoch in range(60) for batch in batches_of(labels, 10, epoch=epoch) for at in batch}
+    assert len(seen) == 100
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_ranks_share_the_batches(ranks):
+    labels = [float(at % 5 == 0) for at in range(333)]
+    sampler = LabelAwareBatches(Dataset.from_dict({"sentence1": ["a"] * 333, "label": labels}), 16, seed=1)
+    whole = list(sampler)
+    parts = [list(BatchSamplerShard(sampler, num_processes=ranks, process_index=rank)) for rank in range(ranks)]
+    assert len({len(part) for part in parts}) == 1
+    dealt = [batch for step in zip(*parts, strict=True) for batch in step]
+    assert dealt[: len(whole)] == whole
+    assert all(len({labels[at] for at in batch}) == 2 for batch in dealt)  # what fills the last step too
+
+
+def test_refusals():
+    data = Dataset.from_dict({"sentence1": ["a", "b"], "label": [1.0, 1.0]})
+    with pytest.raises(DataError, match=r"need two different labels; received 2 labels, all equal\.$"):
+        LabelAwareBatches(data, 2)
+    with pytest.raises(DataError, match=r"need a label column; the data have sentence1\. Take random batches\.$"):
+        LabelAwareBatches(data.remove_columns("label"), 2)
+    with pytest.raises(ConfigError, match=r"needs two examples in a batch; received batch_size 1\.$"):
+        LabelAwareBatches(Dataset.from_dict({"label": [0.0, 1.0]}), 1)
+
+
+@pytest.mark.parametrize(
+    ("labels", "size"), [([0, 0, 0, 1, 1], 2), ([0, 0, 0, 0, 1, 2], 3), ([0, 1], 2), ([0, 1, 1, 1], 5), ([0, 1], 1)]
+)
+def test_share_without_comparison_is_that_of_all_batches(labels, size):
+    every = list(itertools.combinations(labels, min(size, len(labels))))
+    assert share_without_comparison(labels, size) == pytest.approx(sum(len(set(b)) == 1 for b in every) / len(every))
+
+
+def test_share_without_comparison_at_the_size_of_atec():
+    labels = [1.0] * 3680 + [0.0] * 16320  # 18.4 % of 20000
+    assert share_without_comparison(labels, 16) == pytest.approx(0.816**16, rel=1e-2)
+    drawn = np.random.default_rng(0).hypergeometric(3680, 16320, 16, size=50000)
+    assert share_without_comparison(labels, 16) == pytest.approx((drawn == 0).mean(), abs=0.003)
