@@ -208,3 +208,17 @@ def test_identity_is_equal_for_equal_models_only(tiny_trunk, tmp_path):
     found.add(model_identity(pooled, "float32"))
     found.add(model_identity(fresh().to(torch.bfloat16), "float32"))
     assert len(found) == 7
+
+
+def test_what_another_has_written_since_is_found(tmp_path):
+    """A model and its whitening are opened together and judged one after the other."""
+    calls = []
+
+    def encode(texts):
+        calls.append(list(texts))
+        return np.array([[len(text), 1.0] for text in texts])
+
+    first, second = (remember(encode, folder=tmp_path, identity="model") for _ in range(2))
+    first(["one", "three"])
+    np.testing.assert_array_equal(second(["three", "one"]), first(["three", "one"]))
+    assert calls == [["three", "one"]]

@@ -34,12 +34,19 @@ class Blocks:
         if not (self._folder / "identity.txt").exists():
             _write(self._folder / "identity.txt", (identity + "\n").encode())
         self._home: dict[bytes, tuple[Path, int]] = {}
-        for path in sorted(self._folder.glob("*.keys.npy")):
+        self._read: set[Path] = set()
+        self._look()
+
+    def _look(self) -> None:
+        """Read the keys of blocks that were not there at the last look: others write here too."""
+        for path in sorted(set(self._folder.glob("*.keys.npy")) - self._read):
             for row, key in enumerate(_load(path)):
                 self._home.setdefault(bytes(key), (path, row))
+            self._read.add(path)
 
     def find(self, texts: Sequence[str]) -> Iterator[tuple[list[str], Embeddings]]:
         """Yield the texts that are here, block by block, with their vectors."""
+        self._look()
         wanted: dict[Path, tuple[list[str], list[int]]] = {}
         for text in texts:
             home = self._home.get(_key(text))
