@@ -39,6 +39,31 @@ def quality() -> str:
     return f"{head}\n\n{seeds_table({name: values for name, values in rows.items() if values})}"
 
 
+def judged(name: str, task: str, metric: str, title: str) -> str:
+    """A row a model and a column a data set, from the results that ``samesense compare`` keeps."""
+    rows = [line for line in lines_of(name) if line["task"] == task and line["metric"] == metric]
+    cells = {(x["model"], x["dataset"]): x["value"] for x in rows if x["subset"] == "all" or "-avg" in x["dataset"]}
+    if not cells:
+        return ""
+    models, sets = (list(dict.fromkeys(key[i] for key in cells)) for i in (0, 1))
+    shown = [f"| {title} | {' | '.join(each.removesuffix('.test') for each in sets)} |", "|---|" + "---:|" * len(sets)]
+    for model in models:
+        values = [cells.get((model, each)) for each in sets]
+        shown.append(f"| {model} | {' | '.join('-' if v is None else f'{100 * v:.2f}' for v in values)} |")
+    return "\n".join(shown)
+
+
+def judge() -> str:
+    """What four kinds of models are, by the suites."""
+    parts = [
+        judged("judge_en", "sts", "spearman", "STS, Spearman x100"),
+        judged("judge_zh", "sts", "spearman", "Chinese STS, Spearman x100"),
+        judged("judge_en", "ranking", "ndcg", "ranking, NDCG x100"),
+        judged("judge_transfer", "transfer", "accuracy", "transfer, accuracy"),
+    ]
+    return "\n\n".join(part for part in parts if part) or "Not run yet."
+
+
 def speed() -> str:
     newest: dict[tuple[str, str], dict] = {}
     for line in lines_of("speed"):
@@ -61,7 +86,13 @@ def tables() -> str:
         "Two cores of an x86-64 server with AVX512-BF16 and without AMX, sentence-transformers 6.2 in the same "
         "process, in turns. `sh scripts/bench`"
     )
-    return f"{START}\n### Quality\n\n{quality()}\n\n### Speed\n\n{note}\n\n{speed()}\n{END}"
+    models = (
+        "Raw text; what was and was not run, intervals, significance and figures: `benchmarks/README.md`. "
+        "smollm2-raw is the raw language model's first 8 layers with mean pooling, smollm2-whitened the same whitened "
+        "to 256 dimensions on the training sentences of STS-B and SICK."
+    )
+    sections = {"Quality": quality(), "Models": f"{models}\n\n{judge()}", "Speed": f"{note}\n\n{speed()}"}
+    return "\n".join([START, *(f"### {title}\n\n{body}\n" for title, body in sections.items())]).rstrip() + f"\n{END}"
 
 
 def main() -> None:
