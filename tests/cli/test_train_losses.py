@@ -49,14 +49,18 @@ def test_flags_of_a_loss_reach_its_settings(run, binary, tmp_path):
         (["--threshold", 0.5], "threshold belongs to loss contrastive, and this is loss cosent"),
         (["--loss", "mse", "--no-hard-negatives"], "hard_negatives belongs to loss info-nce"),
         (["--loss", "cross-entropy"], "The losses of encoder bi are cosent, contrastive"),
-        (["--loss", "hinge"], 'Invalid value "hinge" for --loss'),
+        (["--loss", "hinge"], "error: loss: input should be 'cosent', 'contrastive'"),
+        (
+            ["--epochs", "x"],
+            "error: epochs: input should be a valid number, unable to parse string as a number; received 'x'.",
+        ),
         (["--loss", "triplet", "--batches", "label-aware"], "batches label-aware are made for loss cosent or"),
     ],
 )
 def test_flags_that_do_not_belong_are_refused(run, binary, tmp_path, flags, message):
     code, out, err = run(binary, "-o", tmp_path / "run", "--dry-run", *flags)
     assert (code, out) == (2, "")
-    assert err.splitlines()[-1].startswith("samesense: error: ")
+    assert (err.splitlines()[-1].startswith("samesense: error: "), err.count("error")) == (True, 1)
     assert message in err
 
 

@@ -174,3 +174,12 @@ def test_what_does_not_fit_is_refused_before_anything_is_written(topics, tiny_tr
     with pytest.raises(ConfigError, match=r"^This recipe trains bi-encoders; received encoder cross"):
         cosent.run(scored, CosentSettings(encoder="cross"), tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def test_texts_in_a_script_that_the_model_does_not_know_are_spoken_of(tiny_trunk, tmp_path):
+    rows = [f"{at % 2}\t第{at}只狗在跑\tthe dog {at}" for at in range(40)]
+    (tmp_path / "zh.tsv").write_text("\n".join(["label\tsentence1\tsentence2", *rows]) + "\n", encoding="utf-8")
+    said = []
+    settings = CosentSettings(model=str(tiny_trunk), max_steps=1, **QUICK)
+    cosent.run(read_pairs(tmp_path / "zh.tsv"), settings, tmp_path / "run", say=said.append)
+    assert [line for line in said if "unknown to the model's tokenizer" in line and line.startswith("warning: ")]

@@ -88,3 +88,6 @@ def test_a_cross_encoder_takes_its_own_file():
     assert (name, chosen.encoder, chosen.loss, chosen.temperature) == ("cosent-cross", "cross", "cosent", 1.0)
     assert choose("auto", {"encoder": "cross", "loss": "cross-entropy"}, kind="binary")[1].loss == "cross-entropy"
     assert choose("cosent-cross", {"temperature": 0.5}, kind="binary")[1].temperature == 0.5
+    by_name = choose("cosent-cross", {"loss": "cross-entropy"}, kind="binary")[1]  # its temperature is left out
+    assert (by_name.encoder, by_name.loss, by_name.temperature) == ("cross", "cross-entropy", 0.05)
+    assert choose("cosent-nli", {"loss": "mse"}, kind="binary")[1].batch_size == 64

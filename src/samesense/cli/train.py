@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
 
 from samesense.cli.output import Columns, DropBadRows, LabelOrder, LabelRange, put, put_json, quiet_libraries, say
-from samesense.recipes.settings import CosentSettings, choose
+from samesense.recipes.settings import CosentSettings, as_config_error, choose
 from samesense.training.ranks import finish
 
 if TYPE_CHECKING:
@@ -25,7 +25,16 @@ def _flags(settings: type[BaseModel]) -> type[BaseModel]:
         note = Parameter(show_default=False, help=f"{field.description}{default}")
         fields[name] = (Annotated[optional, note], Field(default=None))
     config = ConfigDict(protected_namespaces=(), extra="forbid")
-    return create_model(f"{settings.__name__}Flags", __config__=config, **fields)
+    one_line: Any = model_validator(mode="wrap")(_in_one_line)
+    return create_model(f"{settings.__name__}Flags", __config__=config, __validators__={"one_line": one_line}, **fields)
+
+
+def _in_one_line(cls: Any, values: Any, check: Any) -> Any:
+    """Check flags as pydantic does, and say what is wrong as everywhere else."""
+    try:
+        return check(values)
+    except ValidationError as error:
+        raise as_config_error(error) from error
 
 
 Flags: Any = _flags(CosentSettings)

@@ -25,6 +25,7 @@ from samesense.encoder.encode import as_encode
 from samesense.encoder.pooling import describe_pooling
 from samesense.encoder.precision import Choice
 from samesense.encoder.storage import save
+from samesense.encoder.vocabulary import unknown_share
 from samesense.errors import ConfigError, MissingExtraError
 from samesense.evaluation.pairs import judge_pairs
 from samesense.evaluation.sts import evaluate_sts
@@ -44,6 +45,9 @@ if TYPE_CHECKING:
 
 WORTH_SAYING = 0.01
 """Share of batches without a comparison from which on it is said."""
+
+UNKNOWN_WORTH_SAYING = 0.02
+"""Share of tokens that a tokenizer does not know from which on it is said."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +103,7 @@ def run(
     record = run_folder.begin(output, record | {"precision": list(choice)}, before)
     say(f"model {settings.model}, pooling {describe_pooling(model)}, {_size(model)}")
     say(f"arithmetic: {choice.precision} ({choice.reason})")
-    for line in _account(prepared, settings):
+    for line in (*_strange_texts(model, train), *_account(prepared, settings)):
         say(line)
     judged = test if is_main() else None
     results = [] if judged is None else judge_pairs(model, judged, name=f"{settings.model} (before)")
@@ -121,6 +125,17 @@ def run(
             append_results(output / "results.jsonl", results)
         run_folder.end(output, record, outcome)
     return Trained(output / "model", outcome, results)
+
+
+def _strange_texts(model: SentenceTransformer, train: PairData) -> list[str]:
+    """Return a warning if the model's tokenizer does not know much of the first training texts."""
+    unknown = unknown_share(model, [*train.sentences1[:500], *train.sentences2[:500]])
+    if unknown < UNKNOWN_WORTH_SAYING:
+        return []
+    return [
+        f"warning: {unknown:.0%} of the tokens of the texts are unknown to the model's tokenizer, which reads them all "
+        "as one and the same: take a model of their language"
+    ]
 
 
 def _account(prepared: Targets, settings: CosentSettings) -> list[str]:

@@ -23,7 +23,7 @@ Settings = TypeVar("Settings", bound=BaseModel)
 Encoder = Literal["bi", "cross"]
 """Two sentences embedded apart and compared by cosine, or read together and scored."""
 
-LOSSES: Mapping[Encoder, tuple[str, ...]] = {
+LOSSES: Mapping[str, tuple[str, ...]] = {
     "bi": ("cosent", "contrastive", "mse", "softmax", "triplet", "info-nce"),
     "cross": ("cosent", "cross-entropy"),
 }
@@ -101,10 +101,8 @@ def check_belongs(stated: Mapping[str, Any], loss: str, encoder: str = "bi") -> 
     Raises:
         ConfigError: names the losses to which it belongs.
     """
-    if encoder in LOSSES and loss not in LOSSES[encoder]:  # type: ignore[index]
-        raise ConfigError(
-            f"The losses of encoder {encoder} are {', '.join(LOSSES[encoder])}; received {loss}."  # type: ignore[index]
-        )
+    if encoder in LOSSES and loss not in LOSSES[encoder]:
+        raise ConfigError(f"The losses of encoder {encoder} are {', '.join(LOSSES[encoder])}; received {loss}.")
     for name in stated:
         if not belongs(name, loss, encoder):
             owners = f"loss {' or '.join(OWNERS[name])}" if loss not in OWNERS.get(name, (loss,)) else "encoder bi"
@@ -138,11 +136,13 @@ def choose(config: str, given: Mapping[str, Any], *, kind: str) -> tuple[str, Co
     Raises:
         ConfigError: see :func:`read_settings` and :func:`bind`; or a flag does not belong to the loss.
     """
-    own = {} if config == "auto" else read_settings(config)
-    encoder, loss = ({**own, **given}.get(key, default) for key, default in (("encoder", "bi"), ("loss", "cosent")))
+    named = {} if config == "auto" else read_settings(config)
+    encoder, loss = ({**named, **given}.get(key, default) for key, default in (("encoder", "bi"), ("loss", "cosent")))
     check_belongs(given, loss, encoder)
     paper = "cosent-cross" if encoder == "cross" else "cosent-nli" if kind == "nli" and config == "auto" else "cosent"
-    papers = {**read_settings("cosent"), **read_settings(paper)}
+    papers, own = {**read_settings("cosent"), **read_settings(paper)}, named
+    if config in shipped():
+        papers, own = {**papers, **named}, {}
     fitting = {name: value for name, value in papers.items() if belongs(name, loss, encoder)}
     return paper if config == "auto" else config, bind(CosentSettings, fitting, own, given)
 
@@ -187,6 +187,11 @@ def bind(model: type[Settings], *layers: Mapping[str, Any]) -> Settings:
     try:
         return model(**merged)
     except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(map(str, first["loc"])) or "settings"
-        raise ConfigError(f"{key}: {first['msg'].lower()}; received {first['input']!r}.") from error
+        raise as_config_error(error) from error
+
+
+def as_config_error(error: ValidationError) -> ConfigError:
+    """Return what pydantic found wrong first, in one line: the setting, its rule, and what was received."""
+    first = error.errors()[0]
+    key = ".".join(map(str, first["loc"])) or "settings"
+    return ConfigError(f"{key}: {first['msg'].lower()}; received {first['input']!r}.")
