@@ -242,6 +242,8 @@ def test_transfer_tasks_have_the_shape_of_their_set(transfer):
     tasks, missing = find_tasks(transfer, ["transfer"], fast=True)
     assert names(tasks) == [("transfer", name) for name in ("subj", "sst2", "trec", "mrpc")]
     assert missing == ["mr", "cr", "mpqa"]
+    for task in tasks:
+        task.classifier = "minimum"  # SentEval's own does not learn from so few rows
     judged = {task.dataset: task.judge(READER).results for task in tasks}
     assert [row.metric for row in judged["mrpc"]] == ["accuracy", "f1"]
     found = {name: rows[0] for name, rows in judged.items()}

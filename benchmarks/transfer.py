@@ -1,0 +1,130 @@
+"""The transfer suite's classifier against SentEval's protocol, fit by fit, on the same embeddings.
+
+    python benchmarks/transfer.py --data FOLDER_WITH_mr.tsv.gz --model MODEL --tasks mr,mrpc --outer 10
+
+"together" is the suite's classifier, Adam with early stopping for all fits at once; "minimum" solves the same
+objective exactly.
+
+SentEval's side is ``tests/references/senteval_probe.py``, written from its description. Where it does not run all
+outer folds (``--outer``), its time is scaled to all of them and accuracies are compared on those that it ran. Seconds
+are of the processor, all threads added, so that other work on the machine does not enter; encoding is not in them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+RESULTS = Path(__file__).parent / "results" / "transfer.jsonl"
+PARTS = {"mr": ("",), "cr": ("",), "subj": ("",), "mpqa": ("",), "sst2": ("train", "dev", "test"),
+         "trec": ("train", "test"), "mrpc": ("train", "test")}  # fmt: skip
+FOLDS = 10
+WAYS = {"senteval": "together", "minimum": "minimum"}
+
+
+def load(folder: Path, task: str, encode: Callable) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return features and classes of each part."""
+    from samesense.data import read_pairs
+    from samesense.data.sentences import read_sentences
+
+    parts = []
+    for part in PARTS[task]:
+        path = folder / f"{task}{part and '.' + part}.tsv.gz"
+        if task == "mrpc":
+            data = read_pairs(path)
+            u, v = encode(data.sentences1), encode(data.sentences2)
+            parts.append((np.concatenate([abs(u - v), u * v], axis=1), np.array(data.labels, dtype=np.intp)))
+        else:
+            rows = read_sentences(path, keep_empty=True)
+            parts.append((encode(rows.texts), np.array(rows.labels, dtype=np.intp)))
+    return parts
+
+
+def ours(parts: Sequence[tuple[np.ndarray, np.ndarray]], classifier: str) -> list[float]:
+    """Return the accuracy of each outer fold, or of the test part."""
+    from samesense.evaluation.folds import cross_predict, nested_folds, split_folds
+
+    x, y = (np.concatenate(side) for side in zip(*parts, strict=True))
+    sizes = [len(labels) for _, labels in parts]
+    if len(parts) == 1:
+        folds = nested_folds(y, FOLDS)
+    else:
+        folds = split_folds(y, (sizes[0], sizes[1] if len(sizes) == 3 else 0, sizes[-1]), FOLDS)
+    predicted, _ = cross_predict(x, y, folds, classifier)
+    return [100 * float((predicted[fold.test] == y[fold.test]).mean()) for fold in folds]
+
+
+def theirs(parts: Sequence[tuple[np.ndarray, np.ndarray]], outer: int) -> list[float]:
+    """Return the same by SentEval's protocol; of nested folds the first ``outer``."""
+    from tests.references.senteval_probe import by_dev, by_folds, nested
+
+    (x, y), test = parts[0], parts[-1]
+    if len(parts) == 1:
+        return [accuracy for accuracy, _ in nested(x, y, FOLDS, outer)]
+    final, _ = by_dev(x, y, parts[1]) if len(parts) == 3 else by_folds(x, y, FOLDS)
+    return [100 * final.score(*test)]
+
+
+def timed(function: Callable[..., list[float]], *args: object) -> tuple[list[float], float]:
+    started = time.process_time()
+    return function(*args), time.process_time() - started
+
+
+def compare(task: str, parts: Sequence[tuple[np.ndarray, np.ndarray]], outer: int) -> dict:
+    small = [(x[:: max(1, len(x) // 200)], y[:: max(1, len(x) // 200)]) for x, y in parts]
+    for classifier in WAYS:
+        ours(small, classifier)  # what is imported on first use is not timed
+    reference, slow = timed(theirs, parts, outer)
+    row: dict = {"task": task, "rows": [len(labels) for _, labels in parts], "features": parts[0][0].shape[1]}
+    for classifier, name in WAYS.items():
+        accuracies, seconds = timed(ours, parts, classifier)
+        scaled = slow * len(accuracies) / len(reference)
+        row["senteval"] = {"accuracy": statistics.mean(reference), "folds": len(reference), "seconds": scaled}
+        row[name] = {
+            "accuracy": statistics.mean(accuracies),
+            "same_folds": statistics.mean(accuracies[: len(reference)]),
+            "seconds": seconds,
+            "times": scaled / seconds,
+        }
+        cells = [task, name, f"{row[name]['accuracy']:.2f}", f"{row[name]['same_folds']:.2f}"]
+        cells += [f"{row['senteval']['accuracy']:.2f}", f"{len(reference)} of {len(accuracies)}", f"{seconds:.1f}"]
+        print("| " + " | ".join([*cells, f"{scaled:.0f}", f"{scaled / seconds:.0f}"]) + " |", flush=True)
+    return row
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, help="folder of mr.tsv.gz, mrpc.train.tsv.gz and so on")
+    parser.add_argument("--model", default="default")
+    parser.add_argument("--tasks", default="mr,mrpc", help=f"some of {', '.join(PARTS)}")
+    parser.add_argument("--outer", type=int, default=FOLDS, help="outer folds that SentEval's side runs")
+    args = parser.parse_args()
+    import torch
+
+    from samesense.encoder.build import build
+    from samesense.encoder.encode import as_encode
+
+    torch.set_num_threads(1)
+    encode = as_encode(build(args.model), precision="float32")
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
+    print("| task | way | all folds | same folds | SentEval | its folds | seconds | its seconds | times |")
+    print("|---|---|---:|---:|---:|---:|---:|---:|---:|")
+    RESULTS.parent.mkdir(exist_ok=True)
+    for task in args.tasks.split(","):
+        row = compare(task, load(args.data, task, encode), args.outer)
+        line = {"benchmark": "transfer", "commit": commit, "model": Path(args.model).name, **row}
+        with RESULTS.open("a", encoding="utf-8") as out:
+            out.write(json.dumps(line) + "\n")
+
+
+if __name__ == "__main__":
+    main()

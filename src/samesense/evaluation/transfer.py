@@ -1,0 +1,229 @@
+"""Transfer: can a linear classifier read the label of a sentence, or of a pair, from its embedding?"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from samesense.encoder.cosine import checked_rows
+from samesense.errors import DataError, ModelError
+from samesense.evaluation.folds import GRID, SEED, Classifier, Fold, cross_predict, nested_folds, split_folds
+from samesense.evaluation.labelled import Labels, check_examples, class_numbers, part_size
+from samesense.evaluation.probe import TOLERANCE
+from samesense.evaluation.record import Record
+from samesense.types import Candidate, Encode, Judgement, Pair
+
+Labelled = tuple[Sequence[str], Labels]
+LabelledPairs = tuple[Sequence[Pair], Labels]
+
+LEARNT = {
+    "senteval": "logistic regression by Adam with early stopping, as SentEval",
+    "minimum": f"logistic regression at its minimum (tolerance {TOLERANCE:g})",
+}
+FOLDS = 10
+FAST_FOLDS = 5
+
+
+class TransferTask:
+    """SentEval's transfer protocol on one data set: embeddings stay as they are, a linear classifier learns on top.
+
+    The classifier is SentEval's own, Adam with early stopping, so that figures compare with published ones; or the
+    same objective at its minimum, which has no chance in it and came out up to 0.7 points higher on MR, SUBJ, MPQA
+    and MRPC. With a few hundred rows the former hardly moves before it stops: take the latter.
+
+    Source: Conneau and Kiela (2018), "SentEval: an evaluation toolkit for universal sentence representations".
+    Differs: accuracies are averaged as they are, where SentEval first rounds that of each fold to two decimals; what
+    differs in the classifier is with :func:`~samesense.evaluation.descent.descend`.
+
+    Attributes:
+        suite: ``"transfer"``.
+        dataset: name of the data.
+        embeds: True: the candidate must have ``encode``.
+    """
+
+    suite: str = "transfer"
+    embeds: bool = True
+
+    def __init__(
+        self,
+        dataset: str,
+        examples: Sequence[str] | Sequence[Pair],
+        labels: Labels,
+        *,
+        sizes: tuple[int, int, int] | None = None,
+        paired: bool = False,
+        fast: bool = False,
+        note: str = "",
+        classifier: Classifier = "senteval",
+    ) -> None:
+        """Take rows as they are; :meth:`nested`, :meth:`split` and :meth:`pairs` are the usual ways in.
+
+        Args:
+            dataset: name of the data.
+            examples: texts, which may be empty ones, or pairs of texts ``(n,)``; with ``sizes`` those of train first,
+                then of dev, then of test.
+            labels: class of each example ``(n,)``, all numbers or all strings.
+            sizes: numbers of rows of train, dev and test; ``None`` for nested folds over all rows.
+            paired: whether examples are pairs, with labels 0 and 1.
+            fast: take 5 folds instead of 10.
+            note: what the protocol should say of the data.
+            classifier: ``"senteval"`` for Adam with early stopping, ``"minimum"`` for the objective's minimum.
+
+        Raises:
+            DataError: if an example is no text, a label is missing or of a class that train lacks, or a class has too
+                few rows for the folds.
+        """
+        self.dataset = dataset
+        self.note = note
+        self.classifier = classifier
+        self._examples = examples
+        self._sizes = sizes
+        self._paired = paired
+        self._folds = FAST_FOLDS if fast else FOLDS
+        check_examples(dataset, examples, paired=paired)
+        self._classes = class_numbers(dataset, labels, sizes[0] if sizes else len(labels), *self._needs())
+
+    @classmethod
+    def nested(
+        cls,
+        dataset: str,
+        texts: Sequence[str],
+        labels: Labels,
+        fast: bool = False,
+        note: str = "",
+        classifier: Classifier = "senteval",
+    ) -> TransferTask:
+        """Return the task of one labelled set: nested folds, as for MR, CR, SUBJ and MPQA."""
+        part_size(dataset, "the data", (texts, labels))
+        return cls(dataset, texts, labels, fast=fast, note=note, classifier=classifier)
+
+    @classmethod
+    def split(
+        cls,
+        dataset: str,
+        train: Labelled,
+        dev: Labelled | None,
+        test: Labelled,
+        fast: bool = False,
+        note: str = "",
+        classifier: Classifier = "senteval",
+    ) -> TransferTask:
+        """Return the task of (texts, labels) in parts, as for SST-2, or without dev as for TREC."""
+        learnt, judged = part_size(dataset, "train", train), part_size(dataset, "test", test)
+        sizes = (learnt, part_size(dataset, "dev", dev) if dev is not None else 0, judged)
+        parts = [train, dev, test] if dev is not None else [train, test]
+        texts = [text for part, _ in parts for text in part]
+        return cls(
+            dataset,
+            texts,
+            [label for _, part in parts for label in part],
+            sizes=sizes,
+            fast=fast,
+            note=note,
+            classifier=classifier,
+        )
+
+    @classmethod
+    def pairs(
+        cls,
+        dataset: str,
+        train: LabelledPairs,
+        test: LabelledPairs,
+        fast: bool = False,
+        note: str = "",
+        classifier: Classifier = "senteval",
+    ) -> TransferTask:
+        """Return the task of (pairs, labels), labels 0 and 1, as for MRPC: features |u - v| and u * v, also F1."""
+        sizes = (part_size(dataset, "train", train), 0, part_size(dataset, "test", test))
+        for name, (_, labels) in (("train", train), ("test", test)):
+            if set(labels) != {0, 1}:
+                raise DataError(
+                    f"{dataset}: the labels of {name} pairs must be 0 and 1, both of them, for F1; got "
+                    f"{', '.join(sorted({repr(label) for label in labels})[:5])}. Recode them."
+                )
+        return cls(
+            dataset,
+            [*train[0], *test[0]],
+            [*train[1], *test[1]],
+            sizes=sizes,
+            paired=True,
+            fast=fast,
+            note=note,
+            classifier=classifier,
+        )
+
+    def texts(self) -> Iterable[str]:
+        """Yield every text, those of a pair one after the other."""
+        for example in self._examples:
+            yield from (example,) if isinstance(example, str) else example
+
+    def judge(self, candidate: Candidate) -> Judgement:
+        """Return the accuracy, for pairs also F1, and for each tested row, in order, whether it was right.
+
+        Raises:
+            ModelError: if the candidate cannot embed, or an embedding is not finite.
+        """
+        if candidate.encode is None:
+            raise ModelError(
+                f"A transfer task learns from embeddings, and {candidate.name} only scores pairs. Leave it out here."
+            )
+        started = time.perf_counter()
+        folds = self._planned()
+        predicted, chosen = cross_predict(self._features(candidate.encode), self._classes, folds, self.classifier)
+        seconds = time.perf_counter() - started
+        record = Record(task=self.suite, dataset=self.dataset, candidate=candidate, note=self.note, seconds=seconds)
+        how = self._protocol(chosen)
+        right = predicted == self._classes
+        tested = np.sort(np.concatenate([fold.test for fold in folds]))
+        accuracy = float(np.mean([right[fold.test].mean() for fold in folds]))
+        results = [record.result("accuracy", accuracy, len(tested), how)]
+        if self._paired:
+            found, real = predicted[tested] == 1, self._classes[tested] == 1
+            f1 = float(2 * (found & real).sum() / (found.sum() + real.sum()))
+            results.append(record.result("f1", f1, len(tested), f"{how}; F1 of class 1"))
+        examples = [self._examples[row] for row in tested]
+        return Judgement(results, [record.evidence("accuracy", right[tested].astype(np.float64), examples)])
+
+    def _needs(self) -> tuple[int, str]:
+        """Return how many training rows of each class there must be, and what for."""
+        k = self._folds
+        if self._sizes is None:
+            return k + 2, f"for {k} outer folds with {k} inner ones each"
+        return (1, "") if self._sizes[1] else (k, f"in train for {k} folds")
+
+    def _planned(self) -> list[Fold]:
+        if self._sizes is None:
+            return nested_folds(self._classes, self._folds)
+        return split_folds(self._classes, self._sizes, self._folds)
+
+    def _features(self, encode: Encode) -> npt.NDArray[np.floating]:
+        """Return one row of features an example."""
+        place: dict[str, int] = {}
+        rows = [place.setdefault(text, len(place)) for text in self.texts()]
+        embeddings = checked_rows(np.asarray(encode(list(place))), list(place))
+        if not self._paired:
+            return embeddings[rows]
+        wide = embeddings.astype(np.float64)
+        first, second = wide[rows[::2]], wide[rows[1::2]]
+        return np.concatenate([np.abs(first - second), first * second], axis=1)
+
+    def _protocol(self, chosen: Sequence[float]) -> str:
+        """Return how the number came about, in words."""
+        if self._sizes is None:
+            choice = f"{self._folds} inner folds"
+            score = f"mean of {self._folds} outer folds' accuracies, not rounded"
+        else:
+            choice, score = "dev" if self._sizes[1] else f"{self._folds} folds of train", "accuracy on test"
+        parts = [
+            "|u - v| and u * v of embeddings as they are" if self._paired else "embeddings as they are",
+            LEARNT[self.classifier],
+            f"L2 of {', '.join(f'{l2:g}' for l2 in GRID)}, bias included, chosen on {choice}",
+            score,
+            f"folds stratified, shuffled with seed {SEED}",
+            "chosen L2: " + ", ".join(f"{l2:g} x {count}" for l2, count in sorted(Counter(chosen).items())),
+        ]
+        return "; ".join(part for part in parts if "folds" in choice or not part.startswith("folds"))
