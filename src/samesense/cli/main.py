@@ -22,7 +22,7 @@ COMMANDS = {
         "samesense quickstart runs/quickstart",
     ),
     "train": (
-        "Train a model from labelled pairs with CoSENT: scored, binary or NLI.",
+        "Train a model from labelled pairs, scored, binary or NLI, with CoSENT or another loss.",
         "samesense train train.tsv --dev dev.tsv --test test.tsv --output runs/first",
     ),
     "sweep": (
