@@ -87,6 +87,7 @@ def run(wanted: Wanted, *, say: Callable[[str], None] = lambda line: None) -> Co
 
 
 def _judged(wanted: Wanted, found: Found, drawn: list[Drawing], cache: Path, say: Callable[[str], None]) -> Content:
+    environment = _environment(wanted)
     opened = open_models(wanted.models, precision=wanted.precision, fit_texts=wanted.fit_texts, cache=cache)
     names = [candidate.name for _, candidate in opened]
     if wanted.against is not None and wanted.against not in names:
@@ -113,7 +114,7 @@ def _judged(wanted: Wanted, found: Found, drawn: list[Drawing], cache: Path, say
             *drawn,
         ],
         by_dataset=distributions(verdicts.evidence, looks),
-        environment=_environment(wanted),
+        environment=environment,
     )
 
 
