@@ -8,7 +8,8 @@ import pytest
 import samesense
 from samesense.cli.main import main
 from samesense.encoder.build import build
-from samesense.encoder.build_cross import as_logits, build_cross
+from samesense.encoder.build_cross import build_cross
+from samesense.encoder.cross import as_logits
 from samesense.encoder.storage import save
 from samesense.errors import ModelError
 

@@ -15,8 +15,8 @@ from transformers import (
 )
 
 from samesense.encoder.build import build
-from samesense.encoder.build_cross import as_logits, build_cross, has_one_logit
-from samesense.encoder.cross import is_cross_encoder, open_cross_encoder
+from samesense.encoder.build_cross import build_cross, has_one_logit
+from samesense.encoder.cross import as_logits, is_cross_encoder, open_cross_encoder
 from samesense.encoder.storage import save
 from samesense.errors import ModelError
 from tests.conftest import WORDS

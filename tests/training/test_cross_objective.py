@@ -6,7 +6,8 @@ import pytest
 import torch
 from sentence_transformers.cross_encoder.losses import BinaryCrossEntropyLoss
 
-from samesense.encoder.build_cross import as_logits, build_cross
+from samesense.encoder.build_cross import build_cross
+from samesense.encoder.cross import as_logits
 from samesense.training.cross_objective import CrossCoSENT, CrossEntropy
 from tests.references.cosent import cosent as reference
 

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
 from sentence_transformers import CrossEncoder
 from sentence_transformers.base.modules import Transformer
 from tokenizers.processors import TemplateProcessing
@@ -16,9 +13,7 @@ from transformers import AutoConfig, set_seed
 
 from samesense.encoder import build as encoders
 from samesense.encoder.cross import is_cross_encoder
-from samesense.encoder.precision import autocast, inference_precision
 from samesense.errors import ModelError
-from samesense.types import Pair, Precision, Score, Scores
 
 _LOGITS = {"text": {"method": "forward", "method_output_name": "logits"}}
 
@@ -76,19 +71,6 @@ def has_one_logit(name: str) -> bool:
     if not is_cross_encoder(source):
         return False
     return bool(AutoConfig.from_pretrained(_trunk_folder(source)).num_labels == 1)
-
-
-def as_logits(model: CrossEncoder, *, precision: Precision = "float32") -> Score:
-    """Return a model in memory as a score: its logits, unbounded, nothing remembered between calls."""
-    device = torch.device(model.device)
-    arithmetic = inference_precision(precision, device)
-
-    def score(pairs: Sequence[Pair]) -> Scores:
-        with autocast(device, arithmetic):
-            logits = model.predict(list(pairs), activation_fn=torch.nn.Identity(), show_progress_bar=False)
-        return np.asarray(logits, dtype=np.float64)
-
-    return score
 
 
 def _trunk_folder(source: str) -> str:

@@ -60,14 +60,13 @@ def open_cross_encoder(
             "classes. Use one that was trained on scores, or fine-tune it with one label."
         )
     arithmetic = inference_precision(precision, torch.device(model.device))
+    logits = as_logits(model, precision=arithmetic)
     known: dict[Pair, float] = {}
 
     def score(pairs: Sequence[Pair]) -> Scores:
         fresh = [pair for pair in dict.fromkeys(pairs) if pair not in known]
         if fresh:
-            with autocast(torch.device(model.device), arithmetic):
-                logits = model.predict(fresh, activation_fn=torch.nn.Identity(), show_progress_bar=False)
-            values = model.activation_fn(torch.from_numpy(logits).double()).numpy()
+            values = model.activation_fn(torch.from_numpy(logits(fresh))).numpy()
             known.update(zip(fresh, values.tolist(), strict=True))
         return np.array([known[pair] for pair in pairs], dtype=np.float64)
 
@@ -77,6 +76,19 @@ def open_cross_encoder(
         score,
         f"cross-encoder, {shown}, texts in the order given, {arithmetic}, at most {model.max_seq_length} tokens",
     )
+
+
+def as_logits(model: CrossEncoder, *, precision: Precision = "float32") -> Score:
+    """Return a model in memory as a score: its logits, unbounded, nothing remembered between calls."""
+    device = torch.device(model.device)
+    arithmetic = inference_precision(precision, device)
+
+    def score(pairs: Sequence[Pair]) -> Scores:
+        with autocast(device, arithmetic):
+            logits = model.predict(list(pairs), activation_fn=torch.nn.Identity(), show_progress_bar=False)
+        return np.asarray(logits, dtype=np.float64)
+
+    return score
 
 
 def _content(source: str, name: str) -> Any:

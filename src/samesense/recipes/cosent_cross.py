@@ -17,9 +17,10 @@ from sentence_transformers import CrossEncoder
 
 from samesense.data import PairData
 from samesense.data.scale import number_text
-from samesense.data.targets import Targets, targets
-from samesense.encoder.build_cross import as_logits, build_cross, has_one_logit
+from samesense.data.targets import Targets
+from samesense.encoder.build_cross import build_cross, has_one_logit
 from samesense.encoder.candidates import open_candidate
+from samesense.encoder.cross import as_logits
 from samesense.encoder.precision import Choice
 from samesense.encoder.storage import save
 from samesense.errors import ConfigError, DataError
@@ -107,15 +108,12 @@ def prepare(train: PairData, settings: CosentSettings) -> Targets:
     """
     if settings.encoder != "cross":
         raise ConfigError("This recipe trains cross-encoders; received encoder bi. Take samesense.recipes.cosent.")
-    if settings.loss == "cosent":
-        if len(set(train.labels)) < 2:
-            raise DataError(
-                f"CoSENT compares pairs with different labels; all {len(train)} labels of {train.source} are "
-                f"{number_text(train.labels[0])}. Give pairs of two labels at least."
-            )
-        return targets(train, "cosent")
-    scaled = targets(train, "mse")  # the same numbers, of which each is a probability here
-    return Targets(scaled.columns, scaled.account.replace("mse", "cross-entropy", 1))
+    if settings.loss == "cosent" and len(set(train.labels)) < 2:
+        raise DataError(
+            f"CoSENT compares pairs with different labels; all {len(train)} labels of {train.source} are "
+            f"{number_text(train.labels[0])}. Give pairs of two labels at least."
+        )
+    return settings.targets(train)
 
 
 def objective_of(model: CrossEncoder, settings: CosentSettings) -> PairObjective:
