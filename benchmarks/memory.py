@@ -54,11 +54,12 @@ def one(args: argparse.Namespace, examples: int, budget: int | None, steps: int)
     use_cheap_dropout(model)
     model.train()
     precision = inference_precision("auto", model.device)
+    teacher = torch.randn(len(data), 384)
 
     objective = {
         "cosent": lambda: CoSENT(model, token_budget=budget),
         "multi_positive": lambda: MultiPositive(model, positives=1, token_budget=budget),
-        "rank_cse": lambda: RankCSE(model, teacher_dims=[384], token_budget=budget),
+        "rank_cse": lambda: RankCSE(model, teachers=[teacher.__getitem__], token_budget=budget),
     }[args.objective]()
 
     def tokens(rows: list[int]) -> list[dict]:
@@ -67,11 +68,7 @@ def one(args: argparse.Namespace, examples: int, budget: int | None, steps: int)
     def labels(rows: list[int]) -> torch.Tensor | None:
         if args.objective == "multi_positive":
             return None
-        return (
-            torch.randn(len(rows), 384)
-            if args.objective == "rank_cse"
-            else torch.tensor([data.labels[i] for i in rows])
-        )
+        return torch.tensor(rows if args.objective == "rank_cse" else [data.labels[i] for i in rows])
 
     def step(columns: list[dict], rows: list[int]) -> None:
         with autocast(model.device, precision):

@@ -80,12 +80,13 @@ def test_a_run_says_what_it_made_of_the_labels(run, binary, tiny_trunk, tmp_path
     )  # fmt: skip
     assert code == 0, err
     assert "triplet: 20 triplets, 40 of 80 pairs not used\n" in err
-    assert json.loads((tmp_path / "run" / "manifest.json").read_text())["labels"].startswith("triplet: 20 triplets")
+    assert json.loads((tmp_path / "run" / "manifest.json").read_text())["account"][0].startswith("triplet: 20 triplets")
 
 
 def test_the_cross_encoder_recipe_is_called_with_the_same_arguments(run, binary, tmp_path, monkeypatch):
     from samesense.recipes import cosent_cross
-    from samesense.recipes.cosent import Outcome, Trained
+    from samesense.recipes.frame import Trained
+    from samesense.training.fit import Outcome
 
     seen = []
 

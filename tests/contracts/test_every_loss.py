@@ -76,6 +76,7 @@ CASES = {
     "listmle off": Case(losses.listmle, ("matrix",), LISTS, {**MLE, "include_diagonal": False, "reduction": "sum"}),
     "listnet": Case(losses.listnet, ("matrix",), LISTS, NET),
     "listnet full": Case(losses.listnet, ("matrix",), LISTS, {**NET, "include_diagonal": True, "reduction": "sum"}),
+    "minus_entropy": Case(losses.minus_entropy, ("matrix",)),
     "mse": Case(losses.mse, ("scores",), ("targets",)),
     "multi_positive": Case(several, ("u", "many", "few"), (), {}, "multi_positive"),
     "rank_cse listnet": Case(distilled, ("matrix",), LISTS, {"rank": "listnet"}, "rank_cse"),

@@ -11,7 +11,8 @@ from samesense.training.sentence_objective import BatchTriplet, RankCSE, SupCon
 from samesense.training.tuple_objective import InfoNCE, MultiPositive, Triplet, projection
 
 N = 12
-TEACHERS = torch.randn(N, 9, generator=torch.Generator().manual_seed(0))
+TEACHERS = torch.randn(2 * N, 9, generator=torch.Generator().manual_seed(0))
+ROWS = torch.randperm(2 * N, generator=torch.Generator().manual_seed(1))[:N]
 BINARY, GRADES = torch.arange(N) % 2, (torch.arange(N) % 4).float()
 
 
@@ -30,7 +31,7 @@ def functional(name, e, labels, head):
         "rank_cse": lambda: (
             losses.rank_cse(
                 losses.cosine_matrix(head(e[0]), head(e[1])),
-                losses.teacher_scores([labels[:, :4], labels[:, 4:]], [1, 2]),
+                losses.teacher_scores([TEACHERS[labels, :4], TEACHERS[labels, 4:]], [1, 2]),
                 rank="listnet",
                 beta=0.5,
             ).total
@@ -61,9 +62,15 @@ CASES = {
     "simcse": (InfoNCE, {"head": True}, 1, None),
     "rank_cse": (
         RankCSE,
-        {"teacher_dims": [4, 5], "weights": [1, 2], "rank": "listnet", "beta": 0.5, "head": True},
+        {
+            "teachers": [lambda rows: TEACHERS[rows, :4], lambda rows: TEACHERS[rows, 4:]],
+            "weights": [1, 2],
+            "rank": "listnet",
+            "beta": 0.5,
+            "head": True,
+        },
         1,
-        TEACHERS,
+        ROWS,
     ),
 }
 

@@ -6,9 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
-from samesense.losses import js_consistency, js_divergence
+from samesense.losses import js_consistency, js_divergence, minus_entropy
 from tests.references.js_consistency import js
 from tests.references.js_consistency import js_consistency as reference
+from tests.references.js_consistency import minus_entropy as entropy_reference
 
 STUDENT = torch.tensor([[0.9, 0.3, 0.1], [0.2, 0.8, 0.4], [0.0, 0.5, 0.95]], dtype=torch.float64)
 
@@ -73,10 +74,41 @@ def test_is_not_an_entropy():
     assert js_consistency(sharp).item() == js_consistency(flat).item() == 0.0
 
 
+@pytest.mark.parametrize("n", [1, 2, 31, 128])
+@pytest.mark.parametrize("temperature", [0.001, 0.05, 10.0])
+def test_minus_entropy_equals_the_definition(matrix, n, temperature):
+    scores = matrix(n, rounded=True)
+    for reduction in ("mean", "sum"):
+        expected = entropy_reference(scores.tolist(), temperature, reduction)
+        value = minus_entropy(scores, temperature=temperature, reduction=reduction).item()
+        assert value == pytest.approx(expected, rel=1e-9, abs=1e-12)
+
+
+def test_minus_entropy_is_what_the_clamped_divergence_leaves(matrix):
+    """The community code forms log M, clamps it from below by 1e-7, and so compares P and Q with a constant."""
+    scores = matrix(16) * 0.3
+    rows, columns = (F.log_softmax(part / 0.05, dim=1) for part in (scores, scores.T))
+    middle = (0.5 * (rows.exp() + columns.exp())).log().clamp(min=1e-7)
+    clamped = 0.5 * sum(F.kl_div(middle, part, reduction="batchmean", log_target=True) for part in (rows, columns))
+    value = minus_entropy(scores, reduction="mean")
+    assert clamped.item() == pytest.approx(value.item() - 1e-7, abs=1e-12)
+    assert -math.log(16) <= value.item() < 0
+
+
+def test_minus_entropy_does_not_ask_rows_and_columns_to_agree():
+    """Unlike the divergence it falls from a sharp symmetric matrix to a flat one, which agree with themselves alike."""
+    sharp, flat = torch.eye(8), torch.zeros(8, 8)
+    assert minus_entropy(flat).item() == pytest.approx(-8 * math.log(8))
+    assert minus_entropy(sharp).item() > minus_entropy(flat).item() + 10
+
+
 def test_messages():
     with pytest.raises(ValueError) as error:
         js_consistency(torch.zeros(2, 3))
     assert str(error.value) == "js_consistency takes a square matrix of scores; received (2, 3)."
+    with pytest.raises(ValueError) as error:
+        minus_entropy(torch.zeros(2, 3))
+    assert str(error.value) == "minus_entropy takes a square matrix of scores; received (2, 3)."
     with pytest.raises(ValueError) as error:
         js_divergence(torch.zeros(3), torch.zeros(2))
     assert str(error.value) == "js_divergence takes one shape; received (3,) and (2,)."

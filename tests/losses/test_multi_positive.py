@@ -65,6 +65,41 @@ def test_order_of_positives_and_negatives_does_not_matter(vectors):
     assert again.item() == pytest.approx(loss.item(), rel=1e-12)
 
 
+@pytest.mark.parametrize("n", [1, 2, 31, 64])
+@pytest.mark.parametrize("share", [0.1, 0.9, 1.0])
+def test_excluded_candidates_are_in_no_sum(vectors, value_and_gradients, n, share):
+    a, p, q, owner, _ = ragged(vectors, n, 50)
+    exclude = torch.rand(n, len(p) + len(q), generator=torch.Generator().manual_seed(n)) < share
+    expected = reference(a.tolist(), p.tolist(), q.tolist(), owner.tolist(), 0.05, exclude.tolist())
+
+    def loss(*embeddings):
+        return multi_positive(*embeddings, positive_owner=owner, exclude=exclude)
+
+    value, *gradients = value_and_gradients(loss, a, p, q)
+    assert value.item() == pytest.approx(expected, rel=1e-11, abs=1e-11)
+    assert all(gradient.isfinite().all() for gradient in gradients)
+    if share == 1.0:
+        assert value.item() == 0.0  # nothing is left to tell a positive from
+
+
+def test_a_mask_of_blocks_of_rows_is_that_of_the_whole(vectors, monkeypatch):
+    from samesense.losses import cosine
+
+    a, p, q, owner, _ = ragged(vectors, 31, 50)
+    exclude = torch.rand(31, len(p) + 50, generator=torch.Generator().manual_seed(0)) < 0.3
+    whole = multi_positive(a, p, q, positive_owner=owner, exclude=exclude)
+    monkeypatch.setattr(cosine, "BLOCK", 300)
+    assert multi_positive(a, p, q, positive_owner=owner, exclude=exclude).item() == pytest.approx(whole.item())
+
+
+@pytest.mark.parametrize("mask", [torch.zeros(3, 5, dtype=torch.bool), torch.zeros(3, 6)])
+def test_a_wrong_mask_is_refused(mask):
+    with pytest.raises(
+        ValueError, match=r"^exclude must be bool of shape \(3, 6\); received torch\.(bool|float32) \(3, "
+    ):
+        multi_positive(X, X, X, positive_owner=torch.arange(3), exclude=mask)
+
+
 X = torch.ones(3, 2)
 
 

@@ -9,6 +9,7 @@ from samesense.losses import (
     listmle,
     listnet,
     rank_cse,
+    rank_distillation,
     row_cosent,
     teacher_scores,
 )
@@ -42,10 +43,35 @@ def test_golden_values(rank, ranking):
 @pytest.mark.parametrize("reduction", ["mean", "sum"])
 def test_equals_the_loops(matrix, n, rank, reduction):
     student, teacher = matrix(n), matrix(n, seed=1, rounded=True)
-    settings = {"beta": 0.7, "gamma": 0.3, "tau1": 0.07, "tau2": 0.1, "tau3": 0.02}
+    settings = {"contrast": 0.4, "beta": 0.7, "gamma": 0.3, "tau1": 0.07, "tau2": 0.1, "tau3": 0.02}
     expected = reference(student.tolist(), teacher.tolist(), rank, **settings, reduction=reduction)
     loss = rank_cse(student, teacher, rank=rank, **settings, reduction=reduction)
     assert loss.total.item() == pytest.approx(expected, rel=1e-11)
+
+
+@pytest.mark.parametrize("n", [2, 31])
+def test_the_community_term_in_its_place(matrix, n):
+    student, teacher = matrix(n), matrix(n, seed=1)
+    settings = {"beta": 0.7, "gamma": 0.3, "tau1": 0.07, "tau2": 0.1, "tau3": 0.02, "consistency": "community"}
+    expected = reference(student.tolist(), teacher.tolist(), "listnet", **settings)
+    assert rank_cse(student, teacher, rank="listnet", **settings).total.item() == pytest.approx(expected, rel=1e-11)
+
+
+TERMS = {"contrast": "info_nce", "beta": "consistency", "gamma": "rank"}
+FORMULAS = {"contrast": "info_nce_scores", "beta": "js_consistency", "gamma": "listmle"}
+
+
+@pytest.mark.parametrize("off", [("contrast",), ("beta",), ("gamma",), ("contrast", "beta"), ("contrast", "gamma")])
+def test_a_term_of_weight_0_is_not_computed(matrix, monkeypatch, off):
+    """All ablations of Table 4."""
+    student, teacher = matrix(9), matrix(9, seed=1)
+    full = rank_cse(student, teacher, rank="listmle")
+    for name in off:
+        monkeypatch.setattr(rank_distillation, FORMULAS[name], lambda *_, **__: pytest.fail("computed"))
+    loss = rank_cse(student, None if "gamma" in off else teacher, rank="listmle", **dict.fromkeys(off, 0.0))
+    left = [getattr(full, part) for name, part in TERMS.items() if name not in off]
+    assert loss.total.item() == pytest.approx(sum(left).item())
+    assert [getattr(loss, part) is None for part in TERMS.values()] == [name in off for name in TERMS]
 
 
 @pytest.mark.parametrize("rank", ["listnet", "listmle", "cosent"])
@@ -54,6 +80,7 @@ def test_each_setting_reaches_its_term(matrix, rank):
     student, teacher = matrix(9), matrix(9, seed=1)
     first = rank_cse(student, teacher, rank=rank)
     changed = {
+        "contrast": ("total",),
         "beta": ("total",),
         "gamma": ("total",),
         "tau1": ("total", "info_nce", "consistency"),
@@ -110,6 +137,22 @@ X = torch.ones(3, 2)
         (
             lambda: rank_cse(STUDENT, TEACHER[:2], rank="listnet"),
             "rank_cse takes square matrices of student and teacher scores; received (3, 3) and (2, 3).",
+        ),
+        (
+            lambda: rank_cse(STUDENT, None, rank="listnet"),
+            "rank_cse takes square matrices of student and teacher scores; received (3, 3) and no teacher.",
+        ),
+        (
+            lambda: rank_cse(STUDENT, TEACHER, rank="listnet", consistency="kl"),
+            "consistency must be 'js' or 'community'; received 'kl'.",
+        ),
+        (
+            lambda: rank_cse(STUDENT, TEACHER, rank="listnet", contrast=0, beta=0, gamma=0),
+            "contrast, beta and gamma must be >= 0 and one of them above 0; received 0, 0, 0.",
+        ),
+        (
+            lambda: rank_cse(STUDENT, TEACHER, rank="listnet", beta=-1.0),
+            "contrast, beta and gamma must be >= 0 and one of them above 0; received 1.0, -1.0, 1.0.",
         ),
         (
             lambda: teacher_scores([X], [1, 2]),

@@ -10,7 +10,7 @@ from samesense.data import read_pairs
 from samesense.encoder.candidates import open_candidate
 from samesense.errors import ConfigError, DataError, OutputError
 from samesense.metrics import spearman
-from samesense.recipes import cosent_cross
+from samesense.recipes import cosent_cross, kinds
 from samesense.recipes.settings import CosentSettings, bind, read_settings
 from samesense.reports import read_results
 from samesense.training import cross
@@ -68,8 +68,8 @@ def test_both_losses_learn_and_leave_a_whole_run(parts, settings, tmp_path, loss
     assert read_results(run / "results.jsonl") == trained.results
     assert said == [
         f"model {settings.model}, cross-encoder with a new head, 0.0 M parameters, at most 64 tokens a pair",
-        f"loss: {account}",
         "arithmetic: float32 (as asked for)",
+        f"loss: {account}",
     ]
     pairs, labels = parts["dev"].pairs(), parts["dev"].labels
     theirs = CrossEncoder(str(run / "model"), device="cpu").predict(pairs)
@@ -105,10 +105,10 @@ def test_a_killed_run_goes_on_to_the_same_result(parts, settings, tmp_path, monk
     rest = {"dev": parts["dev"], "test": parts["test"]}
     whole = cosent_cross.run(parts["train"], settings, tmp_path / "whole", **rest)
     real = cross.fit_cross
-    monkeypatch.setattr(cosent_cross, "fit_cross", lambda *a, **k: real(*a, **k, callbacks=[KillAtStep13()]))
+    monkeypatch.setattr(kinds, "fit_cross", lambda *a, **k: real(*a, **{**k, "callbacks": [KillAtStep13()]}))
     with pytest.raises(Killed):
         cosent_cross.run(parts["train"], settings, tmp_path / "killed", **rest)
-    monkeypatch.setattr(cosent_cross, "fit_cross", real)
+    monkeypatch.setattr(kinds, "fit_cross", real)
     assert json.loads((tmp_path / "killed" / "manifest.json").read_text())["status"] == "running"
     resumed = cosent_cross.run(parts["train"], settings, tmp_path / "killed", **rest, resume=True)
     assert [r.value for r in resumed.results] == [r.value for r in whole.results]

@@ -237,7 +237,7 @@ def test_a_failing_cell_is_recorded_and_the_rest_is_run(toy, tmp_path, monkeypat
 def test_an_interrupted_cell_goes_on_where_it_was(toy, tmp_path, monkeypatch):
     from transformers import TrainerCallback
 
-    from samesense.recipes import cosent
+    from samesense.recipes import kinds
     from samesense.training import fit as module
 
     class Interrupt(TrainerCallback):
@@ -248,13 +248,13 @@ def test_an_interrupted_cell_goes_on_where_it_was(toy, tmp_path, monkeypatch):
     whole = quick(toy, grid={}, seeds=[1])
     run(whole, tmp_path / "whole")
     real = module.fit
-    monkeypatch.setattr(cosent, "fit", lambda *a, **k: real(*a, **k, callbacks=[Interrupt()]))
+    monkeypatch.setattr(kinds, "fit", lambda *a, **k: real(*a, **{**k, "callbacks": [Interrupt()]}))
     ended = run(whole, tmp_path / "cut")
     assert (ended.finished, ended.left, ended.interrupted) == (0, 1, True)
     [folder] = (tmp_path / "cut" / "runs").iterdir()
     assert status_of(folder) == "interrupted"
     assert "## Not run\n\n- toy, base, seed 1: not run yet" in write_report(tmp_path / "cut")[0]
-    monkeypatch.setattr(cosent, "fit", real)
+    monkeypatch.setattr(kinds, "fit", real)
     assert run(whole, tmp_path / "cut").finished == 1
     assert len(json.loads((folder / "manifest.json").read_text())["resumed"]) == 1
     one, other = (rows(gather(tmp_path / name))[0] for name in ("whole", "cut"))
@@ -278,7 +278,7 @@ def test_a_second_process_is_kept_out(toy, tmp_path):
 
 def test_a_process_that_dies_is_a_failed_cell(toy, tmp_path):
     plan = quick(toy)
-    work = cells.Work(plan.cells[0], plan.parts["toy"], tmp_path / "cell", "float32")
+    work = cells.Work(plan.cells[0], plan.parts_of(plan.cells[0]), tmp_path / "cell", "float32")
     cells.record(work, "running")
     assert processes._outcome(work, -9, False) == "failed"
     assert read_record(work.folder)["error"] == "Its process ended with code -9, perhaps for want of memory."

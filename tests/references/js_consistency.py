@@ -19,6 +19,14 @@ def probabilities(scores, temperature):
     return [math.exp(s / temperature - partition) for s in scores]
 
 
+def minus_entropy(scores, temperature, reduction="sum"):
+    total = 0.0
+    for i, row in enumerate(scores):
+        for scale in (row, [other[i] for other in scores]):
+            total += math.fsum(p * math.log(p) for p in probabilities(scale, temperature) if p > 0) / 2
+    return total / len(scores) if reduction == "mean" else total
+
+
 def js_consistency(scores, temperature, reduction="sum"):
     total = 0.0
     for i, row in enumerate(scores):

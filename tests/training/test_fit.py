@@ -11,7 +11,9 @@ from samesense.data import read_pairs
 from samesense.encoder.build import build
 from samesense.encoder.encode import encode
 from samesense.errors import ConfigError
-from samesense.recipes.cosent import as_dataset, dev_judge
+from samesense.recipes.cosent import as_dataset
+from samesense.recipes.frame import dev_judge
+from samesense.recipes.kinds import BiEncoder
 from samesense.training.fit import fit, newest_checkpoint
 from samesense.training.objective import CoSENT
 from samesense.training.settings import TrainingSettings
@@ -45,7 +47,7 @@ def start(tiny_trunk, toy_pairs, tmp_path):
 
     def run(name, settings=SETTINGS, selecting=True, **kwargs):
         model = build(str(tiny_trunk), device="cpu")
-        judge = dev_judge(dev) if selecting else None
+        judge = dev_judge(BiEncoder(), dev) if selecting else None
         outcome = fit(model, as_dataset(train), CoSENT(model), settings, tmp_path / name, judge=judge, **kwargs)
         lines = [json.loads(line) for line in (tmp_path / name / "history.jsonl").read_text().splitlines()]
         curve = [(line["step"], line["eval_dev_spearman"]) for line in lines if "eval_dev_spearman" in line]
@@ -65,7 +67,7 @@ def test_training_helps_and_ends_as_the_best_looked_at_state(start, toy_pairs, t
     best = max(score for _, score in curve)
     assert outcome.best_dev_spearman == best
     assert best > curve[0][1] + 0.2
-    assert dev_judge(read_pairs(toy_pairs / "dev.tsv"))(model) == pytest.approx(best, abs=1e-6)
+    assert dev_judge(BiEncoder(), read_pairs(toy_pairs / "dev.tsv"))(model) == pytest.approx(best, abs=1e-6)
     assert sorted(p.name for p in (tmp_path / "run").iterdir()) == ["history.jsonl"]
 
 

@@ -1,6 +1,7 @@
 """Data that do not fit an objective are refused before the first step, with what would fit."""
 
 import pytest
+import torch
 from datasets import Dataset
 
 from samesense.errors import DataError
@@ -48,8 +49,7 @@ def test_one_label_compares_nothing(tiny):
         (1, None, "InfoNCE"),
         (2, None, "InfoNCE, MultiPositive"),
         (3, None, "Triplet, InfoNCE, MultiPositive"),
-        (1, [0, 1, 2], "SupCon, BatchTriplet"),
-        (1, [[0.1, 2.0]] * 3, "RankCSE"),
+        (1, [0, 1, 2], "SupCon, BatchTriplet, RankCSE"),
     ],
 )
 def test_what_would_fit_is_named(tiny, columns, labels, fitting):
@@ -77,7 +77,8 @@ def test_classes_must_be_within_the_head(tiny):
         (InfoNCE, 5, None),
         (SupCon, 1, [0, 1, 1]),
         (lambda model: MultiPositive(model, positives=2), 4, None),
-        (lambda model: RankCSE(model, teacher_dims=[2]), 1, [[0.0, 1.0]] * 3),
+        (lambda model: RankCSE(model, teachers=[torch.eye(3).__getitem__]), 1, [0, 1, 2]),
+        (lambda model: RankCSE(model, gamma=0), 1, None),
     ],
 )
 def test_what_fits_passes(tiny, make, columns, labels):
@@ -102,4 +103,4 @@ def test_fit_asks_before_anything_is_written(tiny, tmp_path):
 
 def test_shape_counts_labels_that_are_many():
     shape = shape_of(dataset(2, [1, 2, 3]))
-    assert (shape.columns, shape.kinds) == (2, {"order", "class"})
+    assert (shape.columns, shape.kinds) == (2, {"order", "class", "row"})

@@ -10,6 +10,7 @@ from torch import distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 from samesense.training.gather import gather
+from samesense.training.mlm import IGNORED, InfoNCEWithMLM
 from samesense.training.objective import MSE, Contrastive, CoSENT, Softmax
 from samesense.training.ranks import finish
 from samesense.training.sentence_objective import BatchTriplet, RankCSE, SupCon
@@ -26,9 +27,20 @@ class Encoder(torch.nn.Module):
 
     def forward(self, features):
         mask = features["attention_mask"].unsqueeze(-1)
-        return {"sentence_embedding": (self.table(features["input_ids"]) * mask).sum(1) / mask.sum(1)}
+        tokens = self.table(features["input_ids"])
+        return {"token_embeddings": tokens, "sentence_embedding": (tokens * mask).sum(1) / mask.sum(1)}
+
+    def __getitem__(self, place):
+        return self
 
 
+def every_fifth(ids, attention):
+    """Masks by what a token is, so that it does not matter who holds it."""
+    chosen = (ids % 5 == 0) & attention.bool()
+    return torch.where(chosen, 1, ids), torch.where(chosen, ids, IGNORED)
+
+
+TEACHERS = [torch.randn(13, dim, generator=torch.Generator().manual_seed(dim)).double().__getitem__ for dim in (2, 3)]
 OBJECTIVES = {
     "cosent": lambda model, budget: CoSENT(model, token_budget=budget),
     "contrastive": lambda model, budget: Contrastive(model, token_budget=budget),
@@ -42,12 +54,17 @@ OBJECTIVES = {
     "batch_all": lambda model, budget: BatchTriplet(model, mining="all", token_budget=budget),
     "batch_hard": lambda model, budget: BatchTriplet(model, token_budget=budget),
     "simcse": lambda model, budget: seeded(lambda: InfoNCE(model, head=projection(8), token_budget=budget)),
+    "simcse_mlm": lambda model, budget: seeded(
+        lambda: InfoNCEWithMLM(model, mlm_head=torch.nn.Linear(8, 50), masking=every_fifth, head=projection(8))
+    ),
     "rank_cse": lambda model, budget: seeded(
-        lambda: RankCSE(model, teacher_dims=[2, 3], rank="cosent", head=projection(8), token_budget=budget)
+        lambda: RankCSE(
+            model, teachers=TEACHERS, weights=[1, 2], rank="cosent", head=projection(8), token_budget=budget
+        )
     ),
 }
 COLUMNS = {"triplet": 3, "info_nce": 4, "multi_positive": 4, "ragged": 3}
-COLUMNS |= dict.fromkeys(("sup_con", "batch_all", "batch_hard", "simcse", "rank_cse"), 1)
+COLUMNS |= dict.fromkeys(("sup_con", "batch_all", "batch_hard", "simcse", "simcse_mlm", "rank_cse"), 1)
 POSITIVES = torch.tensor([1, 2, 1, 3, 1, 1, 2, 1, 1, 2, 1])
 
 
@@ -57,7 +74,7 @@ def seeded(make):
 
 
 def head_gradient(objective):
-    return [p.grad.flatten().tolist() for name, p in objective.named_parameters() if name.startswith("head.")]
+    return [p.grad.flatten().tolist() for name, p in objective.named_parameters() if "head." in name]
 
 
 def batch(name):
@@ -69,10 +86,10 @@ def batch(name):
         mask = (torch.arange(7) < torch.randint(1, 8, (rows, 1), generator=g)).long()
         columns.append({"input_ids": ids, "attention_mask": mask})
     if name == "rank_cse":
-        return columns, torch.randn(11, 5, generator=g).double()
+        return columns, torch.tensor([7, 3, 12, 0, 5, 9, 1, 2, 10, 4, 8])  # rows of a corpus of 13
     if name == "ragged":
         return columns, torch.stack([POSITIVES, torch.ones_like(POSITIVES)], dim=1)
-    if COLUMNS.get(name, 2) > 2 or name == "simcse":
+    if COLUMNS.get(name, 2) > 2 or name.startswith("simcse"):
         return columns, None
     return columns, torch.randint(4 if name == "cosent" else 2, (11,), generator=g)
 

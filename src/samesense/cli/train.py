@@ -1,4 +1,4 @@
-"""``samesense train``: from labelled pairs to a judged model folder."""
+"""``samesense train``: from whatever supervision there is to a judged model folder."""
 
 from __future__ import annotations
 
@@ -6,38 +6,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
 
+from samesense.cli.flags import flags
 from samesense.cli.output import Columns, DropBadRows, LabelOrder, LabelRange, put, put_json, quiet_libraries, say
-from samesense.recipes.settings import CosentSettings, as_config_error, choose
+from samesense.data import PairData, examine, read_pairs
+from samesense.recipes.methods import METHODS, READING, Reading, fitting_method, method_named
 from samesense.training.ranks import finish
 
 if TYPE_CHECKING:
-    from samesense.data import PairData
+    from samesense.data.examples import Examples
+    from samesense.recipes.methods import Method
+    from samesense.recipes.settings import EncoderSettings
 
-
-def _flags(settings: type[BaseModel]) -> type[BaseModel]:
-    """Return the settings with nothing required and nothing set, so that only flags that were given count."""
-    fields: dict[str, Any] = {}
-    for name, field in settings.model_fields.items():
-        default = "" if field.default is None else f" [{field.default}]"
-        optional = field.annotation if field.default is None else field.annotation | None  # type: ignore[operator]
-        note = Parameter(show_default=False, help=f"{field.description}{default}")
-        fields[name] = (Annotated[optional, note], Field(default=None))
-    config = ConfigDict(protected_namespaces=(), extra="forbid")
-    one_line: Any = model_validator(mode="wrap")(_in_one_line)
-    return create_model(f"{settings.__name__}Flags", __config__=config, __validators__={"one_line": one_line}, **fields)
-
-
-def _in_one_line(cls: Any, values: Any, check: Any) -> Any:
-    """Check flags as pydantic does, and say what is wrong as everywhere else."""
-    try:
-        return check(values)
-    except ValidationError as error:
-        raise as_config_error(error) from error
-
-
-Flags: Any = _flags(CosentSettings)
+Flags: Any = flags({name: method.settings for name, method in METHODS.items()}, without=READING)
 
 
 def train(
@@ -45,10 +26,11 @@ def train(
     /,
     *,
     output: Annotated[Path, Parameter(name=["--output", "-o"])],
+    method: str = "auto",
     dev: str = "auto",
     test: str | None = None,
     config: str = "auto",
-    settings: Annotated[Flags, Parameter(name="*", group="Settings")] = None,
+    settings: Annotated[Flags, Parameter(name="*")] = None,
     columns: Columns = None,
     label_order: LabelOrder = None,
     label_range: LabelRange = None,
@@ -58,14 +40,16 @@ def train(
     dry_run: Annotated[bool, Parameter(negative="")] = False,
     json: Annotated[bool, Parameter(name="--json", negative="")] = False,
 ) -> None:
-    """Train a model from labelled pairs, scored, binary or NLI, with CoSENT or another loss.
+    """Train a model from labelled pairs, anchors with positives and negatives, or bare sentences.
 
     Args:
-        data: one or more files (TSV, CSV, JSON lines, Parquet; plain or .gz), saved datasets folders, or hub names.
+        data: one or more files (TSV, CSV, JSON lines, Parquet, text; plain or .gz), saved datasets folders, or hub
+            names.
         output: folder of the run; the model is in its folder model.
-        dev: pairs that select the best state; auto holds out a tenth of the training pairs; none keeps the last state.
+        method: cosent, supmpn, simcse or rankcse; auto is rankcse with a teacher, simcse for .txt files, else cosent.
+        dev: pairs that select the best state; auto holds out a tenth of labelled pairs; none keeps the last state.
         test: pairs on which the model is judged before and after.
-        config: TOML file of settings, or a shipped one by name; auto takes the paper's for the kind of labels.
+        config: TOML file of settings, or a shipped one by name; auto takes the paper's.
         settings: single settings; they win over the file.
         columns: text and label columns by name, as in: question1,question2,is_duplicate
         label_order: names of the labels 0, 1, 2 of NLI data, as in: entailment,neutral,contradiction
@@ -76,41 +60,60 @@ def train(
         dry_run: say what the data is and which settings hold, and stop.
         json: print one JSON object a result.
     """
-    from samesense.data import concat, examine, read_pairs
-
-    def read(source: str) -> PairData:
-        return read_pairs(
-            source, columns=columns, label_order=label_order, label_range=label_range, drop_bad_rows=drop_bad_rows
-        )
-
-    pairs = concat([read(source) for source in data])
+    how = Reading(columns, label_order, label_range, drop_bad_rows)
     given = {} if settings is None else settings.model_dump(exclude_none=True)
-    name, chosen = choose(config, given, kind=pairs.kind)
-    dev_data, test_data = _selection(dev, read), None if test is None else read(test)
-    if dev == "auto":
+    chosen_method = fitting_method(data, config, given) if method == "auto" else method_named(method)
+    name, chosen, train_data = _opened(chosen_method, data, config, *chosen_method.taking(given, how))
+    dev_data, test_data = (_pairs(source, how) for source in (dev, test))
+    if dev == "auto" and isinstance(train_data, PairData):
         from samesense.recipes.holdout import hold_out
 
-        pairs, dev_data = hold_out(pairs, chosen.seed)
-    others = {part: d for part, d in (("dev", dev_data), ("test", test_data)) if d is not None}
-    for line in examine(pairs, against=others).lines():
-        say(line)
+        train_data, dev_data = hold_out(train_data, chosen.seed)
+    _tell(train_data, dev_data, test_data)
     if dev_data is not None:
         say(f"selection: Spearman on {len(dev_data)} pairs {'held out' if dev == 'auto' else 'of ' + dev_data.name}")
+    else:
+        say("selection: none, the last state is kept; --dev FILE of labelled pairs selects the best")
     say(f"settings: {name}{''.join(f', {key} = {value}' for key, value in given.items())}")
     if dry_run:
-        say(chosen.targets(pairs).account)
+        for line in chosen_method.account(train_data, chosen):
+            say(line)
         put_json([chosen.model_dump()])
         return
-    _run(pairs, chosen, output, dev_data, test_data, resume, overwrite, json)
+    _run(chosen_method, train_data, chosen, output, dev_data, test_data, resume, overwrite, json)
 
 
-def _selection(dev: str, read: Any) -> PairData | None:
-    return None if dev in ("auto", "none") else read(dev)
+def _opened(
+    method: Method, data: list[str], config: str, given: dict[str, Any], how: Reading
+) -> tuple[str, EncoderSettings, Examples]:
+    """Return the settings of the run, by name and as they are, and its training data."""
+    early: list[Examples] = []
+
+    def read() -> Examples:
+        early.append(method.read(data, method.settings(), how))
+        return early[0]
+
+    name, chosen = method.choose(config, given, read)
+    return name, chosen, early[0] if early else method.read(data, chosen, how)
+
+
+def _tell(train: Examples, dev: PairData | None, test: PairData | None) -> None:
+    if not isinstance(train, PairData):
+        say(f"data: {train.name}, {len(train)} examples")
+        return
+    others = {part: data for part, data in (("dev", dev), ("test", test)) if data is not None}
+    for line in examine(train, against=others).lines():
+        say(line)
+
+
+def _pairs(source: str | None, how: Reading) -> PairData | None:
+    return None if source in (None, "auto", "none") else read_pairs(source, **vars(how))
 
 
 def _run(
-    pairs: PairData,
-    settings: CosentSettings,
+    method: Method,
+    train: Examples,
+    settings: EncoderSettings,
     output: Path,
     dev: PairData | None,
     test: PairData | None,
@@ -121,11 +124,7 @@ def _run(
     quiet_libraries()
     from samesense.reports import results_table
 
-    if settings.encoder == "cross":
-        from samesense.recipes.cosent_cross import run
-    else:
-        from samesense.recipes.cosent import run
-    trained = run(pairs, settings, output, dev=dev, test=test, resume=resume, overwrite=overwrite, say=say)
+    trained = method.run(train, settings, output, dev=dev, test=test, resume=resume, overwrite=overwrite, say=say)
     outcome = trained.outcome
     if outcome.interrupted:
         say(f"stopped at step {outcome.steps}; everything is kept. Go on with the same command and --resume.")

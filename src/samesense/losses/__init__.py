@@ -6,7 +6,7 @@ from samesense.losses.contrastive import contrastive
 from samesense.losses.cosent import cosent
 from samesense.losses.cosine import cosine_matrix, row_cosine
 from samesense.losses.info_nce import info_nce, info_nce_scores
-from samesense.losses.js_consistency import js_consistency, js_divergence
+from samesense.losses.js_consistency import js_consistency, js_divergence, minus_entropy
 from samesense.losses.listmle import listmle
 from samesense.losses.listnet import listnet
 from samesense.losses.multi_positive import multi_positive
@@ -31,6 +31,7 @@ __all__ = [
     "js_divergence",
     "listmle",
     "listnet",
+    "minus_entropy",
     "mse",
     "multi_positive",
     "rank_cse",

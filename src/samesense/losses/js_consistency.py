@@ -4,6 +4,7 @@
     JS(P || Q) = 1/2 KL(P || M) + 1/2 KL(Q || M),   M = (P + Q) / 2
 
 Swapping the two views transposes the matrix, so the loss asks both views of a sentence to rank the others alike.
+Beside it stands what a public code computes in its place, so that the two can be compared: minus an entropy.
 """
 
 from __future__ import annotations
@@ -32,20 +33,58 @@ def js_consistency(scores: Tensor, *, temperature: float = 0.05, reduction: Redu
         ValueError: if the matrix is not square, or temperature or reduction is out of range.
 
     Source: Liu et al. 2023 (RankCSE), the ranking consistency term.
-    Differs: none. The public code clamps the log of M to a positive constant, which leaves minus an entropy that does
-        not compare P with Q; this is the printed divergence.
+    Differs: none. This is the printed divergence; what a public code computes is :func:`minus_entropy`.
 
     Example:
         >>> js_consistency(torch.tensor([[1.0, 0.2], [0.2, 1.0]]))
         tensor(0.)
     """
-    if scores.ndim != 2 or scores.shape[0] != scores.shape[1]:
-        raise ValueError(f"js_consistency takes a square matrix of scores; received {tuple(scores.shape)}.")
+    _check_square("js_consistency", scores)
 
     def apart(rows: Tensor, columns: Tensor) -> Tensor:
         return js_divergence(*(F.log_softmax(tempered(part, temperature), dim=1) for part in (rows, columns)))
 
     return reduced(rowwise(apart, scores, scores.T), reduction)
+
+
+def minus_entropy(scores: Tensor, *, temperature: float = 0.05, reduction: Reduction = "sum") -> Tensor:
+    """Return minus the mean entropy of the rows and columns of a score matrix, a scalar.
+
+        L = sum over i of 1/2 (sum P_i log P_i + sum Q_i log Q_i)
+
+    It does not compare P with Q: least where both are uniform, it pulls all scores of a list together.
+
+    Args:
+        scores: ``(n, n)``, as in :func:`js_consistency`.
+        temperature: divides the scores.
+        reduction: ``"sum"`` over i, or ``"mean"``.
+
+    Returns:
+        Scalar in float32 (float64 for float64 scores), from -log n an i to 0.
+
+    Raises:
+        ValueError: if the matrix is not square, or temperature or reduction is out of range.
+
+    Source: none in a paper; the consistency term of the community code of RankCSE (perceptiveshawty/RankCSE), which
+        clamps the logarithm of M, never positive, to a constant above 0.
+    Differs: without that constant, 1e-7 an i, which has no gradient.
+
+    Example:
+        >>> minus_entropy(torch.zeros(2, 2))  # 2 log 2
+        tensor(-1.3863)
+    """
+    _check_square("minus_entropy", scores)
+
+    def certainty(rows: Tensor, columns: Tensor) -> Tensor:
+        log_p, log_q = (F.log_softmax(tempered(part, temperature), dim=1) for part in (rows, columns))
+        return 0.5 * (log_p.exp() * log_p + log_q.exp() * log_q).sum(dim=1)
+
+    return reduced(rowwise(certainty, scores, scores.T), reduction)
+
+
+def _check_square(loss: str, scores: Tensor) -> None:
+    if scores.ndim != 2 or scores.shape[0] != scores.shape[1]:
+        raise ValueError(f"{loss} takes a square matrix of scores; received {tuple(scores.shape)}.")
 
 
 def js_divergence(log_p: Tensor, log_q: Tensor) -> Tensor:

@@ -3,7 +3,7 @@
     L_i = mean over own positives p of  -log( exp(s_ip) / (exp(s_ip) + sum over c of exp(s_ic)) )
 
 ``s`` is the cosine over the temperature. ``c`` runs over the positives of all other anchors and the negatives of all
-anchors, so an anchor's positives never compete with each other.
+anchors, so an anchor's positives never compete with each other. ``exclude`` takes further candidates out of the sum.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ def multi_positive(
     positive_owner: Tensor,
     negative_owner: Tensor | None = None,
     temperature: float = 0.05,
+    exclude: Tensor | None = None,
 ) -> Tensor:
     """Return the multiple-positives loss of one batch under cosine similarity, a scalar.
 
@@ -34,17 +35,20 @@ def multi_positive(
         negative_owner: ``(q,)`` index of the anchor each negative belongs to. It is checked and changes nothing: in
             Eq. 7 every negative stands against every anchor.
         temperature: divides the cosines; the paper gives none, 0.05 is the released scale of 20.
+        exclude: ``(n, p + q)`` bool over positives, then negatives: true where a candidate must not count against the
+            anchor (the same text as one of its positives, say). An anchor's own positives are not concerned.
 
     Returns:
         Scalar in float32 (float64 for float64 embeddings): the mean over anchors, each the mean over its positives.
 
     Raises:
-        ValueError: if shapes do not fit, an owner is no anchor, an anchor has no positive, or the temperature is not
-            positive.
+        ValueError: if shapes do not fit, an owner is no anchor, an anchor has no positive, the temperature is not
+            positive, or the mask is not bool.
 
     Source: Dehghan and Amasyali 2022 (SupMPN), Eq. 7.
-    Differs: none in value, and the numbers of positives and negatives may vary from anchor to anchor. The released
-        code leaves an anchor's other positives in the denominator with logit 0; here, as in Eq. 7, they are not in it.
+    Differs: none in value, and the numbers of positives and negatives may vary from anchor to anchor; ``exclude`` is
+        an addition. The released code leaves an anchor's other positives in the denominator with logit 0; here, as in
+        Eq. 7, they are not in it.
 
     Example:
         >>> x = torch.eye(2)
@@ -60,7 +64,7 @@ def multi_positive(
         raise ValueError(f"multi_positive needs a positive for every anchor; anchor {int(count.argmin())} has none.")
     candidates = unit(torch.cat([positives, negatives]))
     directions = tempered(unit(anchors), temperature)
-    rivals = _rivals(directions, candidates, positive_owner)
+    rivals = _rivals(directions, candidates, positive_owner, exclude)
     own = (directions[positive_owner] * candidates[: len(positives)]).sum(dim=1)
     # (p,) how far the sum of all rivals, on the log scale, lies above each positive
     excess = rivals[positive_owner] - own
@@ -68,16 +72,22 @@ def multi_positive(
     return (losses / count[positive_owner]).sum() / max(n, 1)
 
 
-def _rivals(anchors: Tensor, candidates: Tensor, positive_owner: Tensor) -> Tensor:
-    """Return ``(n,)`` log-sum-exp of each anchor's products with all but its own positives, -inf for none."""
+def _rivals(anchors: Tensor, candidates: Tensor, positive_owner: Tensor, exclude: Tensor | None) -> Tensor:
+    """Return ``(n,)`` log-sum-exp of each anchor's products with the candidates against it, -inf for none."""
+    shape = (len(anchors), len(candidates))
+    if exclude is not None and (exclude.shape != shape or exclude.dtype != torch.bool):
+        raise ValueError(f"exclude must be bool of shape {shape}; received {exclude.dtype} {tuple(exclude.shape)}.")
 
-    def block(anchors: Tensor, numbers: Tensor) -> Tensor:
-        own = F.pad(positive_owner == numbers, (0, len(candidates) - len(positive_owner)))
+    def block(anchors: Tensor, numbers: Tensor, *excluded: Tensor) -> Tensor:
+        out = F.pad(positive_owner == numbers, (0, len(candidates) - len(positive_owner)))
+        for mask in excluded:
+            out = out | mask
         with torch.autocast(anchors.device.type, enabled=False):  # autocast would round the product to half precision
-            return (anchors @ candidates.T).masked_fill(own, -torch.inf).logsumexp(dim=1)
+            return (anchors @ candidates.T).masked_fill(out, -torch.inf).logsumexp(dim=1)
 
     numbers = torch.arange(len(anchors), device=positive_owner.device)[:, None]
-    return rowwise(block, anchors, numbers, width=len(candidates))
+    masks = () if exclude is None else (exclude,)
+    return rowwise(block, anchors, numbers, *masks, width=len(candidates))
 
 
 def _check_owners(kind: str, embeddings: Tensor, owner: Tensor, anchors: int) -> None:

@@ -1,13 +1,14 @@
 """RankCSE: contrastive learning that also keeps the ranking of a teacher.
 
-    L = InfoNCE + beta * JS consistency + gamma * rank
+    L = contrast * InfoNCE + beta * consistency + gamma * rank
 
-``rank`` is ListNet, ListMLE or row-wise CoSENT of the student's scores against the teacher's.
+``rank`` is ListNet, ListMLE or row-wise CoSENT of the student's scores against the teacher's. A term of weight 0 is not
+computed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Literal, NamedTuple
 
@@ -16,31 +17,39 @@ from torch import Tensor
 
 from samesense.losses.cosine import Reduction, cosine_matrix
 from samesense.losses.info_nce import info_nce_scores
-from samesense.losses.js_consistency import js_consistency
+from samesense.losses.js_consistency import js_consistency, minus_entropy
 from samesense.losses.listmle import listmle
 from samesense.losses.listnet import listnet
 from samesense.losses.row_cosent import row_cosent
 
+Rank = Literal["listnet", "listmle", "cosent"]
+"""Formula of the ranking term."""
+
+Consistency = Literal["js", "community"]
+"""The printed Jensen-Shannon divergence, or what the community code computes in its place."""
+
 
 class RankDistillation(NamedTuple):
-    """The composite loss and its parts, each a scalar and before its weight."""
+    """The composite loss and its parts, each a scalar and before its weight; ``None`` for a part of weight 0."""
 
     total: Tensor
-    info_nce: Tensor
-    consistency: Tensor
-    rank: Tensor
+    info_nce: Tensor | None
+    consistency: Tensor | None
+    rank: Tensor | None
 
 
 def rank_cse(  # noqa: PLR0913 - the paper's own settings
     scores: Tensor,
-    teacher: Tensor,
+    teacher: Tensor | None,
     *,
-    rank: Literal["listnet", "listmle", "cosent"],
+    rank: Rank,
+    contrast: float = 1.0,
     beta: float = 1.0,
     gamma: float = 1.0,
     tau1: float = 0.05,
     tau2: float = 0.05,
     tau3: float = 0.025,
+    consistency: Consistency = "js",
     include_diagonal: bool | None = None,
     reduction: Reduction = "mean",
 ) -> RankDistillation:
@@ -48,13 +57,16 @@ def rank_cse(  # noqa: PLR0913 - the paper's own settings
 
     Args:
         scores: ``(n, n)`` student cosines of sentence i in one view and sentence j in the other.
-        teacher: ``(n, n)`` teacher scores, see :func:`teacher_scores`; never receives a gradient.
+        teacher: ``(n, n)`` teacher scores, see :func:`teacher_scores`; never receives a gradient. ``None`` where
+            ``gamma`` is 0.
         rank: formula of the ranking term.
+        contrast: weight of InfoNCE.
         beta: weight of the consistency term.
         gamma: weight of the ranking term.
         tau1: temperature of InfoNCE and consistency.
         tau2: temperature of the student in the ranking term.
         tau3: temperature of the teacher; only ListNet has one.
+        consistency: ``"js"`` for the divergence of the paper, ``"community"`` for :func:`minus_entropy`.
         include_diagonal: whether the ranking term sees the diagonal; ``None`` is the formula's own default: out for
             ListNet and CoSENT, in for ListMLE.
         reduction: ``"mean"`` or ``"sum"`` over sentences, in all three terms.
@@ -63,34 +75,50 @@ def rank_cse(  # noqa: PLR0913 - the paper's own settings
         The total and its unweighted parts, scalars in float32 (float64 for float64 scores).
 
     Raises:
-        ValueError: if a shape does not fit, or rank, a temperature or the reduction is out of range.
+        ValueError: if a shape does not fit, no weight is positive or one is negative, the ranking term has no teacher,
+            or rank, consistency, a temperature or the reduction is out of range.
 
-    Source: Liu et al. 2023 (RankCSE), overall objective; tau2 and tau3 from its sweep; Huang et al. 2024 (TASLP),
-        Table III for ``"cosent"``, where tau2 = 0.05 is their scale of 20.
-    Differs: a mean over sentences by default where the paper prints sums; the ratio of the terms is the same.
+    Source: Liu et al. 2023 (RankCSE), Eq. 6; tau2 and tau3 from its sweep, weights of 0 from its Table 4; Huang et al.
+        2024 (TASLP), Table III for ``"cosent"``, where tau2 = 0.05 is their scale of 20.
+    Differs: a mean over sentences by default where the paper prints sums; the ratio of the terms is the same. InfoNCE
+        has a weight too, 1 by default.
 
     Example:
         >>> rank_cse(torch.eye(2), torch.eye(2), rank="listmle", tau1=1.0, tau2=1.0).rank  # log(1 + exp(-1))
         tensor(0.3133)
     """
-    if scores.ndim != 2 or scores.shape[0] != scores.shape[1] or scores.shape != teacher.shape:
-        raise ValueError(
-            f"rank_cse takes square matrices of student and teacher scores; "
-            f"received {tuple(scores.shape)} and {tuple(teacher.shape)}."
-        )
-    if rank == "listnet":
-        ranking = partial(listnet, student_temperature=tau2, teacher_temperature=tau3)
-    elif rank == "listmle":
-        ranking = partial(listmle, student_temperature=tau2)
-    elif rank == "cosent":
-        ranking = partial(row_cosent, temperature=tau2)
-    else:
-        raise ValueError(f"rank must be 'listnet', 'listmle' or 'cosent'; received {rank!r}.")
+    _check(scores, teacher, (contrast, beta, gamma), rank, consistency)
+    ranking: Callable[..., Tensor] = {
+        "listnet": partial(listnet, student_temperature=tau2, teacher_temperature=tau3),
+        "listmle": partial(listmle, student_temperature=tau2),
+        "cosent": partial(row_cosent, temperature=tau2),
+    }[rank]
+    alike = js_consistency if consistency == "js" else minus_entropy
     diagonal = rank == "listmle" if include_diagonal is None else include_diagonal
-    contrast = info_nce_scores(scores, temperature=tau1, reduction=reduction)
-    consistency = js_consistency(scores, temperature=tau1, reduction=reduction)
-    order = ranking(scores, teacher, include_diagonal=diagonal, reduction=reduction)
-    return RankDistillation(contrast + beta * consistency + gamma * order, contrast, consistency, order)
+    picked = info_nce_scores(scores, temperature=tau1, reduction=reduction) if contrast else None
+    agreement = alike(scores, temperature=tau1, reduction=reduction) if beta else None
+    order = ranking(scores, teacher, include_diagonal=diagonal, reduction=reduction) if gamma else None
+    weighted = zip((contrast, beta, gamma), (picked, agreement, order), strict=True)
+    total = torch.stack([weight * term for weight, term in weighted if term is not None]).sum()
+    return RankDistillation(total, picked, agreement, order)
+
+
+def _check(scores: Tensor, teacher: Tensor | None, weights: Sequence[float], rank: str, consistency: str) -> None:
+    if rank not in ("listnet", "listmle", "cosent"):
+        raise ValueError(f"rank must be 'listnet', 'listmle' or 'cosent'; received {rank!r}.")
+    if consistency not in ("js", "community"):
+        raise ValueError(f"consistency must be 'js' or 'community'; received {consistency!r}.")
+    if not (all(weight >= 0 for weight in weights) and any(weights)):
+        raise ValueError(
+            f"contrast, beta and gamma must be >= 0 and one of them above 0; received {', '.join(map(str, weights))}."
+        )
+    fits = teacher is None or scores.shape == teacher.shape
+    if scores.ndim != 2 or scores.shape[0] != scores.shape[1] or not fits or (teacher is None and weights[2] > 0):
+        received = "no teacher" if teacher is None else str(tuple(teacher.shape))
+        raise ValueError(
+            "rank_cse takes square matrices of student and teacher scores; "
+            f"received {tuple(scores.shape)} and {received}."
+        )
 
 
 def teacher_scores(embeddings: Sequence[Tensor], weights: Sequence[float]) -> Tensor:

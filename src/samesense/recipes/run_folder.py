@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from samesense.data import PairData
+from samesense.data.examples import Examples
 from samesense.encoder.storage import check_free
 from samesense.errors import OutputError
 from samesense.training import manifest
@@ -19,9 +19,11 @@ from samesense.training.fit import Outcome
 from samesense.training.ranks import is_main
 
 
-def identity(parts: Mapping[str, PairData | None]) -> dict[str, Any]:
+def identity(parts: Mapping[str, Examples | None]) -> dict[str, Any]:
     """Return what tells the data of one run from those of another: source, fingerprint and rows of each part."""
-    return {name: {"source": d.source, "sha256": d.sha256, "rows": len(d)} for name, d in parts.items() if d}
+    return {
+        name: {"source": d.source, "sha256": d.sha256, "rows": len(d)} for name, d in parts.items() if d is not None
+    }
 
 
 def check(output: Path, record: dict[str, Any], *, resume: bool, overwrite: bool) -> dict[str, Any]:

@@ -53,7 +53,16 @@ BATCHES: Mapping[str, tuple[str, ...]] = {
 """The losses for which a way of forming batches is made."""
 
 
-class CosentSettings(TrainingSettings):
+class EncoderSettings(TrainingSettings):
+    """Settings of every recipe that trains an encoder: the start point, and how it makes a sentence vector."""
+
+    model: str = Field("default", description="folder, hub name, or default: all-MiniLM-L6-v2 from its package")
+    pooling: PoolingName | None = Field(None, description="pooling [the model's own, or mean if it has none]")
+    first: First = Field("layer", description="what first means in first-last: the first layer, or embeddings")
+    max_seq_length: int | None = Field(128, ge=2, description="longest input in tokens")
+
+
+class CosentSettings(EncoderSettings):
     """Settings of the CoSENT recipe and of the losses it is compared with; the defaults are the paper's.
 
     Raises:
@@ -79,10 +88,6 @@ class CosentSettings(TrainingSettings):
     batches: Literal["random", "label-aware", "no-duplicates"] = Field(
         "random", description="label-aware: no batch of one label; no-duplicates: info-nce, no text twice in a batch"
     )
-    model: str = Field("default", description="folder, hub name, or default: all-MiniLM-L6-v2 from its package")
-    pooling: PoolingName | None = Field(None, description="pooling [the model's own, or mean if it has none]")
-    first: First = Field("layer", description="what first means in first-last: the first layer, or embeddings")
-    max_seq_length: int | None = Field(128, ge=2, description="longest input in tokens")
 
     @model_validator(mode="after")
     def _belongs(self) -> CosentSettings:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sentence_transformers import CrossEncoder, SentenceTransformerTrainingArguments
 from sentence_transformers.cross_encoder import CrossEncoderTrainer
@@ -30,7 +30,7 @@ class PairTrainer(CrossEncoderTrainer):  # type: ignore[misc]
     training_args_class = SentenceTransformerTrainingArguments
 
 
-def fit_cross(
+def fit_cross(  # noqa: PLR0913 - what a run may be told
     model: CrossEncoder,
     dataset: Dataset,
     objective: nn.Module,
@@ -39,6 +39,7 @@ def fit_cross(
     *,
     judge: Judge | None = None,
     batches: Batches = "random",
+    collator: Callable[..., Any] | None = None,
     resume: bool = False,
     callbacks: list[TrainerCallback] | None = None,
 ) -> Outcome:
@@ -52,6 +53,7 @@ def fit_cross(
         folder: holds ``checkpoints/`` (deleted at the end of a finished run) and ``history.jsonl``.
         judge: dev Spearman of a model, for selection and early stopping.
         batches: how examples are put into batches; see :mod:`samesense.training.batches`.
+        collator: puts examples into a batch; ``None`` takes the trainer's own.
         resume: continue from the newest whole checkpoint in ``folder``.
         callbacks: further trainer callbacks.
 
@@ -65,7 +67,7 @@ def fit_cross(
     """
     return drive(
         PairTrainer, model, dataset, objective, settings, folder,
-        judge=judge, batches=batches, resume=resume, callbacks=callbacks,
+        judge=judge, batches=batches, collator=collator, resume=resume, callbacks=callbacks,
     )  # fmt: skip
 
 

@@ -58,7 +58,7 @@ class _Dev(BaseEvaluator):  # type: ignore[misc]
         return {DEV_METRIC: float(self.judge(model))}
 
 
-def fit(
+def fit(  # noqa: PLR0913 - what a run may be told
     model: SentenceTransformer,
     dataset: Dataset,
     objective: nn.Module,
@@ -67,6 +67,7 @@ def fit(
     *,
     judge: Judge | None = None,
     batches: Batches = "random",
+    collator: Callable[..., Any] | None = None,
     resume: bool = False,
     callbacks: list[TrainerCallback] | None = None,
 ) -> Outcome:
@@ -80,6 +81,7 @@ def fit(
         folder: holds ``checkpoints/`` (deleted at the end of a finished run) and ``history.jsonl``.
         judge: dev Spearman of a model, for selection and early stopping.
         batches: how examples are put into batches; see :mod:`samesense.training.batches`.
+        collator: puts examples into a batch; ``None`` takes the trainer's own.
         resume: continue from the newest whole checkpoint in ``folder``.
         callbacks: further trainer callbacks.
 
@@ -98,7 +100,7 @@ def fit(
     resolved = settings.model_copy(update={"precision": pick_precision(model, dataset, settings).precision})
     return drive(
         SentenceTransformerTrainer, model, dataset, objective, resolved, folder,
-        judge=judge, batches=batches, resume=resume, callbacks=callbacks,
+        judge=judge, batches=batches, collator=collator, resume=resume, callbacks=callbacks,
     )  # fmt: skip
 
 
@@ -112,6 +114,7 @@ def drive(  # noqa: PLR0913 - those of fit, and the trainer
     *,
     judge: Callable[[Any], float] | None,
     batches: Batches,
+    collator: Callable[..., Any] | None,
     resume: bool,
     callbacks: list[TrainerCallback] | None,
 ) -> Outcome:
@@ -126,6 +129,7 @@ def drive(  # noqa: PLR0913 - those of fit, and the trainer
         folder: see :func:`fit`, as for the rest.
         judge: dev Spearman of a model.
         batches: how examples are put into batches.
+        collator: puts examples into a batch.
         resume: continue from the newest whole checkpoint.
         callbacks: further trainer callbacks.
     """
@@ -149,6 +153,7 @@ def drive(  # noqa: PLR0913 - those of fit, and the trainer
         model=model,
         args=_arguments(settings, len(dataset), checkpoints, model, settings.precision, batches, judge is not None),
         train_dataset=dataset,
+        data_collator=collator,
         loss=objective,
         evaluator=None if judge is None else _Dev(judge),
         callbacks=wanted,

@@ -27,7 +27,7 @@ KINDS: Mapping[LabelKind, str] = {
     "binary": "labels 0 and 1",
     "number": "a number from -1 to 1 for each example",
     "class": "whole numbers from 0 as classes",
-    "vector": "a row of numbers for each example",
+    "row": "the row number of each example, all different",
 }
 """What each kind of label is, in words."""
 
@@ -95,7 +95,7 @@ def _label_kinds(labels: Sequence[Any]) -> tuple[frozenset[LabelKind], str]:
         where = "nothing" if not len(labels) else f"{labels[wrong or 0]!r} in row {(wrong or 0) + 1}"
         return frozenset(), where
     if isinstance(labels[0], Sequence):
-        return frozenset({"vector"}), f"rows of {len(labels[0])} numbers"
+        return frozenset(), f"rows of {len(labels[0])} numbers"
     values = np.unique(np.asarray(labels, dtype=np.float64))
     said = ", ".join(f"{value:g}" for value in values[:3]) + (f" ... {values[-1]:g}" if len(values) > 3 else "")
     if not np.isfinite(values).all():
@@ -108,7 +108,7 @@ def _label_kinds(labels: Sequence[Any]) -> tuple[frozenset[LabelKind], str]:
     if values[0] >= -1 and values[-1] <= 1:
         kinds.add("number")
     if values[0] >= 0 and np.array_equal(values, values.round()):
-        kinds.add("class")
+        kinds |= {"class", "row"} if len(values) == len(labels) else {"class"}
     return frozenset(kinds), f"{len(values)} different numbers ({said})"
 
 

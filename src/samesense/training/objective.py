@@ -19,7 +19,7 @@ from samesense.encoder.batching import embed_columns
 from samesense.losses import angle_scores, contrastive, cosent, mse, row_cosine, softmax, softmax_features
 from samesense.training.gather import gather
 
-LabelKind = Literal["none", "order", "binary", "number", "class", "vector"]
+LabelKind = Literal["none", "order", "binary", "number", "class", "row"]
 """Labels an objective takes: none, any numbers whose order counts, 0 and 1, numbers on the cosine's scale, integer
 classes from 0, or a row of numbers an example."""
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
-import torch
 from torch import Tensor, nn
 
 from samesense.losses import batch_all, batch_hard, cosine_matrix, rank_cse, sup_con, teacher_scores
+from samesense.losses.rank_distillation import Rank
 from samesense.training.gather import gather
-from samesense.training.objective import Objective, joined_labels
+from samesense.training.objective import LabelKind, Objective, joined_labels
+
+Teacher = Callable[[Tensor], Tensor]
+"""Row numbers ``(batch,)`` in, embeddings ``(batch, dim)`` of the sentences in these rows out."""
 
 
 class SupCon(Objective):
@@ -72,58 +75,96 @@ class BatchTriplet(Objective):
 
 
 class RankCSE(Objective):
-    """RankCSE: sentences, and as labels what the teachers make of them.
+    """RankCSE: sentences, with the number of its row as the label of each, by which the teachers are asked.
 
     A batch goes through the model twice; InfoNCE, consistency and ranking are formed from the cosines of the two views,
-    see :func:`samesense.losses.rank_cse`. Under DDP the sentences of all processes are ranked together.
+    see :func:`samesense.losses.rank_cse`. Under DDP each process asks for its own rows, and the sentences of all
+    processes are ranked together.
 
     Args:
         model: the sentence-transformers model to train.
-        teacher_dims: widths of the teachers' embeddings, side by side in the labels ``(batch, sum of the widths)``.
+        teachers: the ``rows`` of a :class:`~samesense.training.teachers.TeacherStore`, or any other function like it,
+            such as ``lambda rows: matrix[rows]``. None where ``gamma`` is 0; sentences then have no label.
         weights: of the teachers; the same for all by default.
+        gamma: weight of the ranking term; 0 leaves the teachers alone.
+        rank: formula of the ranking term.
+        two_views: send a batch through the model twice, so that dropout makes two views of it. Otherwise the one view
+            is compared with itself: for models without dropout, whose ranking is all there is to learn.
         head: module through which embeddings pass in training only; it is trained and not kept.
         token_budget: see :class:`~samesense.training.objective.Objective`.
         settings: further settings of :func:`~samesense.losses.rank_cse`.
+
+    Raises:
+        ValueError: if the ranking term has no teacher, or there is not one weight a teacher.
     """
 
     takes = "one text column"
     columns = (1, 1)
-    labels = "vector"
+    labels: LabelKind = "row"
 
     def __init__(
         self,
         model: nn.Module,
         *,
-        teacher_dims: Sequence[int],
+        teachers: Sequence[Teacher] = (),
         weights: Sequence[float] | None = None,
-        rank: Literal["listnet", "listmle", "cosent"] = "listmle",
+        gamma: float = 1.0,
+        rank: Rank = "listmle",
+        two_views: bool = True,
         head: nn.Module | None = None,
         token_budget: int | None = None,
         **settings: Any,
     ) -> None:
         super().__init__(model, token_budget=token_budget)
-        self.teacher_dims = list(teacher_dims)
-        self.weights = [1.0] * len(self.teacher_dims) if weights is None else list(weights)
-        self.settings = {"rank": rank, **settings}
+        if gamma and not teachers:
+            raise ValueError("RankCSE needs a teacher for its ranking term; received none. Give one, or gamma=0.")
+        self.teachers = list(teachers) if gamma else []
+        self.weights = [1.0] * len(self.teachers) if weights is None else list(weights)
+        if gamma and len(self.weights) != len(self.teachers):
+            raise ValueError(
+                f"RankCSE takes one weight a teacher; "
+                f"received {len(self.teachers)} teachers and {len(self.weights)} weights."
+            )
+        self.settings = {"rank": rank, "gamma": gamma, **settings}
+        self.two_views = two_views
         self.head = head
+        if not self.teachers:
+            self.labels = "none"
 
     def views(self, columns: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Return the column twice, so that dropout makes two views of it."""
-        return columns * 2 if len(columns) == 1 else columns
+        return columns * 2 if self.two_views and len(columns) == 1 else columns
 
     def loss(self, embeddings: list[Tensor], labels: Tensor | None) -> Tensor:
         """Return the total of :func:`samesense.losses.rank_cse`.
 
         Raises:
-            ValueError: if the labels are no teacher embeddings of the given widths.
+            ValueError: if the labels are not one row number a sentence.
         """
-        if labels is None or labels.shape != (len(embeddings[0]), sum(self.teacher_dims)):
-            received = "none" if labels is None else f"shape {tuple(labels.shape)}"
-            raise ValueError(
-                f"RankCSE takes as labels the teachers' embeddings side by side, widths {self.teacher_dims}, a row for "
-                f"each of {len(embeddings[0])} sentences; received {received}."
-            )
         joined = [gather(view) for view in embeddings]
-        one, other = joined if self.head is None else [self.head(view) for view in joined]
-        teachers = torch.split(gather(labels), self.teacher_dims, dim=1)
-        return rank_cse(cosine_matrix(one, other), teacher_scores(teachers, self.weights), **self.settings).total
+        views = joined if self.head is None else [self.head(view) for view in joined]
+        return self.total(views, self._asked(len(embeddings[0]), labels) if self.teachers else [])
+
+    def total(self, views: list[Tensor], known: list[Tensor]) -> Tensor:
+        """Return the loss of the sentences of all processes.
+
+        Args:
+            views: ``(sentences, dim)`` embeddings, one or two of each sentence.
+            known: ``(sentences, dim)`` embeddings of each teacher.
+        """
+        teacher = teacher_scores(known, self.weights) if known else None
+        return rank_cse(cosine_matrix(views[0], views[-1]), teacher, **self.settings).total
+
+    def _asked(self, sentences: int, rows: Tensor | None) -> list[Tensor]:
+        """Return what each teacher makes of the sentences of all processes."""
+        if rows is None or rows.is_floating_point() or rows.shape != (sentences,):
+            received = "none" if rows is None else f"{rows.dtype} {tuple(rows.shape)}"
+            raise ValueError(
+                f"{type(self).__name__} takes as labels the row number of each of {sentences} sentences; "
+                f"received {received}."
+            )
+        return [gather(teacher(rows).to(rows.device)) for teacher in self.teachers]
+
+    def get_config_dict(self) -> dict[str, Any]:
+        """Return the settings that a model card shows."""
+        return {**super().get_config_dict(), "teacher_weights": self.weights, "two_views": self.two_views}

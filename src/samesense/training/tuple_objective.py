@@ -104,7 +104,7 @@ class MultiPositive(Objective):
     """
 
     takes = "an anchor column, the given number of positive columns, then negative columns"
-    columns = (2, None)
+    columns: tuple[int, int | None] = (2, None)
 
     def __init__(
         self, model: nn.Module, *, positives: int = 5, temperature: float = 0.05, token_budget: int | None = None
@@ -125,19 +125,58 @@ class MultiPositive(Objective):
         """
         if labels is not None:
             counts = ragged_counts(labels, [len(column) for column in embeddings])
-            positives, negatives = gather(counts).unbind(dim=1)
+            return self.ragged(embeddings, counts)
         anchors, *others = (gather(column) for column in embeddings)
-        if labels is None:
-            count = self.settings["positives"]
-            others = [torch.cat(others[:count]), torch.cat([anchors[:0], *others[count:]])]
-        owners = torch.arange(len(anchors), device=anchors.device)
+        count = self.settings["positives"]
         return multi_positive(
             anchors,
-            *others,
-            positive_owner=owners.repeat(count) if labels is None else owners.repeat_interleave(positives),
-            negative_owner=None if labels is None else owners.repeat_interleave(negatives),
+            torch.cat(others[:count]),
+            torch.cat([anchors[:0], *others[count:]]),
+            positive_owner=torch.arange(len(anchors), device=anchors.device).repeat(count),
             temperature=self.settings["temperature"],
         )
+
+    def ragged(self, embeddings: list[Tensor], counts: Tensor, keys: Tensor | None = None) -> Tensor:
+        """Return the loss of anchors with any number of positives and negatives each.
+
+        Args:
+            embeddings: those of the anchors, of all positives, and of all negatives, in the order of their anchors.
+            counts: ``(anchors, 2)`` numbers of positives and negatives.
+            keys: one whole number a text, in the order of the embeddings, equal for texts that count as the same: none
+                of these counts against an anchor that it is the same as, or a positive of which it is.
+        """
+        sizes = [len(column) for column in embeddings]
+        anchors, positives, negatives = (gather(column) for column in embeddings)
+        counts = gather(counts)
+        owners = torch.arange(len(anchors), device=anchors.device)
+        positive_owner = owners.repeat_interleave(counts[:, 0])
+        exclude = None
+        if keys is not None:
+            exclude = _excluded([gather(part) for part in torch.split(keys, sizes)], positive_owner)
+        return multi_positive(
+            anchors,
+            positives,
+            negatives,
+            positive_owner=positive_owner,
+            negative_owner=owners.repeat_interleave(counts[:, 1]),
+            temperature=self.settings["temperature"],
+            exclude=exclude,
+        )
+
+
+def _excluded(keys: list[Tensor], positive_owner: Tensor) -> Tensor:
+    """Return ``(anchors, positives + negatives)``: candidates that count as the same as the anchor or a positive of it.
+
+    Texts of one key are numbered through, so that each anchor has a row of the few texts that it may not be pushed
+    from, however many positives it has.
+    """
+    anchors, positives, negatives = keys
+    numbers = torch.unique(torch.cat([anchors, positives, negatives]), return_inverse=True)[1]
+    own, near, far = torch.split(numbers, [len(anchors), len(positives), len(negatives)])
+    known = torch.zeros(len(anchors), int(numbers.max()) + 1, dtype=torch.bool, device=numbers.device)
+    known[torch.arange(len(anchors), device=numbers.device), own] = True
+    known[positive_owner, near] = True
+    return known[:, torch.cat([near, far])]
 
 
 def ragged_counts(labels: Tensor, rows: list[int]) -> Tensor:

@@ -129,12 +129,10 @@ def _train(work: Work, say: Say) -> bool:
 
 
 def _fitted(work: Work, say: Say, *, resume: bool = False, overwrite: bool = False) -> bool:
-    if work.cell.settings.encoder == "cross":
-        from samesense.recipes.cosent_cross import run
-    else:
-        from samesense.recipes.cosent import run
-    parts, settings = work.parts, work.cell.settings
-    trained = run(parts.train, settings, work.folder, dev=parts.dev, resume=resume, overwrite=overwrite, say=say)
+    cell, parts = work.cell, work.parts
+    trained = cell.method.run(
+        parts.train, cell.settings, work.folder, dev=parts.dev, resume=resume, overwrite=overwrite, say=say
+    )
     return not trained.outcome.interrupted
 
 

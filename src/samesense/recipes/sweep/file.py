@@ -17,6 +17,9 @@ from samesense.types import Precision
 LAYERS = "layers"
 """A setting of sweeps alone: how many of the start model's first layers are kept."""
 
+METHOD = "method"
+"""A setting of sweeps alone: the method whose settings the others are."""
+
 _PLACE = re.compile(r"\$\{(\w+)\}")
 _HOLD = re.compile(r"hold (0?\.\d+)")
 
@@ -123,7 +126,9 @@ START = "start"
 
 
 def _word(key: str, value: Any) -> str:
-    return str(value) if key == "loss" else f"{key} {str(value).lower() if isinstance(value, bool) else value}"
+    if key in ("loss", METHOD):
+        return str(value)
+    return f"{key} {str(value).lower() if isinstance(value, bool) else value}"
 
 
 def read_sweep(path: str | Path, values: Mapping[str, str]) -> SweepFile:

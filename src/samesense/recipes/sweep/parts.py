@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from samesense.data import PairData, read_pairs
-from samesense.errors import DataError
+from samesense.data.examples import Examples
+from samesense.errors import ConfigError, DataError
+from samesense.recipes.methods import METHODS, Method, Reading
+from samesense.recipes.settings import EncoderSettings
 from samesense.recipes.sweep.file import DataEntry
+
+Rows = TypeVar("Rows", bound=Examples)
 
 
 @dataclass(frozen=True)
 class Parts:
     """The data of one entry, as they are used: parts of the sources where the file asks for that."""
 
-    train: PairData
+    train: Examples
     dev: PairData | None
     tests: dict[str, PairData]
 
@@ -29,16 +34,31 @@ class Parts:
         }
 
 
-def read_parts(entry: DataEntry, seed: int) -> Parts:
+def read_parts(
+    entry: DataEntry, seed: int, method: Method = METHODS["cosent"], settings: EncoderSettings | None = None
+) -> Parts:
     """Read the data of an entry, hold out what selects, and take the rows asked for.
 
+    Args:
+        entry: of the sweep's file.
+        seed: decides which rows are held out and taken.
+        method: what the training data are read for.
+        settings: of the method, where they decide what is read.
+
     Raises:
+        ConfigError: if pairs shall be held out of data that are no labelled pairs.
         DataError: if a source cannot be used, or a part of it has one label only.
     """
-    train = _read(entry, entry.train)
+    how = _how(entry) if method is METHODS["cosent"] else Reading()
+    train = method.read([entry.train], settings or method.settings(), how)
     share = entry.held_out()
     dev: PairData | None = None
     if share is not None:
+        if not isinstance(train, PairData):
+            raise ConfigError(
+                f"{entry.name}: labelled pairs can be held out for selection, and method {method.name} trains on "
+                f'{method.takes}. Give dev = "FILE", or dev = "none".'
+            )
         train, dev = train.split(share, seed)
     elif entry.dev != "none":
         dev = _read(entry, entry.dev)
@@ -50,16 +70,16 @@ def read_parts(entry: DataEntry, seed: int) -> Parts:
     )
 
 
-def sample_rows(data: PairData, rows: int | None, seed: int) -> PairData:
+def sample_rows(data: Rows, rows: int | None, seed: int) -> Rows:
     """Return a random part of so many rows, in the order of the source; all of them if there are no more.
 
     Raises:
-        DataError: if all labels of the part are the same.
+        DataError: if they are labelled, and all labels of the part are the same.
     """
     part = data
     if rows is not None and rows < len(data):
         part = data.take(np.sort(np.random.default_rng(seed).choice(len(data), rows, replace=False)))
-    if len(set(part.labels)) < 2:
+    if isinstance(part, PairData) and len(set(part.labels)) < 2:
         raise DataError(
             f"{data.source}: all {len(part)} labels that are used are {part.labels[0]:g}: nothing to rank. Take more "
             "rows."
@@ -68,10 +88,8 @@ def sample_rows(data: PairData, rows: int | None, seed: int) -> PairData:
 
 
 def _read(entry: DataEntry, source: str) -> PairData:
-    return read_pairs(
-        source,
-        columns=entry.columns,
-        label_order=entry.label_order,
-        label_range=entry.label_range,
-        drop_bad_rows=entry.drop_bad_rows,
-    )
+    return read_pairs(source, **vars(_how(entry)))
+
+
+def _how(entry: DataEntry) -> Reading:
+    return Reading(entry.columns, entry.label_order, entry.label_range, entry.drop_bad_rows)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from samesense.data import PairData
 from samesense.errors import ConfigError, DataError
-from samesense.recipes.settings import CosentSettings, choose
-from samesense.recipes.sweep.file import LAYERS, START, DataEntry, SweepFile, Variant
+from samesense.recipes.methods import Method, method_named
+from samesense.recipes.settings import EncoderSettings
+from samesense.recipes.sweep.file import LAYERS, METHOD, START, DataEntry, SweepFile, Variant
 from samesense.recipes.sweep.parts import Parts, read_parts
 
 
@@ -25,7 +25,9 @@ class Cell:
         variant: name of its settings.
         dataset: name of its data entry.
         seed: of the run; ``None`` for the untouched start point, which is not trained.
-        settings: of the recipe.
+        method: by which it is trained.
+        settings: of the method.
+        reading: with the dataset, tells which :class:`Parts` are its data.
         layers: of the start model that are kept; ``None`` for all.
         given: what the file set for it.
         identity: everything that decides its figures.
@@ -34,7 +36,9 @@ class Cell:
     variant: str
     dataset: str
     seed: int | None
-    settings: CosentSettings
+    method: Method
+    settings: EncoderSettings
+    reading: str
     layers: int | None
     given: dict[str, Any]
     identity: dict[str, Any]
@@ -58,11 +62,15 @@ class Cell:
 
 @dataclass(frozen=True)
 class Plan:
-    """All cells in the order in which they are run, and the data of each entry."""
+    """All cells in the order in which they are run, and the data of each, by its dataset and reading."""
 
     file: SweepFile
     cells: list[Cell]
-    parts: dict[str, Parts]
+    parts: dict[tuple[str, str], Parts]
+
+    def parts_of(self, cell: Cell) -> Parts:
+        """Return the data of a cell."""
+        return self.parts[cell.dataset, cell.reading]
 
 
 def slug(text: str) -> str:
@@ -79,90 +87,132 @@ def make_plan(file: SweepFile) -> Plan:
     Raises:
         ConfigError, DataError, ModelError: if any cell could not be run.
     """
-    parts = {entry.name: read_parts(entry, file.rows_seed) for entry in file.data}
-    starts: dict[str, str] = {}
-    cells = [_start(file, entry, parts[entry.name], starts) for entry in file.data] if file.start else []
-    variants = file.variants()
+    plan, variants, starts = Plan(file, [], {}), file.variants(), dict[str, str]()
+    if file.start:
+        plan.cells.extend(_start(plan, entry, variants, starts) for entry in file.data)
     for seed in file.seeds:
         for entry in file.data:
             for variant in variants:
                 if entry.name in variant.data:
-                    cells.append(_cell(file, entry, variant, seed, parts[entry.name], starts))
+                    plan.cells.append(_cell(plan, entry, variant, seed, starts))
                     if seed == file.seeds[0]:
-                        _check_fits(cells[-1], parts[entry.name].train)
-    keys = [cell.key for cell in cells]
-    for cell in cells:
+                        _check_fits(plan, plan.cells[-1])
+    keys = [cell.key for cell in plan.cells]
+    for cell in plan.cells:
         if keys.count(cell.key) > 1:
-            twins = [other.name for other in cells if other.key == cell.key]
+            twins = [other.name for other in plan.cells if other.key == cell.key]
             raise ConfigError(f"Each cell must differ from the others; these are the same run: {'; '.join(twins)}.")
-    return Plan(file, cells, parts)
+    return plan
 
 
-def _cell(file: SweepFile, entry: DataEntry, variant: Variant, seed: int, parts: Parts, starts: dict[str, str]) -> Cell:
-    given = {**file.base, **entry.settings, **variant.settings}
-    settings, layers = _bound(file, f"{entry.name}, {variant.name}", {**given, "seed": seed}, parts.train.kind)
+def _cell(plan: Plan, entry: DataEntry, variant: Variant, seed: int, starts: dict[str, str]) -> Cell:
+    given = {**plan.file.base, **entry.settings, **variant.settings}
+    bound = _bind(plan, entry, variant.name, {**given, "seed": seed})
+    settings, parts = bound.settings, plan.parts[entry.name, bound.reading]
     identity = {
-        "settings": settings.model_dump(exclude_defaults=True, exclude={"model"}),
+        "settings": _deciding(settings, starts),
         "start": _fingerprint(settings.model, starts),
-        "layers": layers,
-        "judging": file.judging,
+        "layers": bound.layers,
+        "judging": plan.file.judging,
         **parts.identity(),
     }
-    return Cell(
-        variant=variant.name,
-        dataset=entry.name,
-        seed=seed,
-        settings=settings,
-        layers=layers,
-        given=given,
-        identity=identity,
-    )
+    if bound.method.name != "cosent":
+        identity[METHOD] = bound.method.name
+    return Cell(variant=variant.name, dataset=entry.name, seed=seed, given=given, identity=identity, **vars(bound))
 
 
-def _start(file: SweepFile, entry: DataEntry, parts: Parts, starts: dict[str, str]) -> Cell:
-    given = {**file.base, **entry.settings}
-    settings, layers = _bound(file, f"{entry.name}, {START}", given, parts.train.kind)
-    if settings.encoder == "cross":
+def _start(plan: Plan, entry: DataEntry, variants: Sequence[Variant], starts: dict[str, str]) -> Cell:
+    given = {**plan.file.base, **entry.settings}
+    methods = [variant.settings.get(METHOD) for variant in variants if entry.name in variant.data]
+    own = {METHOD: methods[0]} if methods and methods[0] else {}  # of the first variant, whose data can be read
+    bound = _bind(plan, entry, START, {**given, **own})
+    settings, parts = bound.settings, plan.parts[entry.name, bound.reading]
+    if getattr(settings, "encoder", "bi") == "cross":
         raise ConfigError(
             "The start point of a cross-encoder has a random head, and nothing to judge. Leave out start = true."
         )
     identity = {
         "settings": settings.model_dump(include={"pooling", "first", "max_seq_length"}),
         "start": _fingerprint(settings.model, starts),
-        "layers": layers,
-        "judging": file.judging,
+        "layers": bound.layers,
+        "judging": plan.file.judging,
         "tests": parts.identity()["tests"],
         "dev": parts.identity()["dev"],
     }
-    return Cell(
-        variant=START, dataset=entry.name, seed=None, settings=settings, layers=layers, given=given, identity=identity
-    )
+    return Cell(variant=START, dataset=entry.name, seed=None, given=given, identity=identity, **vars(bound))
 
 
-def _bound(file: SweepFile, where: str, given: Mapping[str, Any], kind: str) -> tuple[CosentSettings, int | None]:
-    own = {key: value for key, value in given.items() if key != LAYERS}
+@dataclass(frozen=True)
+class _Bound:
+    """What the settings of a cell come to."""
+
+    method: Method
+    settings: EncoderSettings
+    reading: str
+    layers: int | None
+
+
+def _bind(plan: Plan, entry: DataEntry, variant: str, given: Mapping[str, Any]) -> _Bound:
+    """Bind the settings of a cell, and read its data unless another cell has had them read."""
+    own = {key: value for key, value in given.items() if key not in (LAYERS, METHOD)}
     layers = given.get(LAYERS)
+    method = method_named(given.get(METHOD, "cosent"))
+
+    def parts(settings: EncoderSettings | None = None) -> Parts:
+        key = entry.name, _reading(method, settings)
+        if key not in plan.parts:
+            plan.parts[key] = read_parts(entry, plan.file.rows_seed, method, settings)
+        return plan.parts[key]
+
     if layers is not None and (not isinstance(layers, int) or layers < 1):
-        raise ConfigError(f"{where}: layers is a whole number from 1 on; received {layers!r}.")
+        raise ConfigError(f"{entry.name}, {variant}: layers is a whole number from 1 on; received {layers!r}.")
     try:
-        return choose(file.config, own, kind=kind)[1], layers
+        settings = method.choose(plan.file.config, own, lambda: parts().train)[1]
     except ConfigError as error:
-        raise ConfigError(f"{where}: {error}") from error
+        raise ConfigError(f"{entry.name}, {variant}: {error}") from error
+    parts(settings)
+    return _Bound(method, settings, _reading(method, settings), layers)
 
 
-def _check_fits(cell: Cell, train: PairData) -> None:
-    """Raise if the labels do not fit the loss."""
-    if cell.settings.encoder == "cross":
-        from samesense.recipes.cosent_cross import prepare
+def _reading(method: Method, settings: EncoderSettings | None) -> str:
+    return json.dumps([method.name, *(getattr(settings, name, None) for name in method.reading)])
+
+
+def _check_fits(plan: Plan, cell: Cell) -> None:
+    """Raise if the data do not fit the settings."""
     try:
-        if cell.settings.encoder == "cross":
-            prepare(train, cell.settings)
-        else:
-            cell.settings.targets(train)
+        cell.method.account(plan.parts_of(cell).train, cell.settings)
     except DataError as error:
         raise DataError(
             f"{cell.name}: {error} To leave this data set out for these settings, write a case with data = [...]."
         ) from error
+
+
+WITHOUT_EFFECT = frozenset({"model", "teacher_cache"})
+"""Settings that are no part of a cell's identity as they stand: the start model counts by its content, and where
+vectors of teachers are kept decides nothing."""
+
+
+def _deciding(settings: EncoderSettings, known: dict[str, str]) -> dict[str, Any]:
+    """Return the settings that decide the figures of a cell; models that teach count by their content."""
+    found = settings.model_dump(exclude_defaults=True, exclude=set(WITHOUT_EFFECT))
+    if "teacher" in found:
+        found["teacher"] = [_teacher(name, known) for name in found["teacher"]]
+    return found
+
+
+def _teacher(name: str, known: dict[str, str]) -> str:
+    """Return what tells a teacher from others: the content of a model or file, and the maps behind it."""
+    base, plus, maps = name.partition("+")
+    kind, colon, place = base.partition(":")
+    if not (colon and kind in ("vectors", "words")):
+        return _fingerprint(base, known) + plus + maps
+    file, question, option = place.partition("?")
+    path = Path(file).expanduser()
+    if base not in known:
+        content = _hash_of_files(path) if path.is_dir() else _hash_of_file(path) if path.is_file() else place
+        known[base] = f"{kind}:{content}{question}{option}"
+    return known[base] + plus + maps
 
 
 def _fingerprint(model: str, known: dict[str, str]) -> str:
@@ -179,10 +229,13 @@ def _hash_of_files(folder: Path) -> str:
     digest = hashlib.sha256()
     for path in sorted(folder.rglob("*")):
         if path.is_file() and path.suffix != ".md" and not path.name.startswith("."):
-            with path.open("rb") as stream:
-                inside = hashlib.file_digest(stream, "sha256").hexdigest()
-            digest.update(f"{path.relative_to(folder).as_posix()} {inside}\n".encode())
+            digest.update(f"{path.relative_to(folder).as_posix()} {_hash_of_file(path)}\n".encode())
     return digest.hexdigest()
+
+
+def _hash_of_file(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def with_start(cell: Cell, model: str) -> Cell:

@@ -38,13 +38,14 @@ class Ended:
 
 def describe(plan: Plan) -> Iterator[str]:
     """Yield for people what each data set is: rows used, pairs that leak, and warnings."""
-    for entry in plan.file.data:
-        parts = plan.parts[entry.name]
+    for (name, _), parts in plan.parts.items():
         others = {**({} if parts.dev is None else {"dev": parts.dev}), **parts.tests}
-        sizes = ", ".join(f"{name} {len(data)}" for name, data in others.items())
-        yield f"{entry.name}: train {len(parts.train)}{f', {sizes}' if sizes else ''} ({parts.train.kind})"
-        report = examine(parts.train, against=others)
-        yield from (f"  warning: {warning}" for warning in report.warnings)
+        sizes = ", ".join(f"{other} {len(data)}" for other, data in others.items())
+        kind = parts.train.kind if isinstance(parts.train, PairData) else type(parts.train).__name__.lower()
+        yield f"{name}: train {len(parts.train)}{f', {sizes}' if sizes else ''} ({kind})"
+        if isinstance(parts.train, PairData):
+            report = examine(parts.train, against=others)
+            yield from (f"  warning: {warning}" for warning in report.warnings)
 
 
 def run(plan: Plan, output: Path, *, jobs: int = 1, say: Say = lambda line: None) -> Ended:
@@ -136,7 +137,7 @@ def _write_pairs(path: Path, data: PairData) -> None:
 
 
 def _work(cell: Cell, plan: Plan, output: Path) -> Work:
-    return Work(started_from(cell, output), plan.parts[cell.dataset], cell.folder(output), plan.file.judging)
+    return Work(started_from(cell, output), plan.parts_of(cell), cell.folder(output), plan.file.judging)
 
 
 def _one_by_one(works: Iterator[Work], say: Say) -> Iterator[tuple[Work, str]]:

@@ -10,7 +10,7 @@ import numpy as np
 from samesense.data import PairData
 from samesense.evaluation.binary import BinaryTask
 from samesense.evaluation.sts_task import StsTask
-from samesense.recipes.settings import CosentSettings
+from samesense.recipes.settings import EncoderSettings
 from samesense.recipes.sweep.parts import Parts
 from samesense.types import Candidate, Precision, Result, Scores, Task
 
@@ -25,17 +25,15 @@ def trained(name: str, seed: int, folder: Path, precision: Precision) -> Candida
     return replace(open_candidate(str(folder), precision=precision, seed=seed), name=name)
 
 
-def untrained(name: str, settings: CosentSettings, precision: Precision) -> Candidate:
+def untrained(name: str, settings: EncoderSettings, precision: Precision) -> Candidate:
     """Make the encoder from which a cell with these settings would start."""
-    from samesense.encoder.build import build
     from samesense.encoder.candidates import encoder_protocol
     from samesense.encoder.cosine import cosine_score
     from samesense.encoder.encode import as_encode
     from samesense.encoder.remember import remember
+    from samesense.recipes.kinds import BiEncoder
 
-    model = build(
-        settings.model, pooling=settings.pooling, first=settings.first, max_seq_length=settings.max_seq_length
-    )
+    model = BiEncoder().build(settings)
     encode = remember(as_encode(model, precision=precision))
     return Candidate(name=name, score=cosine_score(encode), encode=encode, protocol=encoder_protocol(model, precision))
 

@@ -1,0 +1,101 @@
+"""What learning from teachers costs: SimCSE, RankCSE with its teacher cache, and RankCSE that asks in every step.
+
+All three train the same student for the same steps on the same sentences, with the same head and batches, in turns.
+The cache is filled once before (its seconds are printed) and then read from disk, as in every further epoch and run.
+Asking in every step sends the sentences of the batch through each teacher, once and not for both views. Only
+``train()`` is timed.
+
+    python benchmarks/teacher_cache.py --model default --teacher BGE --teacher E5 --data sentences.txt --steps 40
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from alternate import alternate, report
+
+WAYS = ("SimCSE", "RankCSE, cache", "RankCSE, asking in every step")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", default="default", help="the student")
+    parser.add_argument("--teacher", action="append", default=None, help="may be repeated [default]")
+    parser.add_argument("--data", action="append", default=None, help="sentences [those of the shipped sample]")
+    parser.add_argument("--rank", choices=("listnet", "listmle", "cosent"), default="listmle")
+    parser.add_argument("--batch-size", type=int, default=128)
+    parser.add_argument("--precision", choices=("float32", "bfloat16"), default="float32")
+    parser.add_argument("--steps", type=int, default=40)
+    parser.add_argument("--rounds", type=int, default=3)
+    args = parser.parse_args()
+    teachers = args.teacher or ["default"]
+    from samesense.data import sample_path
+    from samesense.data.unlabelled import read_unlabelled
+
+    sentences = read_unlabelled(args.data or [sample_path("train")])
+    with tempfile.TemporaryDirectory() as folder:
+        seconds = alternate(ways(args, teachers, sentences, Path(folder)), args.rounds)
+    facts = {"model": args.model, "teachers": teachers, "data": sentences.name, "steps": args.steps, "rank": args.rank}
+    facts |= {"batch": args.batch_size, "precision": args.precision}
+    report("teacher_cache", seconds, args.batch_size * args.steps, "sentences", WAYS[0], **facts)
+    for way in WAYS[1:]:
+        ratios = sorted(own / plain for own, plain in zip(seconds[way], seconds[WAYS[0]], strict=True))
+        print(
+            f"{way}: {statistics.median(ratios):.3f} times the seconds of SimCSE ({ratios[0]:.3f} to {ratios[-1]:.3f})"
+        )
+
+
+def ways(args: argparse.Namespace, teachers: list[str], sentences, folder: Path) -> dict[str, Callable[[], float]]:
+    import torch
+
+    from samesense.data.targets import Targets
+    from samesense.encoder.build import build
+    from samesense.recipes import rankcse, simcse
+    from samesense.recipes.cosent import as_dataset
+    from samesense.recipes.unlabelled import RankcseSettings, SimcseSettings
+    from samesense.training.fit import fit
+    from samesense.training.teachers import teacher_store
+    from samesense.training.teachers_open import open_teacher
+
+    common = {"batch_size": args.batch_size, "max_steps": args.steps, "evaluate_every": args.steps}
+    common |= {"precision": args.precision, "pooling": None, "learning_rate": 3e-5, "warmup": 0.0}
+    plain, ranked = SimcseSettings(**common), RankcseSettings(**common, teacher=teachers, rank=args.rank)
+    start = build(args.model, max_seq_length=plain.max_seq_length)
+    opened = [open_teacher(name, precision=args.precision) for name in teachers]
+    began = time.perf_counter()
+    stores = [teacher_store(teacher, sentences, folder) for teacher in opened]
+    print(f"{len(teachers)} teachers encoded {len(sentences)} sentences once in {time.perf_counter() - began:.1f} s")
+
+    class Asked:
+        """Has the rows of a store, encoded anew."""
+
+        def __init__(self, teacher) -> None:
+            self.encode = teacher.encode(sentences.texts, folder)
+
+        def rows(self, numbers: torch.Tensor) -> torch.Tensor:
+            return torch.from_numpy(self.encode([sentences.texts[number] for number in numbers.tolist()]))
+
+    bare = as_dataset(Targets({"sentence": sentences.texts}, ""))
+    numbered = as_dataset(rankcse.columns(sentences, ranked))
+
+    def trained(settings, dataset, objective_of) -> float:
+        model = copy.deepcopy(start)
+        with tempfile.TemporaryDirectory() as run:
+            return fit(model, dataset, objective_of(model), settings, Path(run)).seconds
+
+    asked = [Asked(teacher) for teacher in opened]
+    return {
+        WAYS[0]: lambda: trained(plain, bare, lambda model: simcse.objective(model, plain, {})),
+        WAYS[1]: lambda: trained(ranked, numbered, lambda model: rankcse.objective(model, ranked, stores)),
+        WAYS[2]: lambda: trained(ranked, numbered, lambda model: rankcse.objective(model, ranked, asked)),
+    }
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,51 @@
+"""``samesense augment``: what an augmentation makes of one's data, before anything is trained on it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from samesense.cli.output import LabelOrder, put, put_json, say
+from samesense.data.augment_named import PARAPHRASER, AugmentName
+
+
+def augment(
+    data: Annotated[list[str], Parameter(consume_multiple=True, negative="")],
+    /,
+    *,
+    augment: AugmentName = "deletion",
+    share: float | None = None,
+    paraphraser: str = PARAPHRASER,
+    show: int = 5,
+    seed: int = 42,
+    label_order: LabelOrder = None,
+    json: Annotated[bool, Parameter(name="--json", negative="")] = False,
+) -> None:
+    """Show what train --method supmpn --augment makes of the first positives.
+
+    Args:
+        data: NLI pairs, or anchors with lists of positives and negatives.
+        augment: deletion, synonym or paraphrase.
+        share: of the words, or for paraphrase of the texts; by default 0.1, 0.2 and 0.5.
+        paraphraser: folder or hub name of a sequence-to-sequence model.
+        show: how many positives.
+        seed: seed of the choice; take that of the training.
+        label_order: names of the labels 0, 1, 2 of NLI data, as in: entailment,neutral,contradiction
+        json: print one JSON object an example.
+    """
+    from samesense.data.augment import examples
+    from samesense.data.augment_named import augment_named
+    from samesense.data.ragged_reading import read_tuples
+
+    read = read_tuples(data, label_order=label_order)
+    change = augment_named(augment, share=share, seed=seed, paraphraser=paraphraser)
+    if change is None:
+        say("none: places for positives take copies of the anchor, and no text is changed")
+        return
+    pairs = examples(read, change, show)
+    if json:
+        put_json({"text": text, "augmented": new} for text, new in pairs)
+        return
+    for text, new in pairs:
+        put(f"from: {text}\nto:   {'(not changed)' if new is None else new}")

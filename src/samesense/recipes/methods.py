@@ -1,0 +1,191 @@
+"""The methods by which a model is trained: what data each takes, which settings it has, and where its recipe is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from samesense.data import PairData, concat, read_pairs
+from samesense.data.examples import Examples
+from samesense.data.files import split_suffix
+from samesense.errors import ConfigError
+from samesense.recipes.settings import CosentSettings, EncoderSettings, bind, choose, read_settings, shipped
+from samesense.recipes.supmpn_settings import SupmpnSettings
+from samesense.recipes.unlabelled import RankcseSettings, SimcseSettings
+
+_BARE = ("keep_repeated", "shortest", "longest")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How labelled pairs are read; see :func:`samesense.data.read_pairs`."""
+
+    columns: str | None = None
+    label_order: str | None = None
+    label_range: tuple[float, float] | None = None
+    drop_bad_rows: bool = False
+
+
+@dataclass(frozen=True)
+class Method:
+    """One way to train; its recipe is the module of its name.
+
+    Attributes:
+        name: as in ``--method``.
+        takes: the data, in words.
+        settings: its settings.
+        reading: the settings that decide what is read.
+    """
+
+    name: str
+    takes: str
+    settings: type[EncoderSettings]
+    reading: tuple[str, ...] = ()
+
+    def choose(
+        self, config: str, given: Mapping[str, Any], read: Callable[[], Examples]
+    ) -> tuple[str, EncoderSettings]:
+        """Return the settings of a run: the shipped ones, then the user's own file, then what was given.
+
+        Args:
+            config: name of a shipped file, path of the user's own, or ``"auto"`` for the paper's.
+            given: single settings.
+            read: reads the data, for a method whose settings depend on their kind.
+
+        Returns:
+            Name of the settings for people, and the settings.
+
+        Raises:
+            ConfigError: for a setting that the method does not have, or a value out of range.
+        """
+        check_known(self, given)
+        named = {} if config == "auto" else read_settings(config)
+        return self.name if config == "auto" else config, bind(self.settings, read_settings(self.name), named, given)
+
+    def read(self, sources: Sequence[str], settings: EncoderSettings, how: Reading) -> Examples:
+        """Return the training data.
+
+        Raises:
+            ConfigError: if it is told how to read labels, and the method takes none.
+        """
+        if how != Reading():
+            raise ConfigError(
+                f"columns, label order, label range and drop bad rows are for labelled pairs; method {self.name} takes "
+                f"{self.takes}. Leave them out."
+            )
+        found: Examples = self._recipe().read(sources, settings)
+        return found
+
+    def taking(self, given: Mapping[str, Any], how: Reading) -> tuple[dict[str, Any], Reading]:
+        """Return settings and reading, with what the method has as a setting of its own moved there."""
+        moved = {
+            name: value
+            for name, value in vars(how).items()
+            if name in self.settings.model_fields and value != getattr(Reading(), name)
+        }
+        stays = {name: value for name, value in vars(how).items() if name not in moved}
+        return {**given, **moved}, Reading(**stays)
+
+    def account(self, train: Examples, settings: EncoderSettings) -> list[str]:
+        """Return, for people, what is made of the data; raises if they do not fit the settings."""
+        return []
+
+    def run(self, train: Examples, settings: EncoderSettings, output: Path, **rest: Any) -> Any:
+        """Train; see :func:`samesense.recipes.frame.run` for the rest and for what is returned."""
+        return self._recipe().run(train, settings, output, **rest)
+
+    def _recipe(self) -> Any:
+        return import_module(f"samesense.recipes.{self.name}")
+
+
+class _Cosent(Method):
+    """Labelled pairs, of whose kind the paper's settings depend; two recipes, one for each kind of encoder."""
+
+    def choose(
+        self, config: str, given: Mapping[str, Any], read: Callable[[], Examples]
+    ) -> tuple[str, EncoderSettings]:
+        check_known(self, given)
+        return choose(config, given, kind=read().kind)  # type: ignore[attr-defined]  # PairData
+
+    def read(self, sources: Sequence[str], settings: EncoderSettings, how: Reading) -> PairData:
+        return concat([read_pairs(source, **vars(how)) for source in sources])
+
+    def account(self, train: Any, settings: Any) -> list[str]:
+        if settings.encoder == "cross":
+            from samesense.recipes.cosent_cross import prepare
+
+            return [prepare(train, settings).account]
+        return [settings.targets(train).account]
+
+    def run(self, train: Examples, settings: Any, output: Path, **rest: Any) -> Any:
+        recipe = "cosent_cross" if settings.encoder == "cross" else "cosent"
+        return import_module(f"samesense.recipes.{recipe}").run(train, settings, output, **rest)
+
+
+READING = tuple(field.name for field in fields(Reading))
+"""Names of what decides how labelled pairs are read."""
+
+METHODS: dict[str, Method] = {
+    method.name: method
+    for method in (
+        _Cosent("cosent", "labelled pairs: scored, binary or NLI", CosentSettings),
+        Method("simcse", "bare sentences; supervised: NLI pairs or triples", SimcseSettings, ("supervised", *_BARE)),
+        Method("rankcse", "bare sentences, and teachers", RankcseSettings, _BARE),
+        Method(
+            "supmpn",
+            "anchors with several positives and negatives, or NLI pairs, which it groups by premise",
+            SupmpnSettings,
+            ("merge", "label_order", "most_rows", "drop_bad_rows"),
+        ),
+    )
+}
+"""Every method by its name."""
+
+
+def method_named(name: str) -> Method:
+    """Return a method.
+
+    Raises:
+        ConfigError: if there is none of this name.
+    """
+    if name not in METHODS:
+        raise ConfigError(f"The methods are {', '.join(METHODS)}; received {name!r}.")
+    return METHODS[name]
+
+
+def fitting_method(sources: Sequence[str], config: str, given: Mapping[str, Any]) -> Method:
+    """Return the method that suits what was given, for ``--method auto``.
+
+    A shipped file of settings names its method; a teacher is for RankCSE; files of bare lines are for SimCSE; all else
+    is read as labelled pairs.
+    """
+    if config in shipped():
+        return METHODS[max((name for name in METHODS if config.startswith(name)), key=len)]
+    if given.get("teacher"):
+        return METHODS["rankcse"]
+    if all(_bare(source) for source in sources):
+        return METHODS["simcse"]
+    return METHODS["cosent"]
+
+
+def _bare(source: str) -> bool:
+    return source.removesuffix(".gz").endswith(".txt") and not split_suffix(source)[0]
+
+
+def check_known(method: Method, given: Mapping[str, Any]) -> None:
+    """Raise if a setting that was given is none of the method's, but another's.
+
+    Raises:
+        ConfigError: names the methods that have it. One that no method has is left to :func:`bind`.
+    """
+    for name in given:
+        if name not in method.settings.model_fields:
+            owners = [other.name for other in METHODS.values() if name in other.settings.model_fields]
+            if owners:
+                raise ConfigError(
+                    f"{name} is a setting of method {' and '.join(owners)}; this is method {method.name}, for "
+                    f"{method.takes}. Leave it out, or give --method {owners[0]}."
+                )

@@ -1,0 +1,203 @@
+"""What teachers make of a corpus, encoded once and kept: vectors on disk, one row a sentence.
+
+A store is a folder named by the hash of all that decides its vectors: the teacher, the texts in their order, and the
+type of number. So it is shared by epochs, runs and processes, and a store of another text or model cannot be taken for
+it. It is made beside its place, block by block, and renamed when it is whole; a killed process loses one block. One
+process makes a store, and others wait for it.
+
+    NAME/vectors.npy   unit vectors (sentences, dim)
+    NAME/teacher.json  what it was made of
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from filelock import FileLock, Timeout
+from torch import Tensor
+from tqdm.auto import tqdm
+
+from samesense.data.unlabelled import Sentences
+from samesense.encoder.cosine import checked_rows, nonzero_rows
+from samesense.errors import ConfigError, ModelError
+from samesense.losses.cosine import unit
+from samesense.training.manifest import write_text
+from samesense.training.ranks import is_main
+from samesense.training.teachers_open import Teacher, open_teacher
+from samesense.types import Embeddings, Encode, Precision
+
+Dtype = Literal["float16", "float32"]
+"""Numbers of a store. In float16 a cosine is off by some 1e-5, in half the space."""
+
+BLOCK_TEXTS = 2048
+"""Texts encoded, and written, at a time: what a killed run may lose."""
+
+_FORM = 1
+"""Raised when stores made before must not be read any more."""
+
+
+class TeacherStore:
+    """The vectors of one teacher for every sentence of a corpus, read from disk row by row.
+
+    Args:
+        folder: of one store, whole.
+
+    Attributes:
+        name: of the teacher, as it was asked for when the store was made.
+        identity: of the teacher.
+        dim: width of its vectors.
+
+    Raises:
+        ModelError: if the folder is damaged.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        try:
+            about = json.loads((folder / "teacher.json").read_text(encoding="utf-8"))
+            self._vectors = np.load(folder / "vectors.npy", mmap_mode="r", allow_pickle=False)
+            if len(self._vectors) != about["sentences"]:
+                raise ValueError(f"{len(self._vectors)} rows for {about['sentences']} sentences")
+        except (OSError, ValueError, KeyError, EOFError) as error:
+            raise ModelError(
+                f"A store of teacher vectors is damaged: {folder} ({error}). Delete it; it will be made anew."
+            ) from error
+        self.folder = folder
+        self.name: str = about["name"]
+        self.identity: str = about["teacher"]
+        self.dim: int = self._vectors.shape[1]
+
+    def __len__(self) -> int:
+        return len(self._vectors)
+
+    def rows(self, numbers: Tensor | npt.NDArray[np.integer]) -> Tensor:
+        """Return the unit vectors of the sentences with these numbers, float32 ``(numbers, dim)``, on the CPU.
+
+        Args:
+            numbers: positions in the corpus ``(n,)``, in any order and repeated at will.
+
+        Raises:
+            ValueError: if a number is none of a row.
+        """
+        wanted = np.asarray(numbers.cpu() if isinstance(numbers, Tensor) else numbers)
+        if wanted.size and not (wanted.min() >= 0 and wanted.max() < len(self)):
+            raise ValueError(
+                f"The rows of this store are 0 to {len(self) - 1}; received {wanted.min()} to {wanted.max()}. "
+                "It belongs to another corpus, or the labels are no row numbers."
+            )
+        return unit(torch.from_numpy(self._vectors[wanted].astype(np.float32)))
+
+
+def teacher_store(
+    teacher: str | Teacher,
+    sentences: Sentences,
+    folder: Path,
+    *,
+    dtype: Dtype = "float16",
+    precision: Precision = "auto",
+    say: Callable[[str], None] = lambda line: None,
+) -> TeacherStore:
+    """Return what a teacher makes of a corpus; encoded here, unless that has been done before.
+
+    Args:
+        teacher: a name, see :func:`~samesense.training.teachers_open.open_teacher`, or what that returns.
+        sentences: the corpus; row i of the store belongs to sentence i.
+        folder: where stores are, of any teachers and corpora.
+        dtype: ``"float16"`` or ``"float32"``.
+        precision: arithmetic of a teacher given by name.
+        say: takes lines for people: what is encoded, found, or waited for.
+
+    Raises:
+        ConfigError: if the teacher does not embed, or the type of number is unknown.
+        ModelError: if the teacher cannot be read, or gives vectors that are not finite or all zeros.
+    """
+    if dtype not in ("float16", "float32"):
+        raise ConfigError(f"Teacher vectors are kept as float16 or float32; received {dtype!r}.")
+    opened = open_teacher(teacher, precision=precision) if isinstance(teacher, str) else teacher
+    about: dict[str, Any] = {
+        "form": _FORM,
+        "teacher": opened.identity,
+        "texts": sentences.sha256,
+        "sentences": len(sentences),
+        "dtype": dtype,
+    }
+    place = folder / hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:32]
+    if place.is_dir():
+        say(f"teacher {opened.name}: vectors of {len(sentences):,} sentences found in {place}")
+        return TeacherStore(place)
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = _acquired(place.with_suffix(".lock"), opened.name, say)
+    try:
+        if not place.is_dir():  # who had the lock before may have made it
+            _make(place, opened, sentences, about, say)
+    finally:
+        lock.release()
+    return TeacherStore(place)
+
+
+def _acquired(path: Path, teacher: str, say: Callable[[str], None]) -> FileLock:
+    """Return the lock, held; the operating system takes it from a process that dies."""
+    lock = FileLock(path)
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
+        say(f"teacher {teacher}: waiting for another process that encodes the same sentences (it holds {path})")
+        lock.acquire()
+    return lock
+
+
+def _make(
+    place: Path, teacher: Teacher, sentences: Sentences, about: dict[str, Any], say: Callable[[str], None]
+) -> None:
+    """Encode what is not yet there, beside ``place``, and rename it."""
+    part = place.with_suffix(".part")
+    part.mkdir(exist_ok=True)
+    order = np.argsort([-len(text) for text in sentences.texts], kind="stable")  # equal lengths meet: little padding
+    blocks = [order[start : start + BLOCK_TEXTS] for start in range(0, len(order), BLOCK_TEXTS)]
+    done = _array(part / "done.npy", (len(blocks),), "uint8")
+    before = sum(len(block) for block, flag in zip(blocks, done, strict=True) if flag)
+    say(f"teacher {teacher.name}: encoding {len(sentences) - before:,} of {len(sentences):,} sentences, into {place}")
+    encode = teacher.encode(sentences.texts, part / "work")
+    with tqdm(
+        total=len(sentences), initial=before, desc=f"teacher {teacher.name}", unit="sentence",
+        disable=not (sys.stderr.isatty() and is_main()), file=sys.stderr,
+    ) as bar:  # fmt: skip
+        for number in np.flatnonzero(done == 0):
+            rows = blocks[number]
+            vectors = _embedded(encode, [sentences.texts[row] for row in rows])
+            kept = _array(part / "vectors.npy", (len(sentences), vectors.shape[1]), about["dtype"])
+            kept[rows] = vectors
+            kept.flush()
+            done[number] = 1
+            bar.update(len(rows))
+    write_text(part / "teacher.json", json.dumps({"name": teacher.name, **about}, indent=2, ensure_ascii=False) + "\n")
+    shutil.rmtree(part / "work", ignore_errors=True)
+    part.rename(place)
+    (place / "done.npy").unlink()
+
+
+def _embedded(encode: Encode, texts: list[str]) -> Embeddings:
+    """Return the vectors of ``texts``, of unit length, so that none is too large for float16."""
+    vectors = nonzero_rows(checked_rows(np.asarray(encode(texts)), texts), texts)
+    scaled: Embeddings = unit(torch.from_numpy(np.array(vectors, dtype=np.float32))).numpy()
+    return scaled
+
+
+def _array(path: Path, shape: tuple[int, ...], dtype: str) -> np.memmap[Any, Any]:
+    """Return the array of a file, which is made of zeros where there is none."""
+    if not path.exists():
+        beside = path.with_suffix(".new")
+        np.lib.format.open_memmap(beside, mode="w+", dtype=dtype, shape=shape).flush()
+        beside.replace(path)
+    array: np.memmap[Any, Any] = np.lib.format.open_memmap(path, mode="r+")
+    if array.shape != shape:
+        raise ModelError(f"{path} should be of shape {shape} and is {array.shape}. Delete its folder.")
+    return array

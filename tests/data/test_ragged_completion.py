@@ -1,0 +1,119 @@
+"""What a completed tuple is, as properties; and which texts count as the same."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from samesense.data.groups import Group
+from samesense.data.ragged import tuple_data
+from samesense.data.ragged_completion import Completion
+from samesense.data.ragged_keys import key_of, near, same
+from samesense.errors import DataError
+
+words = st.text("abc ABC.", min_size=1, max_size=5).filter(str.strip)
+partners = st.lists(words, max_size=6, unique=True)
+anchors = st.lists(st.tuples(words, partners, partners), min_size=1, max_size=8)
+places = st.integers(0, 7)
+
+
+def made(rows):
+    groups = [Group(anchor, own, other, []) for anchor, own, other in rows]
+    return tuple_data(groups, source="made.jsonl", name="made.jsonl")
+
+
+@settings(max_examples=150, deadline=None)
+@given(anchors, st.integers(1, 7), places, st.integers(0, 3), st.sampled_from(["off", "same", "near"]))
+def test_a_padded_tuple(rows, positives, negatives, epoch, guard):
+    data = made(rows)
+    complete = Completion(data=data, positives=positives, negatives=negatives, seed=1, guard=guard)
+    fold = near if guard == "near" else same
+    for row, (anchor, own, other) in enumerate(rows):
+        pool = {fold(text) for _, near_, far in rows for text in near_ + far}
+        taken = {fold(text) for text in [anchor, *own]}
+        try:
+            left, right = complete(row, epoch)
+        except DataError:
+            free = pool - taken - {fold(text) for text in other}
+            assert len(free) < negatives - len(other)  # there were really too few
+            continue
+        assert (len(left), len(right)) == (positives, negatives)
+        kept = left[: len(own)]
+        assert set(kept) <= set(own)
+        assert len(set(kept)) == min(len(own), positives)
+        assert left[len(own) :] == [anchor] * max(0, positives - len(own))
+        genuine = right[: len(other)]
+        assert set(genuine) <= set(other)
+        assert len(set(genuine)) == min(len(other), negatives)
+        drawn = right[len(other) :]
+        assert len({fold(text) for text in drawn}) == len(drawn)
+        for text in drawn:  # a text of another anchor, and nothing that belongs to this one
+            assert fold(text) not in taken | {fold(text) for text in genuine}
+            assert any(text in near_ + far for at, (_, near_, far) in enumerate(rows) if at != row)
+        assert (left, right) == complete(row, epoch)
+
+
+@settings(max_examples=50, deadline=None)
+@given(anchors, st.integers(1, 7), places, st.integers(0, 3))
+def test_a_ragged_tuple_has_nothing_but_its_own(rows, positives, negatives, epoch):
+    rows = [(anchor, own or ["p"], other) for anchor, own, other in rows]
+    complete = Completion(data=made(rows), positives=positives, negatives=negatives, padded=False)
+    for row, (_, own, other) in enumerate(rows):
+        left, right = complete(row, epoch)
+        assert [len(left), len(right)] == [min(len(own), positives), min(len(other), negatives)]
+        assert set(left) <= set(own)
+        assert set(right) <= set(other)
+        assert [text for text in own if text in left] == left  # in their order
+
+
+MANY = [(f"anchor {at}", [f"p{at}-{k}" for k in range(9)], [f"n{at}"]) for at in range(30)]
+
+
+def test_another_epoch_another_draw_unless_fixed():
+    drawn, fixed = (Completion(data=made(MANY), positives=3, negatives=4, fixed=f) for f in (False, True))
+    rows = range(30)
+    assert [drawn(row, 0) for row in rows] == [fixed(row, 5) for row in rows]
+    assert [drawn(row, 0) for row in rows] != [drawn(row, 1) for row in rows]
+    other = Completion(data=made(MANY), positives=3, negatives=4, seed=1)
+    assert [drawn(row, 0) for row in rows] != [other(row, 0) for row in rows]
+    chosen = {text for epoch in range(40) for text in drawn(3, epoch)[0]}
+    assert chosen == set(MANY[3][1])  # in the course of time each has its turn
+
+
+def test_too_few_texts_to_draw_from():
+    data = made([("a", ["b"], ["c"]), ("d", ["B"], ["e"])])
+    assert sorted(Completion(data=data, positives=1, negatives=2)(0)[1]) == ["c", "e"]
+    with pytest.raises(DataError) as error:
+        Completion(data=data, positives=1, negatives=3)(0)
+    assert str(error.value) == (
+        "made.jsonl: 2 negatives must be drawn from the texts of other anchors for 'a', and these have 1 different "
+        "ones. Give more data, or take fewer negatives."
+    )
+    with pytest.raises(DataError, match="an anchor needs a positive where nothing is filled up, and 1 of 2 have none"):
+        Completion(data=made([("a", ["b"], []), ("c", [], ["d"])]), positives=1, negatives=1, padded=False)
+
+
+@settings(max_examples=150, deadline=None)
+@given(anchors, st.integers(1, 7), places, st.sampled_from(["same", "near"]))
+def test_a_check_finds_beforehand_what_a_call_would(rows, positives, negatives, guard):
+    complete = Completion(data=made(rows), positives=positives, negatives=negatives, guard=guard)
+
+    def works(ask):
+        try:
+            ask()
+        except DataError:
+            return False
+        return True
+
+    assert works(complete.check) == works(lambda: [complete(row) for row in range(len(rows))])
+
+
+def test_when_texts_count_as_the_same():
+    assert same("A  Man\tEATS ") == same("a man eats") != same("a man eats.")
+    assert near("Tom hit Ann.") == near("ann hit, Tom") == near("hit ann tom")
+    assert near("tom hit ann ann") != near("tom hit ann")
+    assert near("?!") != near("!!")  # without words the text itself
+    texts = [f"text {at}" for at in range(20_000)]
+    assert len({key_of("same")(text) for text in texts}) == len(texts)
+    assert all(0 <= key_of("near")(text) < 2**63 for text in texts[:100])
+    assert key_of("off")("A b") == key_of("same")("a  B") != key_of("same")("b a")
+    assert key_of("near")("A b") == key_of("near")("b a")

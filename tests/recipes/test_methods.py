@@ -1,0 +1,103 @@
+"""Which method suits what was given, and whose a setting is."""
+
+import numpy as np
+import pytest
+
+from samesense.errors import ConfigError
+from samesense.recipes.methods import METHODS, Reading, fitting_method, method_named
+from samesense.recipes.settings import shipped
+from samesense.recipes.sweep.file import SweepFile
+from samesense.recipes.sweep.plan import make_plan
+from samesense.recipes.sweep.run import run
+
+
+@pytest.fixture
+def lines(tmp_path, sentences):
+    path = tmp_path / "lines.txt"
+    path.write_text("\n".join(dict.fromkeys(sentences)) + "\n")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("sources", "config", "given", "name"),
+    [
+        (["pairs.tsv"], "auto", {}, "cosent"),
+        (["a.txt", "b.txt.gz"], "auto", {}, "simcse"),
+        (["a.txt", "b.tsv"], "auto", {}, "cosent"),
+        (["a.tsv"], "auto", {"teacher": ("default",)}, "rankcse"),
+        (["a.tsv"], "rankcse-listnet", {}, "rankcse"),
+        (["a.txt"], "cosent-cross", {}, "cosent"),
+        (["someone/a.data.set"], "mine.toml", {}, "cosent"),
+    ],
+)
+def test_the_method_is_told_by_data_settings_and_teachers(sources, config, given, name):
+    assert fitting_method(sources, config, given).name == name
+
+
+def test_every_method_has_a_shipped_file_that_holds_its_defaults():
+    for name, method in METHODS.items():
+        assert name in shipped()
+        if name != "cosent":  # whose files depend on the labels; tested with its recipe
+            bound_name, bound = method.choose("auto", {}, lambda: None)
+            assert (bound_name, bound) == (name, method.settings())
+    assert {max((n for n in METHODS if file.startswith(n)), key=len, default="") for file in shipped()} == set(METHODS)
+
+
+def test_a_setting_of_another_method_is_refused_with_its_owner():
+    with pytest.raises(ConfigError) as error:
+        METHODS["simcse"].choose("auto", {"gamma": 0.5}, lambda: None)
+    assert str(error.value) == (
+        "gamma is a setting of method rankcse; this is method simcse, for bare sentences; supervised: NLI pairs or "
+        "triples. Leave it out, or give --method rankcse."
+    )
+    with pytest.raises(ConfigError, match=r"^There is no setting 'gama'\. Did you mean 'gamma'\?$"):
+        METHODS["rankcse"].choose("auto", {"gama": 0.5}, lambda: None)
+    with pytest.raises(ConfigError, match=r"^The methods are cosent, simcse, rankcse.*; received 'bert'\.$"):
+        method_named("bert")
+    with pytest.raises(ConfigError, match=r"are for labelled pairs; method simcse takes bare sentences"):
+        METHODS["simcse"].read(["a.txt"], METHODS["simcse"].settings(), Reading(columns="a,b,c"))
+
+
+def test_methods_stand_side_by_side_in_a_sweep(tiny_trunk, toy_pairs, lines, tmp_path):
+    quick = {"learning_rate": 1e-3, "max_steps": 2, "evaluate_every": 1, "precision": "float32"}
+    entry = {"name": "toy", "dev": str(toy_pairs / "dev.tsv"), "test": str(toy_pairs / "test.tsv")}
+    file = SweepFile(
+        seeds=(1,),
+        start=True,
+        base={"model": str(tiny_trunk), "pooling": "mean", **quick},
+        case=(
+            {"method": "simcse", "batch_size": 8},
+            {"name": "twice", "method": "simcse", "batch_size": 8, "keep_repeated": True},
+            {"data": ["pairs"]},
+        ),
+        data=(
+            {**entry, "train": str(lines), "train_rows": 20},
+            {**entry, "name": "pairs", "train": str(toy_pairs / "train.tsv")},
+        ),
+    )
+    with pytest.raises(ConfigError, match="toy, start: gamma is a setting of method rankcse"):
+        make_plan(file.model_copy(update={"base": {**file.base, "gamma": 1.0}}))
+    plan = make_plan(file.model_copy(update={"case": file.case[:2], "data": file.data[:1]}))
+    assert [cell.name for cell in plan.cells] == [
+        "toy, start",
+        "toy, simcse, batch_size 8, seed 1",
+        "toy, twice, seed 1",
+    ]
+    assert [cell.method.name for cell in plan.cells] == ["simcse", "simcse", "simcse"]
+    assert len({cell.reading for cell in plan.cells[1:]}) == 2
+    assert len(plan.parts_of(plan.cells[1]).train) == 20
+    ended = run(plan, tmp_path / "sweep")
+    assert (ended.finished, ended.failed) == (3, 0)
+    assert "method" in plan.cells[1].identity
+    assert run(make_plan(plan.file), tmp_path / "sweep").finished == 3  # nothing is done twice
+    everything = make_plan(file)
+    assert np.unique([cell.key for cell in everything.cells]).size == len(everything.cells)
+
+
+def test_pairs_are_not_held_out_of_bare_sentences(tiny_trunk, toy_pairs, lines):
+    file = SweepFile(
+        base={"method": "simcse"},
+        data=({"name": "toy", "train": str(lines), "test": str(toy_pairs / "test.tsv")},),
+    )
+    with pytest.raises(ConfigError, match=r"^toy.*method simcse trains on bare sentences.*Give dev = \"FILE\""):
+        make_plan(file)

@@ -1,0 +1,158 @@
+"""RankCSE: the ranking of teachers, learnt from bare sentences; each term a switch."""
+
+import json
+
+import numpy as np
+import pytest
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+from transformers import AutoTokenizer, TrainerCallback
+
+from samesense.data import read_pairs
+from samesense.data.unlabelled import read_unlabelled
+from samesense.errors import ConfigError, ModelError
+from samesense.recipes import rankcse
+from samesense.recipes.kinds import BiEncoder
+from samesense.recipes.unlabelled import RankcseSettings
+from samesense.training import teachers
+from tests.conftest import WORDS
+
+TOPICS = {word: at // 8 for at, word in enumerate(WORDS[:48])}
+
+
+@pytest.fixture
+def corpus(toy_pairs):
+    return read_unlabelled(toy_pairs / "train.tsv")
+
+
+@pytest.fixture
+def wise(corpus, tmp_path):
+    """A teacher that knows the hidden topics: how many words of each a sentence has."""
+    rows = np.array([np.bincount([TOPICS[w] for w in text.split()], minlength=6) for text in corpus.texts])
+    np.savez(tmp_path / "wise.npz", texts=np.array(corpus.texts), embeddings=(rows + 0.01).astype(np.float32))
+    return f"vectors:{tmp_path / 'wise.npz'}"
+
+
+@pytest.fixture
+def settings(tiny_trunk, wise):
+    return RankcseSettings(
+        model=str(tiny_trunk), teacher=(wise,), learning_rate=2e-3, batch_size=32, epochs=6, evaluate_every=20,
+        pooling="mean", precision="float32", seed=1,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("rank", ["listnet", "listmle", "cosent"])
+def test_a_student_learns_what_its_teacher_knows(corpus, settings, toy_pairs, tmp_path, rank):
+    dev, said = read_pairs(toy_pairs / "dev.tsv"), []
+    trained = rankcse.run(
+        corpus, settings.model_copy(update={"rank": rank}), tmp_path / "run", dev=dev, test=dev, say=said.append
+    )
+    before, after = (r.value for r in trained.results if r.metric == "spearman")
+    assert after > before + 0.4
+    assert f"loss: 1 x InfoNCE + 1 x JS consistency + 1 x {rank} of 1 x {settings.teacher[0]}" in said
+    stores = list((tmp_path / "run" / "teachers").glob("*/vectors.npy"))
+    assert [np.load(store).shape for store in stores] == [(len(corpus), 6)]
+
+
+def test_teachers_are_shared_by_runs(corpus, settings, tiny_trunk, tmp_path):
+    update = {
+        "teacher": (str(tiny_trunk), *settings.teacher), "teacher_weights": (1.0, 2.0), "max_steps": 2,
+        "teacher_cache": str(tmp_path / "shared"),
+    }  # fmt: skip
+    said = []
+    for seed in (1, 2):
+        seeded = settings.model_copy(update={**update, "seed": seed})
+        rankcse.run(corpus, seeded, tmp_path / str(seed), say=said.append)
+        assert not (tmp_path / str(seed) / "teachers").exists()
+    assert [line.split()[2] for line in said if line.startswith("teacher ")] == [
+        "encoding", "encoding", "vectors", "vectors",
+    ]  # fmt: skip
+    record = json.loads((tmp_path / "1" / "manifest.json").read_text())
+    assert f"listmle of 0.333333 x {tiny_trunk} + 0.666667 x {settings.teacher[0]}" in record["account"][1]
+
+
+@pytest.mark.parametrize(
+    "off",
+    [{"contrast": 0.0}, {"beta": 0.0}, {"gamma": 0.0}, {"contrast": 0.0, "beta": 0.0}, {"contrast": 0.0, "gamma": 0.0}],
+)
+def test_every_ablation_of_table_4_is_a_switch(corpus, settings, tmp_path, off):
+    said = []
+    quick = settings.model_copy(update={**off, "max_steps": 2})
+    rankcse.run(corpus, quick, tmp_path / "run", say=said.append)
+    loss = next(line for line in said if line.startswith("loss: "))
+    assert ("InfoNCE" in loss, "JS" in loss, "listmle" in loss) == tuple(
+        name not in off for name in ("contrast", "beta", "gamma")
+    )
+    assert (tmp_path / "run" / "teachers").exists() == ("gamma" not in off)
+
+
+def test_the_paper_and_the_community_code_train_differently(corpus, settings, tmp_path):
+    losses = {}
+    for name in ("js", "community"):
+        rankcse.run(corpus, settings.model_copy(update={"max_steps": 4, "consistency": name}), tmp_path / name)
+        entries = [json.loads(line) for line in (tmp_path / name / "history.jsonl").read_text().splitlines()]
+        losses[name] = [entry["loss"] for entry in entries if "loss" in entry]
+    assert losses["community"][0] < losses["js"][0] - 1  # minus an entropy of up to log 32
+
+
+def test_a_student_without_dropout_learns_from_one_view(corpus, settings, tiny_trunk, toy_pairs, tmp_path):
+    tokenizer = AutoTokenizer.from_pretrained(tiny_trunk).backend_tokenizer
+    static = SentenceTransformer(modules=[StaticEmbedding(tokenizer, embedding_dim=16)], device="cpu")
+    static.save(str(tmp_path / "static"))
+    update = {"model": str(tmp_path / "static"), "pooling": None, "max_seq_length": None, "learning_rate": 5e-2}
+    settings = settings.model_copy(update=update)
+    with pytest.raises(ConfigError, match="learn the ranking from one view alone: views one and beta 0"):
+        rankcse.run(corpus, settings, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    dev = read_pairs(toy_pairs / "dev.tsv")
+    one = settings.model_copy(update={"views": "one", "beta": 0.0})
+    trained = rankcse.run(corpus, one, tmp_path / "run", dev=dev, test=dev)
+    before, after = (r.value for r in trained.results if r.metric == "spearman")
+    assert after > before + 0.4
+
+
+class Killed(BaseException):
+    pass
+
+
+class KillAtStep25(TrainerCallback):
+    def on_step_end(self, args, state, control, **kwargs):
+        if state.global_step == 25:
+            raise Killed
+
+
+@pytest.mark.slow
+def test_resume_after_a_kill_gives_the_uninterrupted_run(corpus, settings, toy_pairs, tmp_path, monkeypatch):
+    """While a teacher encodes, and while the student learns."""
+    dev = read_pairs(toy_pairs / "dev.tsv")
+    update = {"epochs": 4.0, "evaluate_every": 10, "teacher_cache": str(tmp_path / "cache")}
+    settings = settings.model_copy(update=update)
+    alone = settings.model_copy(update={"teacher_cache": None})
+    whole = rankcse.run(corpus, alone, tmp_path / "whole", dev=dev, test=dev)
+
+    def killed(*_):
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(teachers, "_embedded", killed)
+        with pytest.raises(Killed):
+            rankcse.run(corpus, settings, tmp_path / "killed", dev=dev, test=dev)
+    fit = BiEncoder.fit
+    with monkeypatch.context() as patch:
+        patch.setattr(BiEncoder, "fit", lambda *a, callbacks, **k: fit(*a, callbacks=[*callbacks, KillAtStep25()], **k))
+        with pytest.raises(Killed):
+            rankcse.run(corpus, settings, tmp_path / "killed", dev=dev, test=dev, resume=True)
+    resumed = rankcse.run(corpus, settings, tmp_path / "killed", dev=dev, test=dev, resume=True)
+    assert [r.value for r in resumed.results] == [r.value for r in whole.results]
+    assert resumed.outcome.best_step == whole.outcome.best_step
+
+
+def test_what_cannot_be_trained_is_refused_before_anything_is_written(corpus, settings, tmp_path):
+    for update, error, message in (
+        ({"teacher": ()}, ConfigError, r"none was named\. Give --teacher MODEL, or --gamma 0"),
+        ({"teacher": (str(tmp_path / "absent"),)}, ModelError, "There is no model folder"),
+        ({"teacher": ("python:a:b",)}, ConfigError, "a function, which may change"),
+    ):
+        with pytest.raises(error, match=message):
+            rankcse.run(corpus, settings.model_copy(update=update), tmp_path / "run")
+    assert not (tmp_path / "run").exists()

@@ -1,0 +1,128 @@
+"""SimCSE: from bare sentences, or NLI pairs, to a model folder."""
+
+import json
+
+import pytest
+from transformers import AutoTokenizer, BertConfig, BertForMaskedLM
+
+from samesense.data import read_pairs
+from samesense.data.unlabelled import read_unlabelled
+from samesense.encoder.build import build
+from samesense.encoder.encode import encode
+from samesense.errors import ConfigError, DataError
+from samesense.recipes import simcse
+from samesense.recipes.unlabelled import SimcseSettings
+
+
+@pytest.fixture
+def corpus(toy_pairs):
+    return read_unlabelled(toy_pairs / "train.tsv")
+
+
+@pytest.fixture
+def settings(tiny_trunk):
+    return SimcseSettings(model=str(tiny_trunk), learning_rate=1e-3, batch_size=32, precision="float32", seed=1)
+
+
+def history(folder):
+    return [json.loads(line) for line in (folder / "history.jsonl").read_text().splitlines()]
+
+
+def test_bare_sentences_give_a_whole_run_without_the_head(corpus, settings, toy_pairs, sentences, tmp_path):
+    dev, said = read_pairs(toy_pairs / "dev.tsv"), []
+    settings = settings.model_copy(update={"epochs": 6.0, "evaluate_every": 10, "pooling": "mean"})
+    trained = simcse.run(corpus, settings, tmp_path / "run", dev=dev, test=dev, say=said.append)
+    losses = [entry["loss"] for entry in history(tmp_path / "run") if "loss" in entry]
+    assert losses[-1] < losses[0] - 0.5
+    assert [e["step"] for e in history(tmp_path / "run") if "eval_dev_spearman" in e] == [10, 20, 30, 40, 50, 60]
+    model = build(str(trained.folder), device="cpu")
+    assert len(list(model)) == 2
+    after = [r.value for r in trained.results if r.model == str(tmp_path / "run") and r.metric == "spearman"]
+    assert after[0] == pytest.approx(trained.outcome.best_dev_spearman, abs=1e-6)  # judged as selected: without it
+    record = json.loads((tmp_path / "run" / "manifest.json").read_text())
+    assert (record["method"], record["data"]["train"]["sha256"]) == ("simcse", corpus.sha256)
+    assert corpus.account in said
+
+
+def test_a_run_shorter_than_125_steps_is_selected_at_its_end(corpus, settings, toy_pairs, tmp_path):
+    dev = read_pairs(toy_pairs / "dev.tsv")
+    trained = simcse.run(corpus, settings, tmp_path / "run", dev=dev)
+    assert trained.outcome.steps == trained.outcome.best_step == settings.steps(len(corpus)) == 10
+
+
+@pytest.fixture
+def nli(tmp_path, sentences):
+    rows = ["premise\thypothesis\tlabel"]
+    for i in range(0, 36, 3):
+        anchor, near, far = sentences[i : i + 3]
+        rows += [f"{anchor}\t{near}\tentailment", f"{anchor}\t{far}\tcontradiction"]
+    (tmp_path / "nli.tsv").write_text("\n".join(rows) + "\n")
+    return read_pairs(tmp_path / "nli.tsv")
+
+
+def test_supervised_keeps_its_head(nli, settings, sentences, tmp_path):
+    settings = SimcseSettings(**settings.model_dump() | {
+        "supervised": True, "head": "kept", "batch_size": 4, "own_negative_weight": 0.7, "evaluate_every": 2,
+    })  # fmt: skip
+    said = []
+    trained = simcse.run(nli, settings, tmp_path / "run", say=said.append)
+    assert "triplet: 12 triplets, 0 of 24 pairs not used" in said
+    model = build(str(trained.folder), device="cpu")
+    assert [type(module).__name__ for module in model] == ["Transformer", "Pooling", "Dense"]
+    rows = encode(model, sentences, precision="float32")
+    assert abs(rows).max() < 1  # behind a tanh
+
+
+def test_the_hard_negative_of_an_anchor_weighs_what_it_is_told(nli, settings, tiny):
+    """The recipe's objective against InfoNCE written down directly."""
+    import torch
+
+    from samesense.losses import info_nce
+
+    settings = SimcseSettings(**settings.model_dump() | {"supervised": True, "head": "none", "own_negative_weight": 2})
+    columns = simcse.form(nli, settings).columns
+    tiny.eval()
+    features = [tiny.preprocess(column) for column in columns.values()]
+    anchors, positives, negatives = (tiny(dict(column))["sentence_embedding"] for column in features)
+    expected = info_nce(anchors, positives, negatives, own_negative_weight=2)
+    torch.testing.assert_close(simcse.objective(tiny, settings, {})(features), expected, atol=1e-5, rtol=1e-5)
+
+
+def test_with_masked_language_modelling(corpus, settings, tiny_trunk, tmp_path):
+    tokenizer = AutoTokenizer.from_pretrained(tiny_trunk)
+    config = BertConfig(
+        vocab_size=len(tokenizer), hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=64
+    )
+    BertForMaskedLM(config).save_pretrained(tmp_path / "mlm")
+    tokenizer.save_pretrained(tmp_path / "mlm")
+    update = {"model": str(tmp_path / "mlm"), "mlm_weight": 1.0, "epochs": 6.0, "pooling": "mean"}
+    trained = simcse.run(corpus, settings.model_copy(update=update), tmp_path / "run")
+    losses = [entry["loss"] for entry in history(tmp_path / "run") if "loss" in entry]
+    assert losses[-1] < losses[0] - 0.5
+    assert len(list(build(str(trained.folder), device="cpu"))) == 2
+    with pytest.raises(ConfigError, match="needs a checkpoint with its masked-LM head"):
+        simcse.run(corpus, settings.model_copy(update={"mlm_weight": 0.1}), tmp_path / "other")
+    assert not (tmp_path / "other").exists()
+
+
+def test_what_cannot_be_trained_is_refused_before_anything_is_written(corpus, nli, settings, tmp_path):
+    run = tmp_path / "run"
+    with pytest.raises(ConfigError, match="SimCSE without supervision takes bare sentences; received PairData"):
+        simcse.run(nli, settings, run)
+    supervised = settings.model_copy(update={"supervised": True})
+    with pytest.raises(ConfigError, match="with supervision takes labelled pairs; received Sentences"):
+        simcse.run(corpus, supervised, run)
+    with pytest.raises(DataError, match="a triplet needs a sentence with a positive and a negative partner"):
+        simcse.run(nli.take(range(0, 24, 2)), supervised, run)
+    assert not run.exists()
+
+
+def test_without_dropout_it_says_what_to_do(corpus, settings, tiny_trunk, tmp_path):
+    model = build(str(tiny_trunk), device="cpu")
+    config = model[0].model.config
+    config.hidden_dropout_prob = config.attention_probs_dropout_prob = 0.0
+    model.save(str(tmp_path / "dry"))
+    dry = settings.model_copy(update={"model": str(tmp_path / "dry"), "max_steps": 2})
+    with pytest.raises(ConfigError, match=r"this model has none.*Set dropout, or start from a model with dropout"):
+        simcse.run(corpus, dry, tmp_path / "run")
+    assert simcse.run(corpus, dry.model_copy(update={"dropout": 0.1}), tmp_path / "run").outcome.steps == 2

@@ -1,0 +1,178 @@
+"""The recipe of SupMPN: its settings, what it says, and a whole run of every loss it is compared with."""
+
+import json
+import random
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from samesense.data import read_pairs
+from samesense.errors import ConfigError, DataError
+from samesense.recipes import supmpn
+from samesense.recipes.settings import read_settings
+from samesense.recipes.supmpn import SupmpnSettings, read, run
+from samesense.recipes.supmpn_parts import prepare, sentences_each, sized
+from samesense.recipes.supmpn_settings import OWNERS
+from tests.conftest import WORDS
+
+LOSSES = ("supmpn", "mnrl", "triplet", "softmax", "supcon", "batch-hard")
+OTHER = {
+    "positives": 2, "negatives": 2, "tuples": "ragged", "temperature": 0.1, "guard": "off", "distance": "euclidean",
+    "margin": 0.3, "resample": "fixed", "encode_once": False, "augment": "deletion", "augment_share": 0.3,
+    "paraphraser": "x",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def nli(tmp_path_factory):
+    """Premises of topics of eight words; entailments are of the same topic, contradictions of another."""
+    source = random.Random(4)
+    topics = [WORDS[at : at + 8] for at in range(0, 48, 8)]
+    path = tmp_path_factory.mktemp("nli") / "nli.tsv"
+    lines = ["premise\thypothesis\tlabel"]
+    for number in range(60):
+        own, other = source.sample(topics, 2)
+        premise = " ".join(source.sample(own, 5))
+        for label, words, count in (
+            ("entailment", own, number % 4),
+            ("contradiction", other, 1),
+            ("neutral", other, 1),
+        ):
+            lines += [f"{premise}\t{' '.join(source.sample(words, 4))}\t{label}" for _ in range(count)]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def settings_of(tiny_trunk, **more):
+    given = {
+        "max_steps": 6,
+        "batch_size": 8,
+        "learning_rate": 2e-3,
+        "pooling": "mean",
+        "precision": "float32",
+        "evaluate_every": 3,
+    }
+    return SupmpnSettings(model=str(tiny_trunk), **{**given, **more})
+
+
+def test_the_shipped_settings_are_the_defaults():
+    assert SupmpnSettings(**read_settings("supmpn")) == SupmpnSettings()
+    large = SupmpnSettings(**read_settings("supmpn"), **{}).model_copy(update=read_settings("supmpn-large"))
+    assert (large.batch_size, large.learning_rate) == (200, 1e-5)
+    text = (Path(supmpn.__file__).parent / "configs" / "supmpn.toml").read_text(encoding="utf-8")
+    lines = [line.lstrip("# ") for line in text.splitlines() if " = " in line]
+    names = set(tomllib.loads("\n".join(lines)))
+    assert names == set(SupmpnSettings.model_fields)  # those without a value stand there as comments
+
+
+def test_every_owned_setting_is_known():
+    assert set(OTHER) == set(OWNERS) <= set(SupmpnSettings.model_fields)
+    assert {loss for owners in OWNERS.values() for loss in owners} <= set(LOSSES)
+
+
+@pytest.mark.parametrize("name", OTHER)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_setting_of_another_loss_is_refused_and_not_ignored(name, loss):
+    given = {name: OTHER[name], **({"augment": "synonym"} if name == "augment_share" else {})}
+    if loss in OWNERS[name]:
+        assert getattr(SupmpnSettings(loss=loss, **given), name) == OTHER[name]
+        return
+    with pytest.raises(ConfigError, match=r"belongs to loss .*, and this is loss " + loss):
+        SupmpnSettings(loss=loss, **given)
+
+
+def test_a_share_without_an_augmentation():
+    with pytest.raises(ConfigError, match="augment_share belongs to an augmentation, and augment is none"):
+        SupmpnSettings(augment_share=0.2)
+
+
+def test_sentences_of_a_step_decide_the_batch(nli):
+    sizes = {}
+    for loss in LOSSES:
+        settings = SupmpnSettings(loss=loss, sentences_per_step=132)
+        sizes[loss] = sized(settings, read([str(nli)], settings)).batch_size
+    assert sizes == {"supmpn": 12, "mnrl": 44, "triplet": 44, "softmax": 66, "supcon": 12, "batch-hard": 12}
+    ragged = SupmpnSettings(tuples="ragged", positives=2, sentences_per_step=100)
+    data = read([str(nli)], ragged)
+    kept = [row for row, own in enumerate(data.positives) if own]
+    each = 1 + sum(min(2, len(data.positives[row])) + len(data.negatives[row]) for row in kept) / len(kept)
+    assert sentences_each(ragged, data) == pytest.approx(each)
+    assert sized(ragged, data).batch_size == round(100 / each)
+
+
+def test_what_is_said_of_the_data(nli, tiny):
+    settings = SupmpnSettings(batch_size=8)
+    account = prepare(read([str(nli)], settings), settings, tiny, print).account
+    assert account[0] == "60 anchors with 90 positives and 60 negatives"
+    assert account[2].split() == ["none", "0", "15", "0", "0"]
+    assert account[-2] == (
+        "tuples: 5 positives, 70% of them copies of the anchor; 5 negatives, 80% of them drawn from other anchors"
+    )
+    assert account[-1] == "sentences: about 88 a step (8 anchors)"
+    settings = SupmpnSettings(tuples="ragged", batch_size=8)
+    account = prepare(read([str(nli)], settings), settings, tiny, print).account
+    assert account[-3:] == [
+        "15 anchors without a positive are not used; tuples padded would use them",
+        "tuples: at most 5 positives and 5 negatives, nothing filled up",
+        "sentences: about 32 a step (8 anchors)",
+    ]
+    for module in tiny.modules():
+        if hasattr(module, "p"):
+            module.p = 0.0
+    account = prepare(read([str(nli)], SupmpnSettings()), SupmpnSettings(), tiny, print).account
+    assert account[-1].startswith("warning: the model has no dropout")
+
+
+@pytest.mark.parametrize(
+    "how",
+    [{"loss": loss} for loss in LOSSES]
+    + [{"tuples": "ragged", "guard": "near"}, {"augment": "deletion", "resample": "fixed"}],
+    ids=str,
+)
+def test_a_whole_run(nli, toy_pairs, tiny_trunk, tmp_path, how):
+    settings = settings_of(tiny_trunk, **how)
+    said = []
+    trained = run(
+        read([str(nli)], settings), settings, tmp_path / "run", dev=read_pairs(toy_pairs / "dev.tsv"), say=said.append
+    )
+    assert trained.outcome.steps == 6
+    assert (tmp_path / "run" / "model" / "modules.json").is_file()
+    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
+    assert manifest["account"][0] == "60 anchors with 90 positives and 60 negatives"
+    assert any(line.startswith("equal sentences") for line in said) == (settings.loss != "softmax")
+    if "augment" in how:
+        at = said.index("augmented positives, such as:")
+        assert said[at + 1].startswith("  from: ")
+        assert len(said[at + 2].split()) == len(said[at + 1].split()) - 1
+
+
+@pytest.mark.slow
+def test_training_brings_positives_nearer(nli, toy_pairs, tiny_trunk, tmp_path):
+    settings = settings_of(tiny_trunk, max_steps=60, batch_size=16, evaluate_every=20)
+    trained = run(
+        read([str(nli)], settings), settings, tmp_path / "run", dev=read_pairs(toy_pairs / "dev.tsv"),
+        test=read_pairs(toy_pairs / "test.tsv"),
+    )  # fmt: skip
+    before, after = (
+        next(r.value for r in trained.results if r.metric == "spearman" and ("before" in r.model) == first)
+        for first in (True, False)
+    )
+    assert after > before + 0.2
+
+
+def test_data_that_softmax_cannot_tell_apart(tmp_path, tiny):
+    path = tmp_path / "x.jsonl"
+    path.write_text('{"query": "a", "pos": ["b", "c"]}\n')
+    settings = SupmpnSettings(loss="softmax")
+    with pytest.raises(DataError, match="softmax tells classes apart, and there are partners of entailment only"):
+        prepare(read([str(path)], settings), settings, tiny, print)
+
+
+def test_the_documented_settings_are_those_there_are():
+    text = (Path(__file__).parents[2] / "docs" / "methods" / "supmpn.md").read_text(encoding="utf-8")
+    section = text.partition("\n## Settings\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| `(\w+)` \| ([^|]+?) \|", section, re.MULTILINE)
+    fields = SupmpnSettings.model_fields
+    assert rows == [(name, "none" if field.default is None else str(field.default)) for name, field in fields.items()]

@@ -1,0 +1,132 @@
+"""Two views by dropout, heads, and the settings that SimCSE and RankCSE share."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+from transformers import AutoTokenizer
+
+from samesense.encoder.encode import encode
+from samesense.encoder.storage import save
+from samesense.errors import ConfigError
+from samesense.recipes.settings import bind, read_settings
+from samesense.recipes.unlabelled import RankcseSettings, SimcseSettings, read_bare, read_for_simcse
+from samesense.recipes.views import check_two_views, new_head, set_dropout
+
+
+def static(tiny_trunk):
+    tokenizer = AutoTokenizer.from_pretrained(tiny_trunk).backend_tokenizer
+    return SentenceTransformer(modules=[StaticEmbedding(tokenizer, embedding_dim=8)], device="cpu")
+
+
+def test_a_model_without_dropout_has_no_two_views(tiny, tiny_trunk, sentences):
+    state = torch.get_rng_state()
+    check_two_views(tiny, sentences, "")
+    assert torch.equal(torch.get_rng_state(), state)
+    for module in tiny.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+    for model in (tiny, static(tiny_trunk)):
+        model.eval()
+        with pytest.raises(ConfigError, match=r"this model has none: it embeds a text twice alike\. Do this\."):
+            check_two_views(model, sentences, "Do this.")
+        assert not model.training
+    set_dropout(tiny, 0.2)
+    check_two_views(tiny, sentences, "")
+    assert {m.p for m in tiny.modules() if isinstance(m, torch.nn.Dropout)} == {0.2}
+
+
+def test_dropout_of_attention_that_is_a_number_is_set_too(sentences, tiny_trunk):
+    """As in decoders, which may have no other."""
+    from transformers import LlamaConfig, LlamaModel
+
+    config = LlamaConfig(
+        vocab_size=72, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16
+    )
+    trunk = LlamaModel(config).train()
+    ids = torch.arange(10)[None]
+    assert torch.equal(trunk(ids)[0], trunk(ids)[0])
+    set_dropout(trunk, 0.3)
+    assert not torch.equal(trunk(ids)[0], trunk(ids)[0])
+    trunk.eval()
+    assert torch.equal(trunk(ids)[0], trunk(ids)[0])
+
+
+def test_heads(tiny, sentences, tmp_path):
+    plain = encode(tiny, sentences, precision="float32")
+    torch.manual_seed(0)
+    thrown = new_head(tiny, "train-only")
+    assert (len(list(tiny)), new_head(tiny, "none")) == (2, None)
+    torch.manual_seed(0)
+    assert new_head(tiny, "kept") is None
+    with torch.no_grad():
+        expected = thrown(torch.tensor(plain)).numpy()
+    kept = encode(tiny, sentences, precision="float32")
+    assert abs(kept - expected).max() < 1e-5
+    opened = SentenceTransformer(str(save(tiny, tmp_path / "m")), device="cpu")
+    assert abs(encode(opened, sentences, precision="float32") - expected).max() < 1e-5
+
+
+def test_shipped_settings_are_the_defaults_and_the_papers():
+    simcse, rankcse = read_settings("simcse"), read_settings("rankcse")
+    assert bind(SimcseSettings, simcse) == SimcseSettings()
+    assert bind(RankcseSettings, rankcse) == RankcseSettings()
+    sup = bind(SimcseSettings, simcse, read_settings("simcse-sup"))
+    assert (sup.supervised, sup.head, sup.batch_size, sup.epochs, sup.learning_rate) == (True, "kept", 512, 3, 5e-5)
+    mle = bind(RankcseSettings, rankcse)
+    assert (mle.learning_rate, mle.tau2, mle.batch_size, mle.epochs, mle.warmup) == (2e-5, 0.05, 128, 4, 0.05)
+    net = bind(RankcseSettings, rankcse, read_settings("rankcse-listnet"))
+    assert (net.rank, net.learning_rate, net.tau2, net.tau3) == ("listnet", 3e-5, 0.025, 0.0125)
+    ranked = bind(RankcseSettings, rankcse, read_settings("rankcse-cosent"))
+    assert (ranked.rank, ranked.learning_rate, ranked.tau2) == ("cosent", 2e-5, 1 / 20)
+
+
+def test_a_short_run_is_looked_at_once():
+    settings = SimcseSettings()
+    assert (settings.steps(1000), settings.steps_between_looks(1000)) == (16, 16)
+    assert settings.steps_between_looks(10**6) == 125
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: SimcseSettings(own_negative_weight=1), "bare sentences have none. Leave it out, or set supervised"),
+        (lambda: SimcseSettings(mlm_weight=0.1, token_budget=64), "token_budget would bound nothing"),
+        (lambda: RankcseSettings(teacher=["a"], teacher_weights=[1, 2]), "received 1 teachers and 1.0, 2.0"),
+        (lambda: RankcseSettings(teacher=["a"], teacher_weights=[0]), "none below 0 and one above"),
+        (lambda: RankcseSettings(contrast=0, beta=0, gamma=0), "leaves nothing to learn"),
+        (lambda: RankcseSettings(views="one"), "views one goes with beta 0 and gamma above 0; received beta 1.0"),
+        (lambda: RankcseSettings(views="one", beta=0, gamma=0), "received beta 0.0 and gamma 0.0"),
+    ],
+)
+def test_settings_that_contradict_each_other(make, message):
+    with pytest.raises(ConfigError, match=message):
+        make()
+
+
+def test_settings_decide_what_is_read(tmp_path):
+    (tmp_path / "a.txt").write_text("one\ntwo\none\nseventeen\n")
+    (tmp_path / "b.jsonl").write_text(json.dumps({"text": "three"}) + "\n")
+    sources = [str(tmp_path / "a.txt"), str(tmp_path / "b.jsonl")]
+    assert read_bare(sources, RankcseSettings(longest=6)).texts == ["one", "two", "three"]
+    assert read_for_simcse(sources, SimcseSettings(keep_repeated=True)).texts == [
+        "one", "two", "one", "seventeen", "three",
+    ]  # fmt: skip
+    (tmp_path / "nli.tsv").write_text("premise\thypothesis\tlabel\na\tb\tentailment\na\tc\tcontradiction\n")
+    assert read_for_simcse([str(tmp_path / "nli.tsv")], SimcseSettings(supervised=True)).kind == "nli"
+
+
+@pytest.mark.parametrize(("page", "settings"), [("simcse", SimcseSettings), ("rankcse", RankcseSettings)])
+def test_the_pages_list_every_setting_with_its_default(page, settings):
+    text = (Path(__file__).parents[2] / "docs" / "methods" / f"{page}.md").read_text(encoding="utf-8")
+    section = text.partition("\n## Settings\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| `(\w+)` \| ([^|]+?) \|", section, re.MULTILINE)
+    fields = settings.model_fields
+    assert [name for name, _ in rows] == list(fields)
+    assert [shown for _, shown in rows] == [
+        "none" if field.default is None else str(field.default) for field in fields.values()
+    ]

@@ -1,0 +1,248 @@
+"""Tuples in batches: each text once, with the loss and gradient of the plain way; texts that count as the same."""
+
+import json
+import random
+import subprocess
+import sys
+from itertools import chain
+from pathlib import Path
+
+import pytest
+import torch
+from datasets import Dataset
+from torch import nn
+from transformers import TrainerState
+
+from samesense.data.groups import Group
+from samesense.data.ragged import tuple_data
+from samesense.data.ragged_completion import Completion
+from samesense.data.ragged_keys import key_of
+from samesense.encoder.dropout import use_cheap_dropout
+from samesense.errors import DataError
+from samesense.losses import batch_hard, multi_positive, sup_con, triplet
+from samesense.training.fit import fit
+from samesense.training.fits import check_fits
+from samesense.training.ragged import TupleBatchTriplet, TupleMultiPositive, TupleSupCon, TupleTriplet
+from samesense.training.ragged_batches import SaySavings, SetEpoch, TupleBatches, has_dropout
+from samesense.training.settings import TrainingSettings
+from samesense.training.tuple_objective import MultiPositive
+from tests.training.ragged_two_ranks import Encoder, results
+
+ANCHORS = 9
+
+
+@pytest.fixture
+def data(sentences):
+    """Anchors with 0 to 4 partners on each side, drawn from few texts, so that many stand in several tuples."""
+    source = random.Random(2)
+    groups = []
+    for anchor in sentences[:ANCHORS]:
+        texts = source.sample(sentences[6:20], 8)
+        texts = [text for text in texts if text != anchor]
+        near, far = source.randint(1, 4), source.randint(0, 3)
+        groups.append(Group(anchor, texts[:near], texts[near : near + far], []))
+    return tuple_data(groups, source="made", name="made")
+
+
+def batches_of(model, data, *, places=(3, 2), padded=True, guard="same", **how):
+    complete = Completion(data=data, positives=places[0], negatives=places[1], padded=padded)
+    return TupleBatches(data.anchors, complete, model.preprocess, places=places, key=key_of(guard), **how)
+
+
+def columns_of(batch):
+    features = {name.removeprefix("texts_"): value for name, value in batch.items() if name != "label"}
+    return [features], batch["label"]
+
+
+def examples(rows=range(ANCHORS)):
+    return [{"anchor": "", "label": row} for row in rows]
+
+
+def gradients(model):
+    flat = torch.cat([p.grad.flatten() if p.grad is not None else torch.zeros(p.numel()) for p in model.parameters()])
+    model.zero_grad()
+    return flat
+
+
+def result(model, objective, batch):
+    loss = objective(*batch)
+    loss.backward()
+    return loss.detach(), gradients(model)
+
+
+def test_a_batch_lists_each_text_once(tiny, data):
+    batches = batches_of(tiny, data)
+    labels = batches(examples())["label"]
+    assert labels.shape == (ANCHORS, 2, 6)
+    texts = {}
+    for row in range(ANCHORS):
+        positives, negatives = batches.complete(row, 0)
+        for place, text in enumerate([data.anchors[row], *positives, *negatives]):
+            number, key = labels[row, :, place].tolist()
+            own_copy = 0 < place <= 3 and text == data.anchors[row]
+            assert texts.setdefault(("own", row, place) if own_copy else text, number) == number
+            assert key == key_of("same")(text)
+    assert sorted(texts.values()) == list(range(len(texts)))  # one number a text, one text a number
+    assert batches.encoded == len(texts) < batches.given == ANCHORS * 6
+    batches_of(tiny, data, apart=False)
+    together = batches_of(tiny, data, apart=False)(examples())["label"][:, 0]
+    assert int(together.max()) + 1 == len({text for text in texts if isinstance(text, str)})
+    assert int(batches_of(tiny, data, once=False)(examples())["label"].max(dim=0).values[0].max()) + 1 == ANCHORS * 6
+
+
+@pytest.mark.parametrize("budget", [None, 50])
+@pytest.mark.parametrize("apart", [True, False])
+def test_encoding_once_changes_neither_loss_nor_gradient_without_dropout(tiny, data, budget, apart):
+    tiny.eval()
+    objective = TupleMultiPositive(tiny, positives=3, guard=False, token_budget=budget)
+    once = result(tiny, objective, columns_of(batches_of(tiny, data, apart=apart)(examples())))
+    plain = result(tiny, objective, columns_of(batches_of(tiny, data, once=False)(examples())))
+    complete = batches_of(tiny, data).complete
+    tuples = [[data.anchors[row], *chain(*complete(row, 0))] for row in range(ANCHORS)]
+    columns = [tiny.preprocess(list(column)) for column in zip(*tuples, strict=True)]
+    far = result(tiny, MultiPositive(tiny, positives=3), (columns, None))  # a column for each place
+    for loss, gradient in (once, plain):
+        torch.testing.assert_close(loss, far[0], atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(gradient, far[1], atol=3e-5, rtol=1e-3)
+    assert far[1].abs().sum() > 0
+
+
+def test_copies_of_an_anchor_have_dropout_of_their_own(tiny):
+    data = tuple_data([Group("the dog runs", [], ["a cat"], []), Group("a bird sings", ["a cat"], ["a fish"], [])],
+                      source="x", name="x")  # fmt: skip
+    use_cheap_dropout(tiny)
+    tiny.train()
+    (features,), labels = columns_of(batches_of(tiny, data, places=(2, 1))(examples(range(2))))
+    embeddings = tiny(features)["sentence_embedding"]
+    numbers = labels[:, 0]
+    anchor, one, other = (embeddings[numbers[0, place]] for place in range(3))
+    assert not torch.allclose(anchor, one)
+    assert not torch.allclose(one, other)
+    assert numbers[0, 3] == numbers[1, 1]  # a negative here and a positive there
+
+
+def test_ragged_is_padded_where_nothing_is_padded(tiny, data):
+    full = data.take([row for row in range(ANCHORS) if len(data.positives[row]) >= 2 and len(data.negatives[row]) >= 1])
+    assert len(full) >= 3
+    rows = examples(range(len(full)))
+    ragged, padded = (batches_of(tiny, full, places=(2, 1), padded=p)(rows)["label"] for p in (False, True))
+    assert torch.equal(ragged, padded)
+
+
+@pytest.mark.parametrize("guard", ["same", "near"])
+def test_value_on_ragged_tuples_with_texts_that_are_left_out(tiny, data, guard):
+    tiny.eval()
+    clones = [*data.anchors[:7], data.anchors[0].upper(), " ".join(data.anchors[1].split()[::-1])]
+    data = tuple_data(
+        [Group(a, p, n, []) for a, p, n in zip(clones, data.positives, data.negatives, strict=True)], source="", name=""
+    )
+    batches = batches_of(tiny, data, padded=False, guard=guard)
+    found = TupleMultiPositive(tiny, positives=3)(*columns_of(batches(examples())))
+    key = key_of(guard)
+    near, far, owner = [], [], []
+    for row in range(ANCHORS):
+        positives, negatives = batches.complete(row, 0)
+        near, far, owner = near + positives, far + negatives, owner + [row] * len(positives)
+    own = [
+        {key(data.anchors[row]), *(key(t) for t, o in zip(near, owner, strict=True) if o == row)}
+        for row in range(ANCHORS)
+    ]
+    exclude = torch.tensor([[key(text) in known for text in near + far] for known in own])
+    assert exclude.sum() > len(near)  # more than the own positives
+    vectors = [torch.from_numpy(tiny.encode(texts)) for texts in (data.anchors, near, far)]
+    expected = multi_positive(*vectors, positive_owner=torch.tensor(owner), exclude=exclude)
+    torch.testing.assert_close(found.detach(), expected, atol=1e-5, rtol=1e-4)
+    off = TupleMultiPositive(tiny, positives=3, guard=False)(*columns_of(batches(examples())))
+    torch.testing.assert_close(
+        off.detach(), multi_positive(*vectors, positive_owner=torch.tensor(owner)), atol=1e-5, rtol=1e-4
+    )
+    assert not torch.isclose(off, found)
+
+
+def test_other_losses_see_the_same_tuples(tiny, data):
+    tiny.eval()
+    batches = batches_of(tiny, data, places=(1, 1))
+    tuples = [[data.anchors[row], *chain(*batches.complete(row, 0))] for row in range(ANCHORS)]
+    vectors = [torch.from_numpy(tiny.encode(list(column))) for column in zip(*tuples, strict=True)]
+    found = TupleTriplet(tiny, distance="euclidean", margin=2.0)(*columns_of(batches(examples())))
+    torch.testing.assert_close(
+        found.detach(), triplet(*vectors, distance="euclidean", margin=2.0), atol=1e-5, rtol=1e-4
+    )
+    batches = batches_of(tiny, data, padded=False)
+    texts, classes = [], []
+    for row in range(ANCHORS):
+        positives, negatives = batches.complete(row, 0)
+        texts += [data.anchors[row], *positives, *negatives]
+        classes += [data.anchors[row]] * (1 + len(positives)) + negatives
+    vectors = torch.from_numpy(tiny.encode(texts))
+    numbers = torch.tensor([sorted(set(classes)).index(name) for name in classes])
+    batch = columns_of(batches(examples()))
+    found = TupleSupCon(tiny, positives=3, temperature=0.05)(*batch)
+    torch.testing.assert_close(found.detach(), sup_con(vectors, numbers, temperature=0.05), atol=1e-5, rtol=1e-4)
+    found = TupleBatchTriplet(tiny, positives=3)(*batch)
+    torch.testing.assert_close(found.detach(), batch_hard(vectors, numbers), atol=1e-5, rtol=1e-4)
+
+
+def test_training_draws_anew_each_epoch_and_goes_on_where_it_was(tiny, data, tmp_path):
+    seen = []
+    batches = batches_of(tiny, data)
+    complete = batches.complete
+    batches.complete = lambda row, epoch: (seen.append((epoch, row)), complete(row, epoch))[1]
+    said = []
+    dataset = Dataset.from_dict({"anchor": data.anchors, "label": list(range(ANCHORS))})
+    settings = TrainingSettings(batch_size=4, epochs=3, precision="float32", learning_rate=1e-3)
+    before = tiny[0].auto_model.embeddings.word_embeddings.weight.detach().clone()
+    outcome = fit(
+        tiny, dataset, TupleMultiPositive(tiny, positives=3), settings, tmp_path, collator=batches,
+        callbacks=[SetEpoch(batches), SaySavings(batches, said.append)],
+    )  # fmt: skip
+    assert outcome.steps == 9
+    assert sorted(seen) == [(epoch, row) for epoch in range(3) for row in range(ANCHORS)]
+    assert not torch.equal(tiny[0].auto_model.embeddings.word_embeddings.weight, before)
+    saved = 1 - batches.encoded / (3 * ANCHORS * 6)
+    assert said == [f"equal sentences of a batch were encoded once, which saved {saved:.1%} of them"]
+    assert saved > 0.1
+
+
+@pytest.mark.parametrize(("epoch", "number"), [(None, 0), (0.0, 0), (0.4, 0), (1.0, 1), (1.9999999, 2), (2.5, 2)])
+def test_a_resumed_run_goes_on_with_the_tuples_of_its_epoch(tiny, data, epoch, number):
+    batches = batches_of(tiny, data)
+    SetEpoch(batches).on_epoch_begin(None, TrainerState(epoch=epoch), None)
+    assert batches.epoch == number
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1])
+def test_dropout_is_seen_wherever_it_is(share):
+    class Attention(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.attention_dropout = share
+
+    assert has_dropout(nn.Sequential(nn.Linear(2, 2), nn.Dropout(share))) == (share > 0)
+    assert has_dropout(nn.Sequential(Attention())) == (share > 0)
+
+
+def test_misuse(tiny, data):
+    batch = columns_of(batches_of(tiny, data)(examples()))
+    with pytest.raises(ValueError, match=r"labels \(batch, 2, places\) with more than 3 places; received shape \(9,\)"):
+        TupleMultiPositive(tiny, positives=3)(batch[0], batch[1][:, 0, 0])
+    with pytest.raises(ValueError, match=r"received none\. Take TupleBatches as the trainer's data_collator"):
+        TupleMultiPositive(tiny)(batch[0])
+    with pytest.raises(ValueError, match="The labels name text 999, and the batch has"):
+        TupleTriplet(tiny)(batch[0], batch[1].clamp(min=999, max=999))
+    dataset = Dataset.from_dict({"anchor": ["a", "b"], "positive": ["c", "d"]})
+    with pytest.raises(DataError, match="TupleMultiPositive takes one text column, put together by TupleBatches"):
+        check_fits(TupleMultiPositive(tiny), dataset)
+
+
+@pytest.mark.slow
+def test_two_ranks_equal_one_process(tmp_path):
+    worker = Path(__file__).with_name("ragged_two_ranks.py")
+    command = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", worker, tmp_path / "out.json"]
+    done = subprocess.run([sys.executable, *map(str, command)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    out = json.loads((tmp_path / "out.json").read_text())
+    model = Encoder()
+    for name, expected in results(model, model.table, range(5)).items():
+        assert out[name] == pytest.approx(expected, rel=1e-9, abs=1e-12), name
+        assert expected[0] > 0
