@@ -10,14 +10,13 @@ Differs: batches are drawn anew each epoch, where some public codes keep the fil
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 from samesense.data import PairData
 from samesense.data.targets import Targets, targets
 from samesense.errors import ConfigError, MissingExtraError
-from samesense.recipes.frame import Prepared, Trained, run_bi
+from samesense.recipes.frame import How, Prepared, Trained, run_bi
 from samesense.recipes.objectives import objective_of
 from samesense.recipes.settings import CosentSettings
 from samesense.training.batches import share_without_comparison
@@ -34,24 +33,15 @@ def run(
     train: PairData,
     settings: CosentSettings,
     output: Path,
-    *,
-    dev: PairData | None = None,
-    test: PairData | None = None,
-    resume: bool = False,
-    overwrite: bool = False,
-    say: Callable[[str], None] = lambda line: None,
+    **how: Unpack[How],
 ) -> Trained:
     """Train, select on dev, judge on test, and leave ``output/model`` with everything that led to it beside it.
 
     Args:
         train: labelled pairs.
         settings: see :class:`CosentSettings`.
-        output: run folder; see :func:`samesense.recipes.frame.run`, as for the rest.
-        dev: labelled pairs for selection by Spearman; ``None`` takes the last checkpoint.
-        test: labelled pairs on which the model is judged before and after.
-        resume: continue an interrupted run in ``output``.
-        overwrite: replace what is in ``output``.
-        say: takes lines for people.
+        output: run folder; see :func:`samesense.recipes.frame.run`.
+        how: see :class:`~samesense.recipes.frame.How`.
 
     Raises:
         ConfigError, DataError, ModelError, OutputError: before the first step, where a run could not end well.
@@ -70,9 +60,7 @@ def run(
             batches=settings.batches,
         )
 
-    return run_bi(
-        "cosent", settings, output, train, prepare, dev=dev, test=test, resume=resume, overwrite=overwrite, say=say
-    )
+    return run_bi("cosent", settings, output, train, prepare, **how)
 
 
 def _account(formed: Targets, settings: CosentSettings) -> list[str]:

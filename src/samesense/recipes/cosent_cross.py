@@ -10,8 +10,8 @@ Differs: λ is 1 unless a temperature is given; texts keep the segment ids of th
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
+from typing import Unpack
 
 from sentence_transformers import CrossEncoder
 
@@ -21,7 +21,7 @@ from samesense.data.targets import Targets
 from samesense.errors import ConfigError, DataError
 from samesense.recipes import frame
 from samesense.recipes.cosent import as_dataset
-from samesense.recipes.frame import Prepared, Trained
+from samesense.recipes.frame import How, Prepared, Trained
 from samesense.recipes.kinds import PairEncoder
 from samesense.recipes.settings import CosentSettings
 from samesense.training.cross_objective import CrossCoSENT, CrossEntropy, PairObjective
@@ -31,25 +31,15 @@ def run(
     train: PairData,
     settings: CosentSettings,
     output: Path,
-    *,
-    dev: PairData | None = None,
-    test: PairData | None = None,
-    resume: bool = False,
-    overwrite: bool = False,
-    say: Callable[[str], None] = lambda line: None,
+    **how: Unpack[How],
 ) -> Trained:
     """Train, select on dev, judge on test, and leave ``output/model`` with everything that led to it beside it.
 
     Args:
         train: labelled pairs.
         settings: with ``encoder`` ``"cross"`` and ``loss`` ``"cosent"`` or ``"cross-entropy"``.
-        output: run folder; see :func:`samesense.recipes.frame.run`, as for the rest.
-        dev: labelled pairs for selection by Spearman; ``None`` takes the last checkpoint.
-        test: labelled pairs on which the model is judged after training; before it only where the start point is a
-            cross-encoder of one logit, since a new head says nothing.
-        resume: continue an interrupted run in ``output``.
-        overwrite: replace what is in ``output``.
-        say: takes lines for people.
+        output: run folder; see :func:`samesense.recipes.frame.run`.
+        how: see :class:`~samesense.recipes.frame.How`.
 
     Raises:
         ConfigError, DataError, ModelError, OutputError: before the first step, where a run could not end well.
@@ -65,10 +55,7 @@ def run(
             batches=settings.batches,
         )
 
-    return frame.run(
-        PairEncoder(), "cosent-cross", settings, output, train, prepared,
-        dev=dev, test=test, resume=resume, overwrite=overwrite, say=say,
-    )  # fmt: skip
+    return frame.run(PairEncoder(), "cosent-cross", settings, output, train, prepared, **how)
 
 
 def prepare(train: PairData, settings: CosentSettings) -> Targets:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
 from torch import nn
 from transformers import TrainerCallback, set_seed
@@ -37,6 +37,28 @@ UNKNOWN_WORTH_SAYING = 0.02
 
 Say = Callable[[str], None]
 """Takes a line for people."""
+
+
+def silent(line: str) -> None:
+    """Say nothing."""
+
+
+class How(TypedDict, total=False):
+    """How a run goes, whatever its method.
+
+    Attributes:
+        dev: labelled pairs for selection by Spearman; without them the last state is kept.
+        test: labelled pairs on which the model is judged before and after.
+        resume: continue an interrupted run in the output folder.
+        overwrite: replace what is in it.
+        say: takes lines for people; nothing is said without it.
+    """
+
+    dev: PairData | None
+    test: PairData | None
+    resume: bool
+    overwrite: bool
+    say: Say
 
 
 @dataclass(frozen=True)
@@ -83,7 +105,7 @@ def run(  # noqa: PLR0913 - what every recipe is given
     test: PairData | None = None,
     resume: bool = False,
     overwrite: bool = False,
-    say: Say = lambda line: None,
+    say: Say = silent,
 ) -> Trained:
     """Train, select on dev, judge on test, and leave ``output/model`` with everything that led to it beside it.
 
@@ -153,10 +175,10 @@ def run_bi(
     output: Path,
     train: Examples,
     prepare: Callable[[SentenceTransformer], Prepared],
-    **rest: Any,
+    **how: Unpack[How],
 ) -> Trained:
     """Run a recipe that trains a bi-encoder; the arguments are those of :func:`run`."""
-    return run(BiEncoder(), method, settings, output, train, prepare, **rest)
+    return run(BiEncoder(), method, settings, output, train, prepare, **how)
 
 
 def dev_judge(kind: Kind[Model], dev: PairData, precision: Precision = "float32") -> Callable[[Model], float]:

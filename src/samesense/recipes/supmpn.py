@@ -10,14 +10,13 @@ Differs: see :class:`samesense.data.ragged_completion.Completion` for what the p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
-from samesense.data import PairData
 from samesense.data.ragged import TupleData
 from samesense.data.ragged_reading import read_tuples
-from samesense.recipes.frame import Prepared, Trained, run_bi
+from samesense.recipes.frame import How, Prepared, Trained, run_bi, silent
 from samesense.recipes.supmpn_parts import prepare, sized
 from samesense.recipes.supmpn_settings import SupmpnSettings
 
@@ -42,24 +41,15 @@ def run(
     train: TupleData,
     settings: SupmpnSettings,
     output: Path,
-    *,
-    dev: PairData | None = None,
-    test: PairData | None = None,
-    resume: bool = False,
-    overwrite: bool = False,
-    say: Callable[[str], None] = lambda line: None,
+    **how: Unpack[How],
 ) -> Trained:
     """Train, select on dev, judge on test, and leave ``output/model`` with everything that led to it beside it.
 
     Args:
         train: anchors with positives and negatives.
         settings: see :class:`SupmpnSettings`; ``sentences_per_step`` decides the batch size.
-        output: run folder; see :func:`samesense.recipes.frame.run`, as for the rest.
-        dev: labelled pairs for selection by Spearman; ``None`` takes the last checkpoint.
-        test: labelled pairs on which the model is judged before and after.
-        resume: continue an interrupted run in ``output``.
-        overwrite: replace what is in ``output``.
-        say: takes lines for people.
+        output: run folder; see :func:`samesense.recipes.frame.run`.
+        how: see :class:`~samesense.recipes.frame.How`.
 
     Raises:
         ConfigError, DataError, ModelError, OutputError: before the first step, where a run could not end well.
@@ -67,8 +57,6 @@ def run(
     settings = sized(settings, train)
 
     def prepared(model: SentenceTransformer) -> Prepared:
-        return prepare(train, settings, model, say)
+        return prepare(train, settings, model, how.get("say", silent))
 
-    return run_bi(
-        "supmpn", settings, output, train, prepared, dev=dev, test=test, resume=resume, overwrite=overwrite, say=say
-    )
+    return run_bi("supmpn", settings, output, train, prepared, **how)
