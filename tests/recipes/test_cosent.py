@@ -113,12 +113,9 @@ def test_settings_are_checked_before_anything_runs(tmp_path):
     with pytest.raises(ConfigError) as error:
         bind(CosentSettings, {"temperature": 0})
     assert str(error.value) == "temperature: input should be greater than 0; received 0."
-    with pytest.raises(ConfigError) as error:
+    known = rf"--config takes a TOML file or one of {', '.join(shipped())}; received 'cosine', which is neither\."
+    with pytest.raises(ConfigError, match=f"^{known}$"):
         read_settings("cosine")
-    assert (
-        str(error.value)
-        == "--config takes a TOML file or one of cosent, cosent-cross, cosent-nli; received 'cosine', which is neither."
-    )
     (tmp_path / "bad.toml").write_text("epochs = = 2")
     with pytest.raises(ConfigError, match=r"bad\.toml is not a TOML file: Invalid value"):
         read_settings(str(tmp_path / "bad.toml"))

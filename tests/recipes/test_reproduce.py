@@ -1,4 +1,4 @@
-"""The sweeps of reproduce/ are files that this version reads, and their pages agree with their results."""
+"""The sweeps of CoSENT are files that this version reads, and the pages of every paper agree with their results."""
 
 import re
 import subprocess
@@ -11,7 +11,7 @@ from samesense.recipes.settings import choose
 from samesense.recipes.sweep.file import LAYERS, read_sweep
 
 ROOT = Path(__file__).parents[2]
-FILES = [*sorted((ROOT / "reproduce").rglob("*.toml")), *sorted((ROOT / "benchmarks").glob("*.toml"))]
+FILES = [*sorted((ROOT / "reproduce" / "cosent").rglob("*.toml")), *sorted((ROOT / "benchmarks").glob("*.toml"))]
 KINDS = {"nli": "nli", "stsb": "scored", "sickr": "scored"}
 SCORED_OUT = {"softmax"}
 
@@ -45,7 +45,8 @@ def test_the_documented_file_is_read(tmp_path):
     assert set(type(file).model_fields) | set(type(file.data[0]).model_fields) <= named
 
 
-def test_pages_show_what_is_in_the_results():
-    words = [sys.executable, "reproduce/cosent/tables.py", "--check"]
+@pytest.mark.parametrize("paper", ["cosent", "rankcse"])
+def test_pages_show_what_is_in_the_results(paper):
+    words = [sys.executable, "reproduce/tables.py", paper, "--check"]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -22,8 +22,12 @@ COMMANDS = {
         "samesense quickstart runs/quickstart",
     ),
     "train": (
-        "Train a model from labelled pairs, scored, binary or NLI, with CoSENT or another loss.",
+        "Train a model from labelled pairs, anchors with positives and negatives, or bare sentences.",
         "samesense train train.tsv --dev dev.tsv --test test.tsv --output runs/first",
+    ),
+    "distil": (
+        "Make a small, fast student of one or several teachers, from sentences alone; say what it keeps and gains.",
+        "samesense distil sentences.txt --teacher default --student layers:3 --dev dev.tsv --output runs/small",
     ),
     "sweep": (
         "Train and judge every combination of settings, data and seeds in a file, and compare them.",
@@ -37,6 +41,10 @@ COMMANDS = {
         "Judge several models on the same data, test the differences, and write one self-contained HTML page.",
         "samesense compare default runs/first --data benchmarks --suite sts,transfer --output report.html",
     ),
+    "augment": (
+        "Show what an augmentation makes of the positives of one's data, before anything is trained on it.",
+        "samesense augment nli.tsv --augment deletion",
+    ),
     "encode": (
         "Turn lines of text into vectors, one a line, in order.",
         "samesense encode default sentences.txt --output vectors.npy",
@@ -48,6 +56,22 @@ COMMANDS = {
     "rerank": (
         "Find texts with an encoder, and order the best of them with a cross-encoder.",
         'samesense rerank texts.txt --model default --cross runs/cross --query "How do I get home?" --top 10',
+    ),
+    "serve": (
+        "Serve a model over HTTP: OpenAI's embeddings, similarity, reranking, search, and a page to try it on.",
+        "samesense serve default --port 8000 --api-key-file keys.txt",
+    ),
+    "index": (
+        "Keep a collection of texts on disk and search it by meaning.",
+        'samesense index build texts.index texts.txt, then: samesense index query texts.index "How do I get home?"',
+    ),
+    "mine": (
+        "Find the pairs of texts that are closest in meaning, each pair once.",
+        "samesense mine texts.txt --top 20 --threshold 0.8",
+    ),
+    "cluster": (
+        "Find groups of near-duplicates: texts that are linked by pairs above a threshold.",
+        "samesense cluster texts.txt --threshold 0.9",
     ),
     "whiten": (
         "Save a model with a whitening behind it, fitted on unlabelled texts.",

@@ -1,7 +1,8 @@
-"""Smaller start points: the first layers of a transformer, the rest left out."""
+"""Smaller start points: some layers of a transformer, the rest left out."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from sentence_transformers import SentenceTransformer
@@ -28,6 +29,32 @@ def first_layers(model: SentenceTransformer, layers: int) -> SentenceTransformer
         ConfigError: if the model has fewer layers.
         ModelError: if it has no single stack of layers, or its pooling weighs all of them.
     """
+    return _keep(model, layers, range(layers))
+
+
+def spaced_layers(model: SentenceTransformer, layers: int) -> SentenceTransformer:
+    """Keep layers at even distances, the first and the last among them, in place; the rest is as in first_layers.
+
+    Args:
+        model: an encoder whose first module is a transformer.
+        layers: how many to keep, at least 1; 1 keeps the first.
+
+    Returns:
+        The same model.
+
+    Raises:
+        ConfigError, ModelError: see :func:`first_layers`.
+
+    Source: Sanh et al. 2019 (DistilBERT), who start a student from every other layer of its teacher.
+    Differs: the last layer is always kept, whatever the depth.
+    """
+    config: Any = getattr(getattr(model[0], "model", None), "config", None)
+    last, gaps = getattr(config, "num_hidden_layers", 1) - 1, max(1, layers - 1)
+    return _keep(model, layers, [(at * last + gaps // 2) // gaps for at in range(layers)])
+
+
+def _keep(model: SentenceTransformer, layers: int, kept: Sequence[int]) -> SentenceTransformer:
+    """Keep the layers at these positions, rising, and number them anew."""
     trunk: Any = getattr(model[0], "model", None)
     config: Any = getattr(trunk, "config", None)
     depth = getattr(config, "num_hidden_layers", None)
@@ -37,10 +64,17 @@ def first_layers(model: SentenceTransformer, layers: int) -> SentenceTransformer
         raise ModelError("The pooling of this model weighs its layers. Cut the layers first, then choose the pooling.")
     if not 1 <= layers <= depth:
         raise ConfigError(f"layers must lie between 1 and {depth}, the depth of this model; received {layers}.")
-    del _stack(trunk, depth)[layers:]
+    stack = _stack(trunk, depth)
+    module: Any
+    for at in sorted(set(range(depth)) - set(kept), reverse=True):
+        del stack[at]
+    for at, layer in enumerate(stack):
+        for module in layer.modules():
+            if hasattr(module, "layer_idx"):  # a decoder's place in its cache
+                module.layer_idx = at
     config.num_hidden_layers = layers
     if getattr(config, "layer_types", None):
-        config.layer_types = config.layer_types[:layers]
+        config.layer_types = [config.layer_types[at] for at in kept]
     return model
 
 

@@ -13,18 +13,19 @@ Differs: teachers, of any number, are asked once and not in every step, without 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from torch import nn
 
-from samesense.data import PairData
 from samesense.data.targets import Targets
 from samesense.data.unlabelled import Sentences
 from samesense.errors import ConfigError
 from samesense.recipes.cosent import as_dataset
-from samesense.recipes.frame import Prepared, Trained, run_bi
+from samesense.recipes.frame import How, Prepared, Trained, run_bi, silent
+from samesense.recipes.geometry_path import path_of
 from samesense.recipes.unlabelled import RankcseSettings
 from samesense.recipes.unlabelled import read_bare as read
 from samesense.recipes.views import check_two_views, new_head, set_dropout
@@ -46,25 +47,16 @@ def run(
     train: Sentences,
     settings: RankcseSettings,
     output: Path,
-    *,
-    dev: PairData | None = None,
-    test: PairData | None = None,
-    resume: bool = False,
-    overwrite: bool = False,
-    say: Callable[[str], None] = lambda line: None,
+    **how: Unpack[How],
 ) -> Trained:
     """Ask the teachers, train, select on dev, judge on test, and leave ``output/model`` with all that led to it.
 
     Args:
         train: bare sentences; see :func:`read`.
         settings: see :class:`RankcseSettings`.
-        output: run folder; see :func:`samesense.recipes.frame.run`, as for the rest. Teachers' vectors are kept in
+        output: run folder; see :func:`samesense.recipes.frame.run`. Teachers' vectors are kept in
             ``output/teachers`` unless the settings name another folder.
-        dev: labelled pairs for selection by Spearman, without the train-only head.
-        test: labelled pairs on which the model is judged before and after.
-        resume: continue an interrupted run in ``output``.
-        overwrite: replace what is in ``output``; vectors of teachers stay.
-        say: takes lines for people.
+        how: see :class:`~samesense.recipes.frame.How`; selection is without the train-only head.
 
     Raises:
         ConfigError, DataError, ModelError, OutputError: before the first step, where a run could not end well.
@@ -76,11 +68,10 @@ def run(
 
     def prepare(model: SentenceTransformer) -> Prepared:
         made = partial(objective, model, settings)
-        return with_teachers(model, train, settings, output, made, account(settings), say)
+        prepared = with_teachers(model, train, settings, output, made, account(settings), how.get("say", silent))
+        return replace(prepared, callbacks=path_of(settings, how.get("dev")))
 
-    return run_bi(
-        "rankcse", settings, output, train, prepare, dev=dev, test=test, resume=resume, overwrite=overwrite, say=say
-    )
+    return run_bi("rankcse", settings, output, train, prepare, **how)
 
 
 def with_teachers(

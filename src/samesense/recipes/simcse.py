@@ -11,16 +11,16 @@ Differs: dev is the set that is given, where the code looks at two whole data se
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from samesense.data import PairData
 from samesense.data.targets import Targets, targets
 from samesense.data.unlabelled import Sentences
 from samesense.errors import ConfigError
 from samesense.recipes.cosent import as_dataset
-from samesense.recipes.frame import Prepared, Trained, run_bi
+from samesense.recipes.frame import How, Prepared, Trained, run_bi
+from samesense.recipes.geometry_path import path_of
 from samesense.recipes.unlabelled import SimcseSettings
 from samesense.recipes.unlabelled import read_for_simcse as read
 from samesense.recipes.views import check_two_views, new_head, set_dropout
@@ -38,24 +38,15 @@ def run(
     train: Sentences | PairData,
     settings: SimcseSettings,
     output: Path,
-    *,
-    dev: PairData | None = None,
-    test: PairData | None = None,
-    resume: bool = False,
-    overwrite: bool = False,
-    say: Callable[[str], None] = lambda line: None,
+    **how: Unpack[How],
 ) -> Trained:
     """Train, select on dev, judge on test, and leave ``output/model`` with everything that led to it beside it.
 
     Args:
         train: bare sentences, or for ``supervised`` NLI, binary or triple pairs; see :func:`read`.
         settings: see :class:`SimcseSettings`.
-        output: run folder; see :func:`samesense.recipes.frame.run`, as for the rest.
-        dev: labelled pairs for selection by Spearman, without the train-only head.
-        test: labelled pairs on which the model is judged before and after.
-        resume: continue an interrupted run in ``output``.
-        overwrite: replace what is in ``output``.
-        say: takes lines for people.
+        output: run folder; see :func:`samesense.recipes.frame.run`.
+        how: see :class:`~samesense.recipes.frame.How`; selection is without the train-only head.
 
     Raises:
         ConfigError, DataError, ModelError, OutputError: before the first step, where a run could not end well.
@@ -73,11 +64,10 @@ def run(
             objective=lambda: objective(model, settings, masked),
             account=[formed.account],
             batches=settings.batches,
+            callbacks=path_of(settings, how.get("dev")),
         )
 
-    return run_bi(
-        "simcse", settings, output, train, prepare, dev=dev, test=test, resume=resume, overwrite=overwrite, say=say
-    )
+    return run_bi("simcse", settings, output, train, prepare, **how)
 
 
 def form(train: Sentences | PairData, settings: SimcseSettings) -> Targets:

@@ -34,6 +34,7 @@ class ViewSettings(EncoderSettings):
     max_seq_length: int | None = Field(32, ge=2, description="longest input in tokens")
     head: Head = Field("train-only", description="dense layer and tanh: thrown away after training, kept, or none")
     dropout: float | None = Field(None, gt=0, lt=1, description="dropout of the model in training [its own]")
+    geometry: bool = Field(False, description="write alignment and uniformity of dev into the history at each look")
     keep_repeated: bool = Field(False, description="keep sentences that come more than once")
     shortest: int | None = Field(None, ge=1, description="leave out sentences of fewer characters")
     longest: int | None = Field(None, ge=1, description="leave out sentences of more characters")

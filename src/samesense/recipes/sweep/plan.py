@@ -188,14 +188,14 @@ def _check_fits(plan: Plan, cell: Cell) -> None:
         ) from error
 
 
-WITHOUT_EFFECT = frozenset({"model", "teacher_cache"})
-"""Settings that are no part of a cell's identity as they stand: the start model counts by its content, and where
-vectors of teachers are kept decides nothing."""
+APART = frozenset({"model", "teacher_cache", "teacher_dtype"})
+"""Settings that are no part of a cell's identity as they stand: the start model counts by its content; where, and in
+how many digits, vectors of teachers are kept decides nothing that matters."""
 
 
 def _deciding(settings: EncoderSettings, known: dict[str, str]) -> dict[str, Any]:
     """Return the settings that decide the figures of a cell; models that teach count by their content."""
-    found = settings.model_dump(exclude_defaults=True, exclude=set(WITHOUT_EFFECT))
+    found = settings.model_dump(exclude_defaults=True, exclude=set(APART))
     if "teacher" in found:
         found["teacher"] = [_teacher(name, known) for name in found["teacher"]]
     return found
@@ -204,14 +204,13 @@ def _deciding(settings: EncoderSettings, known: dict[str, str]) -> dict[str, Any
 def _teacher(name: str, known: dict[str, str]) -> str:
     """Return what tells a teacher from others: the content of a model or file, and the maps behind it."""
     base, plus, maps = name.partition("+")
-    kind, colon, place = base.partition(":")
+    kind, colon, _ = base.partition(":")
     if not (colon and kind in ("vectors", "words")):
         return _fingerprint(base, known) + plus + maps
-    file, question, option = place.partition("?")
-    path = Path(file).expanduser()
     if base not in known:
-        content = _hash_of_files(path) if path.is_dir() else _hash_of_file(path) if path.is_file() else place
-        known[base] = f"{kind}:{content}{question}{option}"
+        from samesense.training.teachers_open import open_teacher
+
+        known[base] = open_teacher(base).identity
     return known[base] + plus + maps
 
 
@@ -229,13 +228,10 @@ def _hash_of_files(folder: Path) -> str:
     digest = hashlib.sha256()
     for path in sorted(folder.rglob("*")):
         if path.is_file() and path.suffix != ".md" and not path.name.startswith("."):
-            digest.update(f"{path.relative_to(folder).as_posix()} {_hash_of_file(path)}\n".encode())
+            with path.open("rb") as stream:
+                inside = hashlib.file_digest(stream, "sha256").hexdigest()
+            digest.update(f"{path.relative_to(folder).as_posix()} {inside}\n".encode())
     return digest.hexdigest()
-
-
-def _hash_of_file(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def with_start(cell: Cell, model: str) -> Cell:

@@ -1,17 +1,19 @@
-"""Write what was measured here into the pages of this folder.
+"""Write what was measured here into the pages of a paper's folder.
 
-python reproduce/cosent/tables.py                       # rewrite the pages from results/
-python reproduce/cosent/tables.py --check               # exit 1 if that would change one
-python reproduce/cosent/tables.py --take losses FOLDER  # first take over the results of a sweep folder
+python reproduce/tables.py cosent                       # rewrite the pages from cosent/results/
+python reproduce/tables.py cosent --check               # exit 1 if that would change one
+python reproduce/tables.py cosent --take losses FOLDER  # first take over the results of a sweep folder
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -22,16 +24,15 @@ from samesense.reports.significance import Comparison
 from samesense.reports.sweeps import arrival_table, arrivals, difference_table
 from samesense.reports.tables import markdown
 
-HERE = Path(__file__).parent
-RESULTS = HERE / "results"
+HOME = Path(__file__).parent
 BEGIN, END = "<!-- here: written by tables.py -->", "<!-- end of here -->"
 
 Rows = list[dict]
 
 
-def rows_of(sweep: str) -> Rows:
+def rows_of(paper: str, sweep: str) -> Rows:
     """Return what a sweep gave; nothing if it was not run."""
-    path = RESULTS / f"{sweep}.jsonl"
+    path = HOME / paper / "results" / f"{sweep}.jsonl"
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
 
 
@@ -69,9 +70,9 @@ def figures(rows: Rows, *, metric: str = "spearman") -> str:
     return markdown(["variant", *tests.values()], table, numeric=list(tests.values()))
 
 
-def differences(sweep: str) -> str:
+def differences(paper: str, sweep: str) -> str:
     """Return the comparisons of a sweep by Spearman, with what they mean; nothing if there are none."""
-    path = RESULTS / f"{sweep}.comparisons.jsonl"
+    path = HOME / paper / "results" / f"{sweep}.comparisons.jsonl"
     found = []
     for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
         content = json.loads(line)
@@ -123,53 +124,127 @@ def verdicts(rows: Rows) -> str:
     return markdown(["pair", "truth", "loss", "prediction", ""], table, numeric=())
 
 
-def whole(sweep: str, *parts: Callable[[Rows], str], only: tuple[str, ...] = ()) -> Callable[[], str]:
-    """Return what writes a page's part about a sweep: where its figures come from, then each of ``parts``."""
+def average(rows: Rows) -> str:
+    """Mean Spearman x100 over all test sets of each variant, mean ± deviation over seeds."""
+    tests = {row["test"] for row in rows}
+    table = []
+    for variant in dict.fromkeys(row["variant"] for row in rows):
+        own = [row for row in rows if row["variant"] == variant]
+        seeds = {seed: [row["spearman"] for row in own if row["seed"] == seed] for seed in {row["seed"] for row in own}}
+        means = [float(np.mean(values)) for values in seeds.values() if len(values) == len(tests)]
+        table.append([variant, spread(means) if means else "not run", str(len(means))])
+    return markdown(["variant", f"mean of {len(tests)}", "runs"], table, numeric=(f"mean of {len(tests)}", "runs"))
 
-    def write() -> str:
-        rows = [row for row in rows_of(sweep) if not only or row["test"] in only]
+
+def path(rows: Rows) -> str:
+    """Alignment and uniformity on dev along the steps, of the first seed of each variant."""
+    table = []
+    for row in rows:
+        if row.get("geometry") and row["seed"] == min(other["seed"] for other in rows if other["seed"] is not None):
+            for step, alignment, uniformity in row["geometry"]:
+                table.append([row["variant"], str(step), f"{alignment:.4f}", f"{uniformity:.4f}"])
+    table = list(dict.fromkeys(map(tuple, table)))
+    header = ["variant", "step", "alignment", "uniformity"]
+    return markdown(header, [list(cells) for cells in table], numeric=header[1:]) if table else "No path was kept."
+
+
+Part = Callable[[Rows], str]
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A page's part about a sweep: where its figures come from, then each of the parts."""
+
+    sweep: str
+    parts: tuple[Part, ...]
+    only: tuple[str, ...] = ()
+    variants: str = ""
+
+    def write(self, paper: str) -> str:
+        """Return the text between the marks of the page."""
+        rows = [
+            row
+            for row in rows_of(paper, self.sweep)
+            if (not self.only or row["test"] in self.only)
+            and (row["seed"] is None or re.search(self.variants, row["variant"]))
+        ]
         if not any(row["seed"] is not None for row in rows):
-            return f"Not run yet: no results of `scaled/{sweep}.toml`."
-        shown = "\n\n".join(part(rows) for part in parts)
-        tested = differences(sweep) if parts[0] is figures else ""
+            return f"Not run yet: no results of `scaled/{self.sweep}.toml`."
+        shown = "\n\n".join(part(rows) for part in self.parts)
+        tested = differences(paper, self.sweep) if self.parts[0] is figures and not self.variants else ""
         return f"{origin(rows)}\n\n{shown}{tested}"
 
-    return write
+
+def whole(sweep: str, *parts: Part, only: tuple[str, ...] = (), variants: str = "") -> Whole:
+    """Return a page's part; of the test sets ``only``, and of the variants whose name ``variants`` matches."""
+    return Whole(sweep, parts, only, variants)
 
 
 STS = tuple(f"nli/{name}" for name in ("sts12", "sts13", "sts14", "sts15", "stsb", "sickr"))
 PAGES = {
-    "table1": whole("epsilon", figures),
-    "table3": whole("nli", figures, only=STS),
-    "table4": whole("losses", figures),
-    "table7": whole("interaction", figures),
-    "table8": whole("pooling", figures),
-    "table9": whole("nli", figures, only=("nli/stsb", "nli/sickr", "nli/paws", "nli/mrpc")),
-    "table10": whole("cases", verdicts),
-    "fig3": whole("losses", convergence),
-    "fig4": whole("lambda", figures),
-    "fig5": whole("losses", cosines),
+    "cosent": {
+        "table1": whole("epsilon", figures),
+        "table3": whole("nli", figures, only=STS),
+        "table4": whole("losses", figures),
+        "table7": whole("interaction", figures),
+        "table8": whole("pooling", figures),
+        "table9": whole("nli", figures, only=("nli/stsb", "nli/sickr", "nli/paws", "nli/mrpc")),
+        "table10": whole("cases", verdicts),
+        "fig3": whole("losses", convergence),
+        "fig4": whole("lambda", figures),
+        "fig5": whole("losses", cosines),
+    },
+    "rankcse": {
+        "table2": whole("sts", figures, average, variants="^(simcse|.*both)$"),
+        "table4": whole("ablation", average, figures),
+        "table5": whole("sts", average, figures),
+        "table6": whole("sts", average),
+        "fig3": whole("temperatures", average),
+        "fig4": whole("geometry", path),
+    },
 }
-"""The page that each function writes; Table VI shares the sweep of Table IV, and Table V has none."""
+"""For each paper the page that each entry writes. CoSENT's Table VI shares the sweep of Table IV, and V has none."""
 
 
-def take(sweep: str, folder: Path) -> None:
+def take(paper: str, sweep: str, folder: Path) -> None:
     """Copy what a sweep has left; scores only where they are few."""
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, cwd=HERE)
-    lines = []
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, cwd=HOME)
+    results, lines = HOME / paper / "results", []
     for line in (folder / "results.jsonl").read_text(encoding="utf-8").splitlines():
         row = {**json.loads(line), "commit": commit.stdout.strip()}
-        lines.append(json.dumps(row | (_cases(row, folder) if sweep == "cases" else {}), ensure_ascii=False) + "\n")
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / f"{sweep}.jsonl").write_text("".join(lines), encoding="utf-8")
-    (RESULTS / f"{sweep}.comparisons.jsonl").write_text((folder / "comparisons.jsonl").read_text(encoding="utf-8"))
+        lines.append(json.dumps(row | _more(paper, sweep, row, folder), ensure_ascii=False) + "\n")
+    results.mkdir(exist_ok=True)
+    (results / f"{sweep}.jsonl").write_text("".join(lines), encoding="utf-8")
+    compared = (folder / "comparisons.jsonl").read_text(encoding="utf-8")
+    (results / f"{sweep}.comparisons.jsonl").write_text(compared, encoding="utf-8")
+
+
+def _more(paper: str, sweep: str, row: dict, folder: Path) -> dict:
+    """Return what a page shows besides the figures: scores of few pairs, or the path of alignment and uniformity."""
+    if (paper, sweep) == ("cosent", "cases"):
+        return _cases(row, folder)
+    if (paper, sweep) == ("rankcse", "geometry"):
+        return {"geometry": _geometry(row, folder)}
+    return {}
+
+
+def _geometry(row: dict, folder: Path) -> list[list[float]]:
+    """Return step, alignment and uniformity of each look of a cell."""
+    history = _home(row, folder) / "history.jsonl"
+    logs = [json.loads(line) for line in history.read_text("utf-8").splitlines()] if history.exists() else []
+    return [[log["step"], log["dev_alignment"], log["dev_uniformity"]] for log in logs if "dev_alignment" in log]
+
+
+def _home(row: dict, folder: Path) -> Path:
+    """Return the folder of the cell that gave a row."""
+    plan = json.loads((folder / "sweep.json").read_text(encoding="utf-8"))
+    entry = next(e for e in plan["cells"] if (e["variant"], e["seed"]) == (row["variant"], row["seed"]))
+    return folder / "runs" / str(entry["folder"])
 
 
 def _cases(row: dict, folder: Path) -> dict:
     """Return scores, labels and threshold of a cell whose test pairs are few."""
-    plan = json.loads((folder / "sweep.json").read_text(encoding="utf-8"))
-    entry = next(e for e in plan["cells"] if (e["variant"], e["seed"]) == (row["variant"], row["seed"]))
-    home = folder / "runs" / entry["folder"]
+    home = _home(row, folder)
     identity = json.loads((home / "cell.json").read_text(encoding="utf-8"))["identity"]
     with np.load(home / "scores.npz") as kept:
         scores, dev = kept[f"sts:{row['test']}:spearman"], kept["dev"]
@@ -184,17 +259,18 @@ def _cases(row: dict, folder: Path) -> dict:
 def main() -> None:
     """Take results over if asked to, then write or check the pages."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("paper", choices=PAGES)
     parser.add_argument("--take", nargs=2, metavar=("SWEEP", "FOLDER"))
     parser.add_argument("--check", action="store_true")
     given = parser.parse_args()
     if given.take:
-        take(given.take[0], Path(given.take[1]))
+        take(given.paper, given.take[0], Path(given.take[1]))
     changed = False
-    for name, write in PAGES.items():
-        page = HERE / f"{name}.md"
+    for name, part in PAGES[given.paper].items():
+        page = HOME / given.paper / f"{name}.md"
         text = page.read_text(encoding="utf-8")
         before, rest = text.split(BEGIN)
-        wanted = f"{before}{BEGIN}\n{write()}\n{END}{rest.split(END)[1]}"
+        wanted = f"{before}{BEGIN}\n{part.write(given.paper)}\n{END}{rest.split(END)[1]}"
         changed |= wanted != text
         if not given.check:
             page.write_text(wanted, encoding="utf-8")

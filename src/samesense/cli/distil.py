@@ -1,0 +1,76 @@
+"""``samesense distil``: from sentences and teachers to a small, fast student, and what it kept and gained."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from samesense.cli.flags import flags
+from samesense.cli.output import put, put_json, quiet_libraries, say
+from samesense.data import read_pairs
+from samesense.recipes.distil_settings import DistilSettings, choose_distil
+from samesense.recipes.unlabelled import read_bare
+from samesense.training.ranks import finish
+
+Flags: Any = flags({"distil": DistilSettings}, without=("model",))
+
+
+def distil(
+    sentences: Annotated[list[str], Parameter(consume_multiple=True, negative="")],
+    /,
+    *,
+    output: Annotated[Path, Parameter(name=["--output", "-o"])],
+    student: str | None = None,
+    dev: str | None = None,
+    test: Annotated[list[str] | None, Parameter(consume_multiple=True, negative="")] = None,
+    config: str = "auto",
+    settings: Annotated[Flags, Parameter(name="*")] = None,
+    resume: Annotated[bool, Parameter(negative="")] = False,
+    overwrite: Annotated[bool, Parameter(negative="")] = False,
+    dry_run: Annotated[bool, Parameter(negative="")] = False,
+    json: Annotated[bool, Parameter(name="--json", negative="")] = False,
+) -> None:
+    """Make a small, fast student of one or several teachers, from sentences alone.
+
+    Args:
+        sentences: text files, tables with text columns, documents, saved datasets folders, or hub names.
+        output: folder of the run; the student is in its folder model.
+        student: layers:N of the first teacher, static or static:DIM, or a small encoder. [layers:3]
+        dev: labelled pairs that select the best state; none keeps the last one.
+        test: labelled pairs on which student and teachers are judged; none takes those of dev.
+        config: TOML file of settings, or a shipped one by name; auto takes that of the kind of student.
+        settings: single settings; they win over the file.
+        resume: go on with an interrupted run.
+        overwrite: replace an earlier run in the output folder.
+        dry_run: say what the data is and which settings hold, and stop.
+        json: print one JSON object a model instead of a table.
+    """
+    given = {} if settings is None else settings.model_dump(exclude_none=True)
+    if student is not None:
+        given["model"] = student
+    name, chosen = choose_distil(config, given)
+    train = read_bare(sentences, chosen)
+    dev_data, tests = None if dev is None else read_pairs(dev), [read_pairs(source) for source in test or []]
+    say(f"data: {train.account}")
+    say(f"settings: {name}{''.join(f', {key} = {value}' for key, value in given.items())}")
+    if dry_run:
+        put_json([chosen.model_dump()])
+        return
+    quiet_libraries()
+    from samesense.recipes.distil import run
+
+    done = run(train, chosen, output, dev=dev_data, tests=tests, resume=resume, overwrite=overwrite, say=say)
+    outcome = done.trained.outcome
+    if outcome.interrupted:
+        say(f"stopped at step {outcome.steps}; everything is kept. Go on with the same command and --resume.")
+        raise KeyboardInterrupt
+    say(f"trained {outcome.steps} steps in {outcome.seconds:.0f} s in {outcome.precision}")
+    say(f"model: {done.trained.folder}")
+    if done.account is not None and json:
+        put_json(asdict(line) for line in done.account.lines)
+    elif done.account is not None:
+        put(done.account.text())
+    finish()

@@ -1,0 +1,163 @@
+"""Distillation as a whole: a student from sentences and teachers, and what it kept and gained."""
+
+import json
+
+import numpy as np
+import pytest
+
+from samesense.cli.main import main
+from samesense.data import read_pairs
+from samesense.data.unlabelled import read_unlabelled
+from samesense.encoder.build import build
+from samesense.encoder.encode import encode
+from samesense.errors import ConfigError, OutputError
+from samesense.metrics import spearman
+from samesense.recipes import distil, distil_report, distil_settings
+from samesense.recipes.distil_settings import DistilSettings, choose_distil
+from samesense.recipes.settings import bind, read_settings
+from samesense.training.manifest import read as read_manifest
+from tests.conftest import WORDS
+
+TOPICS = {word: at // 8 for at, word in enumerate(WORDS[:48])}
+
+
+@pytest.fixture(autouse=True)
+def _short_timing(monkeypatch):
+    monkeypatch.setattr(distil_report, "TIMED", 16)
+
+
+@pytest.fixture
+def corpus(toy_pairs):
+    return read_unlabelled(toy_pairs / "train.tsv")
+
+
+def settings(tiny_trunk, **more):
+    given = {"teacher": (str(tiny_trunk),), "precision": "float32", "learning_rate": 2e-3, "seed": 1, **more}
+    return choose_distil("auto", given)[1]
+
+
+def by_topic(texts):
+    """How many words of each hidden topic a sentence has: what the wise teacher knows."""
+    rows = [np.bincount([TOPICS[word] for word in text.split()], minlength=6) for text in texts]
+    return (np.array(rows) + 0.01).astype(np.float32)
+
+
+@pytest.fixture
+def wise(corpus, tmp_path):
+    np.savez(tmp_path / "wise.npz", texts=np.array(corpus.texts), embeddings=by_topic(corpus.texts))
+    return f"vectors:{tmp_path / 'wise.npz'}"
+
+
+@pytest.mark.parametrize("model", ["layers:1", "static:8", "static"])
+def test_a_student_learns_what_its_teacher_knows(tiny_trunk, corpus, wise, tmp_path, model):
+    """Of sentences that it was not trained on: made from the first teacher, it learns from the second."""
+    teachers = {"teacher": (str(tiny_trunk), wise), "teacher_weights": (0.0, 1.0)}
+    rate = 2e-2 if "static" in model else 2e-3
+    chosen = settings(tiny_trunk, model=model, epochs=10.0, learning_rate=rate, batch_size=32, **teachers)
+    train, rest = corpus.take(range(240)), corpus.texts[240:]
+    before = distil.Student(train.texts).build(chosen)
+    done = distil.run(train, chosen, tmp_path / "run")
+
+    def agreement(encoder):
+        pair = [encode(encoder, rest, precision="float32", normalize=True), by_topic(rest)]
+        pair[1] /= np.linalg.norm(pair[1], axis=1, keepdims=True)
+        return spearman(*((rows @ rows.T)[np.triu_indices(len(rest), 1)] for rows in pair))
+
+    assert agreement(build(str(tmp_path / "run"))) > agreement(before) + 0.3
+    assert done.account.lines[0].spearman == {}
+    assert "quality kept" not in done.account.table()
+
+
+def test_quality_and_speed_are_in_table_manifest_results_and_card(tiny_trunk, toy_pairs, corpus, tmp_path):
+    tests = [read_pairs(toy_pairs / name) for name in ("dev.tsv", "test.tsv")]
+    chosen = settings(tiny_trunk, model="layers:1", max_steps=2, evaluate_every=1)
+    done = distil.run(corpus, chosen, tmp_path / "run", dev=tests[0], tests=tests)
+    student, teacher = done.account.lines
+    assert set(student.spearman) == {"dev.tsv", "test.tsv"}
+    means = [np.mean(list(line.spearman.values())) for line in (student, teacher)]
+    assert teacher.kept == (pytest.approx(means[0] / means[1]) if means[1] > 0 else None)
+    assert student.parameters < teacher.parameters
+    assert teacher.faster > 0
+    kept = read_manifest(tmp_path / "run")
+    assert [line["model"] for line in kept["distilled"]["models"]] == ["student", str(tiny_trunk)]
+    assert f"1 x distance from 1 x {tiny_trunk}" in kept["account"][1]
+    card = (tmp_path / "run" / "model" / "README.md").read_text(encoding="utf-8")
+    assert card.endswith(f"## Distilled\n\n{done.account.text()}\n")
+    found = [json.loads(line) for line in (tmp_path / "run" / "results.jsonl").read_text().splitlines()]
+    values = {(row["model"], row["dataset"]): row["value"] for row in found if row["metric"] == "spearman"}
+    assert values[str(tmp_path / "run"), "test.tsv"] == student.spearman["test.tsv"]
+    assert values[str(tiny_trunk), "dev.tsv"] == teacher.spearman["dev.tsv"]
+    with pytest.raises(OutputError):
+        distil.run(corpus, chosen, tmp_path / "run")
+
+
+def test_a_teacher_that_is_no_model_teaches_and_is_not_judged(tiny_trunk, toy_pairs, corpus, wise, tmp_path):
+    chosen = settings(tiny_trunk, teacher=(str(tiny_trunk), wise), teacher_weights=(1.0, 2.0), max_steps=1)
+    done = distil.run(corpus, chosen, tmp_path / "run", tests=[read_pairs(toy_pairs / "test.tsv")])
+    assert [line.model for line in done.account.lines] == ["student", str(tiny_trunk)]
+    assert done.account.notes[0] == f"Not judged, as it is no model: {wise}."
+
+
+def test_the_student_reads_as_many_tokens_as_its_teacher(tiny_trunk, corpus, tmp_path):
+    chosen = settings(tiny_trunk, model="layers:2", max_seq_length=5, max_steps=1)
+    distil.run(corpus, chosen, tmp_path / "run")
+    assert build(str(tmp_path / "run")).max_seq_length == build(str(tiny_trunk)).max_seq_length > 5
+
+
+def test_the_share_kept_has_no_figure_where_a_teacher_knows_nothing():
+    assert distil_report._share({"a": 0.5}, {"a": 0.8}) == 0.625
+    assert distil_report._share({"a": 0.5, "b": 0.7}, {"a": 0.8, "b": 0.8}) == pytest.approx(0.75)
+    assert distil_report._share({"a": 0.5}, {"a": -0.1}) is None
+    assert distil_report._share({}, {}) is None
+
+
+def test_models_are_timed_in_turns():
+    calls = []
+    encoders = [lambda texts, own=own: calls.append((own, len(texts))) for own in "ab"]
+    seconds = distil_report.in_turns(encoders, ["x", "y"], rounds=2)
+    assert calls == [("a", 2), ("b", 2)] * 3  # one round warms up
+    assert [len(own) for own in seconds] == [2, 2]
+
+
+def test_shipped_settings_are_the_defaults_and_a_static_student_has_its_own(tmp_path):
+    folder = distil_settings._shipped()
+    assert bind(DistilSettings, read_settings(str(folder / "encoder.toml"))) == DistilSettings()
+    name, chosen = choose_distil("auto", {"teacher": ("default",), "model": "static:64"})
+    assert (name, chosen.model, chosen.batch_size) == ("distil of static", "static:64", 128)
+    mine = tmp_path / "mine.toml"
+    mine.write_text('model = "static"\nteacher = ["default"]\nlearning_rate = 0.5\n')
+    assert choose_distil(str(mine), {"seed": 7})[1].learning_rate == 0.5
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({}, "A student learns from a teacher, and none was named. Give --teacher MODEL"),
+        ({"teacher": ("a",), "gamma": 0.0, "regress": 0.0}, "Give regress or gamma"),
+        ({"teacher": ("a",), "contrast": 1.0}, "compare two views of a sentence"),
+        ({"teacher": ("a",), "teacher_weights": (1.0, 2.0)}, "one number a teacher"),
+        ({"teacher": ("a",), "spacin": "even"}, "Did you mean 'spacing'"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused(given, message):
+    with pytest.raises(ConfigError, match=message):
+        choose_distil("auto", given)
+
+
+def test_the_command(tiny_trunk, toy_pairs, tmp_path, capsys):
+    words = ["distil", str(toy_pairs / "train.tsv"), "--teacher", str(tiny_trunk), "-o", str(tmp_path / "run")]
+    words += ["--student", "layers:1", "--max-steps", "1", "--precision", "float32"]
+
+    def run(*more):
+        with pytest.raises(SystemExit) as stop:
+            main([*words, *more])
+        assert not stop.value.code
+        return capsys.readouterr()
+
+    told = run("--dry-run")
+    assert json.loads(told.out)["model"] == "layers:1"
+    assert "settings: distil of encoder, max_steps = 1" in told.err
+    told = run("--test", str(toy_pairs / "dev.tsv"), str(toy_pairs / "test.tsv"), "--json")
+    lines = [json.loads(line) for line in told.out.splitlines()]
+    assert [line["model"] for line in lines] == ["student", str(tiny_trunk)]
+    assert set(lines[0]["spearman"]) == {"dev.tsv", "test.tsv"}

@@ -1,0 +1,46 @@
+"""Alignment and uniformity of dev along the training, in the history of a run."""
+
+import json
+
+import pytest
+
+from samesense.data import read_pairs
+from samesense.data.unlabelled import read_unlabelled
+from samesense.encoder.build import build
+from samesense.encoder.encode import as_encode
+from samesense.errors import ConfigError
+from samesense.evaluation.geometry import GeometryTask
+from samesense.recipes import simcse
+from samesense.recipes.unlabelled import SimcseSettings
+from samesense.types import Candidate
+
+
+@pytest.fixture
+def settings(tiny_trunk):
+    return SimcseSettings(
+        model=str(tiny_trunk), pooling="mean", max_steps=4, evaluate_every=2, batch_size=8, precision="float32",
+        geometry=True, learning_rate=1e-3,
+    )  # fmt: skip
+
+
+def measured(folder, dev):
+    candidate = Candidate(name="", score=lambda pairs: None, encode=as_encode(build(str(folder))), protocol="")
+    return {result.metric: result.value for result in GeometryTask(dev).judge(candidate).results}
+
+
+def test_the_path_begins_at_the_start_point_and_ends_at_the_model(settings, tiny_trunk, toy_pairs, tmp_path):
+    dev = read_pairs(toy_pairs / "dev.tsv", label_range=(0, 5))
+    trained = simcse.run(read_unlabelled(toy_pairs / "train.tsv"), settings, tmp_path / "run", dev=dev)
+    history = [json.loads(line) for line in (tmp_path / "run" / "history.jsonl").read_text().splitlines()]
+    path = {log["step"]: (log["dev_alignment"], log["dev_uniformity"]) for log in history if "dev_alignment" in log}
+    assert list(path) == [0, 2, 4]
+    for folder, step in ((tiny_trunk, 0), (tmp_path / "run", trained.outcome.best_step)):
+        expected = measured(folder, dev)
+        assert path[step] == pytest.approx((expected["alignment"], expected["uniformity"]), abs=1e-5)
+    assert path[0] != path[4]
+
+
+def test_without_dev_there_is_no_path(settings, toy_pairs, tmp_path):
+    with pytest.raises(ConfigError, match="geometry is measured on the dev set, and there is none"):
+        simcse.run(read_unlabelled(toy_pairs / "train.tsv"), settings, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
