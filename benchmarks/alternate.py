@@ -37,6 +37,11 @@ def alternate(candidates: dict[str, Callable[[], float | None]], rounds: int) ->
     return seconds
 
 
+def _name(model: object) -> object:
+    """Return a model's name without the folder that it lies in, which is of this machine."""
+    return [_name(one) for one in model] if isinstance(model, list) else Path(str(model)).name
+
+
 def report(name: str, seconds: dict[str, list[float]], units: int, unit: str, baseline: str, **facts: object) -> None:
     """Print a Markdown table and keep the figures in ``results/NAME.jsonl``."""
     medians = {key: statistics.median(values) for key, values in seconds.items()}
@@ -51,6 +56,7 @@ def report(name: str, seconds: dict[str, list[float]], units: int, unit: str, ba
         print(f"| {' | '.join(cells)} |")
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
     machine = {"cores": os.cpu_count(), "machine": platform.machine()}
+    facts |= {key: _name(value) for key, value in facts.items() if key in ("model", "teachers")}
     line = {
         "benchmark": name,
         "commit": commit,

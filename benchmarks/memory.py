@@ -118,7 +118,7 @@ def main() -> None:
             f"| {examples} | {budget or '-'} | {row['mib']} | {row['mib'] / kept[0]['mib']:.2f} | {each:.1f} |",
             flush=True,
         )
-    line = {"benchmark": "memory", "objective": args.objective, "model": args.model, "rows": kept}
+    line = {"benchmark": "memory", "objective": args.objective, "model": Path(args.model).name, "rows": kept}
     with (Path(__file__).parent / "results" / "memory.jsonl").open("a", encoding="utf-8") as out:
         out.write(json.dumps(line) + "\n")
 

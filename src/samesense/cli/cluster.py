@@ -1,0 +1,48 @@
+"""``samesense cluster``: near-duplicates among the texts of a file."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from samesense.cli.output import PrecisionFlag, put, put_json, quiet_libraries, say
+
+
+def cluster(
+    source: str,
+    /,
+    *,
+    model: str = "default",
+    threshold: Annotated[float, Parameter(allow_leading_hyphen=True)] = 0.9,
+    smallest: int = 2,
+    precision: PrecisionFlag = "auto",
+    json: Annotated[bool, Parameter(name="--json", negative="")] = False,
+) -> None:
+    """Find groups of near-duplicates: texts that are linked by pairs above a threshold.
+
+    Args:
+        source: text file with one text a line (plain or .gz), or - for standard input.
+        model: model folder, output of train, hub name, or default.
+        threshold: lowest cosine of a link, from -1 to 1; look at your own data: samesense mine shows where pairs end.
+        smallest: texts of a group that is shown.
+        precision: arithmetic; auto is bfloat16 where the processor computes in it.
+        json: print one JSON object a group with line numbers, centre, lowest cosine with it, and texts.
+    """
+    from samesense.inference.clusters import cluster as run
+    from samesense.inference.stream import encode_with_bar, read_texts
+
+    texts = read_texts(source)
+    quiet_libraries()
+    from samesense.inference.model import load
+
+    vectors = encode_with_bar(load(model, precision=precision), texts, normalize=True)
+    groups = run(vectors, threshold, smallest=smallest)
+    for number, group in enumerate(groups, 1):
+        if json:
+            rows = {"rows": [place + 1 for place in group.members], "centre": group.centre + 1}
+            put_json([{**rows, "lowest": round(group.lowest, 6), "texts": [texts[place] for place in group.members]}])
+        else:
+            for place in group.members:
+                put(f"{number}\t{'*' if place == group.centre else ''}\t{texts[place]}")
+    say(f"{len(groups)} groups with {sum(len(group.members) for group in groups)} of {len(texts)} texts")

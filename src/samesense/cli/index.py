@@ -1,0 +1,231 @@
+"""``samesense index``: a collection of texts on disk that is searched by meaning."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import App, Parameter
+
+from samesense.cli.output import PrecisionFlag, put, put_json, quiet_libraries, say
+
+if TYPE_CHECKING:
+    from samesense.inference.collection import Collection
+    from samesense.inference.collection_model import Embedder
+
+index = App(
+    name="index",
+    help="Keep a collection of texts on disk and search it by meaning.\n\n"
+    'samesense index build texts.index texts.txt, then: samesense index query texts.index "How do I get home?"',
+    help_format="plaintext",
+)
+
+Json = Annotated[bool, Parameter(name="--json", negative="")]
+Column = Annotated[str | None, Parameter(help="name of the text column, if it is not sentence, text or question")]
+Where = Annotated[list[str] | None, Parameter(consume_multiple=True, negative="")]
+
+
+@index.command
+def build(
+    folder: Path,
+    source: str,
+    /,
+    *,
+    model: str = "default",
+    column: Column = None,
+    vectors: Literal["float32", "float16"] = "float32",
+    approximate: Literal["auto", "always", "never"] = "auto",
+    precision: PrecisionFlag = "auto",
+    overwrite: Annotated[bool, Parameter(negative="")] = False,
+    json: Json = False,
+) -> None:
+    """Build a collection from a file of texts.
+
+    Args:
+        folder: where the collection will be.
+        source: text file with one text a line, or TSV, CSV, JSON lines, Parquet; a column id gives ids, other columns
+            become metadata.
+        model: model folder, output of train, hub name, or default; every query is answered with the same.
+        column: name of the text column, if it is not sentence, text or question.
+        vectors: how vectors are kept; float16 halves the size.
+        approximate: an approximate index: auto from 200,000 texts on if usearch is installed, always, or never.
+        precision: arithmetic; auto is bfloat16 where the processor computes in it.
+        overwrite: replace a collection that is there, once the new one is complete.
+        json: print what the collection is as JSON.
+    """
+    from samesense.inference.collection import Collection
+    from samesense.inference.collection_entries import read_entries
+
+    entries = read_entries(source, column=column)
+    embedder = _embedder(model, precision)
+    with _bar() as bar:
+        collection = Collection.build(
+            folder,
+            entries,
+            embedder,
+            dtype=vectors,
+            approximate=approximate,
+            overwrite=overwrite,
+            on_progress=bar.update,
+        )
+    _tell(collection, json)
+
+
+@index.command
+def add(folder: Path, source: str, /, *, model: str | None = None, column: Column = None, json: Json = False) -> None:
+    """Add the texts of a file, all or none.
+
+    Args:
+        folder: the collection.
+        source: file of texts, as for build.
+        model: where the collection's model is now, if it has moved.
+        column: name of the text column, if it is not sentence, text or question.
+        json: print what the collection is as JSON.
+    """
+    from samesense.inference.collection_entries import read_entries
+
+    collection = _open(folder)
+    entries = read_entries(source, column=column)
+    embedder = _embedder_of(collection, model)
+    with _bar() as bar:
+        added = collection.add(entries, embedder, on_progress=bar.update)
+    say(f"{added} texts added")
+    _tell(collection, json)
+
+
+@index.command
+def delete(
+    folder: Path,
+    ids: Annotated[list[int] | None, Parameter(negative="")] = None,
+    /,
+    *,
+    where: Where = None,
+    json: Json = False,
+) -> None:
+    """Delete texts by their ids, or by metadata.
+
+    Args:
+        folder: the collection.
+        ids: numbers of the texts, as query shows them.
+        where: metadata of the texts to delete, as in: topic=sport
+        json: print what the collection is as JSON.
+    """
+    collection = _open(folder)
+    say(f"{collection.delete(ids or (), where=_conditions(where))} texts deleted")
+    _tell(collection, json)
+
+
+@index.command
+def query(
+    folder: Path,
+    text: Annotated[str, Parameter(allow_leading_hyphen=True)],
+    /,
+    *,
+    top: int = 10,
+    where: Where = None,
+    exact: Annotated[bool, Parameter(negative="")] = False,
+    model: str | None = None,
+    json: Json = False,
+) -> None:
+    """Find the texts nearest in meaning.
+
+    Args:
+        folder: the collection.
+        text: what is looked for, or - for one query a line of standard input.
+        top: texts of an answer.
+        where: metadata that a text must have, as in: topic=sport year=2020; one name twice means either value.
+        exact: compare with every text even if there is an approximate index.
+        model: where the collection's model is now, if it has moved.
+        json: print JSON lines with query, id, score, text and metadata.
+    """
+    from samesense.inference.stream import read_texts
+
+    collection = _open(folder)
+    texts = read_texts("-") if text == "-" else [text]
+    answers = collection.query(texts, _embedder_of(collection, model), top=top, where=_conditions(where), exact=exact)
+    for asked, answer in zip(texts, answers, strict=True):
+        for one in answer:
+            if json:
+                found = {"query": asked, "id": one.id, "score": round(one.score, 6), "text": one.text}
+                put_json([{**found, "metadata": dict(one.metadata)}])
+            else:
+                put("\t".join([*([asked] if len(texts) > 1 else []), f"{one.score:.4f}", str(one.id), one.text]))
+
+
+@index.command
+def compact(folder: Path, /, *, json: Json = False) -> None:
+    """Free the space of deleted texts, and make the approximate index anew.
+
+    Args:
+        folder: the collection.
+        json: print what the collection is as JSON.
+    """
+    collection = _open(folder, with_graph=False)
+    collection.compact()
+    _tell(collection, json)
+
+
+@index.command
+def info(folder: Path, /, *, json: Json = False) -> None:
+    """Say what a collection is: texts, model, vectors, and the recall of its approximate index.
+
+    Args:
+        folder: the collection.
+        json: print it as JSON.
+    """
+    _tell(_open(folder, with_graph=False), json, on_output=True)
+
+
+def _open(folder: Path, *, with_graph: bool = True) -> Collection:
+    from samesense.inference.collection import Collection
+
+    return Collection.open(folder, with_graph=with_graph)
+
+
+def _embedder(name: str, precision: Any) -> Embedder:
+    quiet_libraries()
+    from samesense.inference.collection_model import open_embedder
+
+    return open_embedder(name, precision)
+
+
+def _embedder_of(collection: Collection, model: str | None) -> Embedder:
+    return _embedder(model or collection.manifest.model, collection.manifest.precision)
+
+
+def _bar() -> Any:
+    import sys
+
+    from tqdm.auto import tqdm
+
+    return tqdm(desc="index", unit="text", disable=not sys.stderr.isatty(), file=sys.stderr)
+
+
+def _conditions(where: list[str] | None) -> dict[str, list[Any]] | None:
+    """Return values by name: each as text, and as what it says in JSON, since tables hold numbers as text."""
+    import json as json_format
+
+    from samesense.errors import ConfigError
+
+    values: dict[str, list[Any]] = {}
+    for one in where or []:
+        name, equals, value = one.partition("=")
+        if not equals or not name:
+            raise ConfigError(f"--where takes NAME=VALUE; received {one!r}. Example: topic=sport")
+        values.setdefault(name, []).append(value)
+        try:
+            values[name].append(json_format.loads(value))
+        except ValueError:
+            continue
+    return values or None
+
+
+def _tell(collection: Collection, json: bool, *, on_output: bool = False) -> None:
+    about = collection.about()
+    if json:
+        put_json([about])
+        return
+    write = put if on_output else say
+    write(f"{collection.folder}: {about['texts']} texts, {about['deleted']} deleted ones, {about['segments']} segments")
+    write(f"vectors: {about['dim']} dimensions in {about['vectors']}, by {about['model']} in {about['precision']}")
+    write(f"search: {about['search']}")

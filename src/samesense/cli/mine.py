@@ -1,0 +1,46 @@
+"""``samesense mine``: the closest pairs of texts in a file."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from samesense.cli.output import PrecisionFlag, put, put_json, quiet_libraries, say
+
+
+def mine(
+    source: str,
+    /,
+    *,
+    model: str = "default",
+    top: int = 100,
+    threshold: Annotated[float, Parameter(allow_leading_hyphen=True)] = 0.0,
+    precision: PrecisionFlag = "auto",
+    json: Annotated[bool, Parameter(name="--json", negative="")] = False,
+) -> None:
+    """Find the pairs of texts that are closest in meaning, each pair once.
+
+    Args:
+        source: text file with one text a line (plain or .gz), or - for standard input.
+        model: model folder, output of train, hub name, or default.
+        top: pairs shown.
+        threshold: lowest cosine of a pair, from -1 to 1.
+        precision: arithmetic; auto is bfloat16 where the processor computes in it.
+        json: print JSON lines with both line numbers, both texts and the score.
+    """
+    from samesense.inference.mining import mine as run
+    from samesense.inference.stream import encode_with_bar, read_texts
+
+    texts = read_texts(source)
+    quiet_libraries()
+    from samesense.inference.model import load
+
+    pairs = run(encode_with_bar(load(model, precision=precision), texts, normalize=True), top=top, threshold=threshold)
+    for first, second, score in pairs:
+        if json:
+            rows = {"row1": first + 1, "row2": second + 1, "score": round(score, 6)}
+            put_json([{**rows, "text1": texts[first], "text2": texts[second]}])
+        else:
+            put(f"{score:.4f}\t{texts[first]}\t{texts[second]}")
+    say(f"{len(pairs)} pairs of {len(texts)} texts")

@@ -1,0 +1,186 @@
+"""What a collection consists of at one moment: one small file, replaced as a whole.
+
+Everything else in the folder is written first, under names that no manifest holds yet, and reaches the disk before the
+manifest that names it. A process that dies leaves the state before or after, and files that the next writer removes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+from filelock import FileLock, Timeout
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from samesense.errors import DataError, OutputError
+
+MANIFEST = "manifest.json"
+SEGMENTS = "segments"
+
+Approximate = Literal["auto", "always", "never"]
+
+
+class _Note(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class SegmentNote(_Note):
+    """Rows that were added together.
+
+    Attributes:
+        name: its folder.
+        rows: rows in it, deleted ones too.
+        deleted: how many are deleted.
+        tombstones: file with the numbers of the deleted rows; ``None`` if there are none.
+    """
+
+    name: str
+    rows: int
+    deleted: int = 0
+    tombstones: str | None = None
+
+
+class GraphNote(_Note):
+    """The approximate index.
+
+    Attributes:
+        file: its file.
+        segments: the segments it covers, in the order in which it numbers their rows.
+        expansion: candidates looked at in a search.
+        recall: share of the ten nearest neighbours that it found when it was made.
+        queries: sampled rows on which that was measured.
+    """
+
+    file: str
+    segments: tuple[str, ...]
+    expansion: int
+    recall: float
+    queries: int
+
+
+class Manifest(_Note):
+    """One state of a collection.
+
+    Attributes:
+        format: version of the files.
+        generation: grows with every change.
+        model: name of the model, for people and for opening it again.
+        identity: what tells the model from any other.
+        precision: arithmetic of the vectors.
+        dim: numbers of a vector.
+        dtype: how they are kept.
+        approximate: whether an approximate index is made.
+        next_id: id of the next text that brings none.
+        segments: what there is.
+        graph: the approximate index, if there is one.
+    """
+
+    format: Literal[1] = 1
+    generation: int
+    model: str
+    identity: str
+    precision: str
+    dim: int
+    dtype: Literal["float32", "float16"]
+    approximate: Approximate
+    next_id: int
+    segments: tuple[SegmentNote, ...]
+    graph: GraphNote | None = None
+
+    @property
+    def live(self) -> int:
+        """Texts that are not deleted."""
+        return sum(note.rows - note.deleted for note in self.segments)
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Return the state of the collection in ``folder``.
+
+    Raises:
+        DataError: if there is none, or it is damaged.
+    """
+    path = folder / MANIFEST
+    try:
+        return Manifest.model_validate_json(path.read_bytes())
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise DataError(
+            f"{folder} holds no collection: there is no {MANIFEST}. Build one: samesense index build {folder} texts.txt"
+        ) from error
+    except ValidationError as error:
+        raise DataError(
+            f"{path} is damaged, or of another version: {error.errors()[0]['msg']}. Build the collection anew."
+        ) from error
+
+
+def swap_manifest(folder: Path, manifest: Manifest) -> None:
+    """Make ``manifest`` the state of the collection, at once and for good."""
+    beside = folder / f".{MANIFEST}.part"
+    with beside.open("wb") as stream:
+        stream.write(manifest.model_dump_json(indent=1).encode() + b"\n")
+        stream.flush()
+        os.fsync(stream.fileno())
+    beside.replace(folder / MANIFEST)
+    sync_folder(folder)
+
+
+def sync_file(path: Path) -> None:
+    """Wait until a file is on the disk."""
+    with path.open("rb") as stream:
+        os.fsync(stream.fileno())
+
+
+def sync_folder(folder: Path) -> None:
+    """Wait until the names in a folder are on the disk, where the system can."""
+    if os.name != "posix":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextlib.contextmanager
+def writing(folder: Path, wait: float) -> Iterator[None]:
+    """Hold the collection as its only writer; the operating system frees it when a process dies.
+
+    Raises:
+        OutputError: if another process has held it for ``wait`` seconds.
+    """
+    lock = FileLock(folder / ".lock")
+    try:
+        lock.acquire(timeout=wait)
+    except Timeout as error:
+        raise OutputError(
+            f"A collection has one writer at a time; another process has been writing to {folder} for {wait:g} s. "
+            "Wait for it; queries are answered meanwhile."
+        ) from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def leftovers(folder: Path, manifest: Manifest | None) -> list[Path]:
+    """Return what is ours in the folder and belongs to no state that counts: remains of a killed or earlier writer."""
+    kept: set[str] = set()
+    if manifest is not None:
+        kept = {note.name for note in manifest.segments} | {note.tombstones or "" for note in manifest.segments}
+        kept |= set() if manifest.graph is None else {manifest.graph.file}
+    ours = [path for pattern in ("deleted-*.npy", "graph-*.usearch") for path in folder.glob(pattern)]
+    ours += (folder / SEGMENTS).glob("*")
+    return sorted(path for path in ours if path.name not in kept)
+
+
+def tidy(folder: Path, manifest: Manifest | None) -> None:
+    """Remove the leftovers; what another process still holds open may stay until the next time."""
+    for path in leftovers(folder, manifest):
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            with contextlib.suppress(OSError):
+                path.unlink()

@@ -1,0 +1,127 @@
+"""The nearest rows by cosine, exactly: blocks of rows at a time, and ties to the lower id."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from samesense.errors import ModelError
+from samesense.types import Embeddings, Scores
+
+Ids = npt.NDArray[np.int64]
+Block = tuple[Ids, npt.NDArray[np.floating]]
+"""Ids ``(rows,)`` and vectors ``(rows, dim)``, of unit length where they are float32."""
+
+BLOCK_ROWS = 4096
+"""Rows compared at once."""
+
+BLOCK_QUERIES = 256
+"""Queries compared at once; with ``BLOCK_ROWS`` it bounds the memory of a search."""
+
+
+def unit_rows(vectors: npt.NDArray[Any], first: int = 0) -> Embeddings:
+    """Return the rows ``(rows, dim)`` divided by their lengths, as float32.
+
+    Args:
+        vectors: finite rows, none of zeros only.
+        first: number of the first row, for messages.
+
+    Raises:
+        ModelError: for a row without a direction, naming it.
+    """
+    wide = np.asarray(vectors, dtype=np.float64)
+    largest = np.abs(wide).max(axis=1, initial=0.0)
+    broken = ~(np.isfinite(largest) & (largest > 0))
+    if broken.any():
+        row = first + int(np.argmax(broken))
+        raise ModelError(
+            f"A cosine needs vectors that are finite and not all zeros; row {row}, counted from 0, is neither or one "
+            f"of them ({int(broken.sum())} such rows in this block). Leave such texts out, or look at the model."
+        )
+    wide = wide / largest[:, None]  # so that no square overflows
+    unit: Embeddings = (wide / np.sqrt(np.einsum("ij,ij->i", wide, wide))[:, None]).astype(np.float32)
+    return unit
+
+
+def row_cosines(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> Scores:
+    """Return the cosine of each row of ``left`` with that of ``right``, in float64, ``(rows,)``.
+
+    It depends on the two rows alone, not on their neighbours as a matrix product does; equal rows give exactly 1.
+    """
+    one, other = left.astype(np.float64), right.astype(np.float64)
+    product = np.einsum("ij,ij->i", one, other)
+    lengths = np.sqrt(np.einsum("ij,ij->i", one, one) * np.einsum("ij,ij->i", other, other))
+    cosines: Scores = np.clip(product / lengths, -1.0, 1.0)
+    return cosines
+
+
+def margin(dim: int) -> float:
+    """Return by how much two float32 products of unit rows may be in the wrong order.
+
+    A product of ``dim`` terms errs by at most ``dim`` roundings of 2**-24; a few more are for lengths that are not
+    quite 1. Both products may err.
+
+    Source: Higham, Accuracy and Stability of Numerical Algorithms (2002), section 3.1.
+    """
+    return 2 * (dim + 8) * 2.0**-24
+
+
+class Best:
+    """The best ids of one query so far, the lower id first among equal scores."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self.ids: Ids = np.zeros(0, dtype=np.int64)
+        self.scores: Scores = np.zeros(0, dtype=np.float64)
+
+    @property
+    def floor(self) -> float:
+        """Score below which nothing can enter any more."""
+        return float(self.scores[-1]) if len(self.scores) == self._count else -np.inf
+
+    def offer(self, ids: Ids, scores: Scores) -> None:
+        """Let ``ids`` with ``scores``, both ``(rows,)``, compete."""
+        ids, scores = np.concatenate([self.ids, ids]), np.concatenate([self.scores, scores])
+        order = np.lexsort((ids, -scores))[: self._count]
+        self.ids, self.scores = ids[order], scores[order]
+
+
+def nearest(queries: Embeddings, blocks: Callable[[], Iterable[Block]], best: list[Best], count: int) -> None:
+    """Let every row of the blocks compete for every query; no matrix of all scores is ever held.
+
+    A float32 product finds what may belong to the best; the scores that decide are computed again in float64.
+
+    Args:
+        queries: unit rows ``(queries, dim)``.
+        blocks: gives all rows, block by block, each time it is called.
+        best: of each query, filled further.
+        count: how many ids each of ``best`` holds at most.
+    """
+    slack = margin(queries.shape[1])
+    for start in range(0, len(queries), BLOCK_QUERIES):
+        part = queries[start : start + BLOCK_QUERIES]
+        for ids, vectors in blocks():
+            rows = vectors if vectors.dtype == np.float32 else unit_rows(vectors)
+            scores = part @ rows.T
+            hopeful = scores.max(axis=1) >= [one.floor - slack for one in best[start : start + BLOCK_QUERIES]]
+            for place in np.flatnonzero(hopeful):
+                one = best[start + place]
+                for found in _possible(scores[place], max(one.floor, _least(scores[place], count)) - slack):
+                    one.offer(ids[found], row_cosines(part[place : place + 1], vectors[found]))
+
+
+def _least(scores: npt.NDArray[np.float32], count: int) -> float:
+    """Return the score of the last of the best ``count``, or minus infinity if there are fewer."""
+    if len(scores) <= count:
+        return -np.inf
+    return float(np.partition(scores, len(scores) - count)[len(scores) - count])
+
+
+def _possible(scores: npt.NDArray[np.float32], floor: float) -> Iterator[npt.NDArray[np.intp]]:
+    """Yield the places of scores that reach the floor, not too many at a time."""
+    places = np.flatnonzero(scores >= floor)
+    for start in range(0, len(places), 512):
+        yield places[start : start + 512]

@@ -1,0 +1,145 @@
+"""Kill writers of a collection and look at what they leave; as a program it prints how often which state was found.
+
+First each change is made by a process that ends, without any clean-up, at its first file operation, its second, and so
+on. Then writers that go on changing a collection are killed from outside at random moments.
+"""
+
+import os
+import random
+import shutil
+import signal
+import sys
+import time
+from pathlib import Path
+
+from samesense.errors import DataError
+from samesense.inference import collection_changes
+from samesense.inference.collection import Collection, Entry
+from tests.inference.made_vectors import embedder
+
+EVENTS = ("open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.listdir", "os.scandir", "shutil.rmtree")
+
+
+def batch(number, size=6):
+    return [Entry(f"batch {number} text {i}", metadata={"batch": number}) for i in range(size)]
+
+
+def contents(folder):
+    """What a new reader finds, vectors checked against texts; None if there is no collection."""
+    try:
+        collection = Collection.open(folder)
+    except DataError as error:
+        assert "holds no collection" in str(error), error
+        return None
+    found = {entry.id: (entry.text, entry.metadata["batch"]) for entry in collection}
+    for answer in collection.query([text for text, _ in found.values()], embedder(), top=1):
+        assert answer[0].score == 1.0
+    return found
+
+
+def changes():
+    """(name, is there a collection before, change) of every kind of change."""
+    both = [*batch(1), *batch(2)]
+    yield "build", False, lambda folder: Collection.build(folder, batch(1), embedder())
+    yield "overwrite", True, lambda folder: Collection.build(folder, both, embedder(), overwrite=True)
+    yield "add", True, lambda folder: Collection.open(folder).add(batch(3), embedder())
+    yield "delete", True, lambda folder: Collection.open(folder).delete([0, 3])
+    yield "delete most", True, lambda folder: Collection.open(folder).delete(where={"batch": 2})
+    yield "compact", True, lambda folder: Collection.open(folder).compact()
+
+
+def made(folder, exists):
+    """A fresh collection, copied from one that is built once; or no collection."""
+    shutil.rmtree(folder, ignore_errors=True)
+    if exists:
+        first = folder.parent / "first"
+        if not first.exists():
+            Collection.build(first, batch(2), embedder()).add(batch(4, 2), embedder())
+        shutil.copytree(first, folder)
+    return folder
+
+
+def dies_at(step, folder, change):
+    """Make a change in a child that ends at its file operation number ``step``; return whether it ended there."""
+    child = os.fork()
+    if child == 0:
+        seen = 0
+
+        def count(event, arguments):
+            nonlocal seen
+            if event in EVENTS:
+                seen += 1
+                if seen == step:
+                    os._exit(9)
+
+        sys.addaudithook(count)
+        change(folder)
+        os._exit(0)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert code in (0, 9), code
+    return code == 9
+
+
+def at_steps(place, stride):
+    before = after = 0
+    for name, exists, change in changes():
+        old = contents(made(place / "old", exists))
+        change(made(place / "new", exists))
+        new = contents(place / "new")
+        step = 1
+        while dies_at(step, made(place / "killed", exists), change):
+            found = contents(place / "killed")
+            assert found in (old, new), (name, step, found)
+            before, after = before + (found == old), after + (found == new and new != old)
+            change(place / "killed") if found == old else None  # the next writer is not in the way of anything
+            assert contents(place / "killed") == new, (name, step)
+            step += stride
+    return before, after
+
+
+def keep_changing(folder, report):
+    """Add batches, delete old ones, compact, and report each change that is done."""
+    collection = Collection.open(folder)
+    number = 1 + max((batch for _, batch in contents(folder).values()), default=0)
+    while True:
+        collection.add(batch(number, 40), embedder())
+        os.write(report, f"+{number}\n".encode())
+        if number % 3 == 0:
+            collection.delete(where={"batch": number - 2})
+            os.write(report, f"-{number - 2}\n".encode())
+        if number % 5 == 0:
+            collection.compact()
+        number += 1
+
+
+def at_random(place, kills):
+    """Kill writers; what they reported must be there, whole, and at most one change more."""
+    folder = place / "random"
+    Collection.build(folder, batch(0, 40), embedder())
+    chance = random.Random(0)
+    kept = {0}
+    for _ in range(kills):
+        reader, report = os.pipe()
+        child = os.fork()
+        if child == 0:
+            keep_changing(folder, report)
+        os.close(report)
+        time.sleep(chance.uniform(0.01, 0.3))
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        with os.fdopen(reader) as stream:
+            for line in stream:
+                kept ^= {int(line[1:])}
+        found = [number for _, number in contents(folder).values()]
+        assert all(found.count(number) == 40 for number in found), "half a batch"
+        assert len(kept ^ set(found)) <= 1, (kept, set(found))
+        kept = set(found)
+    return kills
+
+
+if __name__ == "__main__":
+    collection_changes.WAIT = 5.0
+    os.fsync = lambda handle: None  # it guards against loss of power, and takes long
+    place, stride, kills = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    before, after = at_steps(place, stride)
+    sys.stdout.write(f"{before} {after} {at_random(place, kills)}\n")

@@ -1,0 +1,125 @@
+import os
+
+import numpy as np
+import pytest
+
+from samesense.errors import DataError, MissingExtraError
+from samesense.inference import collection_graph, search_approximate
+from samesense.inference.collection import Collection, Entry
+from samesense.inference.collection_manifest import read_manifest
+from tests.inference.made_vectors import embedder, encode
+
+pytest.importorskip("usearch")
+TEXTS = [f"text {i % 500}" for i in range(600)]
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting_for_the_disk(monkeypatch):
+    monkeypatch.setattr(os, "fsync", lambda handle: None)
+
+
+@pytest.fixture
+def collection(tmp_path):
+    made = [Entry(text, metadata={"half": i % 2}) for i, text in enumerate(TEXTS)]
+    return Collection.build(tmp_path / "made", made, embedder(), approximate="always")
+
+
+def ids(collection, **how):
+    return [[one.id for one in answer] for answer in collection.query(["text 3", "other"], embedder(), top=10, **how)]
+
+
+def test_recall_is_what_a_count_by_hand_gives(collection):
+    about = collection.about()
+    vectors = encode(TEXTS)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    sample = np.sort(np.random.default_rng(0).choice(600, size=200, replace=False))
+    graph, hits = collection._state.graph, 0
+    for row, found in zip(sample, graph.search(vectors[sample], 11), strict=True):
+        scores = vectors.astype(np.float64) @ vectors[row]
+        scores[row] = -2
+        tenth = np.sort(scores)[-10]
+        hits += min(10, sum(scores[other] >= tenth - 1e-7 for other in found if other != row))
+    assert about["recall_at_10"] == pytest.approx(hits / 2000, abs=1e-9)
+    assert about["recall_queries"] == 200
+    assert about["recall_at_10"] >= 0.95
+    assert f"recall@10 {about['recall_at_10']:.3f} on 200 sampled texts" in about["search"]
+
+
+def test_a_worse_search_has_a_lower_recall(collection):
+    state = collection._state
+    sample = np.arange(0, 600, 7)
+    queries = search_approximate.unit_rows(encode([TEXTS[i] for i in sample]))
+    rows = lambda numbers: collection_graph._take(state.segments, numbers)  # noqa: E731
+    truth = search_approximate.neighbours(queries, lambda: collection_graph._rows(state.segments), sample)
+
+    class Blind:
+        def search(self, asked, count):
+            return [np.arange(count) for _ in asked]
+
+    assert search_approximate.measure_recall(Blind(), rows, queries, sample, truth) < 0.2
+    assert search_approximate.measure_recall(state.graph, rows, queries, sample, truth) >= 0.95
+
+
+def test_scores_and_ties_are_those_of_exact_search(collection):
+    assert ids(collection) == ids(collection, exact=True)
+    assert ids(collection)[0][:2] == [3, 503]
+    first = collection.query(["text 3"], embedder(), top=2)[0]
+    assert [one.score for one in first] == [1.0, 1.0]
+
+
+def test_later_texts_and_deletions_count_at_once(collection):
+    collection.add([Entry("text 3"), Entry("other")], embedder())
+    assert collection.about()["search"].endswith("2 later texts are searched exactly")
+    assert ids(collection)[0][:3] == [3, 503, 600]
+    assert ids(collection)[1][0] == 601
+    collection.delete([3, *(one for one in ids(collection, exact=True)[1] if one != 601)])
+    assert ids(collection) == ids(collection, exact=True)
+    assert 3 not in ids(collection)[0]
+    where = {"half": 1}
+    assert ids(collection, where=where) == ids(collection, where=where, exact=True)
+
+
+def test_more_deleted_than_looked_at(collection):
+    near = [one.id for one in collection.query(["text 3"], embedder(), top=250, exact=True)[0]]
+    collection.delete(near)
+    assert collection.manifest.graph is not None
+    assert ids(collection)[0] == ids(collection, exact=True)[0]
+
+
+def test_compaction_and_growth_make_it_anew(collection):
+    before = collection.manifest.graph
+    collection.delete([0])
+    collection.compact()
+    assert collection.manifest.graph.segments != before.segments
+    collection.add([Entry(f"new {i}") for i in range(700)], embedder())
+    assert len(collection.manifest.graph.segments) == 2
+    assert [path.name for path in collection.folder.glob("*.usearch")] == [collection.manifest.graph.file]
+
+
+def test_auto_goes_by_size(tmp_path, monkeypatch):
+    monkeypatch.setattr(collection_graph, "AUTO_ROWS", 50)
+    small = Collection.build(tmp_path / "small", [Entry(f"a {i}") for i in range(49)], embedder())
+    assert small.manifest.graph is None
+    small.add([Entry("one more")], embedder())
+    assert small.manifest.graph is not None
+    monkeypatch.setattr(collection_graph, "has_usearch", lambda: False)
+    bare = Collection.build(tmp_path / "bare", [Entry(f"a {i}") for i in range(60)], embedder())
+    assert "pip install 'samesense[search]'" in bare.about()["search"]
+
+
+def test_without_the_extra(collection, tmp_path, monkeypatch):
+    monkeypatch.setattr(search_approximate, "has_usearch", lambda: False)
+    with pytest.raises(MissingExtraError, match=r"pip install 'samesense\[search\]'"):
+        Collection.build(tmp_path / "other", [Entry("a")], embedder(), approximate="always")
+    with pytest.raises(MissingExtraError):
+        Collection.open(collection.folder)
+    assert ids(Collection.open(collection.folder, with_graph=False)) == ids(collection, exact=True)
+
+
+def test_a_damaged_index_is_named_and_can_be_made_anew(collection):
+    path = collection.folder / read_manifest(collection.folder).graph.file
+    path.write_bytes(b"nothing of the kind")
+    with pytest.raises(DataError, match="samesense index compact"):
+        Collection.open(collection.folder)
+    Collection.open(collection.folder, with_graph=False).compact()
+    assert ids(Collection.open(collection.folder)) == ids(collection, exact=True)

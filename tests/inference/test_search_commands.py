@@ -1,0 +1,74 @@
+"""The commands index, on vectors that need no model."""
+
+import json
+
+import pytest
+
+from samesense.cli import index
+from samesense.cli.main import main
+from tests.inference.made_vectors import embedder
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, capsys):
+    asked = []
+
+    def fake(name, precision):
+        asked.append((name, precision))
+        return embedder(identity="moved" if name == "wrong" else "hashed words")
+
+    monkeypatch.setattr(index, "_embedder", fake)
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments):
+        code = 0
+        try:
+            main(["index", *arguments])
+        except SystemExit as ended:
+            code = ended.code or 0
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
+
+    call.asked = asked
+    return call
+
+
+def test_from_file_to_answer_and_back(run, tmp_path):
+    (tmp_path / "a.tsv").write_text("text\tyear\nfirst\t2020\nsecond\t2021\nthird\t2020\n")
+    (tmp_path / "b.txt").write_text("first\nfourth\n")
+    code, out, err = run("build", "made", "a.tsv", "--model", "some/model")
+    assert (code, out) == (0, "")
+    assert "made: 3 texts, 0 deleted ones, 1 segments" in err
+    assert run("add", "made", "b.txt")[2].startswith("2 texts added\nmade: 5 texts")
+    assert run.asked == [("some/model", "auto"), ("hashed", "float32")]
+    code, out, _ = run("query", "made", "first", "--top", "2", "--json")
+    assert [json.loads(line) for line in out.splitlines()] == [
+        {"query": "first", "id": 0, "score": 1.0, "text": "first", "metadata": {"year": "2020"}},
+        {"query": "first", "id": 3, "score": 1.0, "text": "first", "metadata": {}},
+    ]
+    _, out, _ = run("query", "made", "first", "--where", "year=2020")
+    assert [line.split("\t")[1:] for line in out.splitlines()] == [["0", "first"], ["2", "third"]]
+    assert run("delete", "made", "0", "3")[2].startswith("2 texts deleted\nmade: 3 texts, 2 deleted")
+    assert run("delete", "made", "--where", "year=2021")[2].startswith("1 texts deleted\nmade: 2 texts")
+    assert json.loads(run("compact", "made", "--json")[1])["deleted"] == 0
+    about = json.loads(run("info", "made", "--json")[1])
+    assert {key: about[key] for key in ("texts", "segments", "next_id", "search")} == {
+        "texts": 2, "segments": 1, "next_id": 5, "search": "exact",
+    }  # fmt: skip
+
+
+def test_misuse_is_one_line_and_code_2(run, tmp_path):
+    (tmp_path / "a.txt").write_text("first\n")
+    run("build", "made", "a.txt")
+    for words, said in (
+        (("build", "made", "a.txt"), "holds a collection"),
+        (("query", "nowhere", "x"), "holds no collection"),
+        (("query", "made", "x", "--model", "wrong"), "used with the model it was built with"),
+        (("query", "made", "x", "--where", "year"), "--where takes NAME=VALUE"),
+        (("delete", "made"), "give one of the two"),
+        (("delete", "made", "8"), "no text with the id 8"),
+    ):
+        code, _, err = run(*words)
+        assert code == 2
+        assert said in err
+        assert err.count("\n") == 1
