@@ -32,13 +32,27 @@ def help_text(command: str) -> str:
     """Return the help of a command (of the program, for an empty name): 80 columns, no colours."""
     stream = io.StringIO()
     console = Console(file=stream, width=COLUMNS, no_color=True, color_system=None, force_terminal=False, emoji=False)
-    app.help_print([command] if command else [], console=console)
+    app.help_print(command.split(), console=console)
     return "\n".join(line.rstrip() for line in stream.getvalue().strip().splitlines())
+
+
+def spelled() -> list[str]:
+    """Return every command, and after a group of commands each of its own."""
+    found = []
+    for name in COMMANDS:
+        found.append(name)
+        inner = app[name]
+        found += (
+            [f"{name} {own}" for own in sorted(inner) if not own.startswith("-")]
+            if inner.default_command is None
+            else []
+        )
+    return found
 
 
 def page() -> str:
     """Return the whole page."""
-    helps = {name: help_text(name) for name in COMMANDS}  # first: it loads the commands, and the overview shows them
+    helps = {name: help_text(name) for name in spelled()}  # first: it loads the commands, and the overview shows them
     parts = [INTRODUCTION, f"## samesense\n\n```text\n{help_text('')}\n```\n"]
     parts += [f"## samesense {name}\n\n```text\n{text}\n```\n" for name, text in helps.items()]
     return "\n".join(parts)

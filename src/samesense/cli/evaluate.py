@@ -38,7 +38,7 @@ def evaluate(
 
     Args:
         model: sentence-transformers folder, output of train, hub name, or default; or a cross-encoder, vectors:FILE,
-            words:FILE, python:module:function or python-score:module:function.
+            words:FILE, origin:FOLDER, python:module:function or python-score:module:function.
         data: one or more files with pairs and labels.
         output: results.jsonl to which the results are added.
         columns: text and label columns by name, as in: question1,question2,is_duplicate
@@ -56,11 +56,11 @@ def evaluate(
         for f in data
     ]
     quiet_libraries()
-    from samesense.encoder.candidates import open_candidate
     from samesense.evaluation.pairs import judge_candidate
+    from samesense.recipes.opening import open_named
     from samesense.reports import append_results, results_table
 
-    candidate = open_candidate(model, precision=precision)
+    candidate = open_named(model, precision=precision)
     results = []
     for pairs in sets:
         if pairs.dropped or pairs.dropped_unlabelled:

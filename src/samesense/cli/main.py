@@ -29,6 +29,10 @@ COMMANDS = {
         "Make a small, fast student of one or several teachers, from sentences alone; say what it keeps and gains.",
         "samesense distil sentences.txt --teacher default --student layers:3 --dev dev.tsv --output runs/small",
     ),
+    "origin": (
+        "Make a similarity from running documents, without labels, and explain it.",
+        "samesense origin documents/ --output origins/mine",
+    ),
     "sweep": (
         "Train and judge every combination of settings, data and seeds in a file, and compare them.",
         "samesense sweep losses.toml --output sweeps/losses",

@@ -32,9 +32,9 @@ def similarity(
     """
     pairs = _from_stdin() if text1 is None else [_given(text1, text2)]
     quiet_libraries()
-    from samesense.encoder.candidates import open_candidate
+    from samesense.recipes.opening import open_named
 
-    scores = open_candidate(model, precision=precision).score(pairs)
+    scores = open_named(model, precision=precision).score(pairs)
     if json:
         put_json({"text1": a, "text2": b, "score": round(float(s), 6)} for (a, b), s in zip(pairs, scores, strict=True))
         return

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from samesense.encoder.candidates import open_candidate
 from samesense.errors import ConfigError, DataError, ModelError
+from samesense.recipes.opening import open_named
 from samesense.reports.content import Judged
 from samesense.reports.grid import Failure
 from samesense.types import Candidate, Evidence, Pair, Precision, Result, Scores, Task
@@ -20,7 +20,7 @@ from samesense.types import Candidate, Evidence, Pair, Precision, Result, Scores
 Say = Callable[[str], None]
 
 _NAMED = re.compile(r"(?P<name>[^=/:]+)=(?P<spec>.+)")
-_PATH = re.compile(r"(?P<kind>(?:vectors|words):)?(?P<path>[^+?]*[/\\][^+?]*)(?P<rest>.*)")
+_PATH = re.compile(r"(?P<kind>(?:vectors|words|origin):)?(?P<path>[^+?]*[/\\][^+?]*)(?P<rest>.*)")
 
 
 @dataclass
@@ -54,7 +54,7 @@ def open_models(
     """Open every model before any is judged, so that a misspelt one costs nothing.
 
     Args:
-        specs: what ``open_candidate`` takes, each with a name of its own before it if wanted: ``NAME=SPEC``. Models
+        specs: what ``open_named`` takes, each with a name of its own before it if wanted: ``NAME=SPEC``. Models
             of one name are seeds of one thing. The seed of a run folder is read from it.
         precision: arithmetic of models.
         fit_texts: unlabelled texts for whitening and flow.
@@ -79,7 +79,7 @@ def open_models(
     return [
         (
             spec,
-            replace(open_candidate(spec, precision=precision, fit_texts=fit_texts, cache=cache, seed=seed), name=name),
+            replace(open_named(spec, precision=precision, fit_texts=fit_texts, cache=cache, seed=seed), name=name),
         )
         for (name, spec), seed in zip(names, seeds, strict=True)
     ]

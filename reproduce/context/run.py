@@ -1,0 +1,231 @@
+"""Judge the variants of an Origin, and write what they gave into the pages of this folder.
+
+python reproduce/context/run.py --data stsb.test.tsv.gz --origin origins/2M --tables sets size terms   # run
+python reproduce/context/run.py --data stsb.test.tsv.gz --origin a/100K a/500K a/2M --tables corpus    # Table 6
+python reproduce/context/run.py            # rewrite the pages from results/
+python reproduce/context/run.py --check    # exit 1 if that would change one
+
+What an Origin has computed is kept in its folder, so variants share it and a run that was stopped goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from samesense.context.origin import Origin
+from samesense.context.scheme import Scheme
+from samesense.context.words import words
+from samesense.data import PairData, read_pairs
+from samesense.evaluation.sts import evaluate_sts
+from samesense.reports.tables import markdown
+from samesense.types import Pair, Score, Scores
+
+HERE = Path(__file__).parent
+RESULTS = HERE / "results"
+BEGIN, END = "<!-- here: written by run.py -->", "<!-- end of here -->"
+FULL = "full"
+
+Change = Callable[[Scheme], Scheme]
+
+
+def _selection(**changes: object) -> Change:
+    return lambda scheme: replace(scheme, selection=replace(scheme.selection, **changes))
+
+
+def _sized(size: int) -> Change:
+    """Return the change to another |C|; as many contexts are scored for each that is chosen."""
+
+    def change(scheme: Scheme) -> Scheme:
+        share = scheme.selection.rescored / scheme.selection.size
+        return _selection(size=size, rescored=round(share * size))(scheme)
+
+    return change
+
+
+def _without(*terms: str) -> Change:
+    return lambda scheme: replace(scheme, weights=replace(scheme.weights, **dict.fromkeys(terms, 0.0)))
+
+
+TABLES: dict[str, dict[str, Change]] = {
+    "corpus": {FULL: lambda scheme: scheme},
+    "size": {f"{size} contexts": _sized(size) for size in (20, 100, 500, 1000)},
+    "sets": {
+        FULL: lambda scheme: scheme,
+        "random contexts": _selection(strategy="random"),
+        "without diversity": _selection(strategy="no-diversity"),
+    },
+    "terms": {
+        FULL: lambda scheme: scheme,
+        "w/o discriminative": _without("discriminative"),
+        "w/o left-context": _without("left"),
+        "w/o right-context": _without("right"),
+        "w/o both contexts": _without("left", "right"),
+    },
+    "normalisation": {
+        name: lambda scheme, name=name: replace(scheme, normalisation=name)
+        for name in ("raw", "centred", "standardised", "both")
+    },
+    "baselines": {},
+}
+"""The variants of each table: Tables 6 and 7, section 5.4, Table 9, and two that the paper does not have."""
+
+
+def overlap(pairs: Sequence[Pair]) -> Scores:
+    """Return the share of words that two sentences have in common, of all that they have; 1 if neither has one."""
+    sets = [(set(words(first)), set(words(second))) for first, second in pairs]
+    return np.array([len(one & other) / len(one | other) if one | other else 1.0 for one, other in sets])
+
+
+def tfidf(origin: Origin) -> Score:
+    """Return the cosine of TF-IDF vectors of words, their frequencies those of the sentences of the corpus."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    weights = TfidfVectorizer(analyzer=words, sublinear_tf=True).fit(origin.corpus)
+
+    def score(pairs: Sequence[Pair]) -> Scores:
+        one, other = (weights.transform([pair[side] for pair in pairs]) for side in (0, 1))
+        return np.asarray(one.multiply(other).sum(axis=1)).ravel()
+
+    return score
+
+
+def run(table: str, folder: Path, data: PairData, vectors: str | None, device: str) -> None:
+    """Judge every variant of a table on ``data``, and keep what comes out."""
+    for variant, change in TABLES[table].items():
+        scheme = Origin.open(folder, device=device).scheme
+        origin = Origin.open(folder, scheme=change(scheme), device=device, on_progress=_progress(table, variant))
+        _judge(table, variant, origin, origin, data, origin.protocol)
+    if table == "baselines":
+        from samesense.encoder.candidates import open_candidate
+
+        origin = Origin.open(folder, device=device)
+        _judge(table, "word overlap (Jaccard)", overlap, origin, data, "Jaccard of words")
+        _judge(table, "TF-IDF cosine", tfidf(origin), origin, data, "TF-IDF of words over the corpus, cosine")
+        if vectors is not None:
+            for spec in (f"words:{vectors}", f"words:{vectors}?sif"):
+                candidate = open_candidate(spec)
+                name = f"averaged word vectors{', SIF weights' * spec.endswith('?sif')}"
+                _judge(table, name, candidate.score, origin, data, candidate.protocol)
+
+
+def _progress(table: str, variant: str) -> Callable[[str, int], None]:
+    counts: dict[str, int] = {}
+    shown = [time.perf_counter()]
+
+    def say(what: str, cells: int) -> None:
+        counts[what] = counts.get(what, 0) + cells
+        if time.perf_counter() - shown[0] > 30:
+            shown[0] = time.perf_counter()
+            sys.stderr.write(f"{table}, {variant}: {counts}\n")
+
+    return say
+
+
+def _judge(table: str, variant: str, score: Score, origin: Origin, data: PairData, protocol: str) -> None:
+    results = evaluate_sts(
+        score, data.pairs(), data.labels, dataset=data.name, model=variant, protocol=protocol, metrics=("spearman",)
+    )
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, cwd=HERE)
+    row = results[0].to_dict() | {
+        "table": table, "variant": variant, "sha256": data.sha256, "commit": commit.stdout.strip(),
+        "corpus": {
+            "sha256": origin.corpus.sha256, "sentences": len(origin.corpus),
+            "words": sum(len(sentence.split()) for sentence in origin.corpus),
+        },
+        "computed": origin.terms.computed, "undefined": origin.undefined, "short": origin.sets.short,
+        "widened": origin.sets.widened,
+    }  # fmt: skip
+    RESULTS.mkdir(exist_ok=True)
+    with (RESULTS / f"{table}.jsonl").open("a", encoding="utf-8") as out:
+        out.write(json.dumps(row, ensure_ascii=False) + "\n")
+    sys.stdout.write(f"{table}, {variant}: {100 * row['value']:.2f} on {row['n']} pairs in {row['seconds']:.0f} s\n")
+
+
+def newest(table: str) -> list[dict]:
+    """Return the last row of each variant, corpus and data set."""
+    path = RESULTS / f"{table}.jsonl"
+    found = {}
+    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
+        row = json.loads(line)
+        found[row["variant"], row["corpus"]["sha256"], row["dataset"], row["n"]] = row
+    return list(found.values())
+
+
+def _interval(row: dict) -> str:
+    return f"{100 * row['low']:z.1f} to {100 * row['high']:z.1f}" if "low" in row else ""
+
+
+def part_of_page(table: str) -> str:
+    """Return what was measured for a table, or that it was not run."""
+    rows = newest(table)
+    if not rows:
+        return "Not run yet."
+    cells = [
+        [
+            row["variant"], f"{row['corpus']['words'] / 1e6:.2f}M", f"{row['dataset']} ({row['n']})",
+            f"{100 * row['value']:z.2f}", _interval(row),
+            f"{row['seconds']:.0f}", str(row["computed"]), row["commit"],
+        ]
+        for row in rows
+    ]  # fmt: skip
+    header = [
+        "variant",
+        "words of corpus",
+        "data (pairs)",
+        "Spearman x100",
+        "95 %",
+        "seconds",
+        "cells computed",
+        "commit",
+    ]
+    notes = "\n".join(f"- {row['variant']}: {row['protocol']}" for row in rows)
+    return f"{markdown(header, cells, numeric=(header[1], *header[3:7]))}\n\n{notes}"
+
+
+def pages(*, check: bool) -> bool:
+    """Write the pages from the results, or look whether that would change one; return whether it does."""
+    changed = False
+    for table in TABLES:
+        path = HERE / f"{table}.md"
+        text = path.read_text(encoding="utf-8")
+        before, rest = text.split(BEGIN)
+        wanted = f"{before}{BEGIN}\n{part_of_page(table)}\n{END}{rest.split(END)[1]}"
+        changed |= wanted != text
+        if not check:
+            path.write_text(wanted, encoding="utf-8")
+    return changed
+
+
+def main() -> None:
+    """Run what is asked for, then write or check the pages."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", help="labelled pairs")
+    parser.add_argument("--origin", nargs="+", type=Path, default=[], help="folders of samesense origin")
+    parser.add_argument("--tables", nargs="+", choices=list(TABLES), default=[])
+    parser.add_argument("--pairs", type=int, help="only so many pairs, drawn at random with a fixed seed")
+    parser.add_argument("--words", help="word vectors for the baselines")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--check", action="store_true")
+    given = parser.parse_args()
+    if given.data and given.origin:
+        data = read_pairs(given.data)
+        if given.pairs and given.pairs < len(data):
+            data = data.take(np.sort(np.random.default_rng(0).permutation(len(data))[: given.pairs]))
+        for table in given.tables:
+            for folder in given.origin:
+                run(table, folder, data, given.words, given.device)
+    changed = pages(check=given.check)
+    sys.exit(int(given.check and changed))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,64 @@
+"""``samesense origin``: from running documents to a similarity, and why it is what it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from samesense.cli.flags import flags
+from samesense.cli.output import put, put_json, quiet_libraries, say
+from samesense.errors import ConfigError
+from samesense.recipes.origin_settings import OriginSettings, choose_origin
+
+Flags: Any = flags({"origin": OriginSettings})
+
+
+def origin(
+    documents: Annotated[list[str] | None, Parameter(consume_multiple=True, negative="")] = None,
+    /,
+    *,
+    output: Annotated[Path, Parameter(name=["--output", "-o"])],
+    config: str = "scaled",
+    settings: Annotated[Flags, Parameter(name="*")] = None,
+    explain: Annotated[tuple[str, str] | None, Parameter(allow_leading_hyphen=True)] = None,
+    top: int = 5,
+    overwrite: Annotated[bool, Parameter(negative="")] = False,
+    json: Annotated[bool, Parameter(name="--json", negative="")] = False,
+) -> None:
+    """Make a similarity from running documents without labels, or explain one.
+
+    Args:
+        documents: text files, folders of them, JSON lines, Parquet, saved datasets or hub names; none only explains.
+        output: folder of the Origin; the same command goes on where an earlier one was stopped.
+        config: TOML file of settings, or scaled or paper.
+        settings: single settings; they win over the file.
+        explain: two sentences; shows which contexts make them similar or different.
+        top: contexts shown on each side.
+        overwrite: replace stages that were made with other inputs.
+        json: print the explanation as JSON.
+    """
+    given = {} if settings is None else settings.model_dump(exclude_none=True)
+    if not documents and explain is None:
+        raise ConfigError("origin makes a similarity of documents, and none are given; or it explains: --explain A B.")
+    if not documents and given:
+        raise ConfigError(
+            f"Settings are for the making from documents, and none are given; received {', '.join(given)}."
+        )
+    quiet_libraries()
+    if documents:
+        from samesense.recipes.origin import run
+
+        if not run(documents, choose_origin(config, given), output, overwrite=overwrite, say=say):
+            say("stopped; everything is kept. Go on with the same command.")
+            raise KeyboardInterrupt
+        say(f"done: samesense similarity origin:{output} TEXT TEXT")
+    if explain is not None:
+        from samesense.context.origin import Origin
+
+        told = Origin.open(output).explain(*explain, top=top)
+        if json:
+            put_json([told.to_dict()])
+        else:
+            put(told.table())

@@ -1,0 +1,90 @@
+"""``samesense serve``: a model behind HTTP."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from samesense.cli.output import PrecisionFlag, quiet_libraries, say
+from samesense.errors import MissingExtraError
+
+
+def serve(
+    model: str,
+    /,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    name: str | None = None,
+    api_key_file: Path | None = None,
+    collection: Path | None = None,
+    reranker: str | None = None,
+    normalize: bool = True,
+    shorten: Annotated[bool, Parameter(negative="")] = False,
+    long: Annotated[Literal["cut", "refuse"], Parameter(help="cut or refuse")] = "cut",
+    max_texts: int = 2048,
+    max_chars: int = 32_768,
+    max_body: int = 8 * 2**20,
+    max_seconds: float = 30.0,
+    queue_tokens: int = 200_000,
+    batch_tokens: int = 4096,
+    wait_ms: float = 2.0,
+    grace: float = 30.0,
+    precision: PrecisionFlag = "auto",
+) -> None:
+    """Serve a model: OpenAI's /v1/embeddings, and /similarity, /rerank, /search, and a page to try it on.
+
+    Args:
+        model: model folder, output of train, hub name, or default.
+        host: address to listen on; 0.0.0.0 for all, best with a key.
+        port: to listen on; 0 takes a free one.
+        name: by which callers ask for the model; by default the last part of its folder or name.
+        api_key_file: file of keys, one a line, one of which callers must send; else SAMESENSE_API_KEY, if it is set.
+        collection: folder made by samesense index with the same model, for /search.
+        reranker: cross-encoder for /rerank; without one, documents are ranked by cosine.
+        normalize: give vectors of length 1.
+        shorten: let callers ask for fewer dimensions; right only for a model trained for it (Matryoshka).
+        long: what is done with texts longer than the model reads.
+        max_texts: texts of one request.
+        max_chars: characters of one text.
+        max_body: bytes of one request.
+        max_seconds: from a request's arrival to its answer.
+        queue_tokens: tokens that may wait; a request beyond is asked to come again.
+        batch_tokens: tokens of one batch.
+        wait_ms: milliseconds that an idle server waits for company of a first request.
+        grace: seconds that a stopping server gives to what it has accepted.
+        precision: arithmetic; auto is bfloat16 where the processor computes in it.
+    """
+    for package, module in (("fastapi", "fastapi"), ("uvicorn", "uvicorn"), ("prometheus-client", "prometheus_client")):
+        if find_spec(module) is None:
+            raise MissingExtraError(package, "serve")
+    from samesense.inference.serve.limits import Limits
+    from samesense.inference.serve.opening import open_reranker, open_search, read_keys
+
+    limits = Limits(
+        texts=max_texts, chars=max_chars, body=max_body, seconds=max_seconds, queue_tokens=queue_tokens,
+        batch_tokens=batch_tokens, wait_ms=wait_ms, grace=grace,
+    )  # fmt: skip
+    keys = read_keys(api_key_file)
+    quiet_libraries()
+    from samesense.inference.model import load
+    from samesense.inference.serve.run import serve as run
+    from samesense.inference.serve.service import Serving
+    from samesense.inference.serve.tokens import tokens_of
+
+    opened = load(model, precision=precision)
+    serving = Serving(
+        name=name or Path(model).name,
+        encode=opened.encode,
+        tokens=tokens_of(opened.encoder),
+        rerank=None if reranker is None else open_reranker(reranker, precision=precision),
+        search=None if collection is None else open_search(collection, opened),
+        normalize=normalize,
+        shorten=shorten,
+        long=long,
+        limits=limits,
+    )
+    run(serving, host=host, port=port, keys=keys, say=say)

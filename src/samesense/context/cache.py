@@ -1,0 +1,166 @@
+"""What was computed before, found by its content: numbers a cell, and arrays a text.
+
+Each identity (a model, a way of selecting) has a folder of its own, named by its hash, so that what another one gave is
+never taken up. Files are written beside their place and renamed: a killed run leaves whole ones.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from samesense.errors import DataError
+
+Keys = npt.NDArray[np.uint64]
+"""Matrix of 128-bit keys, ``(n, 2)``."""
+
+MOST_RUNS = 16
+"""Blocks searched one by one; more are merged."""
+
+_ODD = np.uint64(0x9E3779B97F4A7C15)
+
+
+def content_keys(texts: Sequence[str]) -> Keys:
+    """Return a key a text, ``(texts, 2)``."""
+    digests = b"".join(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:16] for text in texts)
+    return np.frombuffer(digests, dtype="<u8").reshape(-1, 2).astype(np.uint64)
+
+
+def cell_keys(first: Keys, second: Keys) -> Keys:
+    """Return a key for each pair of contents, ``(n, 2)``; the order within a pair counts."""
+    return first + second * _ODD
+
+
+class CellCache:
+    """A few numbers for each pair of contents.
+
+    Args:
+        folder: where the folders of all identities are; ``None`` keeps everything in memory.
+        identity: all that decides the numbers besides the two contents.
+        width: numbers a cell.
+
+    Raises:
+        DataError: if a file is damaged.
+    """
+
+    def __init__(self, folder: Path | None, identity: str, width: int = 1) -> None:
+        self.width = width
+        self._dtype = np.dtype([("first", "<u8"), ("second", "<u8"), ("values", "<f4", (width,))])
+        self._folder = None if folder is None else _home(folder, identity)
+        blocks = [] if self._folder is None else sorted(self._folder.glob("*.npy"))
+        self._runs = [self._checked(path) for path in blocks]
+        self._merge(most=1)
+
+    def find(self, keys: Keys) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]:
+        """Return the numbers of each cell ``(n, width)``, 0 where they are not known, and whether they are ``(n,)``."""
+        values = np.zeros((len(keys), self.width), dtype=np.float32)
+        known = np.zeros(len(keys), dtype=np.bool_)
+        for run in self._runs:
+            at = np.minimum(np.searchsorted(run["first"], keys[:, 0]), len(run) - 1)
+            hit = (run["first"][at] == keys[:, 0]) & (run["second"][at] == keys[:, 1])
+            values[hit] = run["values"][at[hit]]
+            known |= hit
+        return values, known
+
+    def write(self, keys: Keys, values: npt.NDArray[np.floating]) -> None:
+        """Add the numbers ``(n, width)`` of some cells."""
+        if not len(keys):
+            return
+        block = np.empty(len(keys), dtype=self._dtype)
+        block["first"], block["second"], block["values"] = keys[:, 0], keys[:, 1], values
+        block = block[np.argsort(block["first"], kind="stable")]
+        if self._folder is not None:
+            _save(self._folder / f"{hashlib.sha256(block.tobytes()).hexdigest()[:32]}.npy", block)
+        self._runs.append(block)
+        self._merge(most=MOST_RUNS)
+
+    def _merge(self, most: int) -> None:
+        if len(self._runs) > most:
+            joined = np.concatenate(self._runs)
+            self._runs = [joined[np.argsort(joined["first"], kind="stable")]]
+
+    def _checked(self, path: Path) -> npt.NDArray[Any]:
+        block = _load(path)
+        if block.dtype != self._dtype or block.ndim != 1 or not len(block):
+            raise _damaged(path)
+        return block
+
+
+class ArrayCache:
+    """An array of numbers for each text.
+
+    Args:
+        folder: where the folders of all identities are; ``None`` keeps everything in memory.
+        identity: all that decides an array besides the text.
+    """
+
+    def __init__(self, folder: Path | None, identity: str) -> None:
+        self._folder = None if folder is None else _home(folder, identity)
+        self._memory: dict[str, npt.NDArray[np.int64]] = {}
+
+    def find(self, text: str) -> npt.NDArray[np.int64] | None:
+        """Return the array of ``text``, if it is known.
+
+        Raises:
+            DataError: if its file is damaged.
+        """
+        if text not in self._memory and self._folder is not None:
+            path = self._path(self._folder, text)
+            if path.exists():
+                array = _load(path)
+                if array.dtype != np.int64 or array.ndim != 1:
+                    raise _damaged(path)
+                self._memory[text] = array
+        return self._memory.get(text)
+
+    def write(self, text: str, array: npt.NDArray[np.int64]) -> None:
+        """Keep the array of ``text``."""
+        self._memory[text] = array
+        if self._folder is not None:
+            path = self._path(self._folder, text)
+            path.parent.mkdir(exist_ok=True)
+            _save(path, array)
+
+    @staticmethod
+    def _path(folder: Path, text: str) -> Path:
+        name = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:40]
+        return folder / name[:2] / f"{name}.npy"
+
+
+def _home(folder: Path, identity: str) -> Path:
+    home = folder / hashlib.sha256(identity.encode()).hexdigest()[:32]
+    home.mkdir(parents=True, exist_ok=True)
+    note = home / "identity.txt"
+    if not note.exists():
+        note.write_text(identity + "\n", encoding="utf-8")
+    return home
+
+
+def _save(path: Path, array: npt.NDArray[Any]) -> None:
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
+    beside = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            np.save(stream, array)
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _load(path: Path) -> npt.NDArray[Any]:
+    try:
+        array: npt.NDArray[Any] = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise _damaged(path) from error
+    return array
+
+
+def _damaged(path: Path) -> DataError:
+    return DataError(f"A file of kept numbers is damaged: {path}. Delete its folder; it will be made anew.")

@@ -1,0 +1,52 @@
+"""Words of running text, and hashes of words and of whole texts.
+
+A word is a run of letters and digits, in lower case; a character of Chinese or Japanese writing is a word of its own,
+since no spaces part them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+Keys = npt.NDArray[np.uint64]
+"""Vector of 64-bit hashes."""
+
+_IDEOGRAPH = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_ONE = re.compile(rf"\s*[{_IDEOGRAPH}\u3000-\u303f\uff00-\uffef]")
+_WORD = re.compile(rf"[{_IDEOGRAPH}]|[^\W{_IDEOGRAPH}]+")
+_WORD_OR_MARK = re.compile(rf"{_WORD.pattern}|[^\w\s]")
+
+
+def words(text: str) -> list[str]:
+    """Return the words of ``text`` in order; marks of punctuation are left out."""
+    return _WORD.findall(unicodedata.normalize("NFKC", text).lower())
+
+
+def words_and_marks(text: str) -> list[str]:
+    """Return the words of ``text`` and its marks of punctuation, one by one, in order."""
+    return _WORD_OR_MARK.findall(unicodedata.normalize("NFKC", text).lower())
+
+
+def joiner(text: str) -> str:
+    """Return what stands between a sentence and ``text`` after it: a space, but nothing before Chinese or Japanese."""
+    return "" if _ONE.match(text) else " "
+
+
+def key(text: str) -> int:
+    """Return the 64-bit hash of ``text``, the same in every process."""
+    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
+
+
+def text_keys(texts: Sequence[str]) -> Keys:
+    """Return a hash a text ``(texts,)`` that tells neither case, spacing nor punctuation apart, but the words.
+
+    A text without a word is hashed as it stands.
+    """
+    keys = (key(" ".join(words(text)) or text.strip()) for text in texts)
+    return np.fromiter(keys, dtype=np.uint64, count=len(texts))

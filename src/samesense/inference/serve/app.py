@@ -1,0 +1,173 @@
+"""The routes of the server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
+from importlib.resources import files
+from typing import Any, TypeVar
+
+from fastapi import FastAPI, Request, Response
+from starlette.responses import JSONResponse
+
+from samesense.inference.serve.answers import as_json, pairs_of, policy, ranked, similarities
+from samesense.inference.serve.doorman import Doorman
+from samesense.inference.serve.failures import tell_errors
+from samesense.inference.serve.forms import (
+    EmbeddingsForm,
+    RerankForm,
+    SearchForm,
+    SimilarityForm,
+    embeddings_answer,
+    usage,
+)
+from samesense.inference.serve.refusal import Refusal, invalid
+from samesense.inference.serve.service import Service
+
+T = TypeVar("T")
+Answer = Callable[[], dict[str, Any]]
+
+
+def build_app(service: Service, *, keys: Sequence[str] = ()) -> FastAPI:
+    """Return the ASGI application of a service.
+
+    Args:
+        service: what answers.
+        keys: any of which callers must send; none lets everyone in.
+    """
+
+    @asynccontextmanager
+    async def life(_: FastAPI) -> AsyncIterator[None]:
+        service.start()
+        yield
+        await service.stop()
+
+    app = FastAPI(title="samesense", lifespan=life, docs_url=None, redoc_url=None)
+    app.add_middleware(Doorman, service=service, keys=keys)
+    tell_errors(app)
+    _add_information(app, service)
+    _add_work(app, service)
+    return app
+
+
+def _add_information(app: FastAPI, service: Service) -> None:
+    page = files("samesense.inference.serve").joinpath("page/index.html").read_text(encoding="utf-8")
+    headers = {"Content-Security-Policy": policy(page), "Referrer-Policy": "no-referrer"}
+    name = service.serving.name
+
+    @app.get("/", include_in_schema=False)
+    async def index() -> Response:
+        return Response(page, media_type="text/html", headers=headers)
+
+    @app.get("/health")
+    async def health() -> JSONResponse:
+        status = "stopping" if service.stopping else "ok" if service.alive else "broken"
+        facts = {
+            "status": status,
+            "model": name,
+            "dimension": service.dimension,
+            "search": service.serving.search is not None,
+            "rerank": "cosine" if service.serving.rerank is None else "cross-encoder",
+        }
+        return JSONResponse(facts, 200 if status == "ok" else 503)
+
+    @app.get("/metrics")
+    async def metrics() -> Response:
+        return Response(service.metrics.text(), media_type="text/plain; version=0.0.4")
+
+    @app.get("/v1/models")
+    async def models() -> dict[str, Any]:
+        return {"object": "list", "data": [_model(name)]}
+
+    @app.get("/v1/models/{wanted:path}")
+    async def model(wanted: str) -> dict[str, Any]:
+        _check_model(service, wanted)
+        return _model(name)
+
+
+def _add_work(app: FastAPI, service: Service) -> None:
+    limits, name = service.serving.limits, service.serving.name
+
+    @app.post("/v1/embeddings")
+    async def embeddings(request: Request, form: EmbeddingsForm) -> Response:
+        _check_model(service, form.model)
+
+        async def work() -> Answer:
+            rows, tokens = await service.embed(form.input, "input")
+            rows = service.shortened(rows, form.dimensions)
+            return lambda: embeddings_answer(rows, form.encoding_format, name, tokens)
+
+        return await _finish(request, work(), service)
+
+    @app.post("/similarity")
+    async def similarity(request: Request, form: SimilarityForm) -> Response:
+        _check_model(service, form.model)
+        pairs = pairs_of(form, limits)
+
+        async def work() -> Answer:
+            scores, tokens = await service.similarities(pairs, "pairs" if form.texts is None else "texts")
+            calibrated = None if service.serving.calibrate is None else service.serving.calibrate(scores)
+            side = None if form.texts is None else len(form.texts)
+            return lambda: similarities(scores, calibrated, side) | {"model": name, "usage": usage(tokens)}
+
+        return await _finish(request, work(), service)
+
+    @app.post("/rerank")
+    async def rerank(request: Request, form: RerankForm) -> Response:
+        _check_model(service, form.model)
+
+        async def work() -> Answer:
+            scores, tokens = await service.rerank(form.query, form.documents)
+            return lambda: {"model": name, "results": ranked(scores, form), "usage": usage(tokens)}
+
+        return await _finish(request, work(), service)
+
+    @app.post("/search")
+    async def search(request: Request, form: SearchForm) -> Response:
+        _check_model(service, form.model)
+        if form.top > limits.top:
+            raise invalid(f"'top' may be {limits.top}; received {form.top}.", param="top", status=413)
+        queries = [form.query] if isinstance(form.query, str) else form.query
+
+        async def work() -> Answer:
+            found, tokens = await service.search(queries, form.top, form.where)
+            data = [{"index": place, "hits": [as_json(hit) for hit in hits]} for place, hits in enumerate(found)]
+            return lambda: {"object": "list", "data": data, "model": name, "usage": usage(tokens)}
+
+        return await _finish(request, work(), service)
+
+
+async def _finish(request: Request, work: Coroutine[Any, Any, Answer], service: Service) -> Response:
+    """Return the answer of ``work`` written by another thread; give it up when time is over or the caller has gone."""
+    limits = service.serving.limits
+    task, gone = asyncio.ensure_future(work), asyncio.ensure_future(request.receive())
+    try:
+        done, _ = await asyncio.wait({task, gone}, timeout=limits.seconds, return_when=asyncio.FIRST_COMPLETED)
+        if task in done:
+            body = await asyncio.to_thread(_written, task.result())
+            return Response(body, media_type="application/json")
+        if done:
+            raise Refusal(499, "The caller has gone.", code="client_gone")
+        raise limits.late()
+    finally:
+        for waiting in (task, gone):
+            waiting.cancel()
+
+
+def _written(answer: Answer) -> bytes:
+    return json.dumps(answer(), ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+
+
+def _check_model(service: Service, wanted: str | None) -> None:
+    name = service.serving.name
+    if wanted is not None and wanted != name:
+        raise Refusal(
+            404, f"This server has one model, {name!r}; received {wanted[:100]!r}.",
+            code="model_not_found", param="model",
+        )  # fmt: skip
+
+
+def _model(name: str) -> dict[str, Any]:
+    return {"id": name, "object": "model", "created": 0, "owned_by": "samesense"}

@@ -1,0 +1,111 @@
+"""What stands before every route: who may come in, how much they may bring, and the count of both."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import time
+from collections.abc import Sequence
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from samesense.inference.serve.refusal import Refusal, invalid
+from samesense.inference.serve.service import Service
+
+OPEN = ("/", "/health")
+"""Paths that need no key: the page holds no data, and whoever watches a server has none."""
+
+ALWAYS = ("/health", "/metrics")
+"""Paths that answer while the server stops."""
+
+
+class Doorman:
+    """ASGI middleware: refuses with 401, 408, 413 or 503 before anything is parsed, and counts every request.
+
+    Args:
+        app: what comes next.
+        service: whose limits and counters are used.
+        keys: any of which opens; none lets everyone in.
+    """
+
+    def __init__(self, app: ASGIApp, *, service: Service, keys: Sequence[str] = ()) -> None:
+        self._app, self._service = app, service
+        self._keys = [key.encode() for key in keys]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let one request in, or send it away."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started, status = time.perf_counter(), 500
+
+        async def answer(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = MutableHeaders(scope=message)
+                headers.setdefault("X-Content-Type-Options", "nosniff")
+                if self._service.stopping:
+                    headers["Connection"] = "close"
+            await send(message)
+
+        self._service.running += 1
+        try:
+            self._check(scope)
+            await self._app(scope, await self._with_body(scope, receive), answer)
+        except Refusal as refusal:
+            refused = JSONResponse(refusal.body(), refusal.status, headers=refusal.headers)
+            await refused(scope, receive, answer)
+        finally:
+            self._service.running -= 1
+            route = getattr(scope.get("route"), "path", "other")
+            self._service.metrics.requests.labels(route, str(status)).inc()
+            self._service.metrics.seconds.labels(route).observe(time.perf_counter() - started)
+
+    def _check(self, scope: Scope) -> None:
+        if self._service.stopping and scope["path"] not in ALWAYS:
+            raise Refusal(
+                503, "The server is stopping and takes nothing new. Come again.", code="stopping", retry_after=1
+            )
+        if self._keys and scope["path"] not in OPEN and not self._has_key(scope):
+            raise Refusal(
+                401, "This server wants a key; send the header 'Authorization: Bearer KEY'.", code="invalid_api_key"
+            )
+
+    def _has_key(self, scope: Scope) -> bool:
+        """Compare with every key, each in a time that does not depend on where they differ."""
+        scheme, _, given = Headers(scope=scope).get("authorization", "").partition(" ")
+        fits = [hmac.compare_digest(given.strip().encode(), key) for key in self._keys]
+        return scheme.lower() == "bearer" and any(fits)
+
+    async def _with_body(self, scope: Scope, receive: Receive) -> Receive:
+        """Read the body within the limits and return a ``receive`` that gives it in one piece."""
+        limits = self._service.serving.limits
+        announced = Headers(scope=scope).get("content-length", "0")
+        if announced.isdigit() and int(announced) > limits.body:
+            raise self._too_large(int(announced))
+        body, more = bytearray(), True
+        try:
+            async with asyncio.timeout(limits.seconds):
+                while more:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        break
+                    body += message.get("body", b"")
+                    more = message.get("more_body", False)
+                    if len(body) > limits.body:
+                        raise self._too_large(len(body))
+        except TimeoutError:
+            raise Refusal(408, f"The request was not complete after {limits.seconds:g} s.", code="timeout") from None
+        whole: list[Message] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
+
+        async def replay() -> Message:
+            return whole.pop() if whole else await receive()
+
+        return replay
+
+    def _too_large(self, size: int) -> Refusal:
+        most = self._service.serving.limits.body
+        return invalid(f"A request may have {most} bytes; received {size} or more. Send it in parts.", status=413)

@@ -1,0 +1,111 @@
+"""The forms of requests, and what OpenAI's embeddings interface takes and gives.
+
+Source: the OpenAI API, POST /v1/embeddings and GET /v1/models; the shape of /rerank is that of Jina and Cohere.
+"""
+
+from __future__ import annotations
+
+import base64
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchema
+
+from samesense.types import Embeddings
+
+Ids = tuple[int, ...]
+"""Token ids of one text."""
+
+
+def read_input(value: object) -> list[str] | list[Ids]:
+    """Return the ``input`` of a request as a list: of texts, or of token ids of texts.
+
+    Raises:
+        ValueError: if it is neither a text, nor texts, nor token ids, nor lists of token ids.
+    """
+    many = [value] if isinstance(value, str) or _is_ids(value) else value
+    if isinstance(many, list) and many:
+        if all(isinstance(one, str) for one in many):
+            return list(many)
+        if all(_is_ids(one) for one in many):
+            return [tuple(one) for one in many]
+    what = "an empty list" if many == [] else f"a {type(value).__name__}"
+    if isinstance(value, list) and value:
+        what = f"a list of {' and '.join(sorted({type(one).__name__ for one in value}))}"
+    raise ValueError(
+        f"must be a text, a list of texts, token ids, or a list of those, all of one kind; received {what}"
+    )
+
+
+def _is_ids(value: object) -> bool:
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(isinstance(one, int) and not isinstance(one, bool) and 0 <= one < 2**31 for one in value)
+    )
+
+
+_INPUT = {
+    "anyOf": [
+        {"type": "string"},
+        {"type": "array", "items": {"type": "string"}},
+        {"type": "array", "items": {"type": "integer"}},
+        {"type": "array", "items": {"type": "array", "items": {"type": "integer"}}},
+    ]
+}
+Input = Annotated[list[str] | list[Ids], PlainValidator(read_input), WithJsonSchema(_INPUT)]
+
+
+class EmbeddingsForm(BaseModel):
+    """POST /v1/embeddings. Fields that are not listed are ignored, as clients send what other servers know."""
+
+    model: str
+    input: Input
+    encoding_format: Literal["float", "base64"] = "float"
+    dimensions: int | None = Field(default=None, ge=1)
+    user: str | None = None
+
+
+class _Own(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    model: str | None = None
+
+
+class SimilarityForm(_Own):
+    """POST /similarity: the similarity of each of ``pairs``, or of all ``texts`` with each other."""
+
+    pairs: list[tuple[str, str]] | None = None
+    texts: list[str] | None = None
+
+
+class RerankForm(_Own):
+    """POST /rerank: ``documents`` in the order of how well they fit ``query``."""
+
+    query: str
+    documents: list[str]
+    top_n: int | None = Field(default=None, ge=1)
+    return_documents: bool = False
+
+
+class SearchForm(_Own):
+    """POST /search: the texts of the collection nearest to ``query``, only those with the metadata ``where``."""
+
+    query: str | list[str]
+    top: int = Field(default=10, ge=1)
+    where: dict[str, Any] | None = None
+
+
+def usage(tokens: int) -> dict[str, int]:
+    """Return the tokens of a request in OpenAI's shape."""
+    return {"prompt_tokens": tokens, "total_tokens": tokens}
+
+
+def embeddings_answer(rows: Embeddings, form: Literal["float", "base64"], model: str, tokens: int) -> dict[str, Any]:
+    """Return the answer to POST /v1/embeddings; base64 holds little-endian float32."""
+    if form == "base64":
+        shown: list[Any] = [base64.b64encode(row.astype("<f4").tobytes()).decode("ascii") for row in rows]
+    else:
+        shown = np.asarray(rows, dtype=np.float32).tolist()
+    data = [{"object": "embedding", "index": place, "embedding": one} for place, one in enumerate(shown)]
+    return {"object": "list", "data": data, "model": model, "usage": usage(tokens)}

@@ -1,0 +1,88 @@
+"""How much one request may ask, and how much may wait."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+from samesense.errors import ConfigError
+from samesense.inference.serve.refusal import Refusal, invalid
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """Bounds of a server; every one is positive, ``wait_ms`` may be 0.
+
+    Attributes:
+        texts: texts of one request.
+        chars: characters of one text.
+        body: bytes of one request.
+        matrix: texts of one request for all their similarities.
+        top: hits or documents of one answer.
+        queue_tokens: tokens that wait or are being computed; a request beyond is asked to come again.
+        batch_tokens: tokens of one batch.
+        wait_ms: milliseconds that an idle server waits for company of a first request.
+        seconds: from the arrival of a request to its answer.
+        grace: seconds that a stopping server gives to what it has accepted.
+
+    Raises:
+        ConfigError: if a bound is not positive.
+    """
+
+    texts: int = 2048
+    chars: int = 32_768
+    body: int = 8 * 2**20
+    matrix: int = 200
+    top: int = 1000
+    queue_tokens: int = 200_000
+    batch_tokens: int = 4096
+    wait_ms: float = 2.0
+    seconds: float = 30.0
+    grace: float = 30.0
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value < 0 or (value == 0 and field.name != "wait_ms"):
+                raise ConfigError(f"The limit {field.name} must be positive; received {value}.")
+
+    def check_texts(self, texts: Sequence[str], param: str) -> None:
+        """Refuse too many texts, and texts that are empty, too long, or no text at all.
+
+        Raises:
+            Refusal: 400, or 413 for too much, naming the first text concerned.
+        """
+        if not texts:
+            raise invalid(f"'{param}' holds no text; give at least one.", param=param)
+        if len(texts) > self.texts:
+            raise invalid(
+                f"A request may hold {self.texts} texts; received {len(texts)} in '{param}'. Send them in parts.",
+                param=param, status=413,
+            )  # fmt: skip
+        for place, text in enumerate(texts):
+            if not text.strip():
+                raise invalid(f"'{param}' must not hold an empty text; text {place} is empty.", param=param)
+            if len(text) > self.chars:
+                raise invalid(
+                    f"A text may have {self.chars} characters; text {place} of '{param}' has {len(text)}. Split it.",
+                    param=param, status=413,
+                )  # fmt: skip
+            if not _is_unicode(text):
+                raise invalid(
+                    f"Text {place} of '{param}' holds half a surrogate pair; send valid Unicode.", param=param
+                )
+
+    def late(self) -> Refusal:
+        """Return the refusal of a request that took too long."""
+        return Refusal(
+            504, f"There was no answer within {self.seconds:g} s. Send fewer texts at once, or come again.",
+            code="timeout",
+        )  # fmt: skip
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,92 @@
+"""From names of folders to what a server needs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from samesense.errors import ConfigError, ModelError
+from samesense.inference.collection import Collection, Found
+from samesense.inference.serve.service import Search
+from samesense.types import Embeddings, Pair, Precision, Score, Scores
+
+if TYPE_CHECKING:
+    from samesense.inference.model import Model
+
+KEY_VARIABLE = "SAMESENSE_API_KEY"
+
+
+def open_reranker(source: str, *, precision: Precision = "auto", device: str | None = None) -> Score:
+    """Return the score of a cross-encoder, which remembers nothing between calls, as a server runs for long.
+
+    Raises:
+        ModelError: if there is no cross-encoder, or it gives several scores a pair.
+    """
+    import torch
+    from sentence_transformers import CrossEncoder
+
+    from samesense.encoder.cross import as_logits, is_cross_encoder
+    from samesense.encoder.precision import inference_precision
+
+    if not is_cross_encoder(source):
+        raise ModelError(f"A reranker must be a cross-encoder; {source!r} is none.")
+    model = CrossEncoder(source, device=device)
+    if model.num_labels != 1:
+        raise ModelError(f"A reranker must give one score a pair; {source!r} gives {model.num_labels}.")
+    logits = as_logits(model, precision=inference_precision(precision, torch.device(model.device)))
+
+    def score(pairs: Sequence[Pair]) -> Scores:
+        return np.asarray(model.activation_fn(torch.from_numpy(logits(pairs))).numpy(), dtype=np.float64)
+
+    return score
+
+
+def open_search(folder: Path, model: Model) -> Search:
+    """Return the search in a collection that was built with ``model``.
+
+    Raises:
+        DataError: if there is no collection.
+        ModelError: if it was built with another model.
+    """
+    from samesense.encoder.identity import model_identity
+    from samesense.encoder.precision import inference_precision
+    from samesense.inference.collection_changes import check_model
+    from samesense.inference.collection_model import Embedder
+
+    collection = Collection.open(folder)
+    arithmetic = inference_precision(model.precision, model.encoder.device)
+    served = Embedder(model.encode, model_identity(model.encoder, arithmetic), "the model to serve", arithmetic)
+    check_model(collection.manifest, served, folder)
+    return search_in(collection)
+
+
+def search_in(collection: Collection) -> Search:
+    """Return the search in a collection; what others add or delete meanwhile shows at once."""
+
+    def search(queries: Embeddings, top: int, where: Mapping[str, Any] | None) -> list[list[Found]]:
+        collection.refresh()
+        return collection.search(queries, top=top, where=where)
+
+    return search
+
+
+def read_keys(file: Path | None) -> list[str]:
+    """Return the keys of a file, one a line, or the one of the environment; none where neither is given.
+
+    Raises:
+        ConfigError: if a file is named and there is none, or no key is in it.
+    """
+    if file is None:
+        given = os.environ.get(KEY_VARIABLE, "").strip()
+        return [given] if given else []
+    try:
+        keys = [line.strip() for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"Cannot read keys from {file}; give a text file with one key a line.") from error
+    if not keys:
+        raise ConfigError(f"There must be a key in {file}, one a line; it is empty.")
+    return keys

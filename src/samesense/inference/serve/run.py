@@ -1,0 +1,84 @@
+"""Run the server until it is told to stop, and then finish what was accepted."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable, Sequence
+from types import FrameType
+
+import uvicorn
+
+from samesense.errors import ConfigError
+from samesense.inference.serve.app import build_app
+from samesense.inference.serve.service import Service, Serving
+
+
+class Draining(uvicorn.Server):
+    """A server that, told to stop, refuses new requests with 503 until the accepted ones are answered.
+
+    A second signal stops it at once.
+    """
+
+    def __init__(self, config: uvicorn.Config, service: Service, say: Callable[[str], None]) -> None:
+        super().__init__(config)
+        self._service, self._say = service, say
+        self._until = 0.0
+
+    async def startup(self, sockets: list[object] | None = None) -> None:  # type: ignore[override]
+        """Open the port, and say which."""
+        await super().startup(sockets)  # type: ignore[arg-type]
+        if self.started:
+            host, port = self.servers[0].sockets[0].getsockname()[:2]
+            shown = f"[{host}]" if ":" in host else host
+            self._say(f"serving {self._service.serving.name!r} at http://{shown}:{port}")
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Begin to stop, at the second signal without waiting."""
+        if self._service.stopping:
+            self.should_exit = self.force_exit = True
+            return
+        self._until = time.monotonic() + self._service.serving.limits.grace
+        self._service.stopping = True
+        self._say(f"{signal.Signals(sig).name}: finishing {self._service.running} requests")
+
+    async def on_tick(self, counter: int) -> bool:
+        """Leave when everything accepted is answered, or the time for it is over."""
+        if self._service.stopping and (not self._service.running or time.monotonic() > self._until):
+            self.should_exit = True
+        return await super().on_tick(counter)
+
+
+def serve(
+    serving: Serving,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    keys: Sequence[str] = (),
+    say: Callable[[str], None] = lambda line: None,
+) -> None:
+    """Serve until SIGTERM or SIGINT, then answer what was accepted and return.
+
+    Args:
+        serving: the model and the limits.
+        host: address to listen on.
+        port: to listen on; 0 takes a free one.
+        keys: any of which callers must send; none lets everyone in.
+        say: is told the address, and when it stops.
+
+    Raises:
+        ConfigError: if the address cannot be listened on.
+        ModelError: if the model cannot encode a text.
+    """
+    service = Service(serving)
+    config = uvicorn.Config(
+        build_app(service, keys=keys), host=host, port=port, log_level="warning", access_log=False, lifespan="on",
+        timeout_graceful_shutdown=1,
+    )  # fmt: skip
+    if host not in ("127.0.0.1", "::1", "localhost") and not keys:
+        say("anyone who reaches this address may use the server; --api-key-file FILE asks for a key")
+    server = Draining(config, service, say)
+    try:
+        server.run()
+    except SystemExit as error:
+        raise ConfigError(f"Cannot listen on {host}:{port}; is something else there? Give another --port.") from error

@@ -1,0 +1,78 @@
+"""Counting tokens, and turning token ids back into text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from samesense.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+
+class Tokens(Protocol):
+    """What a server needs to know of a model's tokenizer.
+
+    Attributes:
+        longest: tokens of a text that the model reads; what is beyond is cut off.
+    """
+
+    longest: int
+
+    def count(self, texts: Sequence[str]) -> list[int]:
+        """Return the tokens of each text before any cut, special ones included."""
+
+    def text(self, ids: Sequence[int]) -> str:
+        """Return the text of token ids.
+
+        Raises:
+            DataError: if no text has these tokens.
+        """
+
+
+class FastTokens:
+    """The tokens of a tokenizer of the ``tokenizers`` library, of which it keeps a copy for itself."""
+
+    def __init__(self, tokenizer: Tokenizer, longest: int) -> None:
+        """Take a tokenizer and the tokens of a text that the model reads."""
+        self._tokenizer = type(tokenizer).from_str(tokenizer.to_str())
+        self._tokenizer.no_truncation()
+        self._tokenizer.no_padding()
+        self.longest = longest
+
+    def count(self, texts: Sequence[str]) -> list[int]:
+        """Return the tokens of each text before any cut, special ones included."""
+        return [len(encoding.ids) for encoding in self._tokenizer.encode_batch(list(texts))]
+
+    def text(self, ids: Sequence[int]) -> str:
+        """Return the text that the tokenizer turns into exactly these ids, special ones at the ends left out or not.
+
+        Raises:
+            DataError: if there is none, as for ids of another tokenizer.
+        """
+        text = self._tokenizer.decode(list(ids), skip_special_tokens=True)
+        again = self._tokenizer.encode(text)
+        bare = [token for token, special in zip(again.ids, again.special_tokens_mask, strict=True) if not special]
+        if list(ids) not in (again.ids, bare):
+            raise DataError(
+                f"Token ids must be those of the served model's tokenizer, which does not turn any text into "
+                f"{list(ids)[:8]}{' ...' if len(ids) > 8 else ''}. Send the text itself."
+            )
+        return str(text)
+
+
+def tokens_of(model: Any) -> FastTokens:
+    """Return the tokens of a sentence-transformers model.
+
+    Raises:
+        ConfigError: if its tokenizer is not one of the ``tokenizers`` library.
+    """
+    from tokenizers import Tokenizer
+
+    own = getattr(model.tokenizer, "backend_tokenizer", model.tokenizer)
+    if not isinstance(own, Tokenizer):
+        raise ConfigError(
+            f"Serving counts tokens and needs a fast tokenizer (tokenizer.json); this model has a {type(own).__name__}."
+        )
+    return FastTokens(own, int(model.max_seq_length or 2**31))

@@ -1,0 +1,61 @@
+import json
+
+import pytest
+from cyclopts import App
+
+from samesense.cli.origin import origin
+from samesense.context import origin as module
+from samesense.context.explain import Contribution, Explanation
+from samesense.errors import ConfigError
+from samesense.recipes import origin as recipe
+
+
+@pytest.fixture
+def command():
+    app = App(suppress_keyboard_interrupt=False)
+    app.command(origin)
+    return lambda *words: app(["origin", *words], exit_on_error=False, print_error=False, result_action="return_value")
+
+
+def test_settings_reach_the_recipe(command, monkeypatch, tmp_path, capsys):
+    given = []
+
+    def run(sources, settings, output, *, overwrite, say):
+        given.append((sources, settings, output, overwrite))
+        return True
+
+    monkeypatch.setattr(recipe, "run", run)
+    folder = tmp_path / "o"
+    command("a.txt", "b.txt", "--output", str(folder), "--contexts", "7", "--weight-left", "0.5", "--overwrite")
+    sources, settings, output, overwrite = given[0]
+    assert (sources, output, overwrite) == (["a.txt", "b.txt"], folder, True)
+    assert (settings.contexts, settings.weight_left, settings.rescored) == (7, 0.5, 300)
+    monkeypatch.setattr(recipe, "run", lambda *rest, **others: False)
+    with pytest.raises(KeyboardInterrupt):
+        command("a.txt", "--output", str(folder))
+    assert "Go on with the same command." in capsys.readouterr().err
+
+
+def test_an_explanation_is_printed(command, monkeypatch, tmp_path, capsys):
+    entry = Contribution(
+        window=3, left=("Before.",), centre="x", right=("After.",), whose="both", first=1.0, second=2.0, share=0.25
+    )
+    told = Explanation(sentences=("-a", "b"), score=0.5, contexts=4, alike=[entry], apart=[])
+
+    class Opened:
+        def explain(self, first, second, *, top):
+            assert (first, second, top) == ("-a", "b", 2)
+            return told
+
+    monkeypatch.setattr(module.Origin, "open", lambda folder: Opened())
+    command("--output", str(tmp_path), "--explain", "-a", "b", "--top", "2")
+    assert "Before. [...] After." in capsys.readouterr().out
+    command("--output", str(tmp_path), "--explain", "-a", "b", "--top", "2", "--json")
+    assert json.loads(capsys.readouterr().out)["alike"][0]["left"] == ["Before."]
+
+
+def test_refusals(command, tmp_path):
+    with pytest.raises(ConfigError, match="none are given; or it explains"):
+        command("--output", str(tmp_path))
+    with pytest.raises(ConfigError, match="Settings are for the making"):
+        command("--output", str(tmp_path), "--explain", "a", "b", "--contexts", "5")

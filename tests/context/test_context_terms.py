@@ -1,0 +1,126 @@
+import numpy as np
+import pytest
+
+from samesense.context import terms as module
+from samesense.context.generator import KINDS, Cells, Generator, Measured
+from samesense.context.scoring import Weights
+from samesense.context.terms import Terms, window_keys
+from samesense.context.windows import Window
+from tests.context.worlds import WordCounts, some_sentences, some_windows
+
+
+class Lengths(Generator):
+    """Stands in for a model: numbers that depend on the texts of a cell, and a count of what was asked."""
+
+    protocol = "lengths"
+
+    def __init__(self, identity="one"):
+        self.identity, self.asked = identity, 0
+
+    def measure(self, cells, kinds=KINDS):
+        self.asked += len(cells) * len(kinds)
+        totals = np.array([
+            [self.total(kind, cells.sentences[row], cells.windows[column])
+             for row, column in zip(cells.rows, cells.columns, strict=True)]
+            for kind in kinds
+        ]).reshape(len(kinds), len(cells))  # fmt: skip
+        return Measured(totals, np.full(totals.shape, 2))
+
+    def total(self, kind, sentence, window):
+        side = {"sentence": window.left[-1], "left": window.left[0], "right": window.right[0]}[kind]
+        return -abs(len(sentence) - len(side)) - 0.125 * len(set(sentence) ^ set(side)) - len(self.identity)
+
+
+@pytest.fixture
+def world():
+    windows = some_windows(7)
+    return some_sentences(6), windows, WordCounts(windows)
+
+
+def test_terms_of_every_cell(world):
+    sentences, windows, discriminator = world
+    generator = Lengths()
+    found = Terms(discriminator, generator, Weights()).values(Cells.grid(sentences, windows))
+    for at, cell in enumerate(found.T):
+        sentence, window = sentences[at // 7], windows[at % 7]
+        fits = discriminator.scores(discriminator.encode([sentence]), [window.id])[0, 0]
+        expected = [fits, *(generator.total(kind, sentence, window) / 2 for kind in KINDS)]
+        np.testing.assert_allclose(cell, expected, rtol=1e-6)
+
+
+def test_nothing_is_computed_twice(world, tmp_path, monkeypatch):
+    sentences, windows, discriminator = world
+    monkeypatch.setattr(module, "BLOCK_CELLS", 10)
+    cells = Cells.grid(sentences, windows)
+    first = Lengths()
+    early = Terms(discriminator, first, Weights(), tmp_path)
+    some = early.values(cells.take(np.arange(0, 42, 2)))
+    assert first.asked == early.computed == 21 * 3
+    whole = early.values(cells)
+    assert first.asked == 42 * 3
+    np.testing.assert_array_equal(whole[:, ::2], some)
+    later = Lengths()
+    np.testing.assert_array_equal(Terms(discriminator, later, Weights(), tmp_path).values(cells), whole)
+    assert later.asked == 0
+    fewer = Lengths()
+    part = Terms(discriminator, fewer, Weights(left=0, discriminative=0), tmp_path).values(cells)
+    assert fewer.asked == 0
+    np.testing.assert_array_equal(part[[1, 3]], whole[[1, 3]])
+    assert not part[[0, 2]].any()
+
+
+def test_another_model_sentence_or_context_is_computed_anew(world, tmp_path):
+    sentences, windows, discriminator = world
+    Terms(discriminator, Lengths(), Weights(), tmp_path).values(Cells.grid(sentences, windows))
+    other = Lengths("another")
+    found = Terms(discriminator, other, Weights(), tmp_path).values(Cells.grid(sentences, windows))
+    assert other.asked == 42 * 3
+    assert found[1, 0] == np.float32(other.total("sentence", sentences[0], windows[0]) / 2)
+    changed = Window(windows[0].left, "x", (*windows[0].right[:-1], "Another end."), id=0, chunk=0, document=0)
+    asked = Lengths()
+    Terms(discriminator, asked, Weights(), tmp_path).values(Cells.grid([sentences[0]], [changed]))
+    assert asked.asked == 3
+
+
+def test_a_model_without_weight_is_not_asked(world):
+    sentences, windows, discriminator = world
+    generator = Lengths()
+    cells = Cells.grid(sentences, windows)
+    Terms(discriminator, generator, Weights(sentence=0, left=0, right=0)).values(cells)
+    assert (generator.asked, discriminator.asked) == (0, 6)
+    Terms(discriminator, generator, Weights(discriminative=0, left=0)).values(cells)
+    assert (generator.asked, discriminator.asked) == (42 * 2, 6)
+
+
+def test_statistics_are_those_of_the_reference(world, tmp_path, monkeypatch):
+    _, windows, discriminator = world
+    monkeypatch.setattr(module, "BLOCK_WINDOWS", 3)
+    reference = some_sentences(11, seed=9)
+    generator = Lengths()
+    terms = Terms(discriminator, generator, Weights(), tmp_path)
+    found = terms.statistics(windows, reference)
+    grid = Terms(discriminator, Lengths(), Weights()).values(Cells.grid(reference, windows)).reshape(4, 11, 7)
+    np.testing.assert_allclose(found.means, grid.mean(axis=1), rtol=1e-6)
+    np.testing.assert_allclose(found.deviations, grid.std(axis=1), rtol=1e-6)
+    assert generator.asked == 11 * 7 * 3
+    again = terms.statistics(windows[::-1], reference)
+    np.testing.assert_array_equal(again.means, found.means[:, ::-1])
+    assert generator.asked == 11 * 7 * 3
+    terms.statistics(windows, reference[:-1])
+    assert generator.asked == 11 * 7 * 3 + 10 * 7 * 3
+
+
+def test_windows_are_ranked_by_the_discriminator(world):
+    sentences, _, discriminator = world
+    terms = Terms(discriminator, Lengths(), Weights())
+    pools = [np.array([5, 1, 3]), np.array([], dtype=np.int64), np.arange(7)]
+    for sentence, pool, ranked in zip(sentences, pools, terms.ranked(sentences[:3], pools), strict=False):
+        scores = dict(zip(pool, discriminator.scores(discriminator.encode([sentence]), pool)[0], strict=True))
+        assert ranked.tolist() == sorted(pool, key=lambda i: (-scores[i], i))
+
+
+def test_the_centre_of_a_window_is_not_in_its_key():
+    one, other = (Window(("a",), centre, ("b",), id=0, chunk=0, document=0) for centre in "xy")
+    moved = Window(("a", "b"), "x", (), id=0, chunk=0, document=0)
+    keys = window_keys([one, other, moved]).tolist()
+    assert keys[0] == keys[1] != keys[2]

@@ -1,0 +1,174 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from samesense.context import discriminator as module
+from samesense.context import reader as reader_module
+from samesense.context.corpus import Corpus
+from samesense.context.discriminator import Discriminator
+from samesense.context.discriminator_model import Coherence
+from samesense.context.reader import Reader, corpus_vectors, load_reader
+from samesense.context.vocabulary import Vocabulary
+from samesense.context.windows import Shape
+from samesense.errors import ConfigError, DataError, ModelError, OutputError
+from tests.context.made_documents import documents
+
+SENTENCES = ["The dog sold a song at night.", "A cat!", "unknown words only", "", "My neighbour forgot the map. " * 9]
+
+
+@pytest.fixture(autouse=True)
+def _small_blocks(monkeypatch):
+    monkeypatch.setattr(reader_module, "BLOCK_SENTENCES", 64)
+    monkeypatch.setattr(reader_module, "BATCH_SENTENCES", 10)
+    monkeypatch.setattr(module, "BLOCK_ROWS", 37)
+
+
+@pytest.fixture(params=[Shape(), Shape(left=1, right=3, least=0)], ids=["even", "uneven"])
+def corpus(tmp_path, request):
+    return Corpus.build(tmp_path / "corpus", documents(30, seed=3), request.param)
+
+
+def made(corpus, interaction="bilinear", seed=0):
+    torch.manual_seed(seed)
+    vocabulary = Vocabulary.count(corpus)
+    model = Coherence(len(vocabulary), dim=5, hidden=4, interaction=interaction)
+    with torch.no_grad():
+        for value in model.parameters():
+            value.add_(torch.randn_like(value) * 0.3)
+    return Reader(model, vocabulary, corpus.shape, most_words=12)
+
+
+@pytest.mark.parametrize("interaction", ["none", "product", "bilinear"])
+def test_scores_are_those_of_the_whole_network(tmp_path, corpus, interaction):
+    """The network's own forward, one window at a time and nothing cached."""
+    reader = made(corpus, interaction)
+    found = Discriminator(reader, corpus, tmp_path / "cache").log_probability(SENTENCES, corpus.windows)
+    assert found.shape == (len(SENTENCES), len(corpus.windows))
+    for at, i in list(enumerate(corpus.windows))[::17]:
+        window = corpus.window(int(i))
+        texts = [*SENTENCES, *window.left, *window.right]
+        numbers = [reader.vocabulary.numbers(text, 12) for text in texts]
+        tokens = torch.zeros(len(texts), 12, dtype=torch.long)
+        for row, own in zip(tokens, numbers, strict=True):
+            row[: len(own)] = torch.tensor(own)
+        count, left, right = len(SENTENCES), len(window.left), len(window.right)
+        sides = torch.full((1, 2, 4), -1)
+        sides[0, 0, :left] = torch.arange(left) + count
+        sides[0, 1, :right] = torch.arange(right) + count + left
+        lengths = torch.tensor([len(own) for own in numbers])
+        with torch.no_grad():
+            logits = reader.model(tokens, lengths, sides, torch.arange(count)[None], torch.zeros(1, count))["logits"]
+        expected = torch.nn.functional.logsigmoid(logits[0].double()).numpy()
+        np.testing.assert_allclose(found[:, at], expected, atol=1e-5)
+
+
+def orders(scores):
+    return {tuple(np.argsort(row)) for row in scores}
+
+
+def test_as_printed_every_sentence_ranks_the_contexts_alike(tmp_path, corpus):
+    """Eq. 1 is additive: log p differs between sentences by a monotone function, the same for all contexts."""
+    sentences = corpus.sentences(range(0, 60, 4))
+    literal = Discriminator(made(corpus, "none"), corpus, tmp_path / "cache")
+    scores = literal.log_probability(sentences, corpus.windows)
+    logits = scores - np.log(-np.expm1(scores))
+    np.testing.assert_allclose(
+        logits - logits[:, :1], np.broadcast_to(logits[0] - logits[0, 0], logits.shape), atol=1e-5
+    )
+    spread = np.argsort(logits[0])[:: len(corpus.windows) // 12]  # far enough apart for rounding
+    assert len(orders(scores[:, spread])) == 1
+    for interaction in ("product", "bilinear"):
+        other = Discriminator(made(corpus, interaction), corpus, tmp_path / "cache")
+        assert len(orders(other.log_probability(sentences, corpus.windows)[:, spread])) > 5
+
+
+def test_order_and_company_of_windows_do_not_matter(tmp_path, corpus):
+    discriminator = Discriminator(made(corpus), corpus, tmp_path / "cache")
+    whole = discriminator.log_probability(SENTENCES, corpus.windows)
+    draw = np.random.default_rng(0).permutation(len(corpus.windows))[:40]
+    part = discriminator.log_probability(SENTENCES[::-1], list(corpus.windows[draw]))
+    np.testing.assert_allclose(part[::-1], whole[:, draw], atol=1e-6)
+    np.testing.assert_array_equal(discriminator.scores(discriminator.reader.encode(SENTENCES), corpus.windows), whole)
+    assert discriminator.log_probability(SENTENCES, []).shape == (len(SENTENCES), 0)
+
+
+def test_vectors_are_kept_by_weights_words_and_corpus(tmp_path, corpus, monkeypatch):
+    reader = made(corpus)
+    first = np.array(corpus_vectors(reader, corpus, tmp_path / "cache"))
+    np.testing.assert_allclose(first, reader.encode(list(corpus)), atol=1e-6)
+    other_corpus = Corpus.build(tmp_path / "other", documents(30, seed=4), corpus.shape)
+    shorter = made(corpus)
+    shorter.most_words = 3
+    others = [(made(corpus, seed=1), corpus), (shorter, corpus), (reader, other_corpus)]
+    for other, where in others:
+        assert not np.array_equal(corpus_vectors(other, where, tmp_path / "cache"), first)
+    assert len(list((tmp_path / "cache").iterdir())) == 4
+
+    def refuse(self, texts):
+        raise AssertionError("encoded again")
+
+    monkeypatch.setattr(Reader, "encode", refuse)
+    np.testing.assert_array_equal(corpus_vectors(made(corpus), corpus, tmp_path / "cache"), first)
+
+
+@pytest.mark.parametrize("torn", [0, 13])
+def test_a_killed_encoding_goes_on(tmp_path, corpus, monkeypatch, torn):
+    reader, inner, seen = made(corpus), Reader.encode, []
+
+    def encode(self, texts):
+        if len(seen) == 2:
+            raise KeyboardInterrupt
+        seen.append(len(texts))
+        return inner(self, texts)
+
+    monkeypatch.setattr(Reader, "encode", encode)
+    with pytest.raises(KeyboardInterrupt):
+        corpus_vectors(reader, corpus, tmp_path / "cache")
+    (part,) = (tmp_path / "cache").iterdir()
+    with part.open("ab") as stream:
+        stream.write(b"x" * torn)
+    seen[:] = [0, 0, 0]  # no further interruption
+    found = corpus_vectors(reader, corpus, tmp_path / "cache")
+    assert sum(seen) == len(corpus) - 2 * 64
+    np.testing.assert_allclose(found, inner(reader, list(corpus)), atol=1e-6)
+    assert len(list((tmp_path / "cache").iterdir())) == 1
+
+
+def test_a_saved_network_is_the_same(tmp_path, corpus):
+    reader = made(corpus, "product")
+    reader.save(tmp_path / "model")
+    again = load_reader(tmp_path / "model")
+    assert again.identity() == reader.identity()
+    assert (again.shape, again.most_words, again.dim) == (corpus.shape, 12, 8)
+    opened = Discriminator.open(tmp_path / "model", corpus, tmp_path / "cache")
+    direct = Discriminator(reader, corpus, tmp_path / "cache")
+    scores = [one.log_probability(SENTENCES, corpus.windows[:9]) for one in (opened, direct)]
+    np.testing.assert_array_equal(*scores)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cache", "corpus", "model"]
+    with pytest.raises(OutputError, match="exists already"):
+        reader.save(tmp_path / "model")
+
+
+def test_errors(tmp_path, corpus):
+    reader = made(corpus)
+    wider = Corpus.open(corpus.folder, replace(corpus.shape, left=corpus.shape.left + 1))
+    with pytest.raises(ConfigError, match="was trained on"):
+        Discriminator(reader, wider, tmp_path)
+    with pytest.raises(ModelError, match="must be of one training run"):
+        Reader(reader.model, Vocabulary(["a"]), corpus.shape)
+    with pytest.raises(ConfigError, match="most_words must be at least 1"):
+        Reader(reader.model, reader.vocabulary, corpus.shape, most_words=0)
+    with pytest.raises(ModelError, match="holds no discriminator"):
+        load_reader(tmp_path)
+    reader.save(tmp_path / "model")
+    path = tmp_path / "model" / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:-10])
+    with pytest.raises(ModelError, match="damaged discriminator"):
+        load_reader(tmp_path / "model")
+    corpus_vectors(reader, corpus, tmp_path / "cache")
+    (kept,) = (tmp_path / "cache").iterdir()
+    kept.write_bytes(kept.read_bytes()[:-4])
+    with pytest.raises(DataError, match="must hold"):
+        corpus_vectors(reader, corpus, tmp_path / "cache")

@@ -1,0 +1,145 @@
+import numpy as np
+import pytest
+import torch
+from transformers import TrainerCallback
+
+from samesense.context.corpus import Corpus
+from samesense.context.discriminator import Discriminator
+from samesense.context.discriminator_batches import RUN_WINDOWS, Collate, Looks, Schedule, Steps
+from samesense.context.discriminator_training import DiscriminatorTraining, train_discriminator
+from samesense.errors import ConfigError
+
+TOPICS = {
+    "sea": "ship wave sailor harbour storm anchor".split(),
+    "kitchen": "bread oven flour spoon butter kettle".split(),
+    "school": "pupil lesson chalk essay desk bell".split(),
+}
+TRAINING = DiscriminatorTraining(
+    dim=24, hidden=16, dropout=0.1, batch_size=32, epochs=8, learning_rate=1e-2, held_out=60, evaluate_every=10, seed=3
+)
+
+
+def on_topics(count, seed):
+    """Documents of one topic each, so that a sentence from another document does not fit."""
+    draw = np.random.default_rng(seed)
+    for number in range(count):
+        words = list(TOPICS.values())[number % 3]
+        picks = draw.integers(0, 6, size=(int(draw.integers(8, 15)), 3))
+        yield [[f"the {words[a]} and {words[b]} near {words[c]}" for a, b, c in picks]]
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    return Corpus.build(tmp_path_factory.mktemp("c") / "corpus", on_topics(60, 0))
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory, corpus):
+    return train_discriminator(corpus, TRAINING, tmp_path_factory.mktemp("t"))
+
+
+def test_it_learns_what_fits(tmp_path, corpus, trained):
+    assert trained.accuracies["anywhere"] > 0.6
+    assert trained.accuracies["positive"] > 0.9
+    assert trained.held_out >= 60
+    assert not trained.interrupted
+    fresh = Corpus.build(tmp_path / "fresh", on_topics(30, 1))
+    discriminator = Discriminator(trained.reader, fresh, tmp_path / "cache")
+    probes = [f"the {words[0]} and {words[1]} near {words[2]}" for words in TOPICS.values()]
+    scores = discriminator.log_probability(probes, fresh.windows)
+    topics = fresh.documents_of(fresh.windows) % 3
+    table = np.stack([scores[:, topics == topic].mean(axis=1) for topic in range(3)], axis=1)
+    assert (table.argmax(axis=0) == [0, 1, 2]).all()
+
+
+class Stop(TrainerCallback):
+    def on_step_end(self, args, state, control, **kwargs):
+        if state.global_step == 17:
+            control.should_save = control.should_training_stop = True
+
+
+def test_a_stopped_run_goes_on_to_the_same_end(tmp_path, corpus, trained):
+    first = train_discriminator(corpus, TRAINING, tmp_path, callbacks=[Stop()])
+    assert first.interrupted
+    assert first.steps == 17
+    second = train_discriminator(corpus, TRAINING, tmp_path, resume_from=tmp_path / "checkpoint-17")
+    assert second.steps == trained.steps
+    assert second.accuracies == trained.accuracies
+    for name, value in second.reader.model.state_dict().items():
+        torch.testing.assert_close(value, trained.reader.model.state_dict()[name], rtol=0, atol=1e-6)
+
+
+def test_words_start_from_given_vectors(tmp_path, corpus):
+    given = []
+
+    def word_vectors(words):
+        given.extend(words)
+        return np.arange(len(words) * 7, dtype=np.float32).reshape(-1, 7) / 1e3
+
+    still = DiscriminatorTraining(hidden=4, epochs=1, learning_rate=1e-12, weight_decay=0.0, held_out=60)
+    reader = train_discriminator(corpus, still, tmp_path, word_vectors=word_vectors).reader
+    assert reader.vocabulary.words == given
+    weights = reader.model.embedding.weight.detach().numpy()
+    np.testing.assert_allclose(weights[2:], word_vectors(list(given)), atol=1e-6)
+    assert not weights[0].any()
+
+
+def test_an_epoch_takes_every_window_once_with_fresh_negatives(corpus):
+    steps = Steps(corpus, corpus.windows, Schedule(batch_size=32, epochs=3, negatives=2, seed=5))
+    batches = [steps[at] for at in range(len(steps))]
+    an_epoch = len(steps) // 3
+    drawn = []
+    for epoch in range(3):
+        part = batches[epoch * an_epoch : (epoch + 1) * an_epoch]
+        windows = np.concatenate([batch.windows for batch in part])
+        np.testing.assert_array_equal(np.sort(windows), corpus.windows)
+        follows = np.diff(windows) == 1
+        assert follows.mean() > 1 - 2 / RUN_WINDOWS
+        drawn.append(np.concatenate([batch.centres for batch in part])[np.argsort(windows)])
+    assert (drawn[0][:, 0] == corpus.windows).all()
+    assert (drawn[0][:, 1:] != drawn[1][:, 1:]).mean() > 0.8
+    late = Steps(corpus, corpus.windows, Schedule(batch_size=32, epochs=3, negatives=2, seed=5))[an_epoch + 2]
+    np.testing.assert_array_equal(late.centres, batches[an_epoch + 2].centres)
+    assert all((batch.labels == [1, 0, 0]).all() for batch in batches)
+
+
+def test_a_batch_encodes_each_sentence_once(corpus, trained):
+    batch = Steps(corpus, corpus.windows, Schedule(batch_size=32, epochs=1, negatives=1, seed=0))[0]
+    made = Collate(trained.reader, corpus)([batch])
+    vocabulary = trained.reader.vocabulary
+    sentences = [tuple(row[:n].tolist()) for row, n in zip(made["tokens"], made["lengths"], strict=True)]
+    wanted = set()
+    for at, i in enumerate(batch.windows):
+        window = corpus.window(int(i))
+        for side, texts in zip(made["sides"][at].tolist(), (window.left, window.right), strict=True):
+            assert [sentences[row] for row in side if row >= 0] == [tuple(vocabulary.numbers(t, 64)) for t in texts]
+        centres = corpus.sentences(batch.centres[at])
+        assert [sentences[row] for row in made["centres"][at]] == [tuple(vocabulary.numbers(t, 64)) for t in centres]
+        first, end = corpus.window_bounds(np.array([i]))
+        wanted |= {*range(first[0], end[0]), *batch.centres[at]}
+    assert len(sentences) == len(wanted) < 3.2 * len(batch.windows)
+
+
+def test_accuracies_by_kind(corpus):
+    looks = Looks(corpus, corpus.windows, Schedule(batch_size=16, epochs=1, negatives=1, seed=0))
+    labels = np.concatenate([looks[at].labels for at in range(len(looks))])
+    centres = np.concatenate([looks[at].centres for at in range(len(looks))])
+    windows = np.concatenate([looks[at].windows for at in range(len(looks))])
+    near = looks.kinds["same document"][:, 1]
+    own = corpus.documents_of(windows)
+    assert (corpus.documents_of(centres[:, 1])[near] == own[near]).all()
+    logits = np.where(labels > 0, 1.0, -1.0)
+    logits[near, 1] = 1.0  # wrong on every negative of the same document
+    logits[:10, 0] = -1.0  # and on ten positives
+    found = looks.accuracies(type("P", (), {"predictions": logits, "label_ids": labels}))
+    n = len(windows)
+    assert found["same document"] == 0
+    assert found["anywhere"] == 1
+    assert found["positive"] == pytest.approx(1 - 10 / n)
+    assert found["all"] == pytest.approx(1 - (10 + near.sum()) / (2 * n))
+
+
+@pytest.mark.parametrize("wrong", [{"negatives": 0}, {"epochs": 0}, {"batch_size": 0}, {"held_out": 0}])
+def test_impossible_settings_are_refused(wrong):
+    with pytest.raises(ConfigError, match="must be at least 1"):
+        DiscriminatorTraining(**wrong)

@@ -1,0 +1,149 @@
+import numpy as np
+import pytest
+import torch
+
+from samesense.context import generator_causal, generator_infill
+from samesense.context.generator import KINDS
+from samesense.context.generator_pretrained import as_it_stands, open_language_model
+from samesense.context.windows import Window
+from samesense.errors import DataError, ModelError
+from tests.context.worlds import livened, small_causal, some_sentences, some_windows, tokenizer_of
+
+
+@pytest.fixture(scope="module")
+def causal(tmp_path_factory):
+    return small_causal(tmp_path_factory.mktemp("causal"))
+
+
+@pytest.fixture(scope="module")
+def infill(tmp_path_factory):
+    from transformers import T5Config, T5ForConditionalGeneration
+
+    folder = tmp_path_factory.mktemp("infill")
+    config = T5Config(
+        vocab_size=259, d_model=16, d_kv=8, d_ff=32, num_layers=2, num_heads=2, decoder_start_token_id=0,
+        pad_token_id=0, eos_token_id=1,
+    )  # fmt: skip
+    livened(T5ForConditionalGeneration(config)).save_pretrained(folder)
+    tokenizer_of(["<extra_id_0>"]).save_pretrained(folder)
+    return folder
+
+
+def log_p(model, ids):
+    """log p of each token after the first, by one forward over all of them and a softmax in double precision."""
+    with torch.inference_mode():
+        scores = model(input_ids=torch.tensor([ids])).logits[0].double().numpy()
+    return [scores[at, token] - np.log(np.exp(scores[at]).sum()) for at, token in enumerate(ids[1:])]
+
+
+def test_causal_probabilities_are_bayes_rule_over_the_running_text(causal):
+    generator = open_language_model(str(causal))
+    sentences, windows = some_sentences(3), some_windows(3)
+    found = {kind: generator.log_probability(kind, sentences, windows) for kind in KINDS}
+
+    def ids(text):
+        return generator.tokenizer(text, add_special_tokens=False)["input_ids"]
+
+    for row, sentence in enumerate(sentences):
+        for column, window in enumerate(windows):
+            left = ids(f"{window.left[0]} {window.left[1]}")
+            middle, right = ids(f" {sentence}"), ids(f" {window.right[0]} {window.right[1]}")
+            whole = log_p(generator.model, [1, *left, *middle, *right])
+            cut = len(left) + len(middle)
+            p_left, p_middle, p_right = sum(whole[: len(left)]), sum(whole[len(left) : cut]), sum(whole[cut:])
+            skipping = sum(log_p(generator.model, [1, *left, *right])[len(left) :])
+            alone = sum(log_p(generator.model, [1, *middle, *right]))
+            expected = {
+                "right": p_right,
+                "sentence": p_middle + p_right - skipping,
+                "left": p_left + p_middle + p_right - alone,
+            }
+            lengths = {"right": len(right), "sentence": len(middle), "left": len(left)}
+            for kind, (values, tokens) in found.items():
+                assert tokens[row, column] == lengths[kind]
+                assert values[row, column] * lengths[kind] == pytest.approx(expected[kind], abs=5e-4), kind
+
+
+def test_gaps_are_filled_token_by_token(infill):
+    generator = open_language_model(str(infill))
+    sentences, windows = some_sentences(3), some_windows(2)
+    found = {kind: generator.log_probability(kind, sentences, windows) for kind in KINDS}
+
+    def ids(text):
+        return generator.tokenizer(text, add_special_tokens=False)["input_ids"]
+
+    for row, sentence in enumerate(sentences):
+        for column, window in enumerate(windows):
+            left, right = (" ".join(side) for side in (window.left, window.right))
+            asked = {
+                "sentence": ([*ids(left), 2, *ids(f" {right}"), 1], ids(sentence)),
+                "left": ([2, *ids(f" {sentence} {right}"), 1], ids(left)),
+                "right": ([*ids(f"{left} {sentence}"), 2, 1], ids(right)),
+            }
+            for kind, (source, target) in asked.items():
+                total = 0.0
+                for at, token in enumerate(target):
+                    with torch.inference_mode():
+                        scores = (
+                            generator.model(
+                                input_ids=torch.tensor([source]), decoder_input_ids=torch.tensor([[0, 2, *target[:at]]])
+                            )
+                            .logits[0, -1]
+                            .double()
+                        )
+                    total += float(scores[token] - scores.exp().sum().log())
+                values, tokens = found[kind]
+                assert tokens[row, column] == len(target)
+                assert values[row, column] * len(target) == pytest.approx(total, abs=5e-4), kind
+
+
+@pytest.mark.parametrize(("which", "module"), [("causal", generator_causal), ("infill", generator_infill)])
+def test_neighbours_in_a_batch_change_nothing(which, module, request, monkeypatch):
+    folder = str(request.getfixturevalue(which))
+    sentences, windows = some_sentences(5, most=15), some_windows(3)
+    whole = [open_language_model(folder).log_probability(kind, sentences, windows)[0] for kind in KINDS]
+    monkeypatch.setattr(module, "CPU_TOKENS", 1)
+    for kind, expected in zip(KINDS, whole, strict=True):
+        np.testing.assert_allclose(
+            open_language_model(folder).log_probability(kind, sentences, windows)[0], expected, atol=1e-5
+        )
+        assert expected.std() > 1e-3
+
+
+def test_identity_tells_models_precisions_and_lengths_apart(causal, infill):
+    identities = [
+        open_language_model(str(causal)).identity,
+        open_language_model(str(causal), precision="bfloat16").identity,
+        open_language_model(str(causal), max_tokens=8).identity,
+        open_language_model(str(infill)).identity,
+    ]
+    assert len(set(identities)) == 4
+    assert open_language_model(str(causal)).identity == identities[0]
+
+
+def test_long_sentences_are_cut(causal):
+    generator = open_language_model(str(causal), max_tokens=8)
+    _, lengths = generator.log_probability("sentence", ["a very long sentence.", "a dog."], some_windows(1))
+    assert lengths[:, 0].tolist() == [8, 7]
+
+
+@pytest.mark.parametrize(
+    ("text", "inside", "expected"),
+    [("A dog.", True, " A dog."), (" A dog. ", False, "A dog."), ("天气很好。", True, "天气很好。")],
+)
+def test_spaces_between_sentences_are_those_of_the_script(text, inside, expected):
+    assert as_it_stands(text, inside=inside) == expected
+
+
+def test_refusals(causal, infill, tmp_path):
+    edge = Window((), "a cat.", ("a dog.",), id=7, chunk=0, document=0)
+    with pytest.raises(DataError, match="both sides; context 7 has 0 sentences before"):
+        open_language_model(str(causal)).log_probability("sentence", ["a man."], [edge])
+    with pytest.raises(DataError, match="has none for this model"):
+        open_language_model(str(causal)).log_probability("sentence", [" "], some_windows(1))
+    with pytest.raises(ModelError, match="cannot be opened"):
+        open_language_model(str(tmp_path / "nothing"))
+    from transformers import T5ForConditionalGeneration
+
+    with pytest.raises(ModelError, match="<extra_id_0>"):
+        generator_infill.InfillGenerator(T5ForConditionalGeneration.from_pretrained(infill), tokenizer_of())

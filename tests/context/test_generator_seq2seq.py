@@ -1,0 +1,176 @@
+import numpy as np
+import pytest
+import torch
+
+from samesense.context import generator_seq2seq
+from samesense.context.generator import KINDS, Cells
+from samesense.context.generator_batches import batches_of, groups_of
+from samesense.context.generator_model import Seq2Seq
+from samesense.context.generator_seq2seq import open_seq2seq
+from samesense.context.windows import Window
+from samesense.errors import DataError, ModelError
+from tests.context.worlds import small_generator, some_sentences, some_windows
+
+END = 2
+
+
+def slow_total(generator, kind, sentence, window):
+    """Token by token: the encoder without padding, the decoder run anew on every beginning."""
+    places = {**{at - len(window.left): text for at, text in enumerate(window.left)}, 0: sentence}
+    places |= {at + 1: text for at, text in enumerate(window.right)}
+    wanted = {"sentence": lambda p: p == 0, "left": lambda p: p < 0, "right": lambda p: p > 0}[kind]
+    model = generator.models[kind]
+
+    def tokens(text):
+        return [*generator.tokenizer.encode(text).ids[: model.shape.max_tokens - 1], END]
+
+    read = [(tokens(places[p]), p) for p in sorted(places) if not wanted(p)]
+    if kind == "left":  # the centre is read first whatever is read with it
+        read.sort(key=lambda part: part[1] != 0)
+    rows = [[part] for part in read] if generator.reading == "apart" else [read]
+    states = []
+    for row in rows:
+        ids = torch.tensor([[token for part, _ in row for token in part]])
+        inside = torch.tensor([[at for part, _ in row for at in range(len(part))]])
+        which = torch.tensor([[p for part, p in row for _ in part]])
+        states.append(model.encode(ids, inside, which))
+    memory = torch.cat(states, dim=1)
+    target = [(token, at, p) for p in sorted(places) if wanted(p) for at, token in enumerate(tokens(places[p]))]
+    total, before = 0.0, 1
+    inputs = []
+    for token, at, p in target:
+        inputs.append((before, at, p))
+        columns = [torch.tensor([column]) for column in zip(*inputs, strict=True)]
+        state = model.decode(*columns, memory, torch.zeros(memory.shape[:2], dtype=torch.bool))[0, -1]
+        scores = model.logits(state).double()
+        total += float(scores[token] - torch.log(torch.exp(scores).sum()))
+        before = token
+    return total, len(target)
+
+
+@pytest.mark.parametrize("separate", [False, True])
+@pytest.mark.parametrize("reading", ["apart", "together"])
+def test_probabilities_equal_a_token_by_token_computation(reading, separate):
+    generator = small_generator(reading, separate=separate)
+    sentences, windows = some_sentences(3), some_windows(4)
+    with torch.inference_mode():
+        for kind in KINDS:
+            found, lengths = generator.log_probability(kind, sentences, windows)
+            for row, sentence in enumerate(sentences):
+                for column, window in enumerate(windows):
+                    total, length = slow_total(generator, kind, sentence, window)
+                    assert lengths[row, column] == length
+                    assert found[row, column] * length == pytest.approx(total, abs=2e-4)
+            assert found.std() > 0.01
+
+
+def test_shared_states_change_nothing(monkeypatch):
+    generator = small_generator()
+    sentences, windows = some_sentences(20), some_windows(3)
+    found, groups = [], []
+    decode = Seq2Seq.decode
+
+    def counted(self, tokens, places, sentences, memory, absent):
+        groups.append(len(tokens) // len(memory))
+        return decode(self, tokens, places, sentences, memory, absent)
+
+    monkeypatch.setattr(Seq2Seq, "decode", counted)
+    for worth in (1, 10**9):
+        monkeypatch.setattr(generator_seq2seq, "WORTH_SHARING", worth)
+        found.append(generator.log_probability("sentence", sentences, windows)[0])
+    np.testing.assert_allclose(found[0], found[1], atol=2e-6)
+    assert groups == [20, 20, 20, 1]
+
+
+@pytest.mark.parametrize("budget", [1, 40, 10**6])
+def test_neighbours_in_a_batch_change_nothing(monkeypatch, budget):
+    generator = small_generator()
+    sentences, windows = some_sentences(9, most=20), some_windows(5)
+    whole = generator.measure(Cells.grid(sentences, windows))
+    monkeypatch.setattr(generator_seq2seq, "CPU_TOKENS", budget)
+    monkeypatch.setattr(generator_seq2seq, "CELLS", {"apart": 7})
+    cells = Cells.grid(sentences, windows)
+    some = np.array([40, 3, 3, 17, 0])
+    part = generator.measure(cells.take(some))
+    np.testing.assert_allclose(part.totals, whole.totals[:, some], atol=1e-4)
+    np.testing.assert_array_equal(part.tokens, whole.tokens[:, some])
+
+
+def test_the_sentence_counts_only_where_it_is_read_and_long_ones_are_cut():
+    generator = small_generator()
+    windows = some_windows(2)
+    long = " ".join(some_sentences(6))
+    _, lengths = generator.log_probability("sentence", [long, "a dog."], windows)
+    assert lengths.tolist()[0] == [12, 12]
+    found, lengths = generator.log_probability("left", ["a dog.", "the red bird sings."], windows)
+    assert (lengths[0] == lengths[1]).all()
+    assert (found[0] != found[1]).all()
+
+
+def test_saved_and_opened_is_the_same_generator(tmp_path):
+    sentences, windows = some_sentences(4), some_windows(3)
+    for separate in (False, True):
+        generator = small_generator(separate=separate)
+        folder = tmp_path / str(separate)
+        generator.save(folder)
+        assert len(list(folder.glob("*.safetensors"))) == (3 if separate else 1)
+        again = open_seq2seq(folder)
+        assert again.identity == generator.identity
+        for kind in KINDS:
+            np.testing.assert_array_equal(
+                again.log_probability(kind, sentences, windows)[0],
+                generator.log_probability(kind, sentences, windows)[0],
+            )
+
+
+def test_another_weight_is_another_identity():
+    assert small_generator(seed=0).identity == small_generator(seed=0).identity
+    assert small_generator(seed=0).identity != small_generator(seed=1).identity
+    assert small_generator("apart").identity != small_generator("together").identity
+
+
+def test_half_precision_is_near():
+    generator = small_generator()
+    sentences, windows = some_sentences(3), some_windows(3)
+    exact = generator.log_probability("right", sentences, windows)[0]
+    generator.precision = "bfloat16"
+    near = generator.log_probability("right", sentences, windows)[0]
+    assert 0 < np.abs(near - exact).max() < 0.1
+
+
+def test_refusals(tmp_path):
+    generator = small_generator()
+    edge = Window((), "a cat.", ("a dog.",), id=7, chunk=0, document=0)
+    with pytest.raises(DataError, match=r"To generate the left.* context 7 has 0 sentences before its centre and 1"):
+        generator.log_probability("left", ["a man."], [edge])
+    assert np.isfinite(generator.log_probability("right", ["a man."], [edge])[0]).all()
+    with torch.no_grad():
+        generator.models["right"].norm.weight.fill_(float("nan"))
+    with pytest.raises(ModelError, match=r"the right is nan for 'a man\.' in context 0"):
+        generator.log_probability("right", ["a man."], some_windows(1))
+    small_generator().save(tmp_path / "g")
+    (tmp_path / "g" / "sentence.safetensors").write_bytes(b"half")
+    with pytest.raises(ModelError, match="cannot be read"):
+        open_seq2seq(tmp_path / "g")
+    with pytest.raises(DataError, match=r"generator\.json"):
+        open_seq2seq(tmp_path)
+
+
+def test_batches_hold_everyone_once_within_the_budget():
+    draw = np.random.default_rng(0)
+    for budget in (1, 50, 400):
+        lengths = draw.integers(1, 60, size=300)
+        batches = list(batches_of(lengths, budget))
+        assert sorted(np.concatenate(batches).tolist()) == list(range(300))
+        for batch in batches:
+            assert len(batch) == 1 or len(batch) * lengths[batch].max() <= budget
+    assert list(batches_of([], 10)) == []
+
+
+def test_groups_are_those_of_a_dictionary():
+    keys = np.random.default_rng(1).integers(0, 30, size=500)
+    expected = {}
+    for at, key in enumerate(keys.tolist()):
+        expected.setdefault(key, []).append(at)
+    assert [group.tolist() for group in groups_of(keys)] == [expected[key] for key in sorted(expected)]
+    assert groups_of(np.empty(0, dtype=np.int64)) == []

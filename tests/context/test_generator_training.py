@@ -1,0 +1,95 @@
+import numpy as np
+import pytest
+import torch
+from transformers import TrainerCallback
+
+from samesense.context.corpus import Corpus
+from samesense.context.generator import KINDS
+from samesense.context.generator_seq2seq import Seq2SeqGenerator
+from samesense.context.generator_training import GeneratorTraining, _Targets, hold_out, train_generator
+from samesense.errors import ConfigError
+from tests.context.worlds import small_tokenizer, some_documents
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    return Corpus.build(tmp_path_factory.mktemp("corpus") / "c", some_documents(30))
+
+
+SETTINGS = {"size": "tiny", "batch_size": 16, "held_out": 20, "max_tokens": 24, "evaluate_every": 6, "dropout": 0.1}
+
+
+class StopAt(TrainerCallback):
+    def __init__(self, step):
+        self.step = step
+
+    def on_step_end(self, args, state, control, **kwargs):
+        if state.global_step == self.step:
+            control.should_save = control.should_training_stop = True
+
+
+def measured(trained, tokenizer, corpus, kind):
+    generator = Seq2SeqGenerator(dict.fromkeys(KINDS, trained.model), tokenizer)
+    windows = [corpus.window(int(i)) for i in hold_out(corpus, 20, 42)[1][:10]]
+    return generator.log_probability(kind, [window.centre for window in windows], windows)[0]
+
+
+@pytest.mark.slow
+def test_training_lowers_the_cost_of_unseen_documents(corpus, tmp_path):
+    tokenizer = small_tokenizer()
+    settings = GeneratorTraining(**{**SETTINGS, "max_steps": 60, "evaluate_every": 20})
+    trained = train_generator(corpus, tokenizer, KINDS, settings, tmp_path / "c")
+    assert (trained.steps, trained.interrupted) == (60, False)
+    untrained = train_generator(
+        corpus, tokenizer, KINDS, GeneratorTraining(**{**SETTINGS, "max_steps": 1}), tmp_path / "d"
+    )
+    for kind in KINDS:
+        gain = measured(trained, tokenizer, corpus, kind) - measured(untrained, tokenizer, corpus, kind)
+        assert gain.mean() > 1, kind
+
+
+@pytest.mark.slow
+def test_a_stopped_training_goes_on_as_if_it_had_not_stopped(corpus, tmp_path):
+    tokenizer = small_tokenizer()
+    settings = GeneratorTraining(**SETTINGS, max_steps=12)
+    whole = train_generator(corpus, tokenizer, ("left",), settings, tmp_path / "whole")
+    stopped = train_generator(corpus, tokenizer, ("left",), settings, tmp_path / "c", callbacks=[StopAt(8)])
+    assert (stopped.steps, stopped.interrupted) == (8, True)
+    resumed = train_generator(
+        corpus, tokenizer, ("left",), settings, tmp_path / "c", resume_from=tmp_path / "c" / "checkpoint-8"
+    )
+    assert (resumed.steps, resumed.interrupted) == (12, False)
+    assert resumed.held_out_cost == pytest.approx(whole.held_out_cost, rel=1e-5)
+    for name, value in whole.model.state_dict().items():
+        torch.testing.assert_close(resumed.model.state_dict()[name], value, rtol=1e-4, atol=1e-5)
+
+
+def test_whole_documents_are_held_out(corpus):
+    learnt, held = hold_out(corpus, 20, 42)
+    assert sorted([*learnt, *held]) == corpus.windows.tolist()
+    assert 20 <= len(held) < 20 + 12
+    assert not set(corpus.documents_of(learnt)) & set(corpus.documents_of(held))
+    assert hold_out(corpus, 20, 42)[1].tolist() == held.tolist()
+    assert hold_out(corpus, 20, 43)[1].tolist() != held.tolist()
+    for count in (0, 1000):
+        with pytest.raises(ConfigError, match=f"held_out is {count}"):
+            hold_out(corpus, count, 42)
+
+
+def test_of_one_document_the_end_is_held_out(tmp_path):
+    corpus = Corpus.build(tmp_path / "c", some_documents(1))
+    learnt, held = hold_out(corpus, 3, 42)
+    assert [*learnt, *held] == corpus.windows.tolist()
+    assert len(held) == 3
+
+
+def test_lengths_are_those_of_the_targets(corpus):
+    targets = _Targets(corpus, corpus.windows[::7], KINDS)
+    texts = {
+        "sentence": lambda window: (window.centre,),
+        "left": lambda window: window.left,
+        "right": lambda window: window.right,
+    }
+    expected = [sum(map(len, texts[kind](window))) for kind, window in (targets[at] for at in range(len(targets)))]
+    assert targets.lengths() == expected
+    assert len(np.unique(expected)) > 10

@@ -1,0 +1,60 @@
+import numpy as np
+import pytest
+
+from samesense.context.corpus import Corpus
+from samesense.context.negatives import draw_negatives
+from samesense.context.windows import Shape
+from samesense.errors import DataError
+from tests.context.made_documents import documents
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    return Corpus.build(tmp_path / "corpus", [*documents(80, seed=2, most=30), [["A."], ["B.", "C."]]])
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_half_come_from_the_document_and_none_from_the_window(corpus, count):
+    windows = corpus.windows
+    drawn, near = draw_negatives(corpus, windows, count, [0, 7])
+    assert drawn.shape == near.shape == (len(windows), count)
+    first, end = corpus.window_bounds(windows)
+    assert not ((drawn >= first[:, None]) & (drawn < end[:, None])).any()
+    own = corpus.documents_of(windows)[:, None]
+    assert (corpus.documents_of(drawn)[near] == np.broadcast_to(own, near.shape)[near]).all()
+    assert (corpus.text_keys[drawn] != corpus.text_keys[windows][:, None]).all()
+    assert not near[-1].any()  # that document is one window
+    start, stop = corpus.document_bounds(windows)
+    can = np.broadcast_to((stop - start > end - first)[:, None], near.shape)
+    assert abs(near[can].mean() - 0.5) < 0.02
+
+
+def test_every_other_sentence_is_as_likely(tmp_path):
+    texts = [f"number {word}" for word in "one two three four five six seven eight nine ten".split()]
+    corpus = Corpus.build(tmp_path / "c", [[texts[:7]], [texts[7:]]])
+    window = np.full(20_000, 3)
+    drawn, near = draw_negatives(corpus, window, 1, [1])
+    assert near.sum() == 10_000
+    inside, anywhere = (np.bincount(drawn[kind], minlength=10) / 10_000 for kind in (near, ~near))
+    np.testing.assert_allclose(inside, [1 / 2, 0, 0, 0, 0, 0, 1 / 2, 0, 0, 0], atol=0.02)
+    np.testing.assert_allclose(anywhere, [1 / 5, 0, 0, 0, 0, 0, 1 / 5, 1 / 5, 1 / 5, 1 / 5], atol=0.02)
+
+
+def test_the_seed_decides(corpus):
+    draws = [draw_negatives(corpus, corpus.windows, 1, seed)[0] for seed in ([1], [1], [2])]
+    np.testing.assert_array_equal(draws[0], draws[1])
+    assert (draws[0] != draws[2]).any()
+
+
+def test_where_the_document_only_repeats_the_centre_another_gives(tmp_path):
+    corpus = Corpus.build(tmp_path / "c", [[["Same."] * 9], [["Other one.", "Other two."]]], Shape(left=1, right=1))
+    drawn, near = draw_negatives(corpus, np.full(50, 4), 1, [0])
+    assert set(drawn[:, 0]) == {9, 10}
+    assert not near.any()
+
+
+@pytest.mark.parametrize("document", [["A.", "B.", "C."], ["Same."] * 9])
+def test_no_replacement_is_an_error(tmp_path, document):
+    corpus = Corpus.build(tmp_path / "c", [[document]])
+    with pytest.raises(DataError, match="none was found in"):
+        draw_negatives(corpus, corpus.windows, 1, [0])

@@ -1,0 +1,210 @@
+import json
+import math
+from dataclasses import asdict, replace
+
+import numpy as np
+import pytest
+
+from samesense.context import origin as module
+from samesense.context.context_set import Selection
+from samesense.context.corpus import Corpus
+from samesense.context.generator import KINDS
+from samesense.context.origin import Origin
+from samesense.context.scheme import Scheme, reference_sentences
+from samesense.context.scoring import Weights
+from samesense.context.screening import Screening
+from samesense.errors import ConfigError, DataError, ModelError
+from tests.context.test_context_terms import Lengths
+from tests.context.worlds import WordCounts, small_generator, some_documents, some_sentences
+
+SCHEME = Scheme(selection=Selection(size=5, rescored=20), reference=7)
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    return Corpus.build(tmp_path_factory.mktemp("corpus") / "c", some_documents(15))
+
+
+def origin_of(corpus, scheme=SCHEME, *, generator=None, folder=None, index=None, **rest):
+    windows = WordCounts([corpus.window(int(i)) for i in corpus.windows])
+    screening = Screening(corpus, index or corpus.folder.parent / "index")
+    return Origin(corpus, screening, windows, generator or small_generator(), scheme, folder=folder, **rest)
+
+
+def some_pairs():
+    texts = some_sentences(6, seed=11)
+    return [
+        (texts[0], texts[1]),
+        (texts[2], texts[0]),
+        (texts[3], texts[3]),
+        (texts[4], texts[5]),
+        (texts[1], texts[0]),
+    ]
+
+
+def slow_score(origin, one, other):
+    """Eq. 3 and Eq. 4 in plain loops, every number asked of the models by itself."""
+    scheme = origin.scheme
+    sets = origin.sets.of([one, other])
+    ids = [*sets[one].tolist(), *sets[other].tolist()]
+    if not scheme.twice:
+        ids = list(dict.fromkeys(ids))
+
+    known = {}
+
+    def terms(sentence, window):
+        if (sentence, window.id) not in known:
+            known[sentence, window.id] = computed(sentence, window)
+        return list(known[sentence, window.id])
+
+    def computed(sentence, window):
+        discriminator = origin.terms.discriminator
+        first = discriminator.scores(discriminator.encode([sentence]), [window.id])[0, 0]
+        return [first, *(origin.generator.log_probability(kind, [sentence], [window])[0][0, 0] for kind in KINDS)]
+
+    def value(sentence, window):
+        found = terms(sentence, window)
+        if scheme.normalisation in ("standardised", "both"):
+            usual = [terms(text, window) for text in origin.reference]
+            for at in range(4):
+                column = [row[at] for row in usual]
+                mean = sum(column) / len(column)
+                found[at] = (found[at] - mean) / math.sqrt(sum((x - mean) ** 2 for x in column) / len(column))
+        return sum(weight * term for weight, term in zip(scheme.weights.values(), found, strict=True))
+
+    vectors = [[value(text, origin.corpus.window(i)) for i in ids] for text in (one, other)]
+    if scheme.normalisation in ("centred", "both"):
+        vectors = [[x - sum(v) / len(v) for x in v] for v in vectors]
+    a, b = vectors
+    return sum(x * y for x, y in zip(a, b, strict=True)) / math.sqrt(sum(x * x for x in a) * sum(y * y for y in b))
+
+
+@pytest.mark.parametrize("twice", [True, False])
+@pytest.mark.parametrize("normalisation", ["raw", "centred", "standardised", "both"])
+def test_scores_equal_plain_loops(corpus, normalisation, twice):
+    weights = Weights(discriminative=0.5, left=2.0)
+    small = replace(SCHEME, selection=Selection(size=3, rescored=9), reference=4)
+    origin = origin_of(corpus, replace(small, normalisation=normalisation, twice=twice, weights=weights))
+    pairs = [some_pairs()[at] for at in (0, 3, 2)]
+    found = origin(pairs)
+    assert found.dtype == np.float64
+    for score, pair in zip(found, pairs, strict=True):
+        assert score == pytest.approx(slow_score(origin, *pair), abs=2e-4 if normalisation != "raw" else 1e-6)
+    assert found[2] == 1.0
+    assert (np.diff(found[:2]) != 0).all()
+
+
+def test_a_score_depends_on_its_pair_alone(corpus, monkeypatch):
+    pairs = some_pairs()
+    whole = origin_of(corpus)(pairs)
+    for at, pair in enumerate(pairs):
+        assert origin_of(corpus)([pair])[0] == pytest.approx(whole[at], abs=1e-4)
+    monkeypatch.setattr(module, "BLOCK_PAIRS", 2)
+    np.testing.assert_allclose(origin_of(corpus)(pairs), whole, atol=1e-4)
+    assert whole[0] == pytest.approx(whole[4], abs=1e-12), "not symmetric"
+    assert origin_of(corpus)([]).shape == (0,)
+
+
+def test_only_the_cells_of_the_pairs_are_computed(corpus):
+    generator = Lengths()
+    scheme = Scheme(selection=Selection(size=4, strategy="random"), normalisation="raw")
+    origin = origin_of(corpus, scheme, generator=generator)
+    pairs = some_pairs()
+    origin(pairs)
+    cells = {(text, int(i)) for pair in pairs for text in pair for both in pair for i in origin.sets.of([both])[both]}
+    assert generator.asked == len(cells) * 3
+
+
+def test_a_stopped_run_goes_on_and_another_model_starts_anew(corpus, tmp_path):
+    class Stops(Lengths):
+        def measure(self, cells, kinds=KINDS):
+            if self.asked > 400:
+                raise KeyboardInterrupt
+            return super().measure(cells, kinds)
+
+    pairs = some_pairs()
+    fresh = Lengths()
+    expected = origin_of(corpus, generator=fresh, folder=tmp_path / "other")(pairs)
+    with pytest.raises(KeyboardInterrupt):
+        origin_of(corpus, generator=Stops(), folder=tmp_path / "kept")(pairs)
+    again = Lengths()
+    np.testing.assert_array_equal(origin_of(corpus, generator=again, folder=tmp_path / "kept")(pairs), expected)
+    assert 0 < again.asked < fresh.asked
+    third = Lengths()
+    np.testing.assert_array_equal(origin_of(corpus, generator=third, folder=tmp_path / "kept")(pairs), expected)
+    assert third.asked == 0
+    another = Lengths("another")
+    assert not np.array_equal(origin_of(corpus, generator=another, folder=tmp_path / "kept")(pairs), expected)
+    assert another.asked == fresh.asked
+
+
+def test_the_explanation_is_the_score(corpus):
+    for normalisation in ("standardised", "both"):
+        origin = origin_of(corpus, replace(SCHEME, normalisation=normalisation))
+        one, other = some_pairs()[0]
+        told = origin.explain(one, other, top=1000)
+        assert told.score == origin([(one, other)])[0]
+        entries = [*told.alike, *told.apart]
+        assert sum(entry.share for entry in entries) == pytest.approx(told.score, abs=1e-9)
+        shares = [entry.share for entry in told.alike]
+        assert shares == sorted(shares, reverse=True)
+        assert all(share > 0 for share in shares) and all(entry.share < 0 for entry in told.apart)
+        sets = origin.sets.of([one, other])
+        assert told.contexts == sum(map(len, sets.values()))
+        for entry in entries:
+            assert (entry.whose in ("first", "both")) == (entry.window in sets[one])
+            assert (entry.whose in ("second", "both")) == (entry.window in sets[other])
+            assert entry.left == corpus.window(entry.window).left
+        assert json.loads(json.dumps(told.to_dict()))["alike"][0]["share"] == told.alike[0].share
+        few = origin.explain(one, other, top=2)
+        assert list(few.alike) == list(told.alike[:2])
+        assert f"{told.score:.4f}  over {told.contexts} contexts" in few.table()
+        assert " [...] ".join((" ".join(few.alike[0].left), " ".join(few.alike[0].right))) in few.table()
+
+
+def test_contexts_where_nothing_varies_are_left_out(corpus):
+    class Flat(Lengths):
+        def total(self, kind, sentence, window):
+            return -3.0 if window.id % 2 else super().total(kind, sentence, window)
+
+    drawn = replace(SCHEME, selection=Selection(size=8, strategy="random"))
+    origin = origin_of(corpus, drawn, generator=Flat())
+    pairs = some_pairs()[:1]
+    sets = origin.sets.of(pairs[0])
+    odd = {int(i) for ids in sets.values() for i in ids if i % 2}
+    assert math.isfinite(origin(pairs)[0])
+    assert origin.undefined == len(odd) > 0
+    assert all(entry.window % 2 == 0 for entry in origin.explain(*pairs[0], top=99).alike)
+
+    class Deaf(Lengths):
+        def total(self, kind, sentence, window):
+            return -3.0
+
+    with pytest.raises(DataError, match="do all terms vary over the reference"):
+        origin_of(corpus, generator=Deaf())(pairs)
+    scheme = replace(SCHEME, normalisation="centred", weights=Weights(discriminative=0))
+    with pytest.raises(ModelError, match="cosine of a pair is undefined"):
+        origin_of(corpus, scheme, generator=Deaf())(pairs)
+
+
+def test_the_reference_is_drawn_by_its_seed(corpus):
+    drawn = reference_sentences(corpus, SCHEME)
+    assert len(set(drawn)) == 7
+    assert drawn == reference_sentences(corpus, SCHEME) != reference_sentences(corpus, replace(SCHEME, seed=1))
+    assert set(drawn) <= set(corpus)
+    with pytest.raises(ConfigError, match="the corpus has"):
+        reference_sentences(corpus, replace(SCHEME, reference=10**6))
+
+
+def test_a_scheme_comes_back_from_json():
+    scheme = replace(SCHEME, weights=Weights(left=0.5), normalisation="both")
+    assert Scheme.from_dict(json.loads(json.dumps(asdict(scheme)))) == scheme
+    with pytest.raises(ConfigError, match="scheme of Origin"):
+        Scheme.from_dict({"weights": {"up": 1}, "selection": {}})
+
+
+def test_refusals(corpus, tmp_path):
+    with pytest.raises(DataError, match="pair 1 has an empty one"):
+        origin_of(corpus)([("a dog", "a cat"), ("a dog", " ")])
+    with pytest.raises(DataError, match=r"no finished Origin: it has no origin\.json"):
+        Origin.open(tmp_path)

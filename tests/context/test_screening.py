@@ -1,0 +1,187 @@
+import subprocess
+import sys
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+from samesense.context import postings as module
+from samesense.context.bigrams import counted, term_keys
+from samesense.context.corpus import Corpus
+from samesense.context.screening import Screening
+from samesense.context.windows import Shape
+from samesense.context.words import words
+from samesense.errors import ConfigError, DataError
+from tests.context.made_documents import documents
+
+DOCUMENTS = [*documents(150, seed=1, most=40), [["!!", "..."]], [["他来了。", "我们走吧！", "雨停了。"]]]
+QUERIES = [
+    "The dog saw the river in the morning.",
+    "A tall woman sold a song, without a word; without a word.",
+    "river",
+    "我们来了",
+    "the the the",
+    "Nothing known there.",
+    "zzz qqq",
+    "?!",
+    "",
+]
+
+
+@pytest.fixture(autouse=True)
+def _small_blocks(monkeypatch):
+    monkeypatch.setattr(module, "BLOCK_CHUNKS", 100)
+    monkeypatch.setattr(module, "RANGE_POSTINGS", 3000)
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    return Corpus.build(tmp_path_factory.mktemp("c") / "corpus", DOCUMENTS, Shape(chunk=4))
+
+
+def terms(unigrams, texts):
+    """Terms of some sentences as texts, by plain means."""
+    for text in texts:
+        found = words(text)
+        yield from (f"{first} {second}" for first, second in pairwise(found))
+        if unigrams:
+            yield from found
+
+
+def reference(corpus, unigrams):
+    """Cosines of the queries with all chunks, by scikit-learn."""
+    vectorizer = TfidfVectorizer(analyzer=lambda texts: list(terms(unigrams, texts)), sublinear_tf=True)
+    starts, ends = corpus.chunk_bounds(np.arange(corpus.chunks))
+    chunks = vectorizer.fit_transform([corpus.sentences(range(s, e)) for s, e in zip(starts, ends, strict=True)])
+    return (vectorizer.transform([[query] for query in QUERIES]) @ chunks.T).toarray()
+
+
+@pytest.mark.parametrize("unigrams", [False, True])
+def test_the_cosines_are_those_of_scikit_learn(tmp_path, corpus, unigrams):
+    screening = Screening(corpus, tmp_path, unigrams=unigrams)
+    expected = reference(corpus, unigrams)
+    assert (expected > 0).any(axis=1).tolist() == [True, True, unigrams, True, unigrams, False, False, False, False]
+    for query, row in zip(QUERIES, expected, strict=True):
+        ids, cosines = screening.chunks(query, corpus.chunks)
+        np.testing.assert_allclose(cosines, row[ids], rtol=1e-12)
+        assert len(ids) == np.count_nonzero(row)
+        assert list(ids) == sorted(ids, key=lambda chunk: (-round(row[chunk], 9), chunk))
+        for k in (1, 7):
+            np.testing.assert_array_equal(screening.chunks(query, k)[0], ids[:k])
+
+
+def test_pairs_of_words_are_ordered_and_stay_within_a_sentence():
+    assert len(np.unique(term_keys("a b a", unigrams=False))) == 2
+    assert term_keys("a b", unigrams=False) == term_keys("A, b!", unigrams=False)
+    assert len(term_keys("one", unigrams=False)) == 0
+    split, whole = (counted(texts, unigrams=True) for texts in (["a b", "b a"], ["a b b a"]))
+    assert (len(split[0]), len(whole[0])) == (4, 5)
+    assert sorted(split[1]) == [1, 1, 2, 2]
+
+
+def test_windows_of_the_best_chunks_without_the_sentence_itself(tmp_path, corpus):
+    screening = Screening(corpus, tmp_path)
+    own = int(corpus.windows[40])
+    same = corpus.sentence(own).upper().rstrip(".")
+    found = screening.search([*QUERIES, same], 5)
+    for query, ids in zip([*QUERIES, same], found, strict=True):
+        expected = [
+            i
+            for chunk in screening.chunks(query, 5)[0]
+            for i in range(len(corpus))
+            if corpus.chunk_of(i) == chunk and i in corpus.windows and words(corpus.sentence(i)) != words(query)
+        ]
+        assert list(ids) == expected
+    assert own not in found[-1]
+    assert corpus.chunk_of(own) in [corpus.chunk_of(int(i)) for i in found[-1]]
+    assert len(found[6]) == len(found[7]) == 0
+
+
+def test_a_bounded_search_reads_the_rarest_terms_first(tmp_path, corpus):
+    exact = Screening(corpus, tmp_path)
+    bounded = Screening(corpus, tmp_path, most_postings=60)
+    query = QUERIES[1]
+    all_ids, _ = exact.chunks(query, corpus.chunks)
+    few, cosines = bounded.chunks(query, corpus.chunks)
+    assert 0 < len(few) <= 60 < len(all_ids)
+    assert (cosines > 0).all()
+    keys = np.unique(term_keys(query, unigrams=True))
+    _, starts, ends = exact._postings.find(keys)
+    rare = [exact._postings.read(starts[[t]], ends[[t]])[0] for t in np.argsort(ends - starts, kind="stable")]
+    sizes = np.cumsum([len(chunks) for chunks in rare])
+    assert set(few) == set(np.concatenate([chunks for chunks, size in zip(rare, sizes, strict=True) if size <= 60]))
+    least = Screening(corpus, tmp_path, most_postings=1).chunks("the", corpus.chunks)[0]
+    np.testing.assert_array_equal(np.sort(least), np.sort(exact.chunks("the", corpus.chunks)[0]))
+
+
+def test_the_index_is_made_once_for_corpus_and_settings(tmp_path, corpus):
+    counted_chunks = []
+    first = Screening(corpus, tmp_path, on_progress=counted_chunks.append)
+    assert sum(counted_chunks) == corpus.chunks
+    assert Screening(corpus, tmp_path, on_progress=counted_chunks.append).folder == first.folder
+    assert sum(counted_chunks) == corpus.chunks
+    others = [
+        Screening(corpus, tmp_path, unigrams=False),
+        Screening(Corpus.open(corpus.folder, Shape(chunk=3)), tmp_path),
+    ]
+    assert len({first.folder, *(other.folder for other in others)}) == 3
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(index.folder.name for index in (first, *others))
+
+
+@pytest.mark.parametrize(("block", "postings"), [(17, 500), (10**6, 10**9)])
+def test_blocks_and_ranges_do_not_matter(tmp_path, corpus, monkeypatch, block, postings):
+    first = Screening(corpus, tmp_path / "one").folder
+    monkeypatch.setattr(module, "BLOCK_CHUNKS", block)
+    monkeypatch.setattr(module, "RANGE_POSTINGS", postings)
+    second = Screening(corpus, tmp_path / "two").folder
+    for name in ("keys", "ends", "chunks", "counts"):
+        assert (first / f"{name}.bin").read_bytes() == (second / f"{name}.bin").read_bytes()
+    norms = [np.fromfile(folder / "norms.bin") for folder in (first, second)]
+    np.testing.assert_allclose(*norms, rtol=1e-12)
+
+
+KILLED = """
+import os, sys
+from pathlib import Path
+from samesense.context import postings as module
+from samesense.context.corpus import Corpus
+from samesense.context.screening import Screening
+from samesense.context.windows import Shape
+module.BLOCK_CHUNKS = 100
+left = [int(sys.argv[3])]
+real = Path.replace
+def replace(self, target):
+    if left[0] == 0:
+        os._exit(9)
+    left[0] -= 1
+    return real(self, target)
+Path.replace = replace
+Screening(Corpus.open(Path(sys.argv[1]), Shape(chunk=4)), Path(sys.argv[2]))
+"""
+
+
+@pytest.mark.parametrize("blocks", [0, 3])
+def test_a_killed_build_goes_on(tmp_path, corpus, blocks):
+    arguments = [str(corpus.folder), str(tmp_path), str(blocks)]
+    done = subprocess.run([sys.executable, "-c", KILLED, *arguments], check=False)
+    assert done.returncode == 9
+    fresh = []
+    again = Screening(corpus, tmp_path, on_progress=fresh.append)
+    assert sum(fresh) == corpus.chunks - 100 * blocks
+    whole = Screening(corpus, tmp_path / "whole")
+    for path in whole.folder.iterdir():
+        assert path.read_bytes() == (again.folder / path.name).read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([again.folder.name, "whole"])
+
+
+def test_errors(tmp_path, corpus):
+    with pytest.raises(ConfigError, match="most_postings must be at least 1"):
+        Screening(corpus, tmp_path, most_postings=0)
+    screening = Screening(corpus, tmp_path)
+    with pytest.raises(ConfigError, match="At least 1 chunk"):
+        screening.chunks("a", 0)
+    path = screening.folder / "chunks.bin"
+    path.write_bytes(path.read_bytes()[:-4])
+    with pytest.raises(DataError, match=r"chunks\.bin must hold"):
+        Screening(corpus, tmp_path)

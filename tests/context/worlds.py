@@ -1,0 +1,123 @@
+"""Small worlds for the tests of contexts: windows, a corpus, models made on the spot."""
+
+import random
+
+import numpy as np
+
+from samesense.context.generator import KINDS
+from samesense.context.windows import Window
+from tests.conftest import WORDS
+
+
+def some_sentences(count, *, seed=0, least=2, most=9):
+    draw = random.Random(seed)
+    return [" ".join(draw.choices(WORDS, k=draw.randint(least, most))).capitalize() + "." for _ in range(count)]
+
+
+def some_windows(count, *, seed=1, left=2, right=2):
+    texts = some_sentences(count * (left + right + 1), seed=seed)
+    parts = [texts[at : at + left + right + 1] for at in range(0, len(texts), left + right + 1)]
+    return [
+        Window(tuple(part[:left]), part[left], tuple(part[left + 1 :]), id=at, chunk=at // 3, document=at // 5)
+        for at, part in enumerate(parts)
+    ]
+
+
+def some_documents(count, *, seed=2, length=12):
+    """Documents of one section each; the sentences of a document draw half of their words from ten of its own."""
+    draw = random.Random(seed)
+    documents = []
+    for _ in range(count):
+        own = draw.sample(WORDS, 10)
+        sentences = [
+            " ".join(draw.choice(own if draw.random() < 0.5 else WORDS) for _ in range(draw.randint(3, 9))) + "."
+            for _ in range(length)
+        ]
+        documents.append([sentences])
+    return documents
+
+
+def small_tokenizer(size=300):
+    from samesense.context.generator_rows import train_tokenizer
+
+    return train_tokenizer(some_sentences(200, seed=3), size)
+
+
+def small_generator(reading="apart", *, separate=False, seed=0):
+    """A random model of two layers, or one for each direction, with weights so large that much varies."""
+    import torch
+
+    from samesense.context.generator_model import Architecture, Seq2Seq
+    from samesense.context.generator_seq2seq import Seq2SeqGenerator
+
+    tokenizer = small_tokenizer()
+    shape = Architecture(
+        vocabulary=tokenizer.get_vocab_size(), width=16, heads=2, layers=2, feedforward=32, max_tokens=12
+    )
+    torch.manual_seed(seed)
+    models = [Seq2Seq(shape) for _ in range(3 if separate else 1)]
+    for model in models:
+        for value in model.parameters():
+            torch.nn.init.normal_(value, std=0.5)
+    return Seq2SeqGenerator(dict(zip(KINDS, models * (1 if separate else 3), strict=True)), tokenizer, reading)
+
+
+class WordCounts:
+    """Stands in for a discriminator: a sentence fits by the hashed words that it shares with what is around."""
+
+    def __init__(self, windows, *, name="word counts", dim=32):
+        self.windows = {window.id: window for window in windows}
+        self.reader, self.name, self.dim = self, name, dim
+        self.asked = 0
+
+    def identity(self):
+        return self.name
+
+    def encode(self, sentences):
+        vectors = np.zeros((len(sentences), self.dim), dtype=np.float32)
+        for row, text in enumerate(sentences):
+            for word in text.lower().strip(".").split():
+                vectors[row, sum(map(ord, word)) % self.dim] += 1
+        return vectors
+
+    def scores(self, vectors, windows):
+        self.asked += 1
+        around = self.encode([" ".join(self.windows[i].left + self.windows[i].right) for i in map(int, windows)])
+        logits = 0.3 * vectors.astype(float) @ around.T.astype(float) - 2
+        return -np.logaddexp(0.0, -logits)
+
+
+def tokenizer_of(extra=()):
+    """A tokenizer of transformers that knows bytes, an end mark and what is extra."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    alphabet = ["<pad>", "</s>", *extra, *sorted(pre_tokenizers.ByteLevel.alphabet())]
+    tokenizer = Tokenizer(models.BPE({token: at for at, token in enumerate(alphabet)}, []))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, pad_token="<pad>", eos_token="</s>", additional_special_tokens=list(extra)
+    )
+
+
+def livened(model):
+    import torch
+
+    torch.manual_seed(0)
+    for value in model.parameters():
+        torch.nn.init.normal_(value, std=0.2)
+    return model
+
+
+def small_causal(folder):
+    """A random causal language model in a folder."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    config = LlamaConfig(
+        vocab_size=258, hidden_size=16, intermediate_size=32, num_hidden_layers=2, num_attention_heads=2,
+        num_key_value_heads=1, max_position_embeddings=512, bos_token_id=None, eos_token_id=1, pad_token_id=0,
+    )  # fmt: skip
+    livened(LlamaForCausalLM(config)).save_pretrained(folder)
+    tokenizer_of().save_pretrained(folder)
+    return folder

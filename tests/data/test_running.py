@@ -1,0 +1,104 @@
+import gzip
+import json
+
+import pytest
+
+from samesense.data.running import running_documents
+from samesense.errors import ConfigError, DataError
+
+TEXT = "Rain fell. It was\ncold.\n\nThe sun came back.\n\n雨停了。天晴了。\n"
+SECTIONS = [["Rain fell.", "It was cold."], ["The sun came back."], ["雨停了。", "天晴了。"]]
+
+
+def read(source, **settings):
+    return list(running_documents(source, **settings))
+
+
+def test_a_text_file_is_one_document_or_one_a_paragraph(tmp_path):
+    (tmp_path / "a.txt").write_text("\ufeff" + TEXT, encoding="utf-8")
+    (tmp_path / "b.txt.gz").write_bytes(gzip.compress(TEXT.encode()))
+    for name in ("a.txt", "b.txt.gz"):
+        assert read(tmp_path / name) == [SECTIONS]
+        assert read(str(tmp_path / name), paragraphs="documents") == [[section] for section in SECTIONS]
+
+
+def test_a_folder_gives_one_document_a_file_by_name(tmp_path):
+    (tmp_path / "deep").mkdir()
+    for name, text in {"b.txt": "B.", "a.txt": "It rained. We left.", "deep/c.txt": "", "notes.md": "No."}.items():
+        (tmp_path / name).write_text(text)
+    assert read(tmp_path) == [[["It rained.", "We left."]], [["B."]], []]
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        ([{"text": TEXT, "id": 1}, {"text": ""}], [SECTIONS, []]),
+        ([{"article": "One. Two."}], [[["One.", "Two."]]]),
+        ([{"sentences": ["One. Two.", "3"], "text": "other"}], [[["One. Two.", "3"]]]),
+        (
+            [{"sections": [{"title": "t", "sentences": ["A.", "B."]}, {"sentences": []}]}, {"sections": [["C."]]}],
+            [[["A.", "B."]], [["C."]]],
+        ),
+    ],
+)
+@pytest.mark.parametrize("form", ["jsonl", "parquet", "datasets"])
+def test_rows_are_documents(tmp_path, rows, expected, form):
+    path = tmp_path / "documents"
+    if form == "jsonl":
+        path = path.with_suffix(".jsonl.gz")
+        path.write_bytes(gzip.compress("\n".join(json.dumps(row) for row in rows).encode()))
+    elif rows[0].get("sections") and form != "jsonl":
+        rows, expected = rows[:1], expected[:1]  # columns of one type
+    if form == "parquet":
+        pa = pytest.importorskip("pyarrow")
+        import pyarrow.parquet as pq
+
+        pq.write_table(pa.Table.from_pylist(rows), path.with_suffix(".parquet"))
+        path = path.with_suffix(".parquet")
+    if form == "datasets":
+        pytest.importorskip("datasets").Dataset.from_list(rows).save_to_disk(path)
+    assert read(path) == expected
+
+
+def test_documents_come_one_by_one(tmp_path):
+    (tmp_path / "d.jsonl").write_text('{"text": "One."}\nbroken')
+    documents = running_documents(tmp_path / "d.jsonl")
+    assert next(documents) == [["One."]]
+    with pytest.raises(DataError, match="row 2"):
+        next(documents)
+
+
+@pytest.mark.parametrize(
+    ("second", "message"),
+    [
+        ('{"text": 3}', "row 2, column 'text': a text is needed, none blank; received '3'"),
+        ('{"other": "x"}', "row 2, column 'text': a text is needed"),
+    ],
+)
+def test_a_row_that_is_no_document_is_named(tmp_path, second, message):
+    (tmp_path / "d.jsonl").write_text('{"text": "One."}\n' + second)
+    with pytest.raises(DataError, match=message):
+        read(tmp_path / "d.jsonl")
+
+
+@pytest.mark.parametrize("value", ["x", [3], [["fine", " "]], [{"title": "t"}], ["a sentence"]])
+def test_sections_that_are_none_are_refused(tmp_path, value):
+    (tmp_path / "d.jsonl").write_text(json.dumps({"sections": value}))
+    with pytest.raises(DataError, match="row 1, column 'sections': a list of lists of sentences is needed"):
+        read(tmp_path / "d.jsonl")
+
+
+def test_errors(tmp_path):
+    (tmp_path / "d.jsonl").write_text("")
+    with pytest.raises(DataError, match="holds no document"):
+        read(tmp_path / "d.jsonl")
+    (tmp_path / "e.jsonl").write_text('{"body": "x"}')
+    with pytest.raises(DataError, match="received the columns body"):
+        read(tmp_path / "e.jsonl")
+    with pytest.raises(DataError, match="no such file"):
+        read(tmp_path / "absent.txt")
+    with pytest.raises(ConfigError, match="sections, documents; received 'lines'"):
+        read(tmp_path / "d.jsonl", paragraphs="lines")
+    (tmp_path / "f.txt").write_text("One.")
+    with pytest.raises(ConfigError, match="language must be one of"):
+        read(tmp_path / "f.txt", language="fr")

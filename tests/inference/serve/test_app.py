@@ -1,0 +1,276 @@
+import base64
+
+import numpy as np
+import pytest
+
+from samesense.errors import ConfigError
+from samesense.inference.collection import Collection
+from samesense.inference.collection_entries import Entry
+from samesense.inference.collection_model import Embedder
+from samesense.inference.serve.limits import Limits
+from samesense.inference.serve.opening import read_keys, search_in
+from tests.inference.serve.toy import DIM, STORE, Toy, running, served, vector
+
+TEXTS = ["A man is eating.", "Someone has a meal.", "A man is eating."]
+
+
+def rows_of(answer):
+    return np.array([one["embedding"] for one in answer["data"]], dtype=np.float32)
+
+
+def test_embeddings_of_a_text_and_of_texts(server):
+    status, answer, headers = server.embed(TEXTS)
+    assert status == 200, answer
+    assert headers["content-type"] == "application/json"
+    np.testing.assert_array_equal([one["index"] for one in answer["data"]], range(3))
+    np.testing.assert_allclose(rows_of(answer), [vector(text) for text in TEXTS], atol=1e-6)
+    assert answer["usage"] == {"prompt_tokens": 12, "total_tokens": 12}
+    assert (answer["object"], answer["model"]) == ("list", "toy")
+    np.testing.assert_array_equal(rows_of(server.embed(TEXTS[0])[1])[0], rows_of(answer)[0])
+
+
+def test_base64_holds_the_same_bits(server):
+    plain, packed = (server.embed(TEXTS, encoding_format=form)[1] for form in ("float", "base64"))
+    unpacked = [np.frombuffer(base64.b64decode(one["embedding"]), "<f4") for one in packed["data"]]
+    np.testing.assert_array_equal(unpacked, rows_of(plain))
+
+
+def test_token_ids_are_the_text_that_has_them(server):
+    one = rows_of(server.embed([0, 1, 2, 3])[1])
+    many = rows_of(server.embed([[0, 1, 2, 3], [4, 5, 0, 6]])[1])
+    np.testing.assert_allclose(many, [vector("a man is eating"), vector("someone has a meal")], atol=1e-6)
+    np.testing.assert_array_equal(one[0], many[0])
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "param", "says"),
+    [
+        ({"input": "x"}, 400, "model", "Field required"),
+        ({"model": "toy"}, 400, "input", "Field required"),
+        ({"model": "gpt", "input": "x"}, 404, "model", "one model, 'toy'; received 'gpt'"),
+        ({"model": "/etc/passwd", "input": "x"}, 404, "model", "one model"),
+        ({"model": "toy", "input": ""}, 400, "input", "text 0 is empty"),
+        ({"model": "toy", "input": ["x", " "]}, 400, "input", "text 1 is empty"),
+        ({"model": "toy", "input": []}, 400, "input", "received an empty list"),
+        ({"model": "toy", "input": ["x", 3]}, 400, "input", "a list of int and str"),
+        ({"model": "toy", "input": [True]}, 400, "input", "a list of bool"),
+        ({"model": "toy", "input": [-1]}, 400, "input", "a list of int"),
+        ({"model": "toy", "input": [1.5]}, 400, "input", "a list of float"),
+        ({"model": "toy", "input": {"a": 1}}, 400, "input", "received a dict"),
+        ({"model": "toy", "input": None}, 400, "input", "received a NoneType"),
+        ({"model": "toy", "input": [[]]}, 400, "input", "a list of list"),
+        ({"model": "toy", "input": [99]}, 400, "input", "Token ids must be known"),
+        ({"model": "toy", "input": "\ud800"}, 400, "input", "half a surrogate pair"),
+        ({"model": "toy", "input": "x", "encoding_format": "int8"}, 400, "encoding_format", "'float' or 'base64'"),
+        ({"model": "toy", "input": "x", "dimensions": 8}, 400, "dimensions", "must be 16; received 8"),
+        ({"model": "toy", "input": "x", "dimensions": 0}, 400, "dimensions", "greater than or equal to 1"),
+        ({"model": "toy", "input": ["x"] * 2049}, 413, "input", "may hold 2048 texts; received 2049"),
+        ({"model": "toy", "input": [[1]] * 2049}, 413, "input", "may hold 2048 texts; received 2049"),
+        ({"model": "toy", "input": ["x", "y" * 40_000]}, 413, "input", "text 1 of 'input' has 40000"),
+    ],
+)
+def test_refusals_have_openais_shape(server, body, status, param, says):
+    got, answer, _ = server.post("/v1/embeddings", body)
+    assert got == status, answer
+    assert set(answer) == {"error"}
+    assert set(answer["error"]) == {"message", "type", "param", "code"}
+    assert answer["error"]["param"] == param
+    assert answer["error"]["type"] == "invalid_request_error"
+    assert says in answer["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("raw", "says"),
+    [
+        (b"", "Field required"),
+        (b"{", "must be JSON"),
+        (b"[" * 100_000, "pars"),
+        (b"\xff\xfe\x00", ""),
+        (b'"text"', "dictionary"),
+    ],
+)
+def test_what_is_not_json_is_refused(server, raw, says):
+    status, answer, _ = server.call("POST", "/v1/embeddings", raw=raw)
+    assert status == 400, answer
+    assert says in answer["error"]["message"]
+
+
+def test_unknown_places_and_methods(server):
+    assert server.call("GET", "/v1/nothing")[0] == 404
+    assert server.call("GET", "/v1/embeddings")[1]["error"]["message"].endswith("Method Not Allowed")
+    assert server.call("GET", "/v1/models/../../etc/passwd")[0] == 404
+
+
+def test_models_and_health(server):
+    status, models, _ = server.call("GET", "/v1/models")
+    assert (status, [model["id"] for model in models["data"]]) == (200, ["toy"])
+    assert server.call("GET", "/v1/models/toy")[1] == models["data"][0]
+    assert server.call("GET", "/v1/models/other")[0] == 404
+    status, health, _ = server.call("GET", "/health")
+    assert (status, health["status"], health["dimension"], health["search"]) == (200, "ok", DIM, True)
+
+
+def test_dimensions_are_cut_only_where_the_model_was_trained_for_it():
+    with running(served(shorten=True)) as server:
+        short = rows_of(server.embed(TEXTS, dimensions=5)[1])
+        assert server.embed(TEXTS, dimensions=17)[0] == 400
+    expected = np.stack([vector(text)[:5] for text in TEXTS])
+    np.testing.assert_allclose(short, expected / np.linalg.norm(expected, axis=1, keepdims=True), atol=1e-6)
+
+
+def test_vectors_as_the_model_gives_them():
+    with running(served(normalize=False)) as server:
+        np.testing.assert_allclose(rows_of(server.embed(TEXTS)[1]), [3 * vector(text) for text in TEXTS], atol=1e-6)
+
+
+def test_similarity_of_pairs(server):
+    pairs = [("one text", "another text"), ("one text", "one text"), ("a third", "one text")]
+    status, answer, _ = server.post("/similarity", {"pairs": pairs})
+    assert status == 200, answer
+    expected = [float(vector(a).astype(float) @ vector(b)) for a, b in pairs]
+    np.testing.assert_allclose([one["score"] for one in answer["data"]], expected, atol=1e-6)
+    assert answer["data"][1] == {"index": 1, "score": 1.0, "calibrated": 5.0}
+
+
+def test_similarity_of_all_with_each_other(server):
+    texts = ["one", "two", "three", "one"]
+    answer = server.post("/similarity", {"texts": texts})[1]
+    rows = np.stack([vector(text) for text in texts]).astype(float)
+    np.testing.assert_allclose(answer["scores"], rows @ rows.T, atol=1e-6)
+    np.testing.assert_allclose(answer["calibrated"], 2.5 * (np.array(answer["scores"]) + 1), atol=1e-12)
+    assert answer["scores"][0][3] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "says"),
+    [
+        ("/similarity", {}, 400, "either 'pairs'"),
+        ("/similarity", {"pairs": [], "texts": []}, 400, "either 'pairs'"),
+        ("/similarity", {"pairs": []}, 400, "'pairs' may be 1 to 2048; received 0"),
+        ("/similarity", {"pairs": [["a", "b"]] * 2049}, 413, "received 2049"),
+        ("/similarity", {"pairs": [["a", " "]]}, 400, "'pairs' must not hold an empty text"),
+        ("/similarity", {"texts": ["a", ""]}, 400, "'texts' must not hold an empty text"),
+        ("/similarity", {"pairs": [["a"]]}, 400, "'pairs.0.1'"),
+        ("/similarity", {"texts": ["x"] * 201}, 413, "1 to 200; received 201"),
+        ("/similarity", {"texts": ["x"], "typo": 1}, 400, "'typo'"),
+        ("/similarity", {"texts": ["x"], "model": "other"}, 404, "one model"),
+        ("/rerank", {"query": "q", "documents": []}, 400, "'documents' holds no text"),
+        ("/rerank", {"query": "", "documents": ["d"]}, 400, "'query' must not hold an empty text"),
+        ("/rerank", {"query": "q", "documents": ["d"], "top_n": 0}, 400, "'top_n'"),
+        ("/search", {"query": "q", "top": 1001}, 413, "'top' may be 1000"),
+        ("/search", {"query": "q", "where": {"colour": "red"}}, 400, "no metadata of the name 'colour'"),
+    ],
+)
+def test_refusals_of_the_other_routes(server, path, body, status, says):
+    got, answer, _ = server.post(path, body)
+    assert (got, says in answer["error"]["message"]) == (status, True), answer
+
+
+def test_rerank_by_cosine_and_by_a_cross_encoder(server):
+    documents = ["far away", "near by", "far away", "in the middle"]
+    results = server.post("/rerank", {"query": "near", "documents": documents, "return_documents": True})[1]["results"]
+    cosines = [float(vector("near").astype(float) @ vector(text)) for text in documents]
+    assert [r["index"] for r in results] == sorted(range(4), key=lambda i: (-cosines[i], i))
+    assert all(r["document"] == {"text": documents[r["index"]]} for r in results)
+    np.testing.assert_allclose([r["relevance_score"] for r in results], sorted(cosines, reverse=True), atol=1e-6)
+
+    def shared_letters(pairs):
+        return np.array([float(len(set(query) & set(text))) for query, text in pairs])
+
+    with running(served(rerank=shared_letters)) as other:
+        answer = other.post("/rerank", {"query": "near", "documents": documents, "top_n": 3})[1]
+    assert [(r["index"], r["relevance_score"]) for r in answer["results"]] == [(1, 4.0), (0, 2.0), (2, 2.0)]
+    assert "document" not in answer["results"][0]
+
+
+def test_a_reranker_that_gives_nan_is_an_error():
+    with running(served(rerank=lambda pairs: np.full(len(pairs), np.nan))) as server:
+        status, answer, _ = server.post("/rerank", {"query": "q", "documents": ["d"]})
+    assert (status, answer["error"]["code"]) == (500, "model_error")
+
+
+def test_search(server):
+    answer = server.post("/search", {"query": [STORE[1], STORE[2]], "top": 2})[1]
+    assert [next(hit["id"] for hit in one["hits"]) for one in answer["data"]] == [1, 2]
+    assert answer["data"][0]["hits"][0]["text"] == STORE[1]
+    assert answer["data"][0]["hits"][0]["score"] == pytest.approx(1, abs=1e-6)
+    only = server.post("/search", {"query": STORE[1], "where": {"place": 0}})[1]["data"][0]["hits"]
+    assert [(hit["id"], hit["metadata"]) for hit in only] == [(0, {"place": 0})]
+    with running() as bare:
+        assert bare.post("/search", {"query": "x"})[1]["error"]["code"] == "no_collection"
+
+
+def test_search_in_a_collection_that_grows_meanwhile(tmp_path):
+    embedder = Embedder(Toy(), identity="toy")
+    collection = Collection.build(
+        tmp_path / "store", [Entry(text, metadata={"kind": "old"}) for text in STORE], embedder
+    )
+    with running(served(search=search_in(Collection.open(tmp_path / "store")))) as server:
+        hits = server.post("/search", {"query": STORE[1], "top": 2})[1]["data"][0]["hits"]
+        assert hits[0]["text"] == STORE[1]
+        collection.add([Entry("A new text.", metadata={"kind": "new"})], embedder)
+        hits = server.post("/search", {"query": "A new text.", "where": {"kind": "new"}})[1]["data"][0]["hits"]
+        assert [(hit["text"], hit["metadata"]) for hit in hits] == [("A new text.", {"kind": "new"})]
+        assert hits[0]["score"] == pytest.approx(1, abs=1e-6)
+        assert server.post("/search", {"query": "x", "where": {"colour": "red"}})[0] == 400
+
+
+def test_long_texts_are_cut_and_counted_or_refused():
+    text = "word " * 13
+    with running() as server:
+        assert server.embed(text)[1]["usage"]["prompt_tokens"] == 12
+        assert "samesense_cut_texts_total 1.0" in server.call("GET", "/metrics", parsed=False)[1]
+    with running(served(long="refuse")) as server:
+        status, answer, _ = server.embed(["short", text])
+    assert (status, answer["error"]["message"]) == (
+        413,
+        "The model reads 12 tokens; text 1 of 'input' has 13. Split it.",
+    )
+
+
+def test_a_broken_vector_fails_its_own_request_only(server):
+    status, answer, _ = server.embed(["fine", "nan here"])
+    assert (status, answer["error"]["code"], answer["error"]["type"]) == (500, "model_error", "server_error")
+    assert "The embedding of 'nan here' holds a NaN" in answer["error"]["message"]
+    status, answer, _ = server.embed("explode")
+    assert (status, answer["error"]["code"]) == (500, "defect")
+    assert "exploded" not in answer["error"]["message"], "what went wrong inside is for the log"
+    assert server.embed("fine")[0] == 200
+
+
+def test_metrics(server):
+    server.embed(["one two", "three"])
+    server.call("GET", "/secret-path-of-a-caller", parsed=False)
+    status, text, headers = server.call("GET", "/metrics", parsed=False)
+    assert status == 200
+    assert headers["content-type"].startswith("text/plain; version=0.0.4")
+    assert 'samesense_requests_total{route="/v1/embeddings",status="200"}' in text
+    assert 'samesense_requests_total{route="other",status="404"}' in text
+    assert 'samesense_queue_tokens{work="embed"} 0.0' in text
+    assert "secret" not in text
+
+
+def test_limits_are_positive():
+    with pytest.raises(ConfigError, match="limit texts must be positive; received 0"):
+        Limits(texts=0)
+    assert Limits(wait_ms=0).wait_ms == 0
+
+
+def test_a_model_that_cannot_encode_stops_the_start():
+    with pytest.raises(RuntimeError, match="exploded"), running(served(lambda texts: Toy()(["explode"]))):
+        pass
+
+
+def test_keys_come_from_a_file_or_the_environment(tmp_path, monkeypatch):
+    monkeypatch.delenv("SAMESENSE_API_KEY", raising=False)
+    assert read_keys(None) == []
+    monkeypatch.setenv("SAMESENSE_API_KEY", " a key ")
+    assert read_keys(None) == ["a key"]
+    file = tmp_path / "keys.txt"
+    file.write_text("one\n\ntwo\n")
+    assert read_keys(file) == ["one", "two"]
+    file.write_text("\n")
+    with pytest.raises(ConfigError, match="There must be a key"):
+        read_keys(file)
+    with pytest.raises(ConfigError, match="Cannot read keys"):
+        read_keys(tmp_path / "none.txt")

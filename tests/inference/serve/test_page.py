@@ -1,0 +1,93 @@
+import re
+from importlib.resources import files
+
+import pytest
+
+from tests.inference.serve.browser import CHROMIUM, browser
+from tests.inference.serve.toy import STORE, running, served, store_search, vector
+
+PAGE = files("samesense.inference.serve").joinpath("page/index.html").read_text(encoding="utf-8")
+needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
+READY = "document.querySelector('#facts')?.textContent.includes('dimensions')"
+
+
+def test_the_page_needs_nothing_from_elsewhere():
+    assert re.findall(r"https?://|//cdn|@import|<link[^>]+href=\"(?!data:)", PAGE) == []
+
+
+def test_every_field_has_a_label():
+    fields = set(re.findall(r"<(?:input|textarea) id=\"(\w+)\"", PAGE))
+    assert fields == set(re.findall(r"<label for=\"(\w+)\"", PAGE))
+    assert len(fields) == 6
+
+
+def test_it_is_served_with_a_policy_that_lets_only_its_own_script_run(server):
+    status, page, headers = server.call("GET", "/", parsed=False)
+    assert (status, page) == (200, PAGE)
+    assert re.search(r"script-src 'sha256-[\w+/=]{44}'; style-src 'sha256-", headers["content-security-policy"])
+    assert "unsafe" not in headers["content-security-policy"]
+
+
+@needs_chromium
+def test_compare_heatmap_and_search_by_keyboard_in_a_real_browser():
+    with running(served(search=store_search), keys=("a key",)) as server, browser() as page:
+        page.open(f"http://127.0.0.1:{server.port}/", READY)
+        assert page.run("document.querySelector('#facts').textContent") == "toy, 16 dimensions"
+
+        page.run("document.querySelector('#one').focus()")
+        page.press("Enter", 13)
+        said = page.wait("document.querySelector('#compare .bad')?.textContent")
+        assert said == "This server wants a key; send the header 'Authorization: Bearer KEY'."
+        assert [c.get("text", "") for c in page.complaints()] == [
+            "Failed to load resource: the server responded with a status of 401 (Unauthorized)"
+        ]
+        page.messages.clear()
+
+        page.run("document.querySelector('#key').value = 'a key'; document.querySelector('#other').select()")
+        page.run("document.querySelector('#other').focus()")
+        page.type("<img src=x onerror=alert(1)>")
+        page.press("Enter", 13)
+        shown = page.wait("document.querySelector('#compare .big')?.textContent")
+        expected = float(vector("A man is eating.").astype(float) @ vector("<img src=x onerror=alert(1)>"))
+        assert float(shown) == pytest.approx(expected, abs=6e-4)
+
+        page.run("document.querySelector('#many').focus(); document.querySelector('#many').select()")
+        page.type("one\n<b>two</b>\nthree")
+        page.press("Enter", 13, modifiers=2)
+        page.wait("document.querySelectorAll('#heatmap td').length == 9")
+        cells = page.run("[...document.querySelectorAll('#heatmap td')].map((cell) => Number(cell.textContent))")
+        rows = [vector(text).astype(float) for text in ("one", "<b>two</b>", "three")]
+        assert cells == pytest.approx([float(a @ b) for a in rows for b in rows], abs=6e-3)
+        assert page.run("document.querySelectorAll('#heatmap tbody th')[1].textContent") == "2  <b>two</b>"
+        colour = "getComputedStyle(document.querySelectorAll('#heatmap td')[{}]).backgroundColor"
+        assert page.run(colour.format(0)) != page.run(colour.format(1)), "the policy lets cells be coloured"
+
+        page.run("document.querySelector('#query').focus()")
+        page.type(STORE[2])
+        page.press("Enter", 13)
+        page.wait("document.querySelectorAll('#search li').length == 3")
+        assert page.run("document.querySelector('#search li').textContent") == f"{STORE[2]} 1.000"
+        assert page.complaints() == []
+
+
+@needs_chromium
+def test_without_a_collection_there_is_no_search_and_both_themes_can_be_read():
+    contrast = """(() => {
+        const parts = (name) => getComputedStyle(document.body)[name].match(/\\d+/g).map(Number);
+        const light = (rgb) => rgb.slice(0, 3).map((v) => v / 255)
+            .map((v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+            .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+        const [one, other] = [light(parts("color")), light(parts("backgroundColor"))].sort((a, b) => b - a);
+        return [(one + 0.05) / (other + 0.05), light(parts("backgroundColor"))];
+    })()"""
+    with running() as server, browser() as page:
+        page.open(f"http://127.0.0.1:{server.port}/", READY)
+        assert page.run("getComputedStyle(document.querySelector('#collection')).display") == "none"
+        backs = []
+        for theme in ("light", "dark"):
+            page.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": theme}])
+            ratio, back = page.run(contrast)
+            assert ratio > 7
+            backs.append(back)
+        assert backs[0] > 0.8
+        assert backs[1] < 0.1

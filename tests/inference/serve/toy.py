@@ -1,0 +1,119 @@
+"""A server with a toy model, in a thread of its own, and a client of the standard library."""
+
+import hashlib
+import http.client
+import json
+import threading
+import time
+from contextlib import contextmanager
+
+import numpy as np
+import uvicorn
+
+from samesense.errors import DataError
+from samesense.inference.collection import Found
+from samesense.inference.serve.app import build_app
+from samesense.inference.serve.service import Service, Serving
+
+DIM = 16
+WORDS = "a man is eating someone has meal the train late plays violin".split()
+
+
+def vector(text):
+    """A unit vector that belongs to this text alone."""
+    seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")
+    row = np.random.default_rng(seed).normal(size=DIM)
+    return (row / np.linalg.norm(row)).astype(np.float32)
+
+
+class Toy:
+    """Encodes by :func:`vector`; remembers its batches; fails, gives NaN or takes long on demand."""
+
+    def __init__(self, seconds=0.0):
+        self.batches, self.seconds = [], seconds
+        self.free = threading.Event()
+        self.free.set()
+
+    def __call__(self, texts):
+        self.free.wait(10)
+        time.sleep(self.seconds)
+        self.batches.append(list(texts))
+        if any("explode" in text for text in texts):
+            raise RuntimeError("the toy exploded")
+        return np.stack([3 * vector(text) * (np.nan if "nan" in text.split() else 1) for text in texts])
+
+
+class WordTokens:
+    """A word is a token; ids are places in WORDS."""
+
+    longest = 12
+
+    def count(self, texts):
+        return [len(text.split()) for text in texts]
+
+    def text(self, ids):
+        if any(one >= len(WORDS) for one in ids):
+            raise DataError("Token ids must be known.")
+        return " ".join(WORDS[one] for one in ids)
+
+
+STORE = ["A man is eating.", "The train is late.", "She plays the violin."]
+
+
+def store_search(vectors, top, where):
+    """Search in STORE; metadata is the place of a text."""
+    if where and set(where) != {"place"}:
+        raise DataError(f"There is no metadata of the name {sorted(where)[0]!r}.")
+    kept = [(place, vector(text)) for place, text in enumerate(STORE) if not where or where["place"] == place]
+    answers = []
+    for query in vectors:
+        hits = [Found(place, float(row @ query), STORE[place], {"place": place}) for place, row in kept]
+        answers.append(sorted(hits, key=lambda hit: (-hit.score, hit.id))[:top])
+    return answers
+
+
+def served(encode=None, **settings):
+    return Serving(name="toy", encode=encode or Toy(), tokens=WordTokens(), **settings)
+
+
+class Running:
+    """Where a server listens, what answers there, and how to call it."""
+
+    def __init__(self, service, port):
+        self.service, self.port = service, port
+
+    def call(self, method, path, body=None, *, raw=None, headers=None, parsed=True):
+        """(status, answer, headers) of one request."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        try:
+            data = raw if raw is not None else None if body is None else json.dumps(body).encode()
+            connection.request(method, path, data, {"Content-Type": "application/json", **(headers or {})})
+            reply = connection.getresponse()
+            content = reply.read()
+            return reply.status, json.loads(content) if parsed else content.decode(), reply.headers
+        finally:
+            connection.close()
+
+    def post(self, path, body, **more):
+        return self.call("POST", path, body, **more)
+
+    def embed(self, given, **more):
+        return self.post("/v1/embeddings", {"model": "toy", "input": given, **more})
+
+
+@contextmanager
+def running(serving=None, keys=()):
+    """A server on a free port, stopped at the end."""
+    service = Service(serving or served())
+    config = uvicorn.Config(build_app(service, keys=keys), port=0, log_level="critical", timeout_graceful_shutdown=1)
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        assert thread.is_alive()
+        time.sleep(0.005)
+    try:
+        yield Running(service, server.servers[0].sockets[0].getsockname()[1])
+    finally:
+        server.should_exit = True
+        thread.join(10)

@@ -1,0 +1,177 @@
+import gzip
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from transformers import TrainerCallback
+
+from samesense.context.origin import Origin, open_origin
+from samesense.errors import ConfigError, DataError, ModelError, OutputError
+from samesense.recipes import origin as recipe
+from samesense.recipes.origin_settings import OriginSettings, choose_origin, shipped_origins
+from samesense.recipes.origin_stages import fingerprint, first_words
+from tests.context.worlds import small_causal, some_documents
+
+SMALL = {
+    "vocabulary": 300, "generator_max_steps": 6, "generator_batch_size": 8, "max_tokens": 16, "held_out": 10,
+    "discriminator_epochs": 1, "contexts": 4, "rescored": 10, "reference": 4, "precision": "float32",
+}  # fmt: skip
+PAIR = ("a man eats a meal", "some child walks slow")
+
+
+class StopAt(TrainerCallback):
+    def __init__(self, step):
+        self.step = step
+
+    def on_step_end(self, args, state, control, **kwargs):
+        if state.global_step == self.step:
+            control.should_save = control.should_training_stop = True
+
+
+@pytest.fixture
+def documents(tmp_path):
+    path = tmp_path / "documents.jsonl.gz"
+    lines = [json.dumps({"sentences": sections[0]}) for sections in some_documents(12)]
+    path.write_bytes(gzip.compress("\n".join(lines).encode()))
+    return str(path)
+
+
+def make(documents, folder, **changes):
+    lines = []
+    overwrite = changes.pop("overwrite", False)
+    done = recipe.run(
+        [documents], OriginSettings(**{**SMALL, **changes}), folder, overwrite=overwrite, say=lines.append
+    )
+    return done, lines
+
+
+@pytest.mark.slow
+def test_from_documents_to_a_score_through_a_stop(documents, tmp_path, monkeypatch):
+    whole, folder = tmp_path / "whole", tmp_path / "stopped"
+    assert make(documents, whole)[0]
+    expected = Origin.open(whole)([PAIR])[0]
+    callbacks = recipe._callbacks
+    for stopped_in, step in (("discriminator", 1), ("generator-all", 2)):
+        monkeypatch.setattr(
+            recipe, "_callbacks", lambda stages, name, where=stopped_in, at=step: [StopAt(at)] if name == where else []
+        )
+        assert not make(documents, folder)[0]
+        with pytest.raises(DataError, match="no finished Origin"):
+            Origin.open(folder)
+    monkeypatch.setattr(recipe, "_callbacks", callbacks)
+    done, lines = make(documents, folder)
+    assert done
+    assert [line for line in lines if "there already" in line][1].startswith("discriminator: there already; 2 steps")
+    assert "generator: going on" in lines
+    assert not (folder / "work").exists()
+    origin = Origin.open(folder)
+    assert origin([PAIR])[0] == pytest.approx(expected, abs=1e-3)
+    computed = origin.terms.computed
+    again = Origin.open(folder)
+    assert again([PAIR])[0] == origin([PAIR])[0]
+    assert computed > again.terms.computed == 0
+    candidate = open_origin(str(folder))
+    assert candidate.score([PAIR])[0] == again([PAIR])[0]
+    assert "4 contexts a sentence" in candidate.protocol
+
+
+@pytest.mark.slow
+def test_only_what_changed_is_made_again_and_only_when_told(documents, tmp_path):
+    folder = tmp_path / "o"
+    make(documents, folder, generator_max_steps=2)
+    done, lines = make(documents, folder, generator_max_steps=2, contexts=3)
+    assert done and sum("there already" in line for line in lines) == 3
+    assert "3 contexts a sentence" in Origin.open(folder).protocol
+    identity = Origin.open(folder).generator.identity
+    with pytest.raises(OutputError, match=r"stage generator .* other inputs: training was .* --overwrite"):
+        make(documents, folder, generator_max_steps=3)
+    done, lines = make(documents, folder, generator_max_steps=3, overwrite=True)
+    assert done and sum("there already" in line for line in lines) == 2
+    assert Origin.open(folder).generator.identity != identity
+    recorded = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    assert (recorded["status"], recorded["method"]) == ("finished", "origin")
+    assert set(recorded["stages"]) == {"corpus", "discriminator", "generator"}
+
+
+@pytest.mark.slow
+def test_three_models_and_a_language_model(documents, tmp_path):
+    make(documents, tmp_path / "three", models="three", generator_max_steps=1)
+    assert len(list((tmp_path / "three" / "generator").glob("*.safetensors"))) == 3
+    assert Origin.open(tmp_path / "three").generator.protocol.startswith("3 sequence-to-sequence models")
+    folder = small_causal(tmp_path / "causal")
+    done, lines = make(documents, tmp_path / "given", language_model=str(folder))
+    assert done and not any(line.startswith("generator") for line in lines)
+    origin = Origin.open(tmp_path / "given")
+    assert "causal language model by Bayes' rule" in origin.protocol
+    assert -1 < origin([PAIR])[0] < 1
+
+
+def test_a_language_model_that_is_none_is_refused_at_once(documents, tmp_path):
+    with pytest.raises(ModelError, match="cannot be opened"):
+        make(documents, tmp_path / "o", language_model=str(tmp_path / "nothing"))
+    assert not (tmp_path / "o").exists()
+
+
+def test_a_folder_with_something_else_is_left_alone(documents, tmp_path):
+    (tmp_path / "o").mkdir()
+    (tmp_path / "o" / "thesis.txt").write_text("much work")
+    with pytest.raises(OutputError, match="holds no Origin"):
+        make(documents, tmp_path / "o")
+    (tmp_path / "o" / "manifest.json").write_text('{"method": "cosent"}')
+    with pytest.raises(OutputError, match="a run of cosent"):
+        make(documents, tmp_path / "o")
+
+
+def test_fingerprints_are_of_content(tmp_path):
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.txt").write_text("A text.")
+    one = fingerprint(str(tmp_path / "one"))
+    assert one == fingerprint(str(tmp_path / "two")) != fingerprint(str(tmp_path / "one" / "a.txt"))
+    (tmp_path / "two" / "a.txt").write_text("A test.")
+    assert one != fingerprint(str(tmp_path / "two"))
+    assert fingerprint("owner/name") == "name owner/name"
+
+
+@pytest.mark.parametrize(("most", "taken"), [(None, 3), (1, 1), (4, 1), (5, 2), (100, 3)])
+def test_a_corpus_ends_with_the_document_that_reaches_the_words(most, taken):
+    documents = [[["one two", "three four"]]] * 3
+    assert len(list(first_words(documents, most))) == taken
+
+
+def test_shipped_settings_are_settings():
+    assert shipped_origins() == ["paper", "scaled"]
+    paper = choose_origin("paper", {"contexts": 20})
+    assert (paper.size, paper.models, paper.reading, paper.contexts) == ("large", "three", "together", 20)
+    assert (paper.scheme().normalisation, paper.scheme().selection.screened) == ("raw", 20000)
+    assert choose_origin("scaled", {}).models == "one"
+    with pytest.raises(ConfigError, match="A context set has"):
+        choose_origin("scaled", {"contexts": 5000}).scheme()
+    with pytest.raises(ConfigError, match="Did you mean 'contexts'"):
+        choose_origin("scaled", {"context": 5})
+
+
+def test_settings_offer_every_interaction_and_need_no_torch():
+    from samesense.context.discriminator_model import Interaction
+
+    assert OriginSettings.model_fields["interaction"].annotation == Interaction
+    code = "import sys, samesense.cli.origin; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
+
+
+def test_the_page_lists_every_setting_with_its_default():
+    text = (Path(__file__).parents[2] / "docs" / "methods" / "origin.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| ([^|]+?) \|", text.partition("\n## Settings\n")[2].partition("\n## ")[0], re.M)
+    fields = OriginSettings.model_fields
+    assert [name for name, _ in rows] == list(fields)
+    for name, shown in rows:
+        assert shown == ("none" if fields[name].default is None else str(fields[name].default)), name
+
+
+def test_reproduction_pages_show_what_is_in_the_results():
+    words = [sys.executable, "reproduce/context/run.py", "--check"]
+    done = subprocess.run(words, cwd=Path(__file__).parents[2], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
