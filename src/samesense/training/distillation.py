@@ -56,7 +56,7 @@ class Distillation(RankCSE):
                 f"teachers and {len(widths)} widths{'' if weights is None else f' and {len(weights)} weights'}."
             )
         super().__init__(model, teachers=teachers, weights=weights, gamma=gamma, **settings)
-        self.teachers, self.labels = list(teachers), "class"  # asked also where the ranking has no weight
+        self.teachers, self.labels = list(teachers), "row"  # asked also where the ranking has no weight
         self.weights = [1.0] * len(teachers) if weights is None else list(weights)
         self.regress = regress
         self.maps = nn.ModuleList(
