@@ -32,8 +32,10 @@ def contents(folder):
         assert "holds no collection" in str(error), error
         return None
     found = {entry.id: (entry.text, entry.metadata["batch"]) for entry in collection}
-    for answer in collection.query([text for text, _ in found.values()], embedder(), top=1):
-        assert answer[0].score == 1.0
+    texts = [text for text, _ in found.values()]
+    for text, answer in zip(texts, collection.query(texts, embedder(), top=1), strict=True):
+        assert answer[0].text == text
+        assert abs(answer[0].score - 1) < 1e-12
     return found
 
 
