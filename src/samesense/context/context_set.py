@@ -68,6 +68,10 @@ class Screens(Protocol):
         """Return the windows of the best chunks for each sentence, its own left out, best first."""
 
 
+class NoContextError(DataError):
+    """A sentence has no context in a corpus."""
+
+
 class ContextSets:
     """Makes and keeps the context set of every sentence that is asked for.
 
@@ -103,7 +107,7 @@ class ContextSets:
         """Return the context set of each distinct sentence: numbers of windows, the best fitting first.
 
         Raises:
-            DataError: if a sentence has no context at all.
+            NoContextError: if a sentence has no context at all.
         """
         found: dict[str, Indices] = {}
         wanted = []
@@ -118,7 +122,7 @@ class ContextSets:
             sets = self._random(block) if self.selection.strategy == "random" else self._chosen(block)
             for sentence, ids in zip(block, sets, strict=True):
                 if not len(ids):
-                    raise DataError(f"There is no context for {sentence[:60]!r} in {self.corpus.folder}.")
+                    raise NoContextError(f"There is no context for {sentence[:60]!r} in {self.corpus.folder}.")
                 self._sets.write(sentence, ids)
                 found[sentence] = ids
         self.short = sum(len(ids) < self.selection.size for ids in found.values())

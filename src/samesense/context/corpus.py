@@ -100,7 +100,11 @@ class Corpus:
     def section(self, i: int) -> int:
         """Return the number of the section in which sentence ``i`` lies, counted over the whole corpus."""
         self._check(i)
-        return int(np.searchsorted(self._sections, i, side="right"))
+        return int(self.sections_of(np.array([i]))[0])
+
+    def sections_of(self, ids: Ids) -> Ids:
+        """Return the number of the section of each sentence, counted over the whole corpus."""
+        return np.searchsorted(self._sections, ids, side="right")
 
     def documents_of(self, ids: Ids) -> Ids:
         """Return the number of the document of each sentence."""

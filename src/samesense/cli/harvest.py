@@ -1,0 +1,43 @@
+"""``samesense harvest``: sentence pairs of an Origin's corpus with its scores, for a Surrogate to learn from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from samesense.cli.flags import flags
+from samesense.cli.output import put, quiet_libraries, say
+from samesense.recipes.harvest_settings import HarvestSettings
+from samesense.recipes.settings import bind, read_settings
+
+Flags: Any = flags({"harvest": HarvestSettings})
+
+
+def harvest(
+    *,
+    origin: Path,
+    output: Annotated[Path, Parameter(name=["--output", "-o"])],
+    config: str | None = None,
+    settings: Annotated[Flags, Parameter(name="*")] = None,
+) -> None:
+    """Score pairs of an Origin's own corpus, spread over the whole range of similarity, into Parquet shards.
+
+    Args:
+        origin: folder of the Origin.
+        output: folder of the harvest; the same command goes on where an earlier one was stopped.
+        config: TOML file of settings.
+        settings: single settings; they win over the file.
+    """
+    given = {} if settings is None else settings.model_dump(exclude_none=True)
+    chosen = bind(HarvestSettings, {} if config is None else read_settings(config), given)
+    quiet_libraries()
+    from samesense.recipes.harvest import harvest as make
+
+    try:
+        summary = make(origin, output, chosen, say=say)
+    except KeyboardInterrupt:
+        say("stopped; finished shards are kept. Go on with the same command.")
+        raise
+    put(str(summary.folder))

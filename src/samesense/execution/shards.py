@@ -1,0 +1,66 @@
+"""A folder of numbered files, each there whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from samesense.errors import OutputError
+
+_NAME = re.compile(r"(\d{5,})(\..+)")
+
+
+class Shards:
+    """Numbered files of one kind in a folder.
+
+    Args:
+        folder: made with the first file.
+        suffix: of the files, with the dot.
+    """
+
+    def __init__(self, folder: Path, suffix: str) -> None:
+        self.folder, self._suffix = folder, suffix
+
+    def path(self, number: int) -> Path:
+        """Return the place of a shard."""
+        return self.folder / f"{number:05d}{self._suffix}"
+
+    def finished(self, count: int) -> set[int]:
+        """Return the numbers of the shards that are there.
+
+        Args:
+            count: shards that there can be.
+
+        Raises:
+            OutputError: if there is a file that is none of them.
+        """
+        if not self.folder.exists():
+            return set()
+        found = set()
+        for path in self.folder.iterdir():
+            if path.name.startswith("."):
+                continue
+            match = _NAME.fullmatch(path.name)
+            if match is None or match[2] != self._suffix or int(match[1]) >= count:
+                raise OutputError(
+                    f"{self.folder} holds shards 0 to {count - 1}, and {path.name} is none of them. Remove it, or "
+                    "choose another folder."
+                )
+            found.add(int(match[1]))
+        return found
+
+    def write(self, number: int, content: bytes) -> None:
+        """Write a shard beside its place, down to the disk, and rename it."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        beside = self.folder / f".{self.path(number).name}.part"
+        with beside.open("wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        beside.replace(self.path(number))
+
+    def clear(self) -> None:
+        """Remove what killed writers left beside."""
+        for path in self.folder.glob(".*.part"):
+            path.unlink()

@@ -1,0 +1,111 @@
+"""What every executor is: numbered tasks in, outcomes in the order of completion, failures tried again."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator, Iterable
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from samesense.errors import SamesenseError
+
+Work = Callable[[int], Any]
+"""Does one task. Picklable, and the same result for the same task wherever it runs."""
+
+Status = Literal["done", "failed", "refused"]
+Answer = tuple[Status, Any]
+"""What a worker sends back: the result, or why there is none."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """A finished task.
+
+    Attributes:
+        task: its number.
+        result: what the work returned.
+    """
+
+    task: int
+    result: Any
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A task that was given up.
+
+    Attributes:
+        task: its number.
+        reason: what went wrong the last time.
+        attempts: how often it was tried.
+    """
+
+    task: int
+    reason: str
+    attempts: int
+
+
+Outcome = Done | Failed
+
+
+class Executor(Protocol):
+    """Where tasks are done."""
+
+    def run(self, work: Work, tasks: Iterable[int]) -> Generator[Outcome, None, None]:
+        """Do each task and yield its outcome, in the order of completion.
+
+        When the iterator is closed, by Ctrl-C too, workers are stopped and unfinished tasks are lost.
+
+        Args:
+            work: does a task; see :data:`Work`.
+            tasks: numbers, read only as fast as tasks are begun.
+
+        Raises:
+            SamesenseError: if the work raised one, which another try would not put right.
+        """
+
+
+class Pending:
+    """Tasks that wait, those that failed among them.
+
+    Args:
+        tasks: as for :meth:`Executor.run`.
+        retries: how often a failed task is tried again.
+    """
+
+    def __init__(self, tasks: Iterable[int], retries: int) -> None:
+        self._fresh, self._retries = iter(tasks), retries
+        self._again: deque[int] = deque()
+        self._attempts: dict[int, int] = {}
+
+    def take(self) -> int | None:
+        """Return the next task, ``None`` if none waits."""
+        return self._again.popleft() if self._again else next(self._fresh, None)
+
+    def settle(self, task: int, answer: Answer) -> Outcome | None:
+        """Return the outcome of a task, ``None`` if it is to be tried again.
+
+        Raises:
+            SamesenseError: if the work refused the task.
+        """
+        status, content = answer
+        if status == "refused":
+            raise SamesenseError(content)
+        attempts = self._attempts.pop(task, 0) + 1
+        if status == "done":
+            return Done(task, content)
+        if attempts > self._retries:
+            return Failed(task, content, attempts)
+        self._attempts[task] = attempts
+        self._again.append(task)
+        return None
+
+
+def answer(work: Work, task: int) -> Answer:
+    """Do a task, and turn what it raises into an answer."""
+    try:
+        return "done", work(task)
+    except SamesenseError as error:
+        return "refused", str(error)
+    except Exception as error:
+        return "failed", f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"

@@ -1,0 +1,120 @@
+"""Harvest: sentence pairs of an Origin's own corpus, scored by it, at scale: what a Surrogate learns from.
+
+    samesense harvest --origin origins/mine --pairs 100000 --output harvests/mine --workers 8
+
+The folder holds ``shards/00000.parquet`` and so on, with the columns ``sentence1``, ``sentence2``, ``score``, ``kind``
+and where each sentence stands, ``manifest.json``, and ``history.jsonl``, what each shard cost.
+
+Source: Sun et al. 2022 (TACL), section 3.4: 100M pairs scored by the method of section 3.3.
+Differs: the paper does not say how pairs are chosen; see :class:`~samesense.context.harvest_plan.Plan`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tqdm.auto import tqdm
+
+from samesense.errors import SamesenseError
+from samesense.execution.alone import only_writer
+from samesense.execution.on_ray import OnRay
+from samesense.execution.processes import Processes
+from samesense.execution.serial import Serial
+from samesense.execution.shards import Shards
+from samesense.execution.tasks import Executor, Failed
+from samesense.recipes.harvest_record import HarvestSummary, Record
+from samesense.recipes.harvest_settings import HarvestSettings
+from samesense.recipes.harvest_shard import Finished, ShardWork, opened
+
+if TYPE_CHECKING:
+    from samesense.context.harvest_plan import Plan
+
+MOST_FAILED = 10
+"""Shards given up from which on the cause is not in the shards."""
+
+Say = Callable[[str], None]
+
+
+def harvest(origin: Path, output: Path, settings: HarvestSettings, *, say: Say = lambda line: None) -> HarvestSummary:
+    """Score pairs of an Origin's corpus, or go on with it; what is there is not made again.
+
+    Args:
+        origin: folder that :func:`samesense.recipes.origin.run` made.
+        output: folder of the harvest.
+        settings: see :class:`HarvestSettings`.
+        say: takes lines for people.
+
+    Returns:
+        What there is now.
+
+    Raises:
+        OutputError: if the folder holds something else, the harvest of another Origin or with other settings, or
+            another process is at it.
+        ConfigError, DataError, ModelError: as soon as it is known that it cannot end well.
+        SamesenseError: if shards could not be made after all retries; the others are kept.
+        KeyboardInterrupt: on Ctrl-C; finished shards are kept, and the same call goes on.
+    """
+    return run(ShardWork(origin.expanduser().resolve(), settings), output, executor_of(settings), say=say)
+
+
+def run(work: ShardWork, output: Path, executor: Executor, *, say: Say = lambda line: None) -> HarvestSummary:
+    """Make all shards of ``work``; as :func:`harvest`."""
+    scorer, plan = opened(work, anew=True)
+    record = Record(output, work.settings, scorer.identity)
+    record.check()
+    with only_writer(output):
+        record.begin()
+        shards = Shards(output / "shards", ".parquet")
+        shards.clear()
+        there = shards.finished(plan.shards)
+        for line in plan.describe():
+            say(line)
+        if there:
+            say(f"{len(there)} of {plan.shards} shards are there already")
+        failed = _make(work.expecting(scorer.identity), plan, executor, shards, record)
+        if failed:
+            raise SamesenseError(
+                f"{len(failed)} shards could not be made, the first after {failed[0].attempts} attempts: shard "
+                f"{failed[0].task}, {failed[0].reason}. The others are kept; give the same command again."
+            )
+        summary = record.finish(shards, plan.shards)
+    for line in summary.lines():
+        say(line)
+    return summary
+
+
+def executor_of(settings: HarvestSettings) -> Executor:
+    """Return where the settings want shards to be made."""
+    if settings.executor == "ray":
+        return OnRay(settings.address, settings.retries, gpus=0 if settings.device == "cpu" else 1)
+    return Serial(settings.retries) if settings.workers == 1 else Processes(settings.workers, settings.retries)
+
+
+def _make(work: ShardWork, plan: Plan, executor: Executor, shards: Shards, record: Record) -> Sequence[Failed]:
+    """Make the shards that are not there; returns those that were given up."""
+    failed: list[Failed] = []
+    there = shards.finished(plan.shards)
+    missing = (shard for shard in range(plan.shards) if shard not in there)
+    with _bar(work.settings.pairs, sum(map(plan.size, there))) as bar, closing(executor.run(work, missing)) as outcomes:
+        for outcome in outcomes:
+            if isinstance(outcome, Failed):
+                failed.append(outcome)
+                if len(failed) == MOST_FAILED:
+                    break
+                continue
+            finished: Finished = outcome.result
+            shards.write(outcome.task, finished.content)
+            record.note(outcome.task, finished)
+            bar.update(plan.size(outcome.task))
+    return failed
+
+
+def _bar(pairs: int, there: int) -> Any:
+    return tqdm(
+        total=pairs, initial=there, desc="harvest", unit="pair", file=sys.stderr, disable=not sys.stderr.isatty(),
+        smoothing=0.02,
+    )  # fmt: skip

@@ -1,0 +1,55 @@
+"""What a harvest can be told."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from samesense.errors import ConfigError
+
+_HOW = ("workers", "executor", "address", "retries")
+"""Settings that decide how a harvest is made, not what it is."""
+
+
+class HarvestSettings(BaseModel):
+    """Settings of a harvest.
+
+    Raises:
+        ConfigError: if a setting is for another executor.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    pairs: int = Field(10_000, ge=1, description="pairs in all")
+    random: float = Field(0.4, ge=0, description="share of any two sentences; shares are weights, 0 for none")
+    neighbours: float = Field(0.4, ge=0, description="share of sentences that are near by TF-IDF screening")
+    section: float = Field(0.2, ge=0, description="share of two sentences of one section")
+    spacings: tuple[int, ...] = Field(
+        (4, 16, 64), description="sentences around each leader that are neighbours; each gives as many pairs"
+    )
+    unit: int = Field(32, ge=2, description="sentences that are all paired with each other, which shares their cost")
+    least_words: int = Field(3, ge=1, description="sentences with fewer words take no part")
+    most_words: int = Field(64, ge=1, description="sentences with more words take no part")
+    shard_size: int = Field(1000, ge=1, description="pairs of a file, and what a kill may cost a worker")
+    seed: int = Field(42, ge=0, description="seed of all that is drawn")
+    device: str = Field("cpu", description="torch device of the generator")
+
+    workers: int = Field(1, ge=1, description="embedded: processes of one thread each; 1 is this process")
+    executor: Literal["embedded", "ray"] = Field("embedded", description="processes on this machine, or a Ray cluster")
+    address: str | None = Field(None, description="ray: a running cluster, auto or HOST:PORT [started on this machine]")
+    retries: int = Field(2, ge=0, description="how often a shard that failed, or whose worker died, is tried again")
+
+    @model_validator(mode="after")
+    def _belongs(self) -> HarvestSettings:
+        if self.executor == "embedded" and self.address is not None:
+            raise ConfigError(f"--address is for --executor ray; received {self.address!r} with embedded.")
+        if self.executor == "ray" and self.workers != 1:
+            raise ConfigError(
+                f"--workers is for --executor embedded; received {self.workers} with ray, which uses the whole cluster."
+            )
+        return self
+
+    def identity(self) -> dict[str, Any]:
+        """Return the settings that decide the pairs and scores, as JSON types."""
+        return self.model_dump(mode="json", exclude=set(_HOW))

@@ -1,0 +1,249 @@
+import itertools
+import random
+from collections import Counter
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+
+from samesense.context.corpus import Corpus
+from samesense.context.harvest_plan import Mixture, Plan
+from samesense.context.harvest_population import Population
+from samesense.context.harvest_units import DEPTH, SWEEPS, Neighbours, RandomUnits, SectionUnits
+from samesense.context.screening import Screening
+from samesense.context.words import words
+from samesense.errors import ConfigError, DataError
+from tests.conftest import WORDS
+
+ALL = {"random": 2.0, "neighbours": 2.0, "section": 1.0}
+
+
+def topical(count, *, seed=0):
+    """Documents of three sections, the sentences of which share words; every ninth sentence is a copy of another."""
+    draw = random.Random(seed)
+    seen, documents = ["The one and the other."], []
+    for _ in range(count):
+        document = []
+        for _ in range(3):
+            own = draw.sample(WORDS, 6)
+            section = []
+            for _ in range(draw.randint(1, 9)):
+                text = " ".join(draw.choice(own if draw.random() < 0.7 else WORDS) for _ in range(draw.randint(2, 9)))
+                section.append(draw.choice(seen).upper() if draw.random() < 1 / 9 else text.capitalize() + ".")
+                seen.append(section[-1])
+            document.append(section)
+        documents.append(document)
+    return documents
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("world")
+    corpus = Corpus.build(folder / "corpus", topical(40))
+    return corpus, Screening(corpus, folder / "index")
+
+
+def plan(world, **changes):
+    return Plan(*world, Mixture(**{"pairs": 900, "shares": ALL, "shard_size": 100, "unit": 8, **changes}))
+
+
+def plain_near(corpus, screening, population, position, depth):
+    """The nearest sentences of one, by plain loops over words and pairs of words."""
+
+    def bag(text):
+        found = words(text)
+        return {*found, *itertools.pairwise(found)}
+
+    text = population.text(position)
+    candidates = set()
+    for chunk in screening.chunks(text, (2 * depth + 4) // 5)[0]:
+        start, end = corpus.chunk_bounds(np.array([chunk]))
+        for i in range(int(start[0]), int(end[0])):
+            candidates.add(int(population.positions[i]))
+    fitting = [at for at in candidates - {position} if 3 <= len(words(population.text(at))) <= 64]
+    own = bag(text)
+
+    def share(at):
+        other = bag(population.text(at))
+        return len(own & other) / (len(own) * len(other)) ** 0.5
+
+    return sorted(fitting, key=lambda at: (-round(share(at), 9), at))[:depth]
+
+
+def test_population_has_each_text_once(world):
+    corpus, _ = world
+    population = Population(corpus, 5, 3, 64)
+    texts = [" ".join(words(text)) for text in corpus]
+    assert len(population) == len(set(texts)) < len(corpus)
+    for i, text in enumerate(texts):
+        kept = int(population.ids[population.positions[i]])
+        assert kept == texts.index(text)
+    sections = population.sections(np.arange(len(population)))
+    assert sections.tolist() == [corpus.section(int(i)) for i in population.ids]
+    fitting = population.fitting(np.arange(len(population)))
+    assert fitting.tolist() == [at for at in range(len(population)) if 3 <= len(words(population.text(at))) <= 64]
+    assert Population(corpus, 6, 3, 64).ids.tolist() != population.ids.tolist()
+
+
+@pytest.mark.parametrize(("least", "size"), [(1, 8), (1, 50), (1, 2)])
+def test_random_units_meet_in_one_sentence_at_most(world, least, size):
+    population = Population(world[0], 1, least, 64)
+    units = RandomUnits(population, size)
+    seen = set()
+    for unit in range(len(units)):
+        members = units.members(unit).tolist()
+        pairs = {frozenset(pair) for pair in itertools.combinations(members, 2)}
+        assert len(pairs) == len(members) * (len(members) - 1) // 2
+        assert not pairs & seen
+        seen |= pairs
+    rows = units._rows
+    same_row = sum(1 for a, b in itertools.combinations(range(len(population)), 2) if a % rows == b % rows)
+    assert len(seen) == len(population) * (len(population) - 1) // 2 - same_row
+    first_turn = [m for unit in range(units._columns) for m in units.members(unit).tolist()]
+    assert sorted(first_turn) == list(range(len(population)))
+
+
+def test_random_pairs_are_uniform(tmp_path):
+    corpus = Corpus.build(tmp_path / "c", [[[f"one two three {'four ' * i}" for i in range(12)]]])
+    counts = Counter()
+    for seed in range(700):
+        members = RandomUnits(Population(corpus, seed, 1, 64), 3).members(0)
+        kept = Population(corpus, seed, 1, 64).ids[members]
+        counts.update(frozenset(pair) for pair in itertools.combinations(kept.tolist(), 2))
+    found = [counts[frozenset(pair)] for pair in itertools.combinations(range(12), 2)]
+    assert chisquare(found).pvalue > 1e-3
+
+
+def test_section_units_part_each_section(world):
+    population = Population(world[0], 3, 1, 64)
+    units = SectionUnits(population, 4, 3)
+    seen = Counter()
+    for unit in range(len(units)):
+        members = units.members(unit)
+        assert 2 <= len(members) <= 4
+        assert len(set(population.sections(members).tolist())) == 1
+        seen.update(members.tolist())
+    assert set(seen.values()) == {1}
+    lengths = Counter(population.sections(np.arange(len(population))).tolist())
+    alone = sum(1 for length in lengths.values() if length == 1)
+    assert len(seen) == len(population) - alone
+    assert units.pairs() == sum(len(units.members(u)) * (len(units.members(u)) - 1) // 2 for u in range(len(units)))
+
+
+def test_neighbours_equal_plain_loops(world):
+    corpus, screening = world
+    population = Population(corpus, 2, 3, 64)
+    neighbours = Neighbours(population, screening, (3, 9))
+    assert neighbours.rounds == [(D, sweep) for sweep in range(min(SWEEPS, 3)) for D in neighbours.spacings]
+    depth = DEPTH * neighbours.spacings[-1]
+    for position in range(0, len(population), 7):
+        near = plain_near(corpus, screening, population, position, depth)
+        found = neighbours.near(position).tolist()
+        assert found == near
+        for at, (spacing, sweep) in enumerate(neighbours.rounds):
+            leaders = [one for one in [position, *found] if one % spacing == sweep]
+            assert neighbours.leaders(position)[at] == (leaders[0] if leaders else -1)
+
+
+@pytest.mark.parametrize("unit", [2, 8, 40])
+@pytest.mark.parametrize("shares", [ALL, {"random": 1.0, "neighbours": 1.0}, {"neighbours": 1.0}, {"section": 1.0}])
+def test_no_pair_comes_twice_and_each_is_of_its_kind(world, unit, shares):
+    corpus, _ = world
+    whole = plan(world, unit=unit, shares=shares)
+    seen = set()
+    for shard in range(whole.shards):
+        planned = whole.shard(shard)
+        assert len(planned.first) == len(planned.second) == len(planned.kinds)
+        assert sum(planned.wanted.values()) == whole.size(shard) == 100
+        made = Counter(planned.kinds)
+        assert all(made[kind] <= count for kind, count in planned.wanted.items())
+        for one, other, kind in zip(planned.first.tolist(), planned.second.tolist(), planned.kinds, strict=True):
+            key = frozenset(" ".join(words(corpus.sentence(i))) for i in (one, other))
+            assert len(key) == 2, "a sentence with its copy"
+            assert key not in seen
+            seen.add(key)
+            together = corpus.section(one) == corpus.section(other)
+            near = whole._neighbours.first_round(*whole.population.positions[[one, other]].tolist()) >= 0
+            if kind == "section":
+                assert together
+            else:
+                assert not (together and "section" in shares)
+                assert near or kind != "neighbours"
+                assert not (near and kind == "random" and "neighbours" in shares)
+    assert len(seen) > 90
+
+
+def test_a_shard_is_a_function_of_its_number(world):
+    whole, again = plan(world), plan(world)
+    for shard in (7, 0, 3):
+        one, other = whole.shard(shard), again.shard(shard)
+        assert (one.first.tolist(), one.second.tolist(), one.kinds) == (
+            other.first.tolist(), other.second.tolist(), other.kinds,
+        )  # fmt: skip
+    assert plan(world, seed=1).shard(0).first.tolist() != whole.shard(0).first.tolist()
+
+
+def test_sentences_are_shared_in_a_shard(world):
+    wide, narrow = (plan(world, unit=unit, shares={"random": 1.0}).shard(0) for unit in (15, 2))
+    counts = [len({*planned.first.tolist(), *planned.second.tolist()}) for planned in (wide, narrow)]
+    assert len(wide.first) == len(narrow.first) == 100
+    assert counts[0] <= 40 < counts[1]
+
+
+def test_neighbours_are_nearer_the_closer_the_spacing(world):
+    corpus, _ = world
+
+    def overlap(planned):
+        both = [(set(words(a)), set(words(b))) for a, b in planned.texts(corpus)]
+        return np.mean([len(a & b) / len(a | b) for a, b in both])
+
+    close = overlap(plan(world, pairs=100, shares={"neighbours": 1.0}, spacings=(4,)).shard(0))
+    wide = overlap(plan(world, pairs=100, shares={"neighbours": 1.0}, spacings=(16,)).shard(0))
+    apart = overlap(plan(world, pairs=100, shares={"random": 1.0}).shard(0))
+    assert close > wide > apart
+
+
+def test_what_cannot_be_had_is_left_out(world):
+    short = plan(world, pairs=3000, shares={"section": 1.0, "random": 1.0})
+    shards = [short.shard(shard) for shard in range(short.shards)]
+    assert sum(planned.wanted["section"] for planned in shards) == 1500
+    made = Counter(kind for planned in shards for kind in planned.kinds)
+    assert made["section"] < 1500 == made["random"]
+    assert any("sections have at most" in line for line in short.describe())
+    assert any("random 1500, section 1500" in line for line in short.describe())
+
+
+def test_shares_add_up_over_shards(world):
+    odd = plan(world, pairs=997, shard_size=33, shares={"random": 0.1, "neighbours": 0.2, "section": 0.7})
+    sums = Counter()
+    for shard in range(odd.shards):
+        wanted = odd.shard(shard).wanted
+        assert sum(wanted.values()) == odd.size(shard)
+        sums.update(wanted)
+    assert sum(sums.values()) == 997
+    assert all(abs(sums[kind] - 997 * share) <= 2 for kind, share in odd.mixture.shares.items())
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"shares": {"random": 0.0}}, "one at least is above 0"),
+        ({"shares": {"random": -1.0, "section": 2.0}}, "0 or more"),
+        ({"shares": {"random": float("nan")}}, "0 or more"),
+        ({"unit": 1}, "2 sentences or more"),
+        ({"pairs": 0}, "1 pair or more"),
+        ({"least_words": 9, "most_words": 8}, "9 words or more and 8 or fewer"),
+        ({"spacings": (4, 4)}, "ascending"),
+        ({"spacings": (1,)}, "from 2 on"),
+        ({"spacings": ()}, "Spacings"),
+    ],
+)
+def test_refused(world, changes, message):
+    with pytest.raises(ConfigError, match=message):
+        plan(world, **changes)
+
+
+def test_one_text_makes_no_pair(tmp_path):
+    corpus = Corpus.build(tmp_path / "c", [[["Same here.", "same HERE", "Same, here!"]]])
+    with pytest.raises(DataError, match="two different sentences"):
+        Population(corpus, 0, 1, 9)

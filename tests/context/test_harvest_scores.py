@@ -1,0 +1,103 @@
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from samesense.context.context_set import Selection
+from samesense.context.corpus import Corpus
+from samesense.context.harvest_scores import NO_CONTEXT, NO_COSINE, NOTHING_VARIES, OriginScorer
+from samesense.context.scoring import Weights
+from samesense.errors import DataError
+from tests.context.test_context_terms import Lengths
+from tests.context.test_origin import SCHEME, origin_of, some_pairs
+from tests.context.worlds import some_documents
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    return Corpus.build(tmp_path_factory.mktemp("corpus") / "c", some_documents(15))
+
+
+class Deaf(Lengths):
+    """Says nothing of windows, unless they are of even number and this one is told to hear those."""
+
+    def __init__(self, hears=lambda window: False):
+        super().__init__("deaf")
+        self.hears = hears
+
+    def total(self, kind, sentence, window):
+        return super().total(kind, sentence, window) if self.hears(window.id) else -3.0
+
+
+def test_scores_are_those_of_the_origin_and_nothing_is_kept(corpus, tmp_path):
+    origin = origin_of(corpus, folder=tmp_path / "cache")
+    scorer = OriginScorer(origin)
+    pairs = some_pairs()
+    files = set((tmp_path / "cache").rglob("*"))
+    threads = torch.get_num_threads()
+    found, again = scorer.score(pairs), scorer.score(pairs)
+    assert found.rows.tolist() == list(range(len(pairs))) and not found.undefined
+    assert found.scores.tobytes() == again.scores.tobytes()
+    assert found.cells == again.cells > 0
+    assert set((tmp_path / "cache").rglob("*")) == files
+    assert torch.get_num_threads() == threads
+    np.testing.assert_allclose(found.scores, origin(pairs), atol=1e-5)
+
+
+def test_pairs_without_a_score_are_told_apart(corpus):
+    pairs = some_pairs()
+    nothing = OriginScorer(origin_of(corpus, generator=Deaf())).score(pairs)
+    assert (nothing.rows.tolist(), nothing.undefined) == ([], {NOTHING_VARIES: len(pairs)})
+    scheme = replace(SCHEME, normalisation="centred", weights=Weights(discriminative=0))
+    nothing = OriginScorer(origin_of(corpus, scheme, generator=Deaf())).score(pairs)
+    assert (nothing.rows.tolist(), nothing.undefined) == ([], {NO_COSINE: len(pairs)})
+
+
+def test_the_pairs_beside_them_keep_their_scores(corpus):
+    """Half of the windows say nothing, so that small sets, and pairs of them, may have none that does."""
+    scheme = replace(SCHEME, selection=Selection(size=1, strategy="random"))
+    origin = origin_of(corpus, scheme, generator=Deaf(lambda window: window % 2 == 0))
+    texts = corpus.sentences(corpus.random_windows(0, 24))
+    pairs = list(zip(texts[::2], texts[1::2], strict=True))
+    found = OriginScorer(origin).score(pairs)
+    expected = {}
+    for at, pair in enumerate(pairs):
+        try:
+            expected[at] = origin([pair])[0]
+        except DataError as error:
+            assert "do all terms vary" in str(error)
+    assert found.rows.tolist() == list(expected)
+    assert found.undefined == {NOTHING_VARIES: len(pairs) - len(expected)}
+    assert 0 < len(expected) < len(pairs)
+    np.testing.assert_allclose(found.scores, list(expected.values()), atol=1e-6)
+
+
+def test_a_sentence_without_context_costs_only_its_pairs(tmp_path):
+    corpus = Corpus.build(tmp_path / "c", [[["A cat sleeps.", "A dog runs on.", "A bird sings."]]])
+    origin = origin_of(corpus, replace(SCHEME, reference=3))
+    found = OriginScorer(origin).score([("a dog RUNS on", "A cat sleeps."), ("A bird sings.", "A cat sleeps.")])
+    assert (found.rows.tolist(), found.undefined) == ([1], {NO_CONTEXT: 1})
+
+
+def test_a_fault_is_no_undefined_score(corpus):
+    class Broken(Deaf):
+        def measure(self, cells, kinds=()):
+            raise DataError("a file of kept numbers is damaged")
+
+    with pytest.raises(DataError, match="is damaged"):
+        OriginScorer(origin_of(corpus, generator=Broken())).score(some_pairs())
+
+
+def test_identity_tells_origins_apart(corpus):
+    one = OriginScorer(origin_of(corpus)).identity
+    assert OriginScorer(origin_of(corpus)).identity == one and json.dumps(one)
+    changes = {
+        "scheme": origin_of(corpus, replace(SCHEME, twice=False)),
+        "generator": origin_of(corpus, generator=Deaf()),
+        "reference": origin_of(corpus, reference=["One text here.", "Another one there."]),
+    }
+    for name, origin in changes.items():
+        other = OriginScorer(origin).identity
+        assert [key for key in one if one[key] != other[key]] == [name]

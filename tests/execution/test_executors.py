@@ -1,0 +1,121 @@
+import os
+import signal
+import subprocess
+import sys
+import time
+from itertools import count, islice
+from pathlib import Path
+
+import pytest
+
+from samesense.errors import ConfigError, MissingExtraError, OutputError, SamesenseError
+from samesense.execution import on_ray
+from samesense.execution.on_ray import OnRay
+from samesense.execution.processes import Processes
+from samesense.execution.serial import Serial
+from samesense.execution.shards import Shards
+from samesense.execution.tasks import Done, Failed
+from tests.execution.works import Squares
+
+EXECUTORS = [lambda retries=2: Serial(retries), lambda retries=2: Processes(2, retries)]
+
+
+@pytest.mark.parametrize("executor", EXECUTORS, ids=["serial", "processes"])
+def test_every_task_is_done_once_whatever_fails_in_between(executor, tmp_path):
+    work = Squares(tmp_path, ((3, "fails", 2), (5, "fails", 9)))
+    outcomes = list(executor().run(work, iter(range(8))))
+    done = {one.task: one.result[0] for one in outcomes if isinstance(one, Done)}
+    assert done == {task: task**2 for task in range(8) if task != 5}
+    assert [one for one in outcomes if isinstance(one, Failed)] == [Failed(5, "RuntimeError: task 5 fails", 3)]
+    assert len(outcomes) == 8
+    assert [work.tries(task) for task in range(8)] == [1, 1, 1, 3, 1, 3, 1, 1]
+
+
+@pytest.mark.parametrize("executor", EXECUTORS, ids=["serial", "processes"])
+def test_what_breaks_a_rule_ends_it_at_once(executor, tmp_path):
+    work = Squares(tmp_path, ((1, "refuses", 9),))
+    with pytest.raises(SamesenseError, match="task 1 breaks a rule"):
+        list(executor().run(work, range(1, 4)))
+    assert work.tries(1) == 1
+
+
+def test_serial_stays_in_this_process_and_reads_no_task_too_early(tmp_path):
+    outcomes = Serial().run(Squares(tmp_path), count())
+    assert [(one.task, one.result[1]) for one in islice(outcomes, 3)] == [(task, os.getpid()) for task in range(3)]
+
+
+def test_a_dead_worker_costs_only_the_task_it_was_at(tmp_path):
+    work = Squares(tmp_path, ((2, "dies", 1), (4, "exits", 1), (6, "dies", 9)))
+    outcomes = list(Processes(2, retries=1).run(work, range(9)))
+    done = {one.task: one.result for one in outcomes if isinstance(one, Done)}
+    assert {task: result[0] for task, result in done.items()} == {task: task**2 for task in range(9) if task != 6}
+    assert {result[2] for result in done.values()} == {"1"}
+    assert os.getpid() not in {result[1] for result in done.values()}
+    (failed,) = [one for one in outcomes if isinstance(one, Failed)]
+    assert (failed.task, failed.attempts) == (6, 2)
+    assert "killed by SIGKILL" in failed.reason
+    assert [work.tries(task) for task in range(9)] == [1, 1, 2, 1, 2, 1, 2, 1, 1]
+
+
+def test_closing_stops_the_workers(tmp_path):
+    outcomes = Processes(2).run(Squares(tmp_path, seconds=0.05), count())
+    workers = {next(outcomes).result[1] for _ in range(6)}
+    outcomes.close()
+    for worker in workers:
+        with pytest.raises(ProcessLookupError):
+            os.kill(worker, 0)
+
+
+def test_workers_end_with_a_killed_parent(tmp_path):
+    code = (
+        "import sys; from pathlib import Path\n"
+        "from samesense.execution.processes import Processes; from tests.execution.works import Squares\n"
+        "if __name__ == '__main__':\n"
+        f"    for one in Processes(2).run(Squares(Path({str(tmp_path)!r}), seconds=0.01), range(10**9)):\n"
+        "        print(one.result[1], flush=True)\n"
+    )
+    script = tmp_path / "script.py"
+    script.write_text(code)
+    parent = subprocess.Popen(
+        [sys.executable, str(script)], stdout=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONPATH": str(Path.cwd())},
+    )  # fmt: skip
+    workers = {int(parent.stdout.readline()) for _ in range(8)}
+    parent.send_signal(signal.SIGKILL)
+    parent.wait()
+    parent.stdout.close()
+    while any(_runs(worker) for worker in workers):
+        time.sleep(0.01)
+
+
+def _runs(process):
+    """Whether a process is there and not just waiting to be buried."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_ray_says_what_is_missing(tmp_path, monkeypatch):
+    pytest.importorskip("ray")
+    with pytest.raises(ConfigError, match="--address names a running Ray cluster"):
+        next(OnRay("nowhere:1:2").run(Squares(tmp_path), range(1)))
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(MissingExtraError, match=r"samesense\[ray\]"):
+        on_ray._ray()
+
+
+def test_shards_are_whole_or_absent(tmp_path):
+    shards = Shards(tmp_path / "s", ".bin")
+    assert shards.finished(9) == set()
+    shards.write(3, b"three")
+    shards.write(123456, b"many")
+    (tmp_path / "s" / ".00004.bin.part").write_bytes(b"ha")
+    assert shards.finished(200_000) == {3, 123456}
+    shards.clear()
+    assert sorted(path.name for path in (tmp_path / "s").iterdir()) == ["00003.bin", "123456.bin"]
+    with pytest.raises(OutputError, match=r"shards 0 to 8, and 123456\.bin is none of them"):
+        shards.finished(9)
+    (tmp_path / "s" / "notes.txt").write_text("mine")
+    with pytest.raises(OutputError, match=r"notes\.txt is none"):
+        shards.finished(200_000)

@@ -1,0 +1,40 @@
+"""Work for executors: importable where it is done."""
+
+import os
+import signal
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from samesense.errors import DataError
+
+
+@dataclass(frozen=True)
+class Squares:
+    """Squares numbers, and meets accidents that are noted in a folder: (task, accident, how often)."""
+
+    folder: Path
+    accidents: tuple[tuple[int, str, int], ...] = ()
+    seconds: float = 0.0
+
+    def __call__(self, task):
+        tries = self.folder / f"{task}"
+        with tries.open("a") as stream:
+            stream.write("x")
+        for number, accident, times in self.accidents:
+            if number == task and len(tries.read_text()) <= times:
+                self.meet(accident, task)
+        time.sleep(self.seconds)
+        return task * task, os.getpid(), os.environ.get("OMP_NUM_THREADS")
+
+    def meet(self, accident, task):
+        if accident == "dies":
+            os.kill(os.getpid(), signal.SIGKILL)
+        elif accident == "exits":
+            os._exit(3)
+        elif accident == "refuses":
+            raise DataError(f"task {task} breaks a rule")
+        raise RuntimeError(f"task {task} fails")
+
+    def tries(self, task):
+        return len((self.folder / f"{task}").read_text())

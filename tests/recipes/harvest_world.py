@@ -1,0 +1,69 @@
+"""A harvest without torch: a real corpus and screening, made-up scores, and accidents; as a program, one run of it.
+
+An accident is a file in the folder of the world: dies-3 kills the worker that is at shard 3, and is gone then.
+"""
+
+import hashlib
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from samesense.context.corpus import Corpus
+from samesense.context.harvest_scores import NO_COSINE, Scored
+from samesense.context.screening import Screening
+from samesense.recipes.harvest import executor_of, run
+from samesense.recipes.harvest_settings import HarvestSettings
+from samesense.recipes.harvest_shard import ShardWork
+from tests.context.worlds import some_documents
+
+SETTINGS = {"pairs": 240, "shard_size": 20, "unit": 6, "least_words": 1}
+
+
+class MadeUp:
+    """Scores by hash; a twentieth of the pairs has none. Slow, and struck by accidents, if its world says so."""
+
+    def __init__(self, folder, device):
+        self.folder = folder
+        self.corpus = Corpus.open(folder / "corpus")
+        self.screening = Screening(self.corpus, folder / "index")
+        salt = (folder / "salt").read_text() if (folder / "salt").exists() else ""
+        self.identity = {"corpus": self.corpus.sha256, "generator": "made up" + salt, "device": device}
+
+    def score(self, pairs):
+        for accident in sorted(self.folder.glob("dies-*")):
+            accident.unlink(missing_ok=True)
+            os.kill(os.getpid(), signal.SIGKILL)
+        if (self.folder / "slow").exists():
+            time.sleep(float((self.folder / "slow").read_text()))
+        drawn = np.array([int.from_bytes(hashlib.sha256(repr(pair).encode()).digest()[:4], "big") for pair in pairs])
+        rows = np.flatnonzero(drawn % 20 > 0)
+        undefined = {NO_COSINE: len(pairs) - len(rows)} if len(rows) < len(pairs) else {}
+        return Scored(rows, drawn[rows] / 2**31 - 1, undefined, 10 * len(pairs))
+
+
+def world(folder):
+    """Make the folder of an Origin that is none."""
+    Corpus.build(folder / "corpus", some_documents(60))
+    Screening(Corpus.open(folder / "corpus"), folder / "index")
+    return folder
+
+
+def make(place, output, **changes):
+    """Harvest from a world; returns the summary and the lines said."""
+    lines = []
+    settings = HarvestSettings(**{**SETTINGS, **changes})
+    done = run(ShardWork(place, settings, MadeUp), output, executor_of(settings), say=lines.append)
+    return done, lines
+
+
+def shards(output):
+    """Content of every shard by name."""
+    return {path.name: path.read_bytes() for path in sorted((output / "shards").iterdir())}
+
+
+if __name__ == "__main__":
+    make(Path(sys.argv[1]), Path(sys.argv[2]), workers=int(sys.argv[3]))

@@ -1,0 +1,48 @@
+"""Harvest folders made on the spot."""
+
+import json
+import random
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tests.conftest import WORDS
+
+KINDS = ("random", "neighbour", "section")
+
+
+def some_pairs(rows, *, seed=1):
+    """Pairs scored from -1 to 1 by the share of a hidden topic's words; see the fixture toy_pairs."""
+    source = random.Random(seed)
+    topics = [WORDS[i : i + 8] for i in range(0, 48, 8)]
+    made = []
+    for row in range(rows):
+        own, other = source.sample(topics, 2)
+        own, kept = source.sample(own, 8), source.randint(0, 4)
+        second = own[4 : 4 + kept] + source.sample(other, 4 - kept)
+        source.shuffle(second)
+        score = (kept - 2) / 2 + source.uniform(-0.02, 0.02)
+        made.append((" ".join(own[:4]), " ".join(second), max(-1.0, min(1.0, score)), KINDS[row % 3]))
+    return made
+
+
+def cross_pairs(rows, *, seed=1):
+    """Pairs scored from -1 to 1 by the words of the second text that are of the first half of the vocabulary."""
+    source, half, made = random.Random(seed), len(WORDS) // 2, []
+    for row in range(rows):
+        kept = source.randint(0, 4)
+        second = source.sample(WORDS[:half], kept) + source.sample(WORDS[half:], 4 - kept)
+        source.shuffle(second)
+        made.append((" ".join(source.sample(WORDS, 4)), " ".join(second), (kept - 2) / 2, KINDS[row % 3]))
+    return made
+
+
+def write_harvest(folder, rows, *, shard=100):
+    """Write rows of sentence1, sentence2, score and kind as shards."""
+    (folder / "shards").mkdir(parents=True)
+    for number, start in enumerate(range(0, len(rows), shard)):
+        columns = zip(*rows[start : start + shard], strict=True)
+        table = pa.table(dict(zip(("sentence1", "sentence2", "score", "kind"), map(list, columns), strict=True)))
+        pq.write_table(table, folder / "shards" / f"{number:05}.parquet")
+    (folder / "manifest.json").write_text(json.dumps({"status": "finished"}))
+    return str(folder)
