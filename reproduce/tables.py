@@ -53,10 +53,14 @@ def origin(rows: Rows) -> str:
         data[row["dataset"]] = f"{row['dataset']} {sizes['train']}/{sizes['dev']} ({row['data']['train'][:8]})"
     steps = max(row["outcome"]["steps"] for row in trained)
     return (
-        f"Start point: {first['start']}, its first {first['layers']} layers, never tuned for sentences. At most "
+        f"Start point: {first['start']}{_cut(first['layers'])}. At most "
         f"{steps} steps; seeds {seeds}; commit {first['commit']}. Rows of train/dev (fingerprint): "
         f"{'; '.join(data.values())}."
     )
+
+
+def _cut(layers: int | None) -> str:
+    return "" if layers is None else f", its first {layers} layers, never tuned for sentences"
 
 
 def figures(rows: Rows, *, metric: str = "spearman") -> str:
@@ -201,6 +205,13 @@ PAGES = {
         "table6": whole("sts", average),
         "fig3": whole("temperatures", average),
         "fig4": whole("geometry", path),
+    },
+    "context": {
+        "table2": whole("further", figures, only=STS),
+        "table3": whole("further", figures, only=("stsb", "sickr")),
+        "table3-nli": whole("after-nli", figures),
+        "table8": whole("pairs", figures, average),
+        "section56": whole("structure", figures, average),
     },
 }
 """For each paper the page that each entry writes. CoSENT's Table VI shares the sweep of Table IV, and V has none."""

@@ -31,6 +31,7 @@ def test_raises_the_score_and_leaves_a_whole_run(parts, settings, tmp_path):
     before, after = scores[f"{settings.model} (before)", "spearman"], scores[str(tmp_path / "run"), "spearman"]
     assert after > before + 0.4
     assert sorted(p.name for p in (tmp_path / "run").iterdir()) == [
+        ".lock",
         "history.jsonl", "manifest.json", "model", "results.jsonl",
     ]  # fmt: skip
     record = json.loads((tmp_path / "run" / "manifest.json").read_text())

@@ -59,7 +59,13 @@ def test_both_losses_learn_and_leave_a_whole_run(parts, settings, tmp_path, loss
     trained = cosent_cross.run(parts["train"], settings, run, dev=parts["dev"], test=parts["test"], say=said.append)
     assert {(r.model, r.metric) for r in trained.results} == {(str(run), "spearman"), (str(run), "pearson")}
     assert trained.results[0].value > 0.5
-    assert sorted(p.name for p in run.iterdir()) == ["history.jsonl", "manifest.json", "model", "results.jsonl"]
+    assert sorted(p.name for p in run.iterdir()) == [
+        ".lock",
+        "history.jsonl",
+        "manifest.json",
+        "model",
+        "results.jsonl",
+    ]
     record = json.loads((run / "manifest.json").read_text())
     assert (record["method"], record["status"], record["settings"]) == (
         "cosent-cross", "finished", settings.model_dump()

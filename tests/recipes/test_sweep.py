@@ -270,7 +270,7 @@ def test_a_second_process_is_kept_out(toy, tmp_path):
     holder = [sys.executable, "-c", "; ".join(words), str(tmp_path / ".lock")]
     with subprocess.Popen(holder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "held\n"
-        with pytest.raises(OutputError, match="Another process runs the sweep"):
+        with pytest.raises(OutputError, match="one writer at a time"):
             run(quick(toy), tmp_path)
         process.stdin.close()
     assert not (tmp_path / "runs").exists()

@@ -8,7 +8,7 @@ from sentence_transformers.cross_encoder.losses import BinaryCrossEntropyLoss
 
 from samesense.encoder.build_cross import build_cross
 from samesense.encoder.cross import as_logits
-from samesense.training.cross_objective import CrossCoSENT, CrossEntropy
+from samesense.training.cross_objective import CrossCoSENT, CrossEntropy, CrossMSE
 from tests.references.cosent import cosent as reference
 
 N = 24
@@ -52,13 +52,20 @@ def test_cross_entropy_is_the_usual_one(model, columns):
     torch.testing.assert_close(loss, BinaryCrossEntropyLoss(model)(columns, GRADES), rtol=1e-5, atol=1e-6)
 
 
+def test_squared_error_is_that_of_the_logits(model, columns):
+    logits = as_logits(model)(list(zip(*columns, strict=True)))
+    signed = 2 * GRADES - 1  # a cosine's scale
+    by_hand = sum((x - y) ** 2 for x, y in zip(logits, signed.tolist(), strict=True)) / N
+    assert CrossMSE(model)(columns, signed).item() == pytest.approx(by_hand, rel=1e-4)
+
+
 def gradient(model, objective, columns):
     model.zero_grad()
     objective(columns, GRADES).backward()
     return torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None])
 
 
-@pytest.mark.parametrize("kind", [CrossCoSENT, CrossEntropy])
+@pytest.mark.parametrize("kind", [CrossCoSENT, CrossEntropy, CrossMSE])
 def test_neither_value_nor_gradient_depends_on_the_token_budget(model, columns, kind):
     model.double()  # CoSENT's terms cancel in the bias: float32 leaves noise there
     whole = gradient(model, kind(model), columns)
@@ -81,7 +88,7 @@ def test_the_loss_is_formed_in_float32(model, columns):
             assert kind(model)(columns, GRADES).dtype == torch.float32
 
 
-@pytest.mark.parametrize("kind", [CrossCoSENT, CrossEntropy])
+@pytest.mark.parametrize("kind", [CrossCoSENT, CrossEntropy, CrossMSE])
 def test_what_does_not_fit_is_refused(model, columns, kind):
     name = kind.__name__
     for received, labels in (("none", None), ("labels of shape (24, 2)", torch.ones(N, 2))):

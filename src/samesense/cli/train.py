@@ -10,6 +10,7 @@ from cyclopts import Parameter
 from samesense.cli.flags import flags
 from samesense.cli.output import Columns, DropBadRows, LabelOrder, LabelRange, put, put_json, quiet_libraries, say
 from samesense.data import PairData, examine, read_pairs
+from samesense.errors import ConfigError
 from samesense.recipes.methods import METHODS, READING, Reading, fitting_method, method_named
 from samesense.training.ranks import finish
 
@@ -35,19 +36,22 @@ def train(
     label_order: LabelOrder = None,
     label_range: LabelRange = None,
     drop_bad_rows: DropBadRows = False,
+    folds: str | None = None,
     resume: Annotated[bool, Parameter(negative="")] = False,
     overwrite: Annotated[bool, Parameter(negative="")] = False,
     dry_run: Annotated[bool, Parameter(negative="")] = False,
     json: Annotated[bool, Parameter(name="--json", negative="")] = False,
 ) -> None:
-    """Train a model from labelled pairs, anchors with positives and negatives, or bare sentences.
+    """Train a model from labelled pairs, anchors with positives and negatives, bare sentences, or documents.
 
     Args:
         data: one or more files (TSV, CSV, JSON lines, Parquet, text; plain or .gz), saved datasets folders, or hub
-            names.
+            names; for surrogate a folder of samesense harvest.
         output: folder of the run; the model is in its folder model.
-        method: cosent, supmpn, simcse or rankcse; auto is rankcse with a teacher, simcse for .txt files, else cosent.
-        dev: pairs that select the best state; auto holds out a tenth of labelled pairs; none keeps the last state.
+        method: cosent, supmpn, simcse, rankcse, sections, surrogate, or context, which goes from documents to a
+            surrogate; auto is rankcse with a teacher, simcse for .txt files, else cosent.
+        dev: pairs that select the best state; auto holds out a tenth of labelled pairs, or a hundredth of a harvest;
+            none keeps the last state.
         test: pairs on which the model is judged before and after.
         config: TOML file of settings, or a shipped one by name; auto takes the paper's.
         settings: single settings; they win over the file.
@@ -55,6 +59,7 @@ def train(
         label_order: names of the labels 0, 1, 2 of NLI data, as in: entailment,neutral,contradiction
         label_range: lowest and highest label of the scale, as in: 0 5
         drop_bad_rows: leave out rows that break a rule, and say how many.
+        folds: judge by cross-validation instead of making a model: so many random folds, or by-topic, each subset one.
         resume: go on with an interrupted run.
         overwrite: replace an earlier run in the output folder.
         dry_run: say what the data is and which settings hold, and stop.
@@ -64,16 +69,17 @@ def train(
     given = {} if settings is None else settings.model_dump(exclude_none=True)
     chosen_method = fitting_method(data, config, given) if method == "auto" else method_named(method)
     name, chosen, train_data = _opened(chosen_method, data, config, *chosen_method.taking(given, how))
+    if folds is not None and not dry_run:
+        _cross_validate(chosen_method, train_data, chosen, output, folds, (dev, test), resume, overwrite, json)
+        return
     dev_data, test_data = (_pairs(source, how) for source in (dev, test))
-    if dev == "auto" and isinstance(train_data, PairData):
-        from samesense.recipes.holdout import hold_out
-
-        train_data, dev_data = hold_out(train_data, chosen.seed)
+    if dev == "auto":
+        train_data, dev_data = chosen_method.hold_out(train_data, chosen.seed)
     _tell(train_data, dev_data, test_data)
     if dev_data is not None:
         say(f"selection: Spearman on {len(dev_data)} pairs {'held out' if dev == 'auto' else 'of ' + dev_data.name}")
     else:
-        say("selection: none, the last state is kept; --dev FILE of labelled pairs selects the best")
+        say(f"selection: {chosen_method.selects}")
     say(f"settings: {name}{''.join(f', {key} = {value}' for key, value in given.items())}")
     if dry_run:
         for line in chosen_method.account(train_data, chosen):
@@ -99,7 +105,7 @@ def _opened(
 
 def _tell(train: Examples, dev: PairData | None, test: PairData | None) -> None:
     if not isinstance(train, PairData):
-        say(f"data: {train.name}, {len(train)} examples")
+        say(f"data: {getattr(train, 'summary', None) or f'{train.name}, {len(train)} examples'}")
         return
     others = {part: data for part, data in (("dev", dev), ("test", test)) if data is not None}
     for line in examine(train, against=others).lines():
@@ -108,6 +114,33 @@ def _tell(train: Examples, dev: PairData | None, test: PairData | None) -> None:
 
 def _pairs(source: str | None, how: Reading) -> PairData | None:
     return None if source in (None, "auto", "none") else read_pairs(source, **vars(how))
+
+
+def _cross_validate(
+    method: Method,
+    train: Examples,
+    settings: EncoderSettings,
+    output: Path,
+    folds: str,
+    others: tuple[str, str | None],
+    resume: bool,
+    overwrite: bool,
+    json: bool,
+) -> None:
+    if others[0] not in ("auto", "none") or others[1] is not None or not isinstance(train, PairData):
+        raise ConfigError(
+            "--folds deals labelled pairs into what teaches and what judges, and nothing selects. Leave out --dev and "
+            "--test, and give labelled pairs."
+        )
+    quiet_libraries()
+    from samesense.recipes.folds import cross_validate
+    from samesense.reports import results_table
+
+    results = cross_validate(method, train, settings, output, folds, resume=resume, overwrite=overwrite, say=say)
+    if json:
+        put_json(result.to_dict() for result in results)
+    else:
+        put(results_table(results))
 
 
 def _run(

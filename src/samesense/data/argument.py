@@ -35,6 +35,11 @@ def argument_part(folder: Path, benchmark: Benchmark, split: str) -> Load | None
     return None
 
 
+def holds_arguments(source: str | Path) -> bool:
+    """Return whether a source is a folder with a topic file."""
+    return any(_file(Path(source).expanduser(), topic).is_file() for topic in TOPICS)
+
+
 def read_argument_pairs(folder: Path) -> PairData:
     """Read every topic file of a folder, in the order of :data:`TOPICS`.
 

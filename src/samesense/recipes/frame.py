@@ -134,35 +134,37 @@ def run(  # noqa: PLR0913 - what every recipe is given
     prepared = prepare(model)
     choice = Choice(*before["precision"]) if before else kind.pick_precision(model, prepared.dataset, settings)
     record |= {"account": list(prepared.account), "precision": list(choice)}
-    record = run_folder.begin(output, record, before)
-    say(f"model {settings.model}, {kind.describe(model, settings)}")
-    say(f"arithmetic: {choice.precision} ({choice.reason})")
-    for line in (*_strange_texts(model, prepared.dataset), *prepared.account):
-        say(line)
-    judged = test if is_main() else None
-    results = [] if judged is None else kind.judge_before(model, settings, judged)
-    if prepared.work is not None:
-        prepared.work()
-    set_seed(settings.seed)  # an objective may have weights of its own
-    outcome = kind.fit(
-        model,
-        prepared.dataset,
-        prepared.objective(),
-        settings.model_copy(update={"precision": choice.precision}),
-        output,
-        judge=None if dev is None else dev_judge(kind, dev, choice.precision),
-        batches=prepared.batches,
-        collator=prepared.collator,
-        resume=resume and not _cut_off_before_training(prepared, output),
-        callbacks=list(prepared.callbacks),
-    )
-    if is_main():
-        if not outcome.interrupted:
-            save(model, output / "model")
-            results += [] if judged is None else kind.judge_after(model, settings, judged, output)
-            append_results(output / "results.jsonl", results)
-        run_folder.end(output, record, outcome)
-    return Trained(output / "model", outcome, results)
+    with run_folder.held(output):
+        run_folder.check(output, record, resume=resume, overwrite=overwrite)  # another run may have ended since
+        record = run_folder.begin(output, record, before)
+        say(f"model {settings.model}, {kind.describe(model, settings)}")
+        say(f"arithmetic: {choice.precision} ({choice.reason})")
+        for line in (*_strange_texts(model, prepared.dataset), *prepared.account):
+            say(line)
+        judged = test if is_main() else None
+        results = [] if judged is None else kind.judge_before(model, settings, judged)
+        if prepared.work is not None:
+            prepared.work()
+        set_seed(settings.seed)  # an objective may have weights of its own
+        outcome = kind.fit(
+            model,
+            prepared.dataset,
+            prepared.objective(),
+            settings.model_copy(update={"precision": choice.precision}),
+            output,
+            judge=None if dev is None else dev_judge(kind, dev, choice.precision),
+            batches=prepared.batches,
+            collator=prepared.collator,
+            resume=resume and not _cut_off_before_training(prepared, output),
+            callbacks=list(prepared.callbacks),
+        )
+        if is_main():
+            if not outcome.interrupted:
+                save(model, output / "model")
+                results += [] if judged is None else kind.judge_after(model, settings, judged, output)
+                append_results(output / "results.jsonl", results)
+            run_folder.end(output, record, outcome)
+        return Trained(output / "model", outcome, results)
 
 
 def _cut_off_before_training(prepared: Prepared, output: Path) -> bool:

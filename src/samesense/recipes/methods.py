@@ -9,11 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from samesense.data import PairData, concat, read_pairs
+from samesense.data.argument import holds_arguments, read_argument_pairs
 from samesense.data.examples import Examples
 from samesense.data.files import split_suffix
 from samesense.errors import ConfigError
+from samesense.recipes.context_settings import ContextSettings
+from samesense.recipes.holdout import hold_out
+from samesense.recipes.sections_settings import SectionsSettings
 from samesense.recipes.settings import CosentSettings, EncoderSettings, bind, choose, read_settings, shipped
 from samesense.recipes.supmpn_settings import SupmpnSettings
+from samesense.recipes.surrogate_settings import SurrogateSettings
 from samesense.recipes.unlabelled import RankcseSettings, SimcseSettings
 
 _BARE = ("keep_repeated", "shortest", "longest")
@@ -38,12 +43,14 @@ class Method:
         takes: the data, in words.
         settings: its settings.
         reading: the settings that decide what is read.
+        selects: what its recipe selects by where no pairs are given for that, in words.
     """
 
     name: str
     takes: str
     settings: type[EncoderSettings]
     reading: tuple[str, ...] = ()
+    selects: str = "none, the last state is kept; --dev FILE of labelled pairs selects the best"
 
     def choose(
         self, config: str, given: Mapping[str, Any], read: Callable[[], Examples]
@@ -79,6 +86,12 @@ class Method:
         found: Examples = self._recipe().read(sources, settings)
         return found
 
+    def hold_out(self, train: Examples, seed: int) -> tuple[Examples, PairData | None]:
+        """Return what teaches, and the pairs that select where the user has named none; ``None`` if there are none."""
+        if isinstance(train, PairData):
+            return hold_out(train, seed)
+        return train, getattr(train, "dev", None)
+
     def taking(self, given: Mapping[str, Any], how: Reading) -> tuple[dict[str, Any], Reading]:
         """Return settings and reading, with what the method has as a setting of its own moved there."""
         moved = {
@@ -111,7 +124,7 @@ class _Cosent(Method):
         return choose(config, given, kind=read().kind)  # type: ignore[attr-defined]  # PairData
 
     def read(self, sources: Sequence[str], settings: EncoderSettings, how: Reading) -> PairData:
-        return concat([read_pairs(source, **vars(how)) for source in sources])
+        return concat([_pairs(source, how) for source in sources])
 
     def account(self, train: Any, settings: Any) -> list[str]:
         if settings.encoder == "cross":
@@ -123,6 +136,13 @@ class _Cosent(Method):
     def run(self, train: Examples, settings: Any, output: Path, **rest: Any) -> Any:
         recipe = "cosent_cross" if settings.encoder == "cross" else "cosent"
         return import_module(f"samesense.recipes.{recipe}").run(train, settings, output, **rest)
+
+
+def _pairs(source: str, how: Reading) -> PairData:
+    """Return labelled pairs; those of argument similarity come in a folder of their own form."""
+    if how == Reading() and holds_arguments(source):
+        return read_argument_pairs(Path(source).expanduser())
+    return read_pairs(source, **vars(how))
 
 
 READING = tuple(field.name for field in fields(Reading))
@@ -139,6 +159,14 @@ METHODS: dict[str, Method] = {
             "anchors with several positives and negatives, or NLI pairs, which it groups by premise",
             SupmpnSettings,
             ("merge", "label_order", "most_rows", "drop_bad_rows"),
+        ),
+        Method("sections", "documents with sections", SectionsSettings, ("per_document", "triplets_seed")),
+        Method("surrogate", "a folder of samesense harvest", SurrogateSettings, ("held_out", "most_pairs")),
+        Method(
+            "context",
+            "running documents",
+            ContextSettings,
+            selects="Spearman on pairs held out of the harvest; --dev FILE of labelled pairs replaces them",
         ),
     )
 }

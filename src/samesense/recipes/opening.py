@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from samesense.inference.onnx_format import is_exported
 from samesense.types import Candidate
 
 ORIGIN = "origin:"
@@ -24,6 +25,10 @@ def open_named(name: str, **how: Any) -> Candidate:
         from samesense.context.origin import open_origin
 
         return open_origin(name.removeprefix(ORIGIN))
+    if is_exported(name) and how.get("precision") != "bfloat16" and how.get("device") in (None, "cpu"):
+        from samesense.inference.onnx_candidate import open_exported
+
+        return open_exported(name, cache=how.get("cache"), seed=how.get("seed"))
     from samesense.encoder.candidates import open_candidate
 
     return open_candidate(name, **how)

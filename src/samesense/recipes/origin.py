@@ -37,6 +37,7 @@ from samesense.context.screening import Screening
 from samesense.data.running import running_documents
 from samesense.encoder.precision import inference_precision
 from samesense.encoder.words import read_words
+from samesense.execution.alone import only_writer
 from samesense.recipes.origin_settings import OriginSettings
 from samesense.recipes.origin_stages import Interrupted, Stages, describe_corpus, fingerprint, first_words
 from samesense.training import manifest
@@ -85,28 +86,29 @@ def run(
     prints = {source: fingerprint(source) for source in sources}
     record = manifest.describe("origin", settings.model_dump(), prints)
     stages = Stages(output, record, overwrite=overwrite, say=say)
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    precision = inference_precision(settings.precision, device)
-    (output / FILE).unlink(missing_ok=True)
-    try:
-        corpus = _corpus(stages, sources, prints, settings)
-        _discriminator(stages, corpus, settings, precision)
-        if settings.language_model is None:
-            _generator(stages, corpus, settings, precision)
-    except Interrupted:
-        return False
-    shutil.rmtree(output / WORK, ignore_errors=True)
-    say("index: of words and sentence vectors")
-    Screening(corpus, output / "index", unigrams=settings.unigrams)
-    Discriminator.open(output / "discriminator", corpus, output / "index", device=str(device))
-    content = {
-        "shape": asdict(corpus.shape), "unigrams": settings.unigrams, "language_model": settings.language_model,
-        "precision": settings.score_precision, "scheme": asdict(scheme),
-    }  # fmt: skip
-    write_json(output / FILE, content)
-    say(Origin.open(output, device=str(device)).protocol)
-    stages.finish()
-    return True
+    with only_writer(output):
+        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        precision = inference_precision(settings.precision, device)
+        (output / FILE).unlink(missing_ok=True)
+        try:
+            corpus = _corpus(stages, sources, prints, settings)
+            _discriminator(stages, corpus, settings, precision)
+            if settings.language_model is None:
+                _generator(stages, corpus, settings, precision)
+        except Interrupted:
+            return False
+        shutil.rmtree(output / WORK, ignore_errors=True)
+        say("index: of words and sentence vectors")
+        Screening(corpus, output / "index", unigrams=settings.unigrams)
+        Discriminator.open(output / "discriminator", corpus, output / "index", device=str(device))
+        content = {
+            "shape": asdict(corpus.shape), "unigrams": settings.unigrams, "language_model": settings.language_model,
+            "precision": settings.score_precision, "scheme": asdict(scheme),
+        }  # fmt: skip
+        write_json(output / FILE, content)
+        say(Origin.open(output, device=str(device)).protocol)
+        stages.finish()
+        return True
 
 
 def _corpus(stages: Stages, sources: Sequence[str], prints: dict[str, str], settings: OriginSettings) -> Corpus:

@@ -12,6 +12,7 @@ from typing import Any
 
 from samesense.context.corpus import Corpus
 from samesense.errors import OutputError
+from samesense.execution.alone import is_empty
 from samesense.training import manifest
 
 
@@ -32,8 +33,10 @@ class Stages:
     def __init__(self, folder: Path, record: dict[str, Any], *, overwrite: bool, say: Callable[[str], None]) -> None:
         self.folder, self.overwrite, self.say = folder, overwrite, say
         path = folder / manifest.FILE
-        if folder.exists() and any(folder.iterdir()) and not path.is_file():
-            raise OutputError(f"{folder} is not empty and holds no Origin. Choose another output folder.")
+        if folder.exists() and not is_empty(folder) and not path.is_file():
+            raise OutputError(
+                f"{folder} is not empty and holds no {record['method'].title()}. Choose another output folder."
+            )
         before = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
         if before and before.get("method") != record["method"]:
             raise OutputError(f"{folder} holds a run of {before.get('method')}. Choose another output folder.")

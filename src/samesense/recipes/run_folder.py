@@ -1,12 +1,13 @@
 """The folder of a training run: who may write to it, what it holds while the run goes on, and what it says at the end.
 
-model/  manifest.json  history.jsonl  results.jsonl  checkpoints/ (while training)
+model/  manifest.json  history.jsonl  results.jsonl  checkpoints/ (while training)  .lock (held while writing)
 """
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 from samesense.data.examples import Examples
 from samesense.encoder.storage import check_free
 from samesense.errors import OutputError
+from samesense.execution.alone import only_writer
 from samesense.training import manifest
 from samesense.training.fit import Outcome
 from samesense.training.ranks import is_main
@@ -40,6 +42,15 @@ def check(output: Path, record: dict[str, Any], *, resume: bool, overwrite: bool
     if (output / "model").exists():
         raise OutputError(f"The run in {output} is finished: its model is there. Pass --overwrite to train anew.")
     return manifest.check_same_run(output, record)
+
+
+def held(output: Path) -> AbstractContextManager[None]:
+    """Hold the folder against another run; of several processes of one run, the one that writes does.
+
+    Raises:
+        OutputError: if another run writes to it.
+    """
+    return only_writer(output) if is_main() else nullcontext()
 
 
 def begin(output: Path, record: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from samesense.encoder.batching import embed_columns
-from samesense.losses import cosent
+from samesense.losses import cosent, mse
 from samesense.losses.cosine import widen
 from samesense.training.gather import gather
 
@@ -121,6 +121,18 @@ class CrossEntropy(PairObjective):
             raise ValueError(f"CrossEntropy takes labels from 0 to 1; received {outside[0].item():g}.")
         logits = widen(logits)
         return F.binary_cross_entropy_with_logits(logits, labels.to(logits.dtype))
+
+
+class CrossMSE(PairObjective):
+    """Mean squared error of the logits: labels on any scale, which becomes that of the logits.
+
+    Source: Sun et al. 2022 (TACL), section 5.6, "the BERT-style model ... with the L2 regression loss".
+    Differs: none. The paper has no activation either.
+    """
+
+    def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """Return :func:`samesense.losses.mse` of the logits."""
+        return mse(logits, labels)
 
 
 def _answer_as_embedding(module: nn.Module, inputs: Any, output: dict[str, Any]) -> dict[str, Any]:

@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from samesense.data import PairData, examine
-from samesense.errors import ConfigError, OutputError
+from samesense.errors import ConfigError
+from samesense.execution.alone import only_writer
 from samesense.recipes.sweep.cell import RESULTS, Say, Work, do, drop_model, read_record, started_from, status_of
 from samesense.recipes.sweep.plan import Cell, Plan
 from samesense.recipes.sweep.processes import side_by_side
@@ -23,7 +23,6 @@ from samesense.reports.writing import write_whole
 
 PLAN = "sweep.json"
 PAIRS = "pairs"
-LOCK = ".lock"
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,7 @@ def run(plan: Plan, output: Path, *, jobs: int = 1, say: Say = lambda line: None
     """
     if jobs < 1:
         raise ConfigError(f"--jobs must be 1 or more; received {jobs}.")
-    with _alone(output):
+    with only_writer(output):
         begin(plan, output)
         interrupted = _run_cells(plan, output, jobs, say)
     states = [status_of(cell.folder(output)) for cell in plan.cells]
@@ -87,30 +86,6 @@ def _run_cells(plan: Plan, output: Path, jobs: int, say: Say) -> bool:
         clock.tell(work, status)
         _forget(plan, output, work.cell.dataset)
     return interrupted
-
-
-@contextmanager
-def _alone(output: Path) -> Iterator[None]:
-    """Hold the folder against a second process that would run the same cells; the system lets go when this one ends.
-
-    Raises:
-        OutputError: if another process holds it.
-    """
-    try:
-        import fcntl
-    except ImportError:  # a system without such locks
-        yield
-        return
-    output.mkdir(parents=True, exist_ok=True)
-    with (output / LOCK).open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise OutputError(
-                f"Another process runs the sweep in {output}. Wait for it, or give another --output; --table shows how "
-                "far it is."
-            ) from None
-        yield
 
 
 def begin(plan: Plan, output: Path) -> None:

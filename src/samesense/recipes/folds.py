@@ -1,0 +1,149 @@
+"""Cross-validation: a model is trained for each fold, and every pair is judged by the one that has not seen it.
+
+    samesense train arguments/ --loss mse --model runs/surrogate --folds 10 --output runs/folds
+    samesense train arguments.tsv --loss mse --model runs/surrogate --folds by-topic --output runs/topics
+
+Nothing selects within a fold: the last state judges. A model is deleted once it has scored its pairs.
+
+Source: Misra, Ecker and Walker 2016, 10 folds; Reimers and Gurevych 2019, also each topic a fold.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+
+from samesense.data import PairData
+from samesense.encoder.candidates import open_candidate
+from samesense.encoder.storage import check_free
+from samesense.errors import ConfigError
+from samesense.evaluation.argument import ArgumentTask, Fold, Mode
+from samesense.recipes.frame import Say, silent
+from samesense.recipes.methods import Method
+from samesense.recipes.run_folder import identity
+from samesense.recipes.settings import EncoderSettings
+from samesense.reports import append_results
+from samesense.reports.writing import write_whole
+from samesense.training import manifest
+from samesense.types import Candidate, Result, Scores
+
+DEALING = 0
+"""Seed of the dealing into folds, whatever the seed of the models: their figures are of the same folds."""
+
+SCORES = "scores.json"
+
+
+def cross_validate(
+    method: Method,
+    data: PairData,
+    settings: EncoderSettings,
+    output: Path,
+    folds: str,
+    *,
+    resume: bool = False,
+    overwrite: bool = False,
+    say: Say = silent,
+) -> list[Result]:
+    """Train and judge fold by fold.
+
+    Args:
+        method: by which each model is trained.
+        data: labelled pairs; their subsets are topics.
+        settings: of the method.
+        output: folder; holds ``fold-01`` and so on, ``manifest.json`` and ``results.jsonl``.
+        folds: how many random ones, or ``"by-topic"``.
+        resume: go on with an interrupted run.
+        overwrite: replace what is in the folder.
+        say: takes lines for people.
+
+    Returns:
+        What :class:`~samesense.evaluation.argument.ArgumentTask` says of the scores that were given without having seen
+        the pair.
+
+    Raises:
+        ConfigError, DataError, ModelError, OutputError: before the first step, where a run could not end well.
+        KeyboardInterrupt: after Ctrl-C, everything kept; the same call with ``resume`` goes on.
+    """
+    task = _task(data, folds)
+    _check_dealt(method, data, settings, task.folds)
+    _begin(
+        output,
+        {"folds": folds, "dealing": DEALING, "method": method.name, **settings.model_dump()},
+        data,
+        resume,
+        overwrite,
+    )
+    scores = np.full(len(data), np.nan)
+    protocol = ""
+    for number, (teaches, held) in enumerate(task.folds, 1):
+        folder = output / f"fold-{number:02}"
+        say(f"fold {number} of {len(task.folds)}: {len(teaches)} pairs teach, {len(held)} judge")
+        if not (folder / SCORES).is_file():
+            _train(method, data.take(teaches), settings, folder, say)
+            _keep_scores(folder, data.take(held))
+        content = json.loads((folder / SCORES).read_text(encoding="utf-8"))
+        scores[held], protocol = content["scores"], content["protocol"]
+    candidate = Candidate(
+        name=str(output), score=lambda pairs: _own(scores, len(pairs)), encode=None, seed=settings.seed,
+        protocol=f"{protocol}; each pair scored by a model that was trained without it",
+    )  # fmt: skip
+    results = task.judge(candidate).results
+    (output / "results.jsonl").unlink(missing_ok=True)
+    append_results(output / "results.jsonl", results)
+    manifest.write(output, manifest.read(output) | {"status": "finished"})
+    return results
+
+
+def _task(data: PairData, folds: str) -> ArgumentTask:
+    modes: dict[str, Mode] = {mode: mode for mode in get_args(Mode)}
+    if folds == "by-topic":
+        return ArgumentTask(data, mode=modes[folds], seed=DEALING)
+    if not folds.isdecimal():
+        raise ConfigError(f"--folds takes a number of random folds, or by-topic; received {folds!r}.")
+    return ArgumentTask(data, folds=int(folds), seed=DEALING)
+
+
+def _check_dealt(method: Method, data: PairData, settings: EncoderSettings, folds: list[Fold]) -> None:
+    """Raise now if the pairs of a fold could not be trained on."""
+    for teaches, _ in folds:
+        method.account(data.take(teaches), settings)
+
+
+def _begin(output: Path, settings: dict[str, Any], data: PairData, resume: bool, overwrite: bool) -> None:
+    record = manifest.describe("folds", settings, identity({"train": data}))
+    if resume:
+        manifest.check_same_run(output, record)
+        return
+    check_free(output, overwrite=overwrite)
+    for folder in output.glob("fold-*"):
+        shutil.rmtree(folder)
+    output.mkdir(parents=True, exist_ok=True)
+    manifest.write(output, record)
+
+
+def _train(method: Method, part: PairData, settings: EncoderSettings, folder: Path, say: Say) -> None:
+    if (folder / "model").is_dir():
+        return  # it was killed before it had scored
+    going_on = (folder / "checkpoints").is_dir()
+    trained = method.run(
+        part, settings, folder, resume=going_on, overwrite=not going_on, say=lambda line: say(f"  {line}")
+    )
+    if trained.outcome.interrupted:
+        raise KeyboardInterrupt
+
+
+def _keep_scores(folder: Path, held: PairData) -> None:
+    candidate = open_candidate(str(folder))
+    content = {"scores": candidate.score(held.pairs()).tolist(), "protocol": candidate.protocol}
+    write_whole(folder / SCORES, json.dumps(content) + "\n")
+    shutil.rmtree(folder / "model")
+
+
+def _own(scores: Scores, pairs: int) -> Scores:
+    if pairs != len(scores):
+        raise ValueError(f"Scores of a cross-validation are those of all {len(scores)} pairs; received {pairs}.")
+    return scores

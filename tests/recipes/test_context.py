@@ -1,0 +1,170 @@
+"""From documents to a model: each stage once, through stops, only what changed made anew, and a report of it all."""
+
+import json
+import signal
+
+import pytest
+from transformers import TrainerCallback
+
+from samesense.cli.main import app
+from samesense.data import read_pairs
+from samesense.encoder.candidates import open_candidate
+from samesense.errors import ConfigError, OutputError
+from samesense.metrics import spearman
+from samesense.recipes import context, surrogate
+from samesense.recipes.context_settings import ContextSettings
+from samesense.recipes.methods import METHODS
+from samesense.training.fit import Outcome
+from tests.context.worlds import some_documents
+
+ORIGIN = {
+    "vocabulary": 300, "generator_max_steps": 4, "generator_batch_size": 8, "max_tokens": 16, "held_out": 10,
+    "discriminator_epochs": 1, "contexts": 4, "rescored": 10, "reference": 4, "precision": "float32",
+}  # fmt: skip
+HARVEST = {"pairs": 60, "unit": 6, "shard_size": 20, "spacings": [4]}
+
+
+@pytest.fixture(scope="module")
+def documents(tmp_path_factory):
+    path = tmp_path_factory.mktemp("documents") / "some.jsonl"
+    path.write_text("\n".join(json.dumps({"sentences": sections[0]}) for sections in some_documents(12)) + "\n")
+    return str(path)
+
+
+@pytest.fixture
+def given(tiny_trunk):
+    return {
+        "model": str(tiny_trunk), "max_steps": 4, "batch_size": 8, "precision": "float32", "held_out": 0.2,
+        "max_seq_length": 32, "origin": ORIGIN, "harvest": HARVEST,
+    }  # fmt: skip
+
+
+def make(documents, output, given, **how):
+    settings, lines = ContextSettings(**given), []
+    trained = context.run(context.read([documents], settings), settings, output, say=lines.append, **how)
+    return trained, lines
+
+
+def begun(lines):
+    return [line.removesuffix(": begins") for line in lines if line.endswith(": begins")]
+
+
+@pytest.mark.slow
+def test_from_documents_to_a_judged_model_and_only_what_changed_again(documents, given, toy_pairs, tmp_path):
+    output, test = tmp_path / "made", read_pairs(toy_pairs / "test.tsv")
+    trained, lines = make(documents, output, given, test=test)
+    assert begun(lines) == [
+        "origin: corpus", "origin: discriminator", "origin: generator", "harvest", "surrogate", "evaluation",
+    ]  # fmt: skip
+    assert trained.folder == output / "model" and trained.outcome.steps == 4
+    candidate = open_candidate(str(output))
+    found = {(row.task, row.model, row.metric): row.value for row in trained.results if row.subset == "all"}
+    assert found["sts", "surrogate", "spearman"] == pytest.approx(
+        spearman(candidate.score(test.pairs()), test.labels), abs=1e-6
+    )
+    assert ("sts", "start", "spearman") in found and ("surrogate", str(output / "surrogate"), "mse") in found
+    report = (output / "report.md").read_text()
+    for word in ("held-out pairs: Spearman", "test.tsv", "| origin: generator |", "| evaluation |", "worker-days"):
+        assert word in report
+    assert json.loads((output / "manifest.json").read_text())["status"] == "finished"
+
+    _, lines = make(documents, output, given, test=test)
+    assert begun(lines) == []
+    assert (output / "report.md").read_text() == report
+
+    changed = {**given, "max_steps": 5}
+    with pytest.raises(OutputError, match=r"The stage surrogate .* --overwrite"):
+        make(documents, output, changed, test=test)
+    trained, lines = make(documents, output, changed, test=test, overwrite=True)
+    assert begun(lines) == ["surrogate", "evaluation"] and trained.outcome.steps == 5
+
+    changed["harvest"] = {**HARVEST, "workers": 2, "retries": 1}  # how, not what
+    _, lines = make(documents, output, changed, test=test, overwrite=True)
+    assert begun(lines) == []
+    changed["harvest"] = HARVEST
+    changed["origin"] = {**ORIGIN, "contexts": 3}
+    _, lines = make(documents, output, changed, test=test, overwrite=True)
+    assert begun(lines) == ["harvest", "surrogate", "evaluation"]
+    _, lines = make(documents, output, changed, dev=test, overwrite=True)
+    assert begun(lines) == ["surrogate", "evaluation"]
+
+
+class PressesCtrlC(TrainerCallback):
+    """Presses Ctrl-C at a step."""
+
+    def on_step_end(self, args, state, control, **kwargs):
+        if state.global_step == 2:
+            signal.raise_signal(signal.SIGINT)
+
+
+@pytest.mark.slow
+def test_a_run_that_was_stopped_anywhere_goes_on(documents, given, tmp_path, monkeypatch):
+    output = tmp_path / "made"
+    whole, _ = make(documents, tmp_path / "whole", given)
+
+    def killed(*args, **kwargs):
+        raise RuntimeError("killed")
+
+    places = ((context.origin_recipe, "_generator"), (context, "harvest"), (surrogate, "keep"), (context, "judged"))
+    for module, name in places:
+        with monkeypatch.context() as patch:
+            patch.setattr(module, name, killed)
+            with pytest.raises(RuntimeError, match="killed"):
+                make(documents, output, given)
+    trained, lines = make(documents, output, given)
+    assert "surrogate: there already" in "\n".join(lines) and "evaluation: going on" in lines
+    places, pair = (output, tmp_path / "whole"), ("a dog eats", "a cat sleeps")
+    scores = [open_candidate(str(place)).score([pair])[0] for place in places]
+    assert scores[0] == pytest.approx(scores[1], abs=1e-5)
+    assert [row.value for row in trained.results] == pytest.approx([row.value for row in whole.results], abs=1e-5)
+
+
+@pytest.mark.slow
+def test_a_surrogate_that_was_interrupted_goes_on_from_its_checkpoint(documents, given, tmp_path, monkeypatch):
+    output, prepared = tmp_path / "made", surrogate.Prepared
+    with monkeypatch.context() as patch:
+        patch.setattr(surrogate, "Prepared", lambda **rest: prepared(callbacks=[PressesCtrlC()], **rest))
+        trained, lines = make(documents, output, given)
+    assert trained.outcome.interrupted and not (output / "model").exists()
+    trained, lines = make(documents, output, given)
+    assert "surrogate: going on" in lines
+    assert trained.outcome.steps == 4 and not trained.outcome.interrupted
+    record = json.loads((output / "surrogate" / "manifest.json").read_text())
+    assert len(record["resumed"]) == 1
+
+
+def test_an_origin_that_was_interrupted_says_so(documents, given, tmp_path, monkeypatch):
+    monkeypatch.setattr(context.origin_recipe, "run", lambda *args, **rest: False)
+    trained, _ = make(documents, tmp_path / "made", given)
+    assert trained.outcome == Outcome(0, 0.0, "", None, None, True) and not trained.results
+
+
+@pytest.mark.parametrize(
+    ("part", "words"),
+    [
+        ({"origin": {"contxts": 5}}, "Did you mean 'contexts'"),
+        ({"harvest": {"pairs": "many"}}, "pairs: input should be a valid integer"),
+        ({"origin_config": "big"}, "--config takes a TOML file"),
+        ({"origin": {"contexts": 5000}}, "A context set has"),
+    ],
+)
+def test_settings_of_the_parts_are_checked_at_once(part, words):
+    with pytest.raises(ConfigError, match=words):
+        ContextSettings(**part)
+
+
+def test_settings_of_the_parts_are_flags_with_a_dot(documents, tmp_path, capsys):
+    words = ["train", documents, "--method", "context", "--output", str(tmp_path / "m"), "--dry-run"]
+    words += ["--origin.most-words", "1000", "--origin.contexts=20", "--harvest.pairs", "50"]
+    app(words, exit_on_error=False, result_action="return_value")
+    out, err = capsys.readouterr()
+    shown = json.loads(out)
+    assert shown["origin"] == {"most_words": "1000", "contexts": "20"}
+    settings = ContextSettings(**shown)
+    assert (settings.origin_settings().contexts, settings.harvest_settings().pairs) == (20, 50)
+    assert "data: documents of some.jsonl" in err and "selection: Spearman on pairs held out of the harvest" in err
+    assert not (tmp_path / "m").exists()
+
+
+def test_the_method_is_registered():
+    assert METHODS["context"].choose("auto", {}, lambda: None)[1] == ContextSettings()

@@ -1,0 +1,122 @@
+"""Cross-validation of a method: every pair is scored by a model that has not seen it, by topic or at random."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+from samesense.cli.main import app
+from samesense.data import read_pairs
+from samesense.errors import ConfigError, DataError, OutputError
+from samesense.evaluation.argument import cross_validation
+from samesense.metrics import pearson, spearman
+from samesense.recipes import folds
+from samesense.recipes.methods import METHODS
+from samesense.recipes.settings import CosentSettings
+from samesense.reports import read_results
+from tests.recipes.harvests import some_pairs
+
+TOPICS = ("rain", "trains", "dogs")
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    path = tmp_path_factory.mktemp("folds") / "arguments.tsv"
+    lines = ["score\tsentence1\tsentence2\tsubset"]
+    lines += [f"{2.5 * (s + 1):.2f}\t{a}\t{b}\t{TOPICS[i % 3]}" for i, (a, b, s, _) in enumerate(some_pairs(48))]
+    path.write_text("\n".join(lines) + "\n")
+    return read_pairs(path)
+
+
+@pytest.fixture
+def settings(tiny_trunk):
+    return CosentSettings(
+        loss="mse", model=str(tiny_trunk), max_steps=2, precision="float32", batch_size=8, learning_rate=1e-3
+    )
+
+
+def scores_of(output, dealt, rows):
+    found = np.full(rows, np.nan)
+    for number, (_, held) in enumerate(dealt, 1):
+        found[held] = json.loads((output / f"fold-{number:02}" / folds.SCORES).read_text())["scores"]
+    return found
+
+
+@pytest.mark.parametrize("how", ["3", "by-topic"])
+def test_each_pair_is_judged_by_a_model_of_the_other_folds(data, settings, tmp_path, how):
+    said = []
+    results = folds.cross_validate(METHODS["cosent"], data, settings, tmp_path / "f", how, say=said.append)
+    dealt = cross_validation(data, 3, "by-topic" if how == "by-topic" else "mixed", folds.DEALING)
+    scores = scores_of(tmp_path / "f", dealt, len(data))
+    assert np.isfinite(scores).all()
+    whole = {row.metric: row.value for row in results if row.subset == "all"}
+    assert whole["spearman"] == pytest.approx(spearman(scores, data.labels))
+    assert whole["pearson"] == pytest.approx(pearson(scores, data.labels))
+    mean = next(row.value for row in results if (row.metric, row.subset) == ("spearman", "mean"))
+    labels = np.array(data.labels)
+    assert mean == pytest.approx(np.mean([spearman(scores[held], labels[held]) for _, held in dealt]))
+    assert read_results(tmp_path / "f" / "results.jsonl") == results
+    assert "trained without it" in results[0].protocol
+    assert next(line for line in said if line.startswith("fold")) == "fold 1 of 3: 32 pairs teach, 16 judge"
+    for number, (teaches, _) in enumerate(dealt, 1):
+        record = json.loads((tmp_path / "f" / f"fold-{number:02}" / "manifest.json").read_text())
+        assert record["data"] == {
+            "train": {"source": data.source, "sha256": data.take(teaches).sha256, "rows": len(teaches)}
+        }
+        assert not (tmp_path / "f" / f"fold-{number:02}" / "model").exists()
+    assert {row.subset for row in results} == {"all", "mean", *(TOPICS if how == "by-topic" else ())}
+
+
+def test_a_killed_run_goes_on_with_what_it_has(data, settings, tmp_path, monkeypatch):
+    whole = folds.cross_validate(METHODS["cosent"], data, settings, tmp_path / "whole", "3")
+    keep, done = folds._keep_scores, []
+
+    def killed(folder, held):
+        if len(done) == 1:
+            raise RuntimeError("killed")
+        done.append(folder.name)
+        keep(folder, held)
+
+    monkeypatch.setattr(folds, "_keep_scores", killed)
+    with pytest.raises(RuntimeError):
+        folds.cross_validate(METHODS["cosent"], data, settings, tmp_path / "f", "3")
+    monkeypatch.setattr(folds, "_keep_scores", lambda folder, held: (done.append(folder.name), keep(folder, held)))
+    with pytest.raises(OutputError, match="not empty"):
+        folds.cross_validate(METHODS["cosent"], data, settings, tmp_path / "f", "3")
+    with pytest.raises(ConfigError, match=r"folds was '3' and is '4'"):
+        folds.cross_validate(METHODS["cosent"], data, settings, tmp_path / "f", "4", resume=True)
+    again = folds.cross_validate(METHODS["cosent"], data, settings, tmp_path / "f", "3", resume=True)
+    assert done == ["fold-01", "fold-02", "fold-03"]
+    assert [row.value for row in again] == pytest.approx([row.value for row in whole])
+
+
+def test_what_cannot_be_dealt_is_refused_at_once(data, settings, tmp_path):
+    for given, error, words in (
+        ("ten", ConfigError, "a number of random folds, or by-topic"),
+        ("40", ConfigError, "2 to 30 folds"),
+        ("30", DataError, "at least 60 pairs"),
+    ):
+        with pytest.raises(error, match=words):
+            folds.cross_validate(METHODS["cosent"], data, settings, tmp_path / "f", given)
+    with pytest.raises(DataError, match="softmax takes classes"):
+        folds.cross_validate(METHODS["cosent"], data, CosentSettings(loss="softmax"), tmp_path / "f", "3")
+    assert not (tmp_path / "f").exists()
+
+
+def test_the_command_reads_the_folder_of_arguments(data, tiny_trunk, tmp_path, capsys):
+    for topic, start in (("DP", 0), ("GC", 1), ("GM", 2)):
+        with (tmp_path / f"ArgPairs_{topic}.csv").open("w", encoding="latin-1", newline="") as out:
+            writer = csv.writer(out)
+            writer.writerow([f"column{i}" for i in range(11)])
+            for row in range(start, 24, 3):
+                writer.writerow([data.labels[row], *[""] * 8, data.sentences1[row], data.sentences2[row]])
+    words = ["train", str(tmp_path), "--loss", "mse", "--model", str(tiny_trunk), "--max-steps", "1", "--precision"]
+    words += ["float32", "--folds", "by-topic", "--json", "--output", str(tmp_path / "f")]
+    app(words, exit_on_error=False, result_action="return_value")
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert {(row["task"], row["subset"]) for row in found} == {
+        ("argument", subset) for subset in ("all", "mean", "DP", "GC", "GM")
+    }
+    with pytest.raises(ConfigError, match="Leave out --dev"):
+        app([*words, "--dev", "x.tsv"], exit_on_error=False, result_action="return_value")

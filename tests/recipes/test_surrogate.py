@@ -1,0 +1,179 @@
+"""The Surrogate: which pairs teach and which judge, what is regressed on what, and what a run leaves."""
+
+import json
+
+import numpy as np
+import pytest
+from sentence_transformers import CrossEncoder, SentenceTransformer
+
+from samesense.cli.main import app
+from samesense.data.pairs import pair_key
+from samesense.encoder.candidates import open_candidate
+from samesense.errors import ConfigError, DataError
+from samesense.metrics import spearman
+from samesense.recipes import surrogate
+from samesense.recipes.methods import METHODS
+from samesense.recipes.surrogate_data import read, targets_of
+from samesense.recipes.surrogate_settings import SurrogateSettings
+from samesense.reports import read_results
+from tests.recipes.harvests import cross_pairs, some_pairs, write_harvest
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return write_harvest(tmp_path_factory.mktemp("harvests") / "small", some_pairs(400))
+
+
+def settings(**given):
+    return SurrogateSettings(**{"held_out": 0.15, "precision": "float32", **given})
+
+
+def keys(data):
+    return {pair_key(*pair) for pair in data.pairs()}
+
+
+def teaching(found):
+    rows = found.table.to_pydict()
+    return list(zip(rows["sentence1"], rows["sentence2"], rows["label"], strict=True))
+
+
+def test_every_pair_is_in_one_part_whichever_way_round_it_is(tmp_path):
+    rows = some_pairs(2000)
+    turned = [(second.upper(), first, score, kind) for first, second, score, kind in rows[:500]]
+    found = read([write_harvest(tmp_path / "h", rows + turned)], SurrogateSettings())
+    teach = {pair_key(first, second) for first, second, _ in teaching(found)}
+    assert not teach & keys(found.dev) and not teach & keys(found.held) and not keys(found.dev) & keys(found.held)
+    assert len(found) + len(found.dev) + len(found.held) == 2500
+    assert 0.96 < len(found) / 2500 < 0.995
+    expected = {(a, b): score for a, b, score, _ in rows + turned}
+    assert all(expected[a, b] == score for a, b, score in teaching(found))
+    assert dict(zip(found.held.pairs(), found.held.labels, strict=True)).items() <= expected.items()
+    assert sum(found.kinds.values()) == 2500 and set(found.kinds) == {"random", "neighbour", "section"}
+
+
+def test_parts_do_not_depend_on_shards_and_grow_with_the_harvest(tmp_path):
+    rows = some_pairs(600)
+    one = read([write_harvest(tmp_path / "a", rows, shard=600)], settings())
+    many = read([write_harvest(tmp_path / "b", rows, shard=7)], settings())
+    assert (one.sha256, one.held.sha256, one.dev.sha256) == (many.sha256, many.held.sha256, many.dev.sha256)
+    less = read([write_harvest(tmp_path / "c", rows[:300])], settings())
+    assert keys(less.held) <= keys(one.held) and keys(less.dev) <= keys(one.dev)
+    joined = read([str(tmp_path / "c"), write_harvest(tmp_path / "d", rows[300:])], settings())
+    assert joined.sha256 == one.sha256
+    assert one.take([5, 2]).sha256 != one.take([2, 5]).sha256
+    assert teaching(one.take([5])) == [teaching(one)[5]]
+
+
+def test_fewer_pairs_are_a_part_of_more_and_what_judges_stays(folder):
+    whole = read([folder], settings())
+    small, large = (read([folder], settings(most_pairs=count)) for count in (20, 100))
+    assert (len(small), len(large)) == (20, 100)
+    assert set(teaching(small)) <= set(teaching(large)) <= set(teaching(whole))
+    assert small.held.sha256 == large.held.sha256 == whole.held.sha256
+    assert len(read([folder], settings(most_pairs=10_000))) == len(whole)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda r: (r[0], r[1], 1.5, r[3]), r"00001.parquet, row 4: a score is a cosine.*received 1\.5"),
+        (lambda r: (r[0], r[1], float("nan"), r[3]), r"row 4: a score is a cosine.*received nan"),
+        (lambda r: ("  ", r[1], r[2], r[3]), r"row 4: sentence1 must be a text"),
+        (lambda r: (r[0], None, r[2], r[3]), r"row 4: sentence2 must be a text.*None"),
+    ],
+)
+def test_a_bad_row_is_named(tmp_path, change, words):
+    rows = some_pairs(30)
+    rows[13] = change(rows[13])
+    with pytest.raises(DataError, match=words):
+        read([write_harvest(tmp_path / "h", rows, shard=10)], settings())
+
+
+def test_what_cannot_be_split_or_is_no_harvest_is_refused(tmp_path):
+    with pytest.raises(DataError, match=r"is no harvest.*--method cosent"):
+        read([str(tmp_path)], settings())
+    with pytest.raises(DataError, match=r"few\.\w+: a share of 0\.01 of 40 pairs holds \d out.*larger --held-out"):
+        read([write_harvest(tmp_path / "few", some_pairs(40))], SurrogateSettings())
+    place = write_harvest(tmp_path / "half", some_pairs(40))
+    (tmp_path / "half" / "manifest.json").write_text('{"status": "running"}')
+    with pytest.raises(DataError, match="is not finished"):
+        read([place], settings())
+    same = [(a, b, 0.5, kind) for a, b, _, kind in some_pairs(300)]
+    with pytest.raises(DataError, match=r"with 1 different scores"):
+        read([write_harvest(tmp_path / "same", same)], settings())
+
+
+def test_targets(folder):
+    scores = np.array([-0.5, 0.0, 0.25, 1.0])
+    np.testing.assert_array_equal(targets_of(scores, 0.0, 1.0), scores)
+    np.testing.assert_allclose(targets_of(scores, -0.5, 1.0), [(s + 0.5) / 1.5 for s in scores])
+    with pytest.raises(DataError, match=r"all are 0\.3"):
+        targets_of([0.3], 0.3, 0.3)
+    found = read([folder], settings())
+    low, high = surrogate.scale_of(found, settings(targets="spread"))
+    labels = surrogate.as_dataset(found, (low, high))["label"]
+    assert (min(labels), max(labels)) == (0, 1)
+    assert spearman(np.array(labels), found.labels()) == pytest.approx(1)
+
+
+def test_scores_that_hardly_differ_are_warned_of(tmp_path):
+    near = [(a, b, 0.998 + score / 1000, kind) for a, b, score, kind in some_pairs(300)]
+    found = read([write_harvest(tmp_path / "h", near)], settings())
+    said = surrogate.account_of(found, settings(), (0.0, 1.0))
+    assert said[-1].startswith("warning: the scores deviate by 0.0007 only")
+    assert len(surrogate.account_of(found, settings(targets="spread"), (0.997, 0.999))) == 2
+
+
+def test_settings_of_vectors_are_none_of_a_cross_encoder():
+    with pytest.raises(ConfigError, match="belong to encoder bi"):
+        SurrogateSettings(encoder="cross", pooling="cls")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("encoder", "made", "least"), [("bi", some_pairs, 0.4), ("cross", cross_pairs, 0.5)])
+def test_a_run_learns_and_says_what_it_kept(tiny_trunk, tmp_path, encoder, made, least):
+    folder = write_harvest(tmp_path / "h", made(400))
+    chosen = settings(encoder=encoder, model=str(tiny_trunk), learning_rate=3e-3, epochs=6, batch_size=16, seed=1)
+    found, output = read([folder], chosen), tmp_path / "run"
+    trained = surrogate.run(found, chosen, output, dev=found.dev)
+    kept = {row.metric: row.value for row in trained.results}
+    scores = open_candidate(str(output)).score(found.held.pairs())
+    assert kept["spearman"] == pytest.approx(spearman(scores, found.held.labels), abs=1e-6)
+    assert kept["mse"] == pytest.approx(float(np.mean((scores - np.array(found.held.labels)) ** 2)), rel=1e-5)
+    assert kept["mse"] < np.var(found.held.labels)
+    assert kept["spearman"] > least
+    assert {row.task for row in trained.results} == {"surrogate"}
+    assert read_results(output / "results.jsonl") == trained.results
+    record = json.loads((output / "manifest.json").read_text())
+    assert (record["method"], record["status"], record["kept"]["pairs"]) == ("surrogate", "finished", len(found.held))
+    assert surrogate.describe_kept(record["kept"]) in (output / "model" / "README.md").read_text()
+    card = (output / "model" / "README.md").read_bytes()
+    assert surrogate.keep(output, found.held, chosen, (0.0, 1.0)) == trained.results
+    assert (output / "model" / "README.md").read_bytes() == card
+    assert len(read_results(output / "results.jsonl")) == len(trained.results)
+    if encoder == "bi":
+        model = SentenceTransformer(str(output / "model"), device="cpu")
+        assert [type(module).__name__ for module in model] == ["Transformer", "Pooling"]
+    else:
+        theirs = CrossEncoder(str(output / "model"), device="cpu").predict(found.held.pairs())
+        np.testing.assert_allclose(theirs, scores, rtol=1e-4, atol=1e-6)
+        assert "the logit" in open_candidate(str(output)).protocol
+
+
+def test_the_command_holds_out_selects_and_goes_on_from_the_model(folder, tiny_trunk, toy_pairs, tmp_path, capsys):
+    quick = ["--precision", "float32", "--max-steps", "2", "--batch-size", "8", "--json"]
+    words = ["train", folder, "--method", "surrogate", "--held-out", "0.15", "--model", str(tiny_trunk), *quick]
+    app([*words, "--output", str(tmp_path / "s"), "--dry-run"], exit_on_error=False, result_action="return_value")
+    assert "selection: Spearman on" in capsys.readouterr().err
+    app([*words, "--output", str(tmp_path / "s")], exit_on_error=False, result_action="return_value")
+    out, err = capsys.readouterr()
+    assert "cosines learn Origin's scores, as they are" in err
+    assert [json.loads(line)["dataset"] for line in out.splitlines()] == ["small.held"] * 3
+    further = ["train", str(toy_pairs / "train.tsv"), "--loss", "mse", "--model", str(tmp_path / "s"), *quick]
+    app([*further, "--output", str(tmp_path / "f")], exit_on_error=False, result_action="return_value")
+    assert open_candidate(str(tmp_path / "f")).score([("a dog eats", "a cat sleeps")]).shape == (1,)
+
+
+def test_the_method_is_registered():
+    assert METHODS["surrogate"].reading == ("held_out", "most_pairs")
+    assert METHODS["surrogate"].choose("auto", {}, lambda: None)[1] == SurrogateSettings()
