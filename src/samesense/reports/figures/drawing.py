@@ -6,16 +6,16 @@ import importlib.util
 import io
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from samesense.errors import MissingExtraError
+from samesense.errors import ConfigError, MissingExtraError
 from samesense.reports.figures.palette import GRID, GROUND, INK, MUTED, variables
-from samesense.reports.writing import write_whole
+from samesense.reports.writing import check_place, write_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -154,12 +154,34 @@ def save_drawings(drawings: Sequence[Drawing], folder: Path) -> list[Path]:
     Returns:
         The files.
     """
-    written = []
-    for drawing in drawings:
-        written.append(write_whole(folder / f"{drawing.name}.svg", svg_text(drawing)))
-        stream = io.BytesIO()
-        with styled():
-            _settle(drawing.figure)
-            drawing.figure.savefig(stream, format="png", dpi=200, metadata={"Software": None})
-        written.append(write_whole(folder / f"{drawing.name}.png", stream.getvalue()))
-    return written
+    return [save_drawing(drawing, folder / f"{drawing.name}{kind}") for drawing in drawings for kind in WRITTEN]
+
+
+def save_drawing(drawing: Drawing, path: Path) -> Path:
+    """Write a figure to one file, as its suffix says: .svg, or .png with 200 dots an inch.
+
+    Raises:
+        ConfigError: if the suffix is another.
+        OutputError: if the file cannot be written.
+    """
+    check_figure(path)
+    return write_whole(path, WRITTEN[path.suffix](drawing))
+
+
+def check_figure(path: Path) -> None:
+    """Raise, before long work, if a figure could not be written there; errors as :func:`save_drawing`."""
+    if path.suffix not in WRITTEN:
+        raise ConfigError(f"A figure ends in {' or '.join(WRITTEN)}; received {path.name!r}.")
+    check_place(path)
+
+
+def _png_bytes(drawing: Drawing) -> bytes:
+    stream = io.BytesIO()
+    with styled():
+        _settle(drawing.figure)
+        drawing.figure.savefig(stream, format="png", dpi=200, metadata={"Software": None})
+    return stream.getvalue()
+
+
+WRITTEN: dict[str, Callable[[Drawing], str | bytes]] = {".svg": svg_text, ".png": _png_bytes}
+"""What a figure is written as, by the suffix of its file."""

@@ -1,0 +1,133 @@
+"""A calibration: does a value mean what it says, what is made of each score, and where do the scores lie?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from samesense.data.scale import number_text
+from samesense.metrics.calibration import reliability
+from samesense.reports.figures.drawing import Drawing, styled
+from samesense.reports.figures.palette import INK, MUTED, Look, look
+from samesense.types import Scores
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+HISTOGRAM_BINS = 40
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fitted:
+    """What a figure shows of a calibration.
+
+    Attributes:
+        scores: of the model ``(n,)``.
+        labels: of the pairs ``(n,)``.
+        predicted: by name, values on the scale of the labels ``(n,)``, such as held-out ones and the score as it is.
+        scale: lowest and highest label.
+        map: scores, and the values that they are mapped to.
+        thresholds: by name, scores from which on a pair is called a yes.
+        yes: the label from which on it is one; ``None`` for graded labels.
+        data: name of the pairs.
+    """
+
+    scores: Scores
+    labels: Scores
+    predicted: Mapping[str, Scores]
+    scale: tuple[float, float]
+    map: tuple[Scores, Scores]
+    thresholds: Mapping[str, float]
+    yes: float | None
+    data: str
+
+
+def calibration(fitted: Fitted, *, name: str = "calibration") -> Drawing:
+    """Draw predicted beside observed values, the map, and a histogram of the scores below it.
+
+    Args:
+        fitted: what is drawn.
+        name: stem of the figure's files.
+
+    Raises:
+        DataError: if there are no pairs, or a number is not finite.
+    """
+    with styled():
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(8.4, 4.1), layout="constrained")
+        panels = figure.subplot_mosaic([["bins", "map"], ["bins", "scores"]], height_ratios=(3, 2))
+        _bins(panels["bins"], fitted)
+        _map(panels["map"], fitted)
+        _histogram(panels["scores"], fitted)
+        panels["scores"].sharex(panels["map"])
+        panels["map"].tick_params(labelbottom=False)
+    caption = (
+        f"{fitted.data}: reliability of {' and '.join(fitted.predicted)}. Each point is a bin of about equally many "
+        "pairs, its bar a 95 % interval of the mean label; on the diagonal a value means what it says. Right: the "
+        "value that is made of each score, beside the mean label of scores like it, and where the scores lie."
+    )
+    return Drawing(name, caption, figure)
+
+
+def _bins(axes: Axes, fitted: Fitted) -> None:
+    axes.plot(fitted.scale, fitted.scale, color=MUTED, linewidth=0.9, linestyle="--")
+    for at, (name, values) in enumerate(fitted.predicted.items()):
+        _points(axes, values, fitted.labels, look(at), name)
+    axes.set_xlabel("predicted")
+    axes.set_ylabel("share of yes" if _is_probability(fitted) else "mean label")
+    axes.set_xlim(*_margins(fitted.scale))
+    axes.set_ylim(*_margins(fitted.scale))
+    axes.set_aspect("equal")
+    axes.set_title("does a value mean what it says?")
+    axes.legend(loc="upper left", fontsize=8)
+
+
+def _map(axes: Axes, fitted: Fitted) -> None:
+    _points(axes, fitted.scores, fitted.labels, look(1), "mean label")
+    axes.plot(*fitted.map, color=look(0).colour, linewidth=1.6, label="map", zorder=3)
+    axes.set_ylabel("probability" if _is_probability(fitted) else "value")
+    axes.set_ylim(*_margins(fitted.scale))
+    axes.set_title("what is made of a score")
+    axes.legend(loc="upper left", fontsize=8)
+
+
+def _histogram(axes: Axes, fitted: Fitted) -> None:
+    if fitted.yes is None:
+        axes.hist(fitted.scores, HISTOGRAM_BINS, color=look(0).colour, alpha=0.7)
+    else:
+        yes = fitted.labels >= fitted.yes
+        edges = np.histogram_bin_edges(fitted.scores, HISTOGRAM_BINS)
+        for at, (name, members) in enumerate((("yes", yes), ("no", ~yes))):
+            axes.hist(
+                fitted.scores[members], edges.tolist(), histtype="stepfilled", alpha=0.45, color=look(at).colour,
+                hatch=look(at).hatch, label=f"{name} ({int(members.sum())})",
+            )  # fmt: skip
+    for at, (name, threshold) in enumerate(fitted.thresholds.items()):
+        shown = f"best {name} from {number_text(round(threshold, 3))}"
+        axes.axvline(threshold, color=INK, linewidth=1.1, linestyle=look(at).dash, label=shown)
+    if fitted.yes is not None:
+        axes.legend(loc="lower left", bbox_to_anchor=(0, 1.02), ncols=2, fontsize=7)
+    axes.set_xlabel("score of the model")
+    axes.set_ylabel("pairs")
+
+
+def _points(axes: Axes, values: Scores, labels: Scores, appearance: Look, name: str) -> None:
+    found = reliability(values, labels)
+    half = 1.96 * found.deviations / np.sqrt(found.counts)
+    axes.errorbar(
+        found.values, found.labels, half, fmt=appearance.marker, color=appearance.colour, markersize=4.5, linewidth=1,
+        label=name,
+    )  # fmt: skip
+
+
+def _is_probability(fitted: Fitted) -> bool:
+    return fitted.scale == (0, 1) and bool(np.isin(fitted.labels, (0, 1)).all())
+
+
+def _margins(scale: tuple[float, float]) -> tuple[float, float]:
+    edge = 0.04 * (scale[1] - scale[0])
+    return scale[0] - edge, scale[1] + edge

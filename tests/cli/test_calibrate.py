@@ -1,0 +1,130 @@
+import json
+
+import numpy as np
+import pytest
+
+from samesense.cli.main import main
+from samesense.encoder.build import build
+from samesense.encoder.build_cross import build_cross
+from samesense.encoder.candidates import open_candidate
+from samesense.encoder.storage import save
+from samesense.inference.calibrate_file import read_of
+
+PAIR = ("a dog runs", "the cat sleeps")
+
+
+@pytest.fixture
+def run(capsys):
+    def call(*arguments):
+        code = 0
+        try:
+            main([str(argument) for argument in arguments])
+        except SystemExit as stop:
+            code = stop.code
+        captured = capsys.readouterr()
+        return code or 0, captured.out, captured.err
+
+    return call
+
+
+@pytest.fixture
+def folder(tiny_trunk, tmp_path):
+    return save(build(str(tiny_trunk), device="cpu"), tmp_path / "model")
+
+
+@pytest.fixture(scope="module")
+def labelled(tiny_trunk, sentences, tmp_path_factory):
+    """Files of pairs whose labels rise with the tiny encoder's cosine: graded on 0 to 5, and yes or no."""
+    place = tmp_path_factory.mktemp("labelled")
+    pairs = [(sentences[at % 40], sentences[(at * 7 + 3) % 40]) for at in range(120)]
+    pairs = [(one, other) for one, other in pairs if one != other]
+    scores = open_candidate(str(tiny_trunk)).score(pairs)
+    noisy = scores + np.random.default_rng(0).normal(0, 0.3 * scores.std(), len(pairs))
+    graded = np.round(5 * (noisy - noisy.min()) / np.ptp(noisy), 1)
+    for name, labels in (("graded", graded), ("binary", (noisy > np.median(noisy)).astype(int))):
+        lines = [f"{label}\t{one}\t{other}" for label, (one, other) in zip(labels, pairs, strict=True)]
+        (place / f"{name}.tsv").write_text("\n".join(["score\tsentence1\tsentence2", *lines]) + "\n", encoding="utf-8")
+    return place
+
+
+def test_from_graded_labels_to_calibrated_similarity(run, folder, labelled, tmp_path):
+    figure = tmp_path / "out.png"
+    code, out, err = run("calibrate", folder, "--data", labelled / "graded.tsv", "--figure", figure)
+    assert code == 0, err
+    assert "isotonic map to 0-5" in out
+    assert [line.split()[0] for line in out.splitlines()[2:4]] == ["ece", "mae"]
+    assert "no threshold for yes and no" in out
+    assert err == f"written: {folder / 'calibration.json'}, {figure}\n"
+    assert figure.read_bytes().startswith(b"\x89PNG")
+    calibration = read_of(str(folder))
+    score = open_candidate(str(folder)).score([PAIR])
+    code, out, err = run("similarity", folder, *PAIR, "--calibrated", "--precision", "float32")
+    assert (code, out) == (0, f"{calibration.apply(score)[0]:.4f}\n")
+    code, out, err = run("similarity", folder, *PAIR, "--yes-no")
+    assert code == 2
+    assert "has graded labels. Calibrate again" in err
+
+
+def test_yes_and_no(run, folder, labelled):
+    code, out, _ = run("calibrate", folder, "--data", labelled / "binary.tsv", "--decide", "f1", "--json")
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert code == 0
+    assert [row["metric"] for row in rows] == ["ece", "brier", "ece_before", "brier_before", "accuracy", "f1"]
+    calibration = read_of(str(folder))
+    score = open_candidate(str(folder)).score([PAIR])
+    word = "yes" if calibration.says_yes(score, "f1")[0] else "no"
+    exact = ("--precision", "float32")
+    assert run("similarity", folder, *PAIR, "--calibrated", "--yes-no", *exact)[1] == (
+        f"{calibration.apply(score)[0]:.4f}\t{word}\n"
+    )
+    assert run("similarity", folder, *PAIR, "--yes-no", *exact)[1] == f"{score[0]:.4f}\t{word}\n"
+    row = json.loads(run("similarity", folder, *PAIR, "--calibrated", "--yes-no", "--json", *exact)[1])
+    assert row == {
+        "text1": PAIR[0], "text2": PAIR[1], "score": pytest.approx(score[0], abs=1e-6),
+        "calibrated": pytest.approx(calibration.apply(score)[0], abs=1e-6), "yes": word == "yes",
+    }  # fmt: skip
+    shown = run("calibrate", folder, "--data", labelled / "binary.tsv")[1]
+    assert "threshold for accuracy, used: " in shown
+    assert f"threshold for f1: {calibration.thresholds['f1']:.4f}; cross-validated f1" in shown
+
+
+def test_a_cross_encoder_and_a_file_elsewhere(run, tiny_trunk, labelled, tmp_path):
+    cross = save(build_cross(str(tiny_trunk), device="cpu"), tmp_path / "cross")
+    scores = open_candidate(str(cross))
+    rows = [line.split("\t") for line in (labelled / "graded.tsv").read_text(encoding="utf-8").splitlines()[1:]]
+    values = scores.score([(one, other) for _, one, other in rows])
+    lines = [f"{int(v > np.median(values))}\t{one}\t{other}" for v, (_, one, other) in zip(values, rows, strict=True)]
+    data = tmp_path / "own.tsv"
+    data.write_text("\n".join(["score\tsentence1\tsentence2", *lines]) + "\n", encoding="utf-8")
+    code, out, err = run("calibrate", cross, "--data", data, "--output", tmp_path / "own.json")
+    assert code == 0, err
+    assert "logistic map to 0-1" in out
+    assert not (cross / "calibration.json").exists()
+    code, out, _ = run("similarity", cross, *PAIR, "--calibration", tmp_path / "own.json", "--precision", "float32")
+    expected = read_of(str(cross), tmp_path / "own.json").apply(scores.score([PAIR]))[0]
+    assert (code, out) == (0, f"{expected:.4f}\n")
+
+
+def test_what_is_refused_is_said_in_one_line(run, folder, labelled, toy_pairs, tmp_path, tiny_trunk, monkeypatch):
+    graded = labelled / "graded.tsv"
+    short = tmp_path / "short.tsv"
+    short.write_text("".join(graded.read_text(encoding="utf-8").splitlines(keepends=True)[:20]), encoding="utf-8")
+    monkeypatch.setattr("samesense.encoder.build.resolve", lambda name: str(tiny_trunk if name == "default" else name))
+    for arguments, message in (
+        (
+            ("similarity", folder, *PAIR, "--calibrated"),
+            f"has no calibration: there is no {folder / 'calibration.json'}",
+        ),
+        (("calibrate", folder, "--data", short), "at least 50 pairs, and these are 19"),
+        (("calibrate", folder, "--data", graded, "--figure", "x.pdf"), "A figure ends in .svg or .png"),
+        (("calibrate", folder, "--data", graded, "--folds", 1), "2 to 10 folds; received 1"),
+        (("calibrate", "default", "--data", graded), "'default' has none of its own. Name a file for it: --output"),
+        (("calibrate", "python:math:sqrt", "--data", graded), "belongs to the files of one model"),
+    ):
+        code, out, err = run(*arguments)
+        assert (code, out) == (2, "")
+        assert message in err
+        assert err.count("\n") == 1
+    assert run("calibrate", folder, "--data", graded)[0] == 0
+    (folder / "config.json").write_text((folder / "config.json").read_text() + "\n")
+    assert "other weights or settings" in run("similarity", folder, *PAIR, "--calibrated")[2]

@@ -1,0 +1,245 @@
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from sklearn.isotonic import IsotonicRegression
+
+from samesense.errors import ConfigError, DataError, ModelError
+from samesense.inference.calibrate import Calibration
+from samesense.inference.calibrate_error import fold_numbers, read_as_share
+from samesense.inference.calibrate_fit import Wanted, calibrate
+from samesense.inference.calibrate_maps import Isotonic, Logistic, fit_isotonic, fit_logistic
+from samesense.metrics import best_threshold
+from tests.inference.made_labelled import binary, graded, labelled, reader
+from tests.references import calibration as reference
+
+SCALE = (0.0, 5.0)
+OUTSIDE = np.array([-50.0, -1.0, 1.0000001, 3.0, 50.0])
+
+
+@pytest.mark.parametrize("digits", [1, 2, 9])
+def test_isotonic_is_that_of_scikit_learn_and_of_plain_loops(digits):
+    scores, labels = graded(2000, digits)
+    fitted = fit_isotonic(scores, labels, SCALE)
+    theirs = IsotonicRegression(out_of_bounds="clip").fit(scores, labels)
+    asked = np.concatenate([scores, np.linspace(-0.5, 1.5, 999), OUTSIDE])
+    np.testing.assert_allclose(fitted(asked), theirs.predict(asked), atol=1e-12)
+    looped = reference.isotonic(scores.tolist(), labels.tolist())
+    np.testing.assert_allclose(fitted(scores), [looped[score] for score in scores.tolist()], atol=1e-9)
+
+
+def platt(scores, labels):
+    """Slope and intercept by a general minimiser of the cross-entropy with Platt's targets."""
+    positives, negatives = labels.sum(), (1 - labels).sum()
+    targets = np.where(labels == 1, (positives + 1) / (positives + 2), 1 / (negatives + 2))
+
+    def loss(weights):
+        odds = weights[0] * scores + weights[1]
+        return (np.logaddexp(0, odds) - targets * odds).mean()
+
+    return minimize(loss, [1.0, 0.0], method="BFGS", options={"gtol": 1e-9}).x
+
+
+@pytest.mark.parametrize("digits", [1, 9])
+def test_logistic_is_platts(digits):
+    scores, labels = binary(1500, digits)
+    fitted = fit_logistic(scores, labels, (0, 1))
+    np.testing.assert_allclose([fitted.slope, fitted.intercept], platt(scores, labels), rtol=1e-4)
+    assert fitted(scores).mean() == pytest.approx(labels.mean(), abs=1e-3)
+
+
+def test_logistic_of_scores_that_tell_everything_apart_is_finite():
+    scores = np.linspace(0, 1, 200)
+    fitted = fit_logistic(scores, (scores > 0.5).astype(float), (0, 1))
+    assert np.isfinite(fitted.slope)
+    assert 0 < fitted(np.array([0.0]))[0] < 0.01
+    assert 0.99 < fitted(np.array([1.0]))[0] < 1
+
+
+def test_logistic_counts_labels_between_the_ends_in_part():
+    """A label of 2 on 0-5 is as two yeses and three noes of the same score."""
+    scores, labels = graded(3000, 2)
+    labels = np.round(labels)
+    fitted = fit_logistic(scores, labels, SCALE)
+    many = np.repeat(scores, 5)
+    each = (np.tile(np.arange(5), len(scores)) < np.repeat(labels, 5)).astype(float)
+    unrolled = fit_logistic(many, each, (0, 1))
+    np.testing.assert_allclose(fitted(scores), 5 * unrolled(scores), atol=0.006)  # drawn in from the ends a little less
+
+
+@pytest.mark.parametrize("fit", [fit_isotonic, fit_logistic])
+@pytest.mark.parametrize("digits", [1, 9])
+def test_maps_never_fall_and_stay_on_the_scale_outside_what_was_seen(fit, digits):
+    fitted = fit(*graded(400, digits), SCALE)
+    values = fitted(np.concatenate([OUTSIDE[:2], np.linspace(-0.5, 1.5, 5000), OUTSIDE[3:]]))
+    assert (np.diff(values) >= 0).all()
+    assert values.min() >= 0
+    assert values.max() <= 5
+    assert values[-1] > values[0]
+
+
+@pytest.mark.parametrize("fit", [fit_isotonic, fit_logistic])
+def test_labels_that_do_not_rise_are_refused(fit):
+    scores, labels = graded()
+    for falling in (5 - labels, np.where(np.arange(600) % 2 == 0, 2.0, 2.0)):
+        with pytest.raises(DataError, match="labels that rise with the model's scores"):
+            fit(scores, falling, SCALE)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        lambda: Isotonic((0.0, 0.0), (1.0, 2.0)), lambda: Isotonic((0.0, 1.0), (2.0, 1.0)),
+        lambda: Isotonic((0.0,), (1.0,)), lambda: Isotonic((0.0, 1.0, 2.0), (1.0, 2.0)),
+        lambda: Isotonic((0.0, float("nan")), (1.0, 2.0)), lambda: Logistic(-1.0, 0.0, 0.0, 1.0),
+        lambda: Logistic(1.0, float("inf"), 0.0, 1.0), lambda: Logistic(1.0, 0.0, 1.0, 1.0),
+    ],
+)  # fmt: skip
+def test_maps_that_are_none_cannot_be_made(broken):
+    with pytest.raises(ModelError, match="Calibrate again"):
+        broken()
+
+
+def test_kind_of_labels_decides_the_map_and_an_option_overrules():
+    graded_data, yes_no = labelled(*graded()), labelled(*binary(), kind="binary", scale=(0.0, 1.0))
+    assert isinstance(calibrate(reader(), graded_data, "f").calibration.map, Isotonic)
+    assert isinstance(calibrate(reader(), yes_no, "f").calibration.map, Logistic)
+    assert isinstance(calibrate(reader(), graded_data, "f", Wanted(shape="logistic")).calibration.map, Logistic)
+    assert isinstance(calibrate(reader(), yes_no, "f", Wanted(shape="isotonic")).calibration.map, Isotonic)
+
+
+def test_thresholds_are_the_best_and_the_option_says_which_holds():
+    scores, labels = binary()
+    made = calibrate(reader(), labelled(scores, labels, "binary", (0.0, 1.0)), "f", Wanted(decide="f1")).calibration
+    assert made.thresholds == {target: best_threshold(scores, labels, target) for target in ("accuracy", "f1")}
+    assert made.thresholds["accuracy"] != made.thresholds["f1"]
+    assert (made.says_yes(scores) == (scores >= made.thresholds["f1"])).all()
+    assert (made.says_yes(scores, "accuracy") == (scores >= made.thresholds["accuracy"])).all()
+    (at,) = made.says_yes(np.array([made.thresholds["f1"]]))
+    assert at
+
+
+def test_graded_labels_have_a_threshold_only_if_someone_says_what_a_yes_is():
+    scores, labels = graded()
+    without = calibrate(reader(), labelled(scores, labels), "f").calibration
+    assert (without.yes, without.thresholds) == (None, {})
+    assert "accuracy" not in without.errors
+    with pytest.raises(ConfigError, match=r"made.tsv has graded labels.*--yes 2.5"):
+        without.says_yes(scores)
+    made = calibrate(reader(), labelled(scores, labels), "f", Wanted(yes=3)).calibration
+    assert made.thresholds["f1"] == best_threshold(scores, labels >= 3, "f1")
+    assert 0.5 < made.errors["accuracy"] <= 1
+
+
+def test_a_threshold_that_no_score_gives_is_absent_not_infinite():
+    random = np.random.default_rng(0)
+    scores = np.concatenate([random.uniform(0, 1, 500), random.uniform(0.5, 0.9, 20)])
+    labels = np.repeat([0.0, 1.0], [500, 20])
+    made = calibrate(reader(), labelled(scores, labels, "binary", (0.0, 1.0)), "f").calibration
+    assert set(made.thresholds) == {"f1"}
+    with pytest.raises(ConfigError, match=r"best to call all pairs the same\. Ask for f1"):
+        made.says_yes(scores)
+    assert made.says_yes(scores, "f1").any()
+
+
+def test_errors_come_from_folds_that_did_not_see_the_pair():
+    """Scores that say nothing of labels: in sample an isotonic map looks good, held out it does not."""
+    random = np.random.default_rng(1)
+    scores, labels = random.uniform(0, 1, 400), random.integers(0, 2, 400).astype(float)
+    labels[np.argsort(scores)[-3:]], labels[np.argsort(scores)[:3]] = 1, 0
+    wanted = Wanted(shape="isotonic")
+    made = calibrate(reader(), labelled(scores, labels, "binary", (0.0, 1.0)), "f", wanted)
+    inside = ((made.calibration.apply(scores) - labels) ** 2).mean()
+    assert made.calibration.errors["brier"] == pytest.approx(((made.held_out - labels) ** 2).mean())
+    assert made.calibration.errors["brier"] > inside + 0.005
+    folds = fold_numbers(labelled(scores, labels).pairs(), labels, 5, 0)
+    for fold in range(5):
+        held = folds == fold
+        theirs = IsotonicRegression(out_of_bounds="clip", y_min=0, y_max=1).fit(scores[~held], labels[~held])
+        np.testing.assert_allclose(made.held_out[held], theirs.predict(scores[held]), atol=1e-12)
+
+
+def test_calibration_mends_what_it_should():
+    scores, labels = graded(3000)
+    made = calibrate(reader(), labelled(scores, labels), "f")
+    errors = {result.metric: result.value for result in made.results}
+    assert errors["ece"] < 0.2 < errors["ece_before"]
+    assert errors["mae"] < errors["mae_before"]
+    np.testing.assert_allclose(made.before, 5 * np.clip(scores, 0, 1))
+    assert all(result.n == 3000 and "5-fold cross-validation" in result.protocol for result in made.results)
+
+
+def test_logits_are_calibrated_and_have_no_error_before():
+    scores, labels = binary()
+    data = labelled(scores, labels, "binary", (0.0, 1.0))
+    wide = calibrate(reader(lambda score: 20 * score - 10), data, "f")
+    assert wide.before is None
+    assert set(wide.calibration.errors) == {"ece", "brier", "accuracy", "f1"}
+    plain = calibrate(reader(), data, "f")
+    np.testing.assert_allclose(wide.held_out, plain.held_out, atol=1e-5)
+    assert read_as_share(np.array([-1.0, 0.4, 1.0]), (0.0, 5.0)).tolist() == [0, 2, 5]
+
+
+def test_folds_are_alike_keep_a_pair_together_and_ignore_the_order_of_rows():
+    scores, labels = binary(500)
+    pairs = labelled(scores, labels).pairs()
+    pairs += [(second.upper(), first) for first, second in pairs[:100]]
+    labels = np.concatenate([labels, labels[:100]])
+    folds = fold_numbers(pairs, labels, 5, 3)
+    assert folds[500:].tolist() == folds[:100].tolist()
+    shares = [labels[:500][folds[:500] == fold].mean() for fold in range(5)]
+    assert max(shares) - min(shares) < 0.03
+    order = np.random.default_rng(0).permutation(600)
+    again = fold_numbers([pairs[at] for at in order], labels[order], 5, 3)
+    assert again.tolist() == folds[order].tolist()
+    assert fold_numbers(pairs, labels, 5, 4).tolist() != folds.tolist()
+
+
+@pytest.mark.parametrize(
+    ("data", "wanted", "error", "message"),
+    [
+        (labelled(*graded(49)), {}, DataError, "at least 50 pairs, and these are 49"),
+        (labelled(*graded(), scale=None), {}, ConfigError, "--label-range 0 5"),
+        (labelled(*graded()), {"yes": 5.5}, DataError, "0 are a yes and 600 a no"),
+        (labelled(*graded()), {"yes": 0.0}, DataError, "600 are a yes and 0 a no"),
+        (labelled(np.linspace(0, 1, 60), np.arange(60) > 50, "binary", (0.0, 1.0)), {}, DataError, "9 are a yes"),
+        (labelled(np.linspace(0, 1, 60), np.ones(60), "binary", (0.0, 1.0)), {}, DataError, "60 are a yes and 0 a no"),
+        (labelled(np.linspace(0, 1, 60), np.full(60, 3.0)), {}, DataError, "labels that rise"),
+        (labelled(np.full(600, 0.5), graded()[1]), {}, DataError, "scores that differ; the model gives 0.5"),
+        (labelled([*graded(599)[0], float("nan")], graded()[1]), {}, DataError, r"scores\[599\] is nan"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_calibrated_is_refused(data, wanted, error, message):
+    with pytest.raises(error, match=message):
+        calibrate(reader(), data, "f", Wanted(**wanted))
+
+
+@pytest.mark.parametrize("folds", [0, 1, 11])
+def test_numbers_of_folds_that_make_no_sense(folds):
+    with pytest.raises(ConfigError, match=f"2 to 10 folds; received {folds}"):
+        Wanted(folds=folds)
+
+
+def test_scores_that_are_not_finite_have_no_value():
+    made = calibrate(reader(), labelled(*graded()), "f", Wanted(yes=3)).calibration
+    for use in (made.apply, made.says_yes):
+        with pytest.raises(DataError, match=r"scores\[1\] is nan"):
+            use(np.array([0.5, float("nan")]))
+    assert isinstance(made, Calibration)
+
+
+def test_use_needs_numpy_only():
+    code = """
+import sys
+import numpy as np
+from samesense.inference.calibrate import Calibration
+from samesense.inference.calibrate_maps import Isotonic
+made = Calibration(map=Isotonic((0.0, 1.0), (0.0, 5.0)), scale=(0.0, 5.0), yes=3.0, thresholds={"f1": 0.5}, decide="f1",
+                   data="", sha256="", n=1, protocol="", fingerprint="", errors={})
+print(made.apply(np.array([0.5])).tolist(), made.says_yes(np.array([0.5])).tolist())
+print([name for name in ("torch", "sklearn", "scipy", "sentence_transformers", "pyarrow") if name in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split("\n")[:2] == ["[2.5] [True]", "[]"]

@@ -1,0 +1,80 @@
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from samesense.errors import ConfigError, DataError, OutputError
+from samesense.reports.figures import Fitted, calibration, check_figure, inline_svg, save_drawing, svg_text
+
+pytest.importorskip("matplotlib")
+
+
+def fitted(**changes):
+    random = np.random.default_rng(0)
+    scores = random.uniform(0, 1, 400)
+    labels = (random.uniform(size=400) < scores).astype(float)
+    parts = {
+        "scores": scores, "labels": labels, "predicted": {"calibrated": scores, "as it is": scores**2},
+        "scale": (0, 1), "map": (np.sort(scores), np.sort(scores)), "thresholds": {"accuracy": 0.4871, "f1": 0.3},
+        "yes": 1.0, "data": "made.tsv",
+    }  # fmt: skip
+    return Fitted(**(parts | changes))
+
+
+def words(drawing):
+    return {text.strip() for text in ElementTree.fromstring(svg_text(drawing)).itertext() if text.strip()}
+
+
+def test_yes_and_no_are_drawn_with_both_thresholds():
+    given = fitted()
+    drawing = calibration(given)
+    yes = int(given.labels.sum())
+    assert {
+        "predicted", "share of yes", "probability", "calibrated", "as it is", f"yes ({yes})", f"no ({400 - yes})",
+        "best accuracy from 0.487", "best f1 from 0.3", "pairs", "score of the model",
+    } <= words(drawing)  # fmt: skip
+    assert "made.tsv: reliability of calibrated and as it is" in drawing.caption
+    assert svg_text(drawing) == svg_text(calibration(fitted()))
+    ElementTree.fromstring(inline_svg(drawing, "f"))
+
+
+def test_graded_labels_are_drawn_on_their_scale():
+    labels = 5 * fitted().scores
+    drawing = calibration(fitted(labels=labels, scale=(0, 5), yes=None, thresholds={}, predicted={"one": labels}))
+    shown = words(drawing)
+    assert {"mean label", "value", "5"} <= shown
+    assert not any(text.startswith(("yes", "best")) for text in shown)
+    bins = drawing.figure.axes[0]
+    assert bins.get_xlim() == bins.get_ylim() == pytest.approx((-0.2, 5.2))
+    points = bins.containers[0].lines[0].get_xydata()
+    assert len(points) == 10
+    np.testing.assert_allclose(points[:, 0], points[:, 1])
+
+
+def test_the_histogram_counts_every_pair_once():
+    given = fitted()
+    drawing = calibration(given)
+    axes = drawing.figure.axes[2]
+    heights = [patch.get_path().vertices[:, 1].max() for patch in axes.patches]
+    edges = np.histogram_bin_edges(given.scores, 40)
+    for height, wanted in zip(heights, (1, 0), strict=True):
+        assert height == np.histogram(given.scores[given.labels == wanted], edges)[0].max()
+
+
+def test_a_figure_is_written_as_its_suffix_says(tmp_path):
+    drawing = calibration(fitted())
+    assert save_drawing(drawing, tmp_path / "a" / "one.png").read_bytes().startswith(b"\x89PNG")
+    assert save_drawing(drawing, tmp_path / "two.svg").read_text(encoding="utf-8") == svg_text(drawing)
+    assert sorted(path.name for path in tmp_path.rglob("*.*")) == ["one.png", "two.svg"]
+    with pytest.raises(ConfigError, match=r"ends in \.svg or \.png; received 'three.pdf'"):
+        save_drawing(drawing, tmp_path / "three.pdf")
+    (tmp_path / "folder.png").mkdir()
+    with pytest.raises(OutputError, match="is a folder"):
+        check_figure(tmp_path / "folder.png")
+
+
+def test_what_cannot_be_drawn_is_refused():
+    with pytest.raises(DataError, match=r"scores\[0\] is nan"):
+        calibration(fitted(predicted={"one": np.full(400, np.nan)}))
+    with pytest.raises(DataError, match="at least one pair"):
+        calibration(fitted(scores=np.zeros(0), labels=np.zeros(0), predicted={"one": np.zeros(0)}))
