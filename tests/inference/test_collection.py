@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from samesense.errors import ConfigError, DataError, ModelError, OutputError
+from samesense.execution.alone import only_writer
 from samesense.inference import collection_changes
 from samesense.inference.collection import Collection, Entry
-from samesense.inference.collection_manifest import read_manifest, writing
+from samesense.inference.collection_manifest import read_manifest
 from tests.inference.made_vectors import cosines, embedder, encode, vector
 
 TEXTS = [f"sentence {i % 150}" for i in range(200)]  # fifty of them come twice
@@ -245,9 +246,9 @@ def test_an_open_reader_outlives_a_compaction(folder):
 
 
 def test_a_lock_of_this_process_is_given_back_after_a_failure(folder):
-    with pytest.raises(RuntimeError), writing(folder, 1):
+    with pytest.raises(RuntimeError), only_writer(folder, 1):
         raise RuntimeError
-    with writing(folder, 1):
+    with only_writer(folder, 1):
         pass
 
 

@@ -9,6 +9,7 @@ from cyclopts import App, CycloptsError
 
 from samesense import __version__
 from samesense.errors import SamesenseError
+from samesense.inference.backends_missing import needs_torch
 
 app = App(
     name="samesense",
@@ -33,6 +34,10 @@ COMMANDS = {
         "Make a similarity from running documents, without labels, and explain it.",
         "samesense origin documents/ --output origins/mine",
     ),
+    "harvest": (
+        "Score sentence pairs of an Origin's own corpus, at scale and resumable, for a fast model to learn from.",
+        "samesense harvest --origin origins/mine --pairs 100000 --output harvests/mine --workers 4",
+    ),
     "sweep": (
         "Train and judge every combination of settings, data and seeds in a file, and compare them.",
         "samesense sweep losses.toml --output sweeps/losses",
@@ -53,9 +58,17 @@ COMMANDS = {
         "Turn lines of text into vectors, one a line, in order.",
         "samesense encode default sentences.txt --output vectors.npy",
     ),
+    "export": (
+        "Write a model as a folder that runs without torch, in float32 and int8, and check it against torch.",
+        "samesense export runs/first --output models/first-onnx --int8 --data dev.tsv",
+    ),
     "similarity": (
         "Score pairs of texts: the cosine of their embeddings, from -1 to 1, or the score of a cross-encoder.",
         'samesense similarity default "A man is eating." "Someone has a meal."',
+    ),
+    "calibrate": (
+        "Learn on labelled pairs what a model's scores mean: a value on the labels' scale, a probability, yes or no.",
+        "samesense calibrate runs/first --data dev.tsv --figure calibration.png",
     ),
     "rerank": (
         "Find texts with an encoder, and order the best of them with a cross-encoder.",
@@ -96,7 +109,8 @@ def main(arguments: list[str] | None = None) -> None:
     """Run a command: exit code 0 when done, 2 on misuse or bad input, 130 when interrupted."""
     _quiet()
     try:
-        app(arguments, exit_on_error=False, print_error=False)
+        with needs_torch():
+            app(arguments, exit_on_error=False, print_error=False)
     except CycloptsError as error:
         _fail(f"{str(error).strip()} See: samesense --help")
     except SamesenseError as error:

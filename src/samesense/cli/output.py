@@ -46,9 +46,10 @@ def quiet_libraries() -> None:
     """Switch off the bars that other libraries show while they load and save, and a note on keys written on purpose."""
     import logging
 
-    from transformers.utils import logging as transformers_logging
+    with contextlib.suppress(ImportError):
+        from transformers.utils import logging as transformers_logging
 
-    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+        transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     logging.getLogger("sentence_transformers.util.decorators").setLevel(logging.ERROR)  # both pooling keys: see storage
     with contextlib.suppress(ImportError):
         from datasets.utils import disable_progress_bars

@@ -10,6 +10,7 @@ from cyclopts import Parameter
 
 from samesense.cli.output import PrecisionFlag, quiet_libraries, say
 from samesense.errors import MissingExtraError
+from samesense.inference.backends import Backend
 
 
 def serve(
@@ -22,6 +23,7 @@ def serve(
     api_key_file: Path | None = None,
     collection: Path | None = None,
     reranker: str | None = None,
+    calibration: Path | None = None,
     normalize: bool = True,
     shorten: Annotated[bool, Parameter(negative="")] = False,
     long: Annotated[Literal["cut", "refuse"], Parameter(help="cut or refuse")] = "cut",
@@ -33,18 +35,20 @@ def serve(
     batch_tokens: int = 4096,
     wait_ms: float = 2.0,
     grace: float = 30.0,
+    backend: Backend = "auto",
     precision: PrecisionFlag = "auto",
 ) -> None:
     """Serve a model: OpenAI's /v1/embeddings, and /similarity, /rerank, /search, and a page to try it on.
 
     Args:
-        model: model folder, output of train, hub name, or default.
+        model: model folder, output of train or export, hub name, or default.
         host: address to listen on; 0.0.0.0 for all, best with a key.
         port: to listen on; 0 takes a free one.
         name: by which callers ask for the model; by default the last part of its folder or name.
         api_key_file: file of keys, one a line, one of which callers must send; else SAMESENSE_API_KEY, if it is set.
         collection: folder made by samesense index with the same model, for /search.
         reranker: cross-encoder for /rerank; without one, documents are ranked by cosine.
+        calibration: file made by samesense calibrate; by default that in the model's folder, if there is one.
         normalize: give vectors of length 1.
         shorten: let callers ask for fewer dimensions; right only for a model trained for it (Matryoshka).
         long: what is done with texts longer than the model reads.
@@ -56,13 +60,14 @@ def serve(
         batch_tokens: tokens of one batch.
         wait_ms: milliseconds that an idle server waits for company of a first request.
         grace: seconds that a stopping server gives to what it has accepted.
-        precision: arithmetic; auto is bfloat16 where the processor computes in it.
+        backend: auto, torch, onnx or onnx-int8, the last two for exported folders; auto is onnx for these.
+        precision: arithmetic of torch; auto is bfloat16 where the processor computes in it.
     """
     for package, module in (("fastapi", "fastapi"), ("uvicorn", "uvicorn"), ("prometheus-client", "prometheus_client")):
         if find_spec(module) is None:
             raise MissingExtraError(package, "serve")
     from samesense.inference.serve.limits import Limits
-    from samesense.inference.serve.opening import open_reranker, open_search, read_keys
+    from samesense.inference.serve.opening import open_calibration, open_reranker, open_search, read_keys
 
     limits = Limits(
         texts=max_texts, chars=max_chars, body=max_body, seconds=max_seconds, queue_tokens=queue_tokens,
@@ -73,15 +78,16 @@ def serve(
     from samesense.inference.model import load
     from samesense.inference.serve.run import serve as run
     from samesense.inference.serve.service import Serving
-    from samesense.inference.serve.tokens import tokens_of
+    from samesense.inference.serve.tokens import served_tokens
 
-    opened = load(model, precision=precision)
+    opened = load(model, backend=backend, precision=precision)
     serving = Serving(
         name=name or Path(model).name,
         encode=opened.encode,
-        tokens=tokens_of(opened.encoder),
+        tokens=served_tokens(opened),
         rerank=None if reranker is None else open_reranker(reranker, precision=precision),
         search=None if collection is None else open_search(collection, opened),
+        calibration=open_calibration(model, calibration),
         normalize=normalize,
         shorten=shorten,
         long=long,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
+import numpy as np
 from cyclopts import Parameter
 
 from samesense.cli.output import PrecisionFlag, put, put_json, quiet_libraries
@@ -18,6 +20,9 @@ def similarity(
     text2: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,
     /,
     *,
+    calibrated: Annotated[bool, Parameter(negative="")] = False,
+    yes_no: Annotated[bool, Parameter(negative="")] = False,
+    calibration: Path | None = None,
     precision: PrecisionFlag = "auto",
     json: Annotated[bool, Parameter(name="--json", negative="")] = False,
 ) -> None:
@@ -27,19 +32,40 @@ def similarity(
         model: model folder, output of train, hub name, or default; or any other name that evaluate takes.
         text1: first text; without texts, pairs are read from standard input, two texts a line with a tab between.
         text2: second text.
+        calibrated: give values on the scale of the labels that the model was calibrated on (samesense calibrate).
+        yes_no: say besides whether the texts count as alike, by the calibration's threshold.
+        calibration: its file, and calibrated is meant; by default calibration.json in the model's folder.
         precision: arithmetic; auto is bfloat16 where the processor computes in it.
-        json: print JSON lines with both texts and the score.
+        json: print JSON lines with both texts, the score, and what else was asked for.
     """
     pairs = _from_stdin() if text1 is None else [_given(text1, text2)]
+    calibrated = calibrated or calibration is not None
     quiet_libraries()
+    from samesense.inference.calibrate_file import read_of
     from samesense.recipes.opening import open_named
 
-    scores = open_named(model, precision=precision).score(pairs)
+    candidate = open_named(model, precision=precision)
+    fitted = read_of(model, calibration) if calibrated or yes_no else None
+    if fitted is not None and yes_no:
+        fitted.threshold()
+    scores = candidate.score(pairs)
+    columns = {"score": np.round(scores, 6).tolist()}
+    if fitted is not None and calibrated:
+        columns["calibrated"] = np.round(fitted.apply(scores), 6).tolist()
+    if fitted is not None and yes_no:
+        columns["yes"] = fitted.says_yes(scores).tolist()
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     if json:
-        put_json({"text1": a, "text2": b, "score": round(float(s), 6)} for (a, b), s in zip(pairs, scores, strict=True))
+        put_json({"text1": a, "text2": b, **row} for (a, b), row in zip(pairs, rows, strict=True))
         return
-    for score in scores:
-        put(f"{score:.4f}")
+    for row in rows:
+        put(_line(row))
+
+
+def _line(row: dict[str, Any]) -> str:
+    """Return the calibrated score, or else the score, and yes or no if it was asked for."""
+    value = f"{row.get('calibrated', row['score']):.4f}"
+    return f"{value}\t{'yes' if row['yes'] else 'no'}" if "yes" in row else value
 
 
 def _given(text1: str, text2: str | None) -> Pair:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
-import numpy as np
 import torch
 from sentence_transformers import SentenceTransformer
 from torch import Tensor
@@ -12,11 +11,8 @@ from torch import Tensor
 from samesense.encoder.batching import embed_columns
 from samesense.encoder.onednn import fast_linear
 from samesense.encoder.precision import autocast, inference_precision
-from samesense.errors import ModelError
+from samesense.encoder.rows import each_once
 from samesense.types import Embeddings, Encode, Precision
-
-BLOCK_TEXTS = 512
-"""Texts tokenised at once."""
 
 CPU_TOKENS = 1024
 """Tokens of one forward on a CPU, padding included; 512 to 4,096 were equally fast."""
@@ -48,33 +44,18 @@ def encode(
     Raises:
         ModelError: if a text is not a string.
     """
-    rows_of: dict[str, list[int]] = {}
-    for row, text in enumerate(texts):
-        if not isinstance(text, str):
-            raise ModelError(f"Only strings can be encoded; text {row} is {text!r} of type {type(text).__name__}.")
-        rows_of.setdefault(text, []).append(row)
-    out = np.zeros((len(texts), model.get_embedding_dimension() or 0), dtype=np.float32)
     training = model.training
     model.eval()
     try:
-        for block in _blocks(list(rows_of)):
-            embeddings = _embed(model, block, precision, batch_tokens)
-            if normalize:
-                embeddings = torch.nn.functional.normalize(embeddings, dim=-1)
-            for text, row in zip(block, embeddings.cpu().numpy(), strict=True):
-                out[rows_of[text]] = row
-            if on_progress is not None:
-                on_progress(sum(len(rows_of[text]) for text in block))
+        return each_once(
+            texts,
+            lambda block: _embed(model, block, precision, batch_tokens).cpu().numpy(),
+            model.get_embedding_dimension() or 0,
+            normalize=normalize,
+            on_progress=on_progress,
+        )
     finally:
         model.train(training)
-    return out
-
-
-def _blocks(texts: list[str]) -> Iterator[list[str]]:
-    """Yield the texts from the longest to the shortest, in blocks."""
-    texts.sort(key=len, reverse=True)
-    for start in range(0, len(texts), BLOCK_TEXTS):
-        yield texts[start : start + BLOCK_TEXTS]
 
 
 def _embed(model: SentenceTransformer, texts: list[str], precision: Precision, batch_tokens: int | None) -> Tensor:

@@ -17,6 +17,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 
 from samesense.errors import OutputError
+from samesense.execution.alone import is_empty
 
 _LEGACY_FLAGS = {
     "pooling_mode_cls_token": "cls",
@@ -50,7 +51,7 @@ def save(model: SentenceTransformer, folder: str | Path, *, overwrite: bool = Fa
 
 def check_free(target: Path, *, overwrite: bool) -> None:
     """Raise OutputError if ``target`` holds something that writing would lose."""
-    if target.exists() and not overwrite and (not target.is_dir() or any(target.iterdir())):
+    if target.exists() and not overwrite and not (target.is_dir() and is_empty(target)):
         raise OutputError(f"{target} is not empty. Choose another output folder, or pass --overwrite to replace it.")
 
 

@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 
 from samesense.errors import DataError, ModelError, OutputError
+from samesense.execution.alone import LOCK, only_writer
 from samesense.inference.collection_entries import LARGEST_ID, Entry, record_line
 from samesense.inference.collection_graph import with_graph
 from samesense.inference.collection_manifest import (
@@ -23,7 +24,6 @@ from samesense.inference.collection_manifest import (
     swap_manifest,
     sync_file,
     tidy,
-    writing,
 )
 from samesense.inference.collection_model import Embedder
 from samesense.inference.collection_segment import SegmentWriter
@@ -69,8 +69,7 @@ def build(
     if approximate == "always":
         check_usearch()
     _check_place(folder, overwrite)
-    folder.mkdir(parents=True, exist_ok=True)
-    with writing(folder, WAIT):
+    with only_writer(folder, WAIT):
         old = _check_place(folder, overwrite)
         tidy(folder, old)
         generation = 1 if old is None else old.generation + 1
@@ -94,7 +93,7 @@ def build(
 def add(folder: Path, entries: Iterable[Entry], model: Embedder, on_progress: Callable[[int], None] | None) -> int:
     """See :meth:`~samesense.inference.collection.Collection.add`."""
     check_model(read_manifest(folder), model, folder)
-    with writing(folder, WAIT):
+    with only_writer(folder, WAIT):
         state = _begin(folder)
         old = state.manifest
         check_model(old, model, folder)
@@ -111,7 +110,7 @@ def add(folder: Path, entries: Iterable[Entry], model: Embedder, on_progress: Ca
 
 def delete(folder: Path, ids: Sequence[int], where: Mapping[str, Sequence[str]]) -> int:
     """Delete texts by id, or by metadata; see :meth:`~samesense.inference.collection.Collection.delete`."""
-    with writing(folder, WAIT):
+    with only_writer(folder, WAIT):
         state = _begin(folder)
         state.check_names(where)
         doomed = [np.flatnonzero(mask) for mask in state.masks(where)] if where else _rows_of(state, ids)
@@ -136,7 +135,7 @@ def delete(folder: Path, ids: Sequence[int], where: Mapping[str, Sequence[str]])
 
 def compact(folder: Path) -> None:
     """Write all live texts into one segment, in their order, and make the approximate index anew."""
-    with writing(folder, WAIT):
+    with only_writer(folder, WAIT):
         old = _begin(folder).manifest
         _commit(folder, old.model_copy(update={"generation": old.generation + 1, "graph": None}), whole=True)
 
@@ -150,7 +149,7 @@ def _check_place(folder: Path, overwrite: bool) -> Manifest | None:
     if folder.exists():
         if not folder.is_dir():
             raise OutputError(f"A collection is a folder; {folder} is a file. Give another place.")
-        ours = {path.name for path in leftovers(folder, None)} | {".lock", SEGMENTS, f".{MANIFEST}.part"}
+        ours = {path.name for path in leftovers(folder, None)} | {LOCK, SEGMENTS, f".{MANIFEST}.part"}
         others = sorted(path.name for path in folder.iterdir() if path.name not in ours)
         if others:
             raise OutputError(f"{folder} is not empty: it holds {', '.join(others[:5])}. Give a folder of its own.")

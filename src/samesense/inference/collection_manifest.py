@@ -9,14 +9,12 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
-from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from samesense.errors import DataError, OutputError
+from samesense.errors import DataError
 
 MANIFEST = "manifest.json"
 SEGMENTS = "segments"
@@ -142,27 +140,6 @@ def sync_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-@contextlib.contextmanager
-def writing(folder: Path, wait: float) -> Iterator[None]:
-    """Hold the collection as its only writer; the operating system frees it when a process dies.
-
-    Raises:
-        OutputError: if another process has held it for ``wait`` seconds.
-    """
-    lock = FileLock(folder / ".lock")
-    try:
-        lock.acquire(timeout=wait)
-    except Timeout as error:
-        raise OutputError(
-            f"A collection has one writer at a time; another process has been writing to {folder} for {wait:g} s. "
-            "Wait for it; queries are answered meanwhile."
-        ) from error
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 def leftovers(folder: Path, manifest: Manifest | None) -> list[Path]:

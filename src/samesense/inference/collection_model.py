@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
 from samesense.encoder.cosine import checked_rows, nonzero_rows
-from samesense.errors import ModelError
+from samesense.inference.model import Model, load
 from samesense.inference.search import unit_rows
 from samesense.types import Embeddings, Encode, Precision
 
@@ -38,23 +39,33 @@ class Embedder:
         return unit_rows(nonzero_rows(checked_rows(np.asarray(self.encode(texts)), texts), texts))
 
 
-def open_embedder(name: str, precision: Precision = "auto") -> Embedder:
-    """Open a model: a folder, the output of ``samesense train``, a hub name, or ``"default"``.
+def open_embedder(name: str, precision: Precision | Literal["onnx", "onnx-int8"] = "auto") -> Embedder:
+    """Open a model: a folder, the output of ``samesense train`` or ``export``, a hub name, or ``"default"``.
+
+    Args:
+        name: the model.
+        precision: arithmetic of torch, or which graph of an exported folder.
 
     Raises:
         ModelError: if there is no such model, or it is a cross-encoder, which has no embeddings.
     """
-    from samesense.encoder.build import build, resolve
-    from samesense.encoder.cross import is_cross_encoder
+    if precision == "onnx" or precision == "onnx-int8":
+        return embedder_of(load(name, backend=precision), name)
+    return embedder_of(load(name, precision=precision), name)
+
+
+def embedder_of(model: Model, name: str) -> Embedder:
+    """Return a loaded model as what a collection needs of it.
+
+    Raises:
+        ModelError: for a cross-encoder.
+    """
+    if model.onnx is not None:
+        return Embedder(model.encode, model.onnx.identity, name, model.onnx.name)
+    encoder = model.encoder
     from samesense.encoder.encode import as_encode
     from samesense.encoder.identity import model_identity
     from samesense.encoder.precision import inference_precision
 
-    if is_cross_encoder(resolve(name)):
-        raise ModelError(
-            f"{name} is a cross-encoder, which reads two texts together and has no embeddings. Search with an encoder, "
-            "and order what it finds: samesense rerank"
-        )
-    model = build(name)
-    arithmetic = inference_precision(precision, model.device)
-    return Embedder(as_encode(model, precision=arithmetic), model_identity(model, arithmetic), name, arithmetic)
+    arithmetic = inference_precision(model.precision, encoder.device)
+    return Embedder(as_encode(encoder, precision=arithmetic), model_identity(encoder, arithmetic), name, arithmetic)

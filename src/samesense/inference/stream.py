@@ -109,9 +109,5 @@ def encode_with_bar(model: Model, texts: list[str], *, normalize: bool) -> Embed
     """Return the embeddings of ``texts`` while a bar on standard error (a terminal only) shows how far it is."""
     from tqdm.auto import tqdm
 
-    from samesense.encoder.encode import encode
-
     with tqdm(total=len(texts), desc="encode", unit="text", disable=not sys.stderr.isatty(), file=sys.stderr) as bar:
-        return encode(
-            model.encoder, texts, precision=model.precision, normalize=normalize, on_progress=lambda n: bar.update(n)
-        )
+        return model.encode(texts, normalize=normalize, on_progress=lambda n: bar.update(n))

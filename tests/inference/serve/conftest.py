@@ -23,7 +23,7 @@ def _no_network(monkeypatch):
 
 @pytest.fixture(scope="module")
 def server():
-    from tests.inference.serve.toy import running, served, store_search
+    from tests.inference.serve.toy import calibrated, running, served, store_search
 
-    with running(served(search=store_search, calibrate=lambda cosines: 5 * (cosines + 1) / 2)) as it:
+    with running(served(search=store_search, calibration=calibrated(thresholds={"accuracy": 0.5}))) as it:
         yield it

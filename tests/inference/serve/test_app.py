@@ -9,7 +9,7 @@ from samesense.inference.collection_entries import Entry
 from samesense.inference.collection_model import Embedder
 from samesense.inference.serve.limits import Limits
 from samesense.inference.serve.opening import read_keys, search_in
-from tests.inference.serve.toy import DIM, STORE, Toy, running, served, vector
+from tests.inference.serve.toy import DIM, STORE, Toy, calibrated, running, served, vector
 
 TEXTS = ["A man is eating.", "Someone has a meal.", "A man is eating."]
 
@@ -129,7 +129,7 @@ def test_similarity_of_pairs(server):
     assert status == 200, answer
     expected = [float(vector(a).astype(float) @ vector(b)) for a, b in pairs]
     np.testing.assert_allclose([one["score"] for one in answer["data"]], expected, atol=1e-6)
-    assert answer["data"][1] == {"index": 1, "score": 1.0, "calibrated": 5.0}
+    assert answer["data"][1] == {"index": 1, "score": 1.0}
 
 
 def test_similarity_of_all_with_each_other(server):
@@ -137,8 +137,36 @@ def test_similarity_of_all_with_each_other(server):
     answer = server.post("/similarity", {"texts": texts})[1]
     rows = np.stack([vector(text) for text in texts]).astype(float)
     np.testing.assert_allclose(answer["scores"], rows @ rows.T, atol=1e-6)
-    np.testing.assert_allclose(answer["calibrated"], 2.5 * (np.array(answer["scores"]) + 1), atol=1e-12)
     assert answer["scores"][0][3] == 1.0
+    assert set(answer) == {"object", "scores", "model", "usage"}
+
+
+def test_calibrated_scores_and_yes_and_no_on_request(server):
+    pairs = [("one text", "another text"), ("one text", "one text")]
+    answer = server.post("/similarity", {"pairs": pairs, "calibrated": True, "yes_no": True})[1]
+    assert answer["data"][1] == {"index": 1, "score": 1.0, "calibrated": 5.0, "yes": True}
+    first = answer["data"][0]
+    assert first["yes"] is (first["score"] >= 0.5)
+    texts = ["one", "two", "one"]
+    answer = server.post("/similarity", {"texts": texts, "calibrated": True})[1]
+    np.testing.assert_allclose(answer["calibrated"], 2.5 * (np.array(answer["scores"]) + 1), atol=1e-12)
+    answer = server.post("/similarity", {"texts": texts, "yes_no": True})[1]
+    assert answer["yes"] == (np.array(answer["scores"]) >= 0.5).tolist()
+    assert server.call("GET", "/health")[1]["calibration"] is True
+
+
+def test_what_is_not_calibrated_is_refused_not_guessed():
+    body = {"pairs": [["one", "two"]]}
+    with running() as server:
+        for wish in ("calibrated", "yes_no"):
+            status, answer, _ = server.post("/similarity", {**body, wish: True})
+            assert (status, answer["error"]["code"]) == (404, "no_calibration")
+        assert server.call("GET", "/health")[1]["calibration"] is False
+    with running(served(calibration=calibrated(yes=None))) as server:
+        assert server.post("/similarity", {**body, "calibrated": True})[0] == 200
+        status, answer, _ = server.post("/similarity", {**body, "yes_no": True})
+        assert (status, answer["error"]["code"], answer["error"]["param"]) == (404, "no_threshold", "yes_no")
+        assert "has none: made has graded labels" in answer["error"]["message"]
 
 
 @pytest.mark.parametrize(

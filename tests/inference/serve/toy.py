@@ -11,6 +11,8 @@ import numpy as np
 import uvicorn
 
 from samesense.errors import DataError
+from samesense.inference.calibrate import Calibration
+from samesense.inference.calibrate_maps import Isotonic
 from samesense.inference.collection import Found
 from samesense.inference.serve.app import build_app
 from samesense.inference.serve.service import Service, Serving
@@ -74,6 +76,15 @@ def store_search(vectors, top, where):
 
 def served(encode=None, **settings):
     return Serving(name="toy", encode=encode or Toy(), tokens=WordTokens(), **settings)
+
+
+def calibrated(**changes):
+    """A calibration from cosines to 0-5 in a straight line."""
+    parts = {
+        "map": Isotonic((-1.0, 1.0), (0.0, 5.0)), "scale": (0.0, 5.0), "yes": 3.0, "thresholds": {},
+        "decide": "accuracy", "data": "made", "sha256": "", "n": 100, "protocol": "", "fingerprint": "", "errors": {},
+    }  # fmt: skip
+    return Calibration(**(parts | changes))
 
 
 class Running:

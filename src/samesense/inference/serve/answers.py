@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy.typing as npt
+
+from samesense.errors import ConfigError
 from samesense.inference.serve.forms import RerankForm, SimilarityForm
 from samesense.inference.serve.limits import Limits
-from samesense.inference.serve.refusal import invalid
-from samesense.inference.serve.service import Hit
+from samesense.inference.serve.refusal import Refusal, invalid
+from samesense.inference.serve.service import Hit, Service
 from samesense.types import Pair, Scores
 
 
@@ -33,14 +37,34 @@ def pairs_of(form: SimilarityForm, limits: Limits) -> list[Pair]:
     return [(one, other) for one in texts for other in texts]
 
 
-def similarities(scores: Scores, calibrated: Scores | None, side: int | None) -> dict[str, Any]:
-    """Return a list of scores, or a matrix of ``side`` rows; beside them the calibrated ones, if there are any."""
-    kinds = {"score": scores} | ({} if calibrated is None else {"calibrated": calibrated})
+Meaning = Callable[[Scores], npt.NDArray[Any]]
+"""From scores to what is shown beside them."""
+
+
+def meanings(form: SimilarityForm, service: Service) -> dict[str, Meaning]:
+    """Return what a request wants beside scores, by name.
+
+    Raises:
+        Refusal: if there is no calibration, or it has no threshold for yes and no.
+    """
+    found: dict[str, Meaning] = {}
+    if form.calibrated:
+        found["calibrated"] = service.calibrated().apply
+    if form.yes_no:
+        calibration = service.calibrated()
+        try:
+            calibration.threshold()
+        except ConfigError as error:
+            raise Refusal(404, str(error), code="no_threshold", param="yes_no") from error
+        found["yes"] = calibration.says_yes
+    return found
+
+
+def similarities(scores: Scores, meaning: Mapping[str, Meaning], side: int | None) -> dict[str, Any]:
+    """Return a list of scores, or a matrix of ``side`` rows, and beside them what they mean."""
+    kinds = {"score" if side is None else "scores": scores} | {kind: means(scores) for kind, means in meaning.items()}
     if side is not None:
-        matrices = {
-            f"{kind}s" if kind == "score" else kind: v.reshape(side, side).tolist() for kind, v in kinds.items()
-        }
-        return {"object": "matrix", **matrices}
+        return {"object": "matrix", **{kind: values.reshape(side, side).tolist() for kind, values in kinds.items()}}
     columns = {kind: values.tolist() for kind, values in kinds.items()}
     data = [{"index": i, **{kind: column[i] for kind, column in columns.items()}} for i in range(len(scores))]
     return {"object": "list", "data": data}

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from fastapi import FastAPI, Request, Response
 from starlette.responses import JSONResponse
 
-from samesense.inference.serve.answers import as_json, pairs_of, policy, ranked, similarities
+from samesense.inference.serve.answers import as_json, meanings, pairs_of, policy, ranked, similarities
 from samesense.inference.serve.doorman import Doorman
 from samesense.inference.serve.failures import tell_errors
 from samesense.inference.serve.forms import (
@@ -69,6 +69,7 @@ def _add_information(app: FastAPI, service: Service) -> None:
             "model": name,
             "dimension": service.dimension,
             "search": service.serving.search is not None,
+            "calibration": service.serving.calibration is not None,
             "rerank": "cosine" if service.serving.rerank is None else "cross-encoder",
         }
         return JSONResponse(facts, 200 if status == "ok" else 503)
@@ -104,13 +105,12 @@ def _add_work(app: FastAPI, service: Service) -> None:
     @app.post("/similarity")
     async def similarity(request: Request, form: SimilarityForm) -> Response:
         _check_model(service, form.model)
-        pairs = pairs_of(form, limits)
+        pairs, meaning = pairs_of(form, limits), meanings(form, service)
 
         async def work() -> Answer:
             scores, tokens = await service.similarities(pairs, "pairs" if form.texts is None else "texts")
-            calibrated = None if service.serving.calibrate is None else service.serving.calibrate(scores)
             side = None if form.texts is None else len(form.texts)
-            return lambda: similarities(scores, calibrated, side) | {"model": name, "usage": usage(tokens)}
+            return lambda: similarities(scores, meaning, side) | {"model": name, "usage": usage(tokens)}
 
         return await _finish(request, work(), service)
 

@@ -73,10 +73,15 @@ class _Own(BaseModel):
 
 
 class SimilarityForm(_Own):
-    """POST /similarity: the similarity of each of ``pairs``, or of all ``texts`` with each other."""
+    """POST /similarity: the similarity of each of ``pairs``, or of all ``texts`` with each other.
+
+    Beside it, if asked for, the ``calibrated`` one, and yes or no by the threshold of the calibration.
+    """
 
     pairs: list[tuple[str, str]] | None = None
     texts: list[str] | None = None
+    calibrated: bool = False
+    yes_no: bool = False
 
 
 class RerankForm(_Own):

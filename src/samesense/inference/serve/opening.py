@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from samesense.errors import ConfigError, ModelError
+from samesense.inference.calibrate import Calibration
+from samesense.inference.calibrate_file import home_of, read
 from samesense.inference.collection import Collection, Found
+from samesense.inference.collection_model import embedder_of
 from samesense.inference.serve.service import Search
 from samesense.types import Embeddings, Pair, Precision, Score, Scores
 
@@ -52,16 +55,23 @@ def open_search(folder: Path, model: Model) -> Search:
         DataError: if there is no collection.
         ModelError: if it was built with another model.
     """
-    from samesense.encoder.identity import model_identity
-    from samesense.encoder.precision import inference_precision
     from samesense.inference.collection_changes import check_model
-    from samesense.inference.collection_model import Embedder
 
     collection = Collection.open(folder)
-    arithmetic = inference_precision(model.precision, model.encoder.device)
-    served = Embedder(model.encode, model_identity(model.encoder, arithmetic), "the model to serve", arithmetic)
-    check_model(collection.manifest, served, folder)
+    check_model(collection.manifest, embedder_of(model, "the model to serve"), folder)
     return search_in(collection)
+
+
+def open_calibration(model: str, file: Path | None) -> Calibration | None:
+    """Return the calibration of a model: that of ``file``, or that in the model's folder, or none if neither is there.
+
+    Raises:
+        ModelError: if ``file`` is absent, or a calibration is damaged or that of other weights.
+    """
+    home = home_of(model)
+    if file is None and (home.kept is None or not home.kept.is_file()):
+        return None
+    return read(home, file)
 
 
 def search_in(collection: Collection) -> Search:

@@ -12,6 +12,7 @@ import numpy as np
 
 from samesense.encoder.cosine import checked_rows, cosine_score, nonzero_rows
 from samesense.errors import DataError, ModelError
+from samesense.inference.calibrate import Calibration
 from samesense.inference.serve.batching import Batcher
 from samesense.inference.serve.forms import Ids
 from samesense.inference.serve.limits import Limits
@@ -55,7 +56,7 @@ class Serving:
         tokens: of the model.
         rerank: a cross-encoder, if there is one; else documents are ranked by cosine.
         search: in a collection, if there is one.
-        calibrate: from cosines to the scale of the user's labels, if a calibration is there.
+        calibration: what the cosines mean on the scale of the user's labels, if it is known.
         normalize: give vectors of length 1.
         shorten: let callers ask for fewer dimensions; right only for a model trained for it (Matryoshka).
         long: texts longer than the model reads are cut, or refused.
@@ -67,7 +68,7 @@ class Serving:
     tokens: Tokens
     rerank: Score | None = None
     search: Search | None = None
-    calibrate: Callable[[Scores], Scores] | None = None
+    calibration: Calibration | None = None
     normalize: bool = True
     shorten: bool = False
     long: Literal["cut", "refuse"] = "cut"
@@ -126,6 +127,19 @@ class Service:
         texts = list(dict.fromkeys(text for pair in pairs for text in pair))
         rows, tokens = await self.embed(texts, param)
         return await asyncio.to_thread(_cosines, texts, rows, pairs), tokens
+
+    def calibrated(self) -> Calibration:
+        """Return the calibration.
+
+        Raises:
+            Refusal: if there is none.
+        """
+        if self.serving.calibration is None:
+            raise Refusal(
+                404, "This server has no calibration; whoever serves the model makes one with samesense calibrate.",
+                code="no_calibration",
+            )  # fmt: skip
+        return self.serving.calibration
 
     async def rerank(self, query: str, documents: Sequence[str]) -> tuple[Scores, int]:
         """Return how well each document fits, by the cross-encoder or, where there is none, by cosine."""

@@ -6,9 +6,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from samesense.errors import ConfigError, DataError
+from samesense.inference.onnx_format import TOKENIZER
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
+
+    from samesense.inference.model import Model
+
+UNLIMITED = 2**31
+"""Tokens that a model reads which has no limit."""
 
 
 class Tokens(Protocol):
@@ -62,6 +68,21 @@ class FastTokens:
         return str(text)
 
 
+def served_tokens(model: Model) -> FastTokens:
+    """Return the tokens of a model.
+
+    Raises:
+        ConfigError: if its tokenizer is not one of the ``tokenizers`` library.
+        ModelError: if it is a cross-encoder, which has no embeddings to serve.
+    """
+    if model.onnx is not None:
+        from tokenizers import Tokenizer
+
+        known = model.onnx.description
+        return FastTokens(Tokenizer.from_file(str(model.onnx.folder / TOKENIZER)), known.max_tokens or UNLIMITED)
+    return tokens_of(model.encoder)
+
+
 def tokens_of(model: Any) -> FastTokens:
     """Return the tokens of a sentence-transformers model.
 
@@ -75,4 +96,4 @@ def tokens_of(model: Any) -> FastTokens:
         raise ConfigError(
             f"Serving counts tokens and needs a fast tokenizer (tokenizer.json); this model has a {type(own).__name__}."
         )
-    return FastTokens(own, int(model.max_seq_length or 2**31))
+    return FastTokens(own, int(model.max_seq_length or UNLIMITED))

@@ -1,0 +1,98 @@
+"""``samesense export``: a model as a folder that runs without torch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from samesense.cli.output import Columns, DropBadRows, LabelRange, put, put_json, quiet_libraries, say
+from samesense.errors import ConfigError, ModelError
+
+if TYPE_CHECKING:
+    from samesense.inference.onnx_format import Description
+
+
+def export(
+    model: str,
+    /,
+    *,
+    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+    int8: Annotated[bool, Parameter(negative="")] = False,
+    data: str | None = None,
+    weights: bool = True,
+    check: Annotated[bool, Parameter(negative="")] = False,
+    columns: Columns = None,
+    label_range: LabelRange = None,
+    drop_bad_rows: DropBadRows = False,
+    overwrite: Annotated[bool, Parameter(negative="")] = False,
+    json: Annotated[bool, Parameter(name="--json", negative="")] = False,
+) -> None:
+    """Write a model as ONNX with pooling, layers and normalisation inside, compare it with torch, and say how it fares.
+
+    Args:
+        model: model folder, output of train, hub name, or default.
+        output: folder to write; it is an ordinary model folder besides.
+        int8: also write a graph with weights of eight bits.
+        data: labelled pairs on which the drift of Spearman is measured, 500 or more for it to count.
+        weights: keep the weights of torch in the folder, so that sentence-transformers opens it.
+        check: say which servers read the folder MODEL rightly, and write nothing.
+        columns: text and label columns by name, as in: question1,question2,is_duplicate
+        label_range: lowest and highest label of the scale, as in: 0 5
+        drop_bad_rows: leave out rows that break a rule, and say how many.
+        overwrite: replace what is in the output folder.
+        json: print JSON lines.
+    """
+    if check == (output is not None):
+        raise ConfigError("export writes a folder (--output FOLDER) or checks one (--check); give one of the two.")
+    if check:
+        _check(model, json)
+        return
+    from samesense.data import read_pairs
+
+    pairs = None
+    if data is not None:
+        pairs = read_pairs(data, columns=columns, label_range=label_range, drop_bad_rows=drop_bad_rows)
+    quiet_libraries()
+    from samesense.inference.export import export as write
+
+    description = write(model, output or "", int8=int8, pairs=pairs, weights=weights, overwrite=overwrite)
+    if json:
+        put_json([description.model_dump(mode="json")])
+    else:
+        _tell(description)
+    say(f"{output}: opens without torch; samesense similarity {output} ...")
+
+
+def _tell(description: Description) -> None:
+    put("backend\tMB\tleast cosine with torch\tchange by neighbours\tSpearman x100")
+    drift = description.drift
+    for name, graph in description.graphs.items():
+        parity = description.parity[name]
+        cells = (name, f"{graph.bytes / 1e6:.1f}", f"{parity.least_cosine:.6f}", f"{parity.alone:.1e}")
+        put("\t".join((*cells, "not measured" if drift is None else _points(drift.reference, drift.points[name]))))
+    if drift is not None and "torch-bfloat16" in drift.points:
+        put("\t".join(("torch-bfloat16", "", "", "", _points(drift.reference, drift.points["torch-bfloat16"]))))
+    if drift is not None:
+        say(f"drift: on {drift.pairs} pairs of {drift.data}, where torch in float32 has {drift.reference:.2f}")
+
+
+def _points(reference: float, points: float) -> str:
+    return f"{reference + points:.2f} ({points:+.2f})"
+
+
+def _check(model: str, json: bool) -> None:
+    from samesense.inference.compatibility import compatibility
+
+    folder = Path(model).expanduser()
+    if (folder / "model" / "modules.json").is_file():  # a run folder of samesense train
+        folder = folder / "model"
+    if not folder.is_dir():
+        raise ModelError(f"--check reads the files of a model folder; {model} is no folder.")
+    verdicts = compatibility(folder)
+    if json:
+        put_json({"reader": one.reader, "reads": one.reads, "reasons": one.reasons} for one in verdicts)
+        return
+    for one in verdicts:
+        put(f"{one.reader}\t{'yes' if one.reads else 'no'}\t{'; '.join(one.reasons)}")

@@ -1,0 +1,78 @@
+"""Which backend was the fastest for a model on this machine, kept between runs."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import platform
+import tempfile
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+FOLDER_VARIABLE = "SAMESENSE_CACHE"
+"""Environment variable that names another folder than ``samesense`` in the user's cache."""
+
+
+def choice_key(source: str, ways: list[str]) -> str:
+    """Return what a choice depends on: the model's files, what was to choose from, the processor, the libraries."""
+    facts = {
+        "model": _files(Path(source)) or source,
+        "ways": sorted(ways),
+        "machine": [platform.machine(), _processor(), _cores(), os.environ.get("OMP_NUM_THREADS")],
+        "libraries": [_version(package) for package in ("torch", "onnxruntime")],
+    }
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+
+def recall(key: str) -> str | None:
+    """Return the backend chosen before, if there was one."""
+    try:
+        content = json.loads(_place(key).read_text(encoding="utf-8"))
+        return str(content["way"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None  # measured again
+
+
+def remember(key: str, way: str, speeds: dict[str, float]) -> None:
+    """Keep a choice and the texts a second behind it; where nothing can be written, it is measured again next time."""
+    path = _place(key)
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, beside = tempfile.mkstemp(dir=path.parent)
+        with os.fdopen(handle, "w", encoding="utf-8") as stream:
+            json.dump({"way": way, "texts_a_second": speeds}, stream)
+        Path(beside).replace(path)
+
+
+def _place(key: str) -> Path:
+    base = os.environ.get(FOLDER_VARIABLE)
+    if base is None:
+        base = str(Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "samesense")
+    return Path(base) / "backends" / f"{key}.json"
+
+
+def _files(folder: Path) -> list[tuple[str, int, int]]:
+    """Return name, size and time of change of every file of a model; empty for what is no folder."""
+    found = sorted(path for path in folder.rglob("*") if path.is_file()) if folder.is_dir() else []
+    return [(str(path.relative_to(folder)), path.stat().st_size, path.stat().st_mtime_ns) for path in found]
+
+
+def _processor() -> str:
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor()
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None

@@ -1,0 +1,132 @@
+"""What lies in an exported folder: its files, and the description that says how to use them and how true they are."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from samesense.errors import ModelError
+
+DESCRIPTION = "samesense_onnx.json"
+GRAPHS = {"onnx": "onnx/model.onnx", "onnx-int8": "onnx/model_int8.onnx"}
+"""The graph of each backend that runs without torch."""
+
+TOKENIZER = "tokenizer.json"
+FORMAT = 1
+"""Number of the description's format; another one is refused."""
+
+OnnxName = Literal["onnx", "onnx-int8"]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+
+class GraphFile(_Part):
+    """One graph: its size in bytes, weights beside it included, and the hash of its file."""
+
+    bytes: int
+    sha256: str
+
+
+class Parity(_Part):
+    """How far a backend's vectors are from those of torch in float32, over the sentences of the check.
+
+    Attributes:
+        texts: number of sentences, of different lengths, in batches with each other and alone.
+        least_cosine: that of the vector that strays furthest.
+        alone: largest difference of a coordinate between a text alone and among neighbours, as a share of the
+            vector's length.
+    """
+
+    texts: int
+    least_cosine: float
+    alone: float
+
+
+class Drift(_Part):
+    """Spearman on labelled pairs, times 100, of each backend against torch in float32.
+
+    Attributes:
+        data: name of the pairs.
+        pairs: how many they are.
+        reference: torch in float32.
+        points: backend to its Spearman minus the reference's.
+    """
+
+    data: str
+    pairs: int
+    reference: float
+    points: dict[str, float]
+
+
+class Description(_Part):
+    """What an exported folder says of itself.
+
+    Attributes:
+        format: version of this description.
+        samesense: version of the library that wrote it.
+        dim: coordinates of a vector.
+        max_tokens: longest input, special tokens included; what is beyond is cut off. ``None`` for no limit.
+        prompt: text put before every input.
+        inputs: inputs of the graph, each ``(batch, tokens)`` of int64.
+        pad_token: id that fills short rows.
+        padding_side: ``"right"`` or ``"left"``.
+        special_tokens: whether the tokenizer adds its special tokens.
+        pooling: in words; it is part of the graph.
+        modules: names of the modules in the graph, in order.
+        graphs: backend to its file.
+        parity: backend to what the check found.
+        drift: on pairs, where some were given.
+    """
+
+    format: int = FORMAT
+    samesense: str
+    dim: int
+    max_tokens: int | None
+    prompt: str
+    inputs: list[str]
+    pad_token: int
+    padding_side: Literal["left", "right"]
+    special_tokens: bool
+    pooling: str
+    modules: list[str]
+    graphs: dict[OnnxName, GraphFile]
+    parity: dict[str, Parity] = {}
+    drift: Drift | None = None
+
+
+def is_exported(name: str | Path) -> bool:
+    """Return whether ``name`` is a folder that ``samesense export`` wrote."""
+    return (Path(name).expanduser() / DESCRIPTION).is_file()
+
+
+def read_description(folder: str | Path) -> Description:
+    """Return the description of an exported folder.
+
+    Raises:
+        ModelError: if it is absent, damaged, or of another version.
+    """
+    path = Path(folder).expanduser() / DESCRIPTION
+    try:
+        description = Description.model_validate_json(path.read_bytes())
+    except (OSError, ValidationError) as error:
+        reason = str(error).splitlines()[0]
+        raise ModelError(
+            f"An exported folder holds {DESCRIPTION}; {path}: {reason}. Export the model again."
+        ) from error
+    if description.format != FORMAT:
+        raise ModelError(
+            f"{path} is of format {description.format}; this samesense reads {FORMAT}. Export the model again."
+        )
+    return description
+
+
+def graph_file(path: Path) -> GraphFile:
+    """Return size and hash of a graph that was just written."""
+    beside = sum(part.stat().st_size for part in path.parent.glob(f"{path.name}*"))
+    with path.open("rb") as stream:
+        return GraphFile(bytes=beside, sha256=hashlib.file_digest(stream, "sha256").hexdigest())

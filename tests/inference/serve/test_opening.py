@@ -1,0 +1,48 @@
+import shutil
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from samesense.errors import ModelError
+from samesense.inference.calibrate_file import home_of, store
+from samesense.inference.serve.opening import open_calibration
+from samesense.inference.serve.tokens import served_tokens
+from tests.inference.serve.toy import calibrated, running, served
+
+
+@pytest.fixture
+def folder(tiny_trunk, tmp_path):
+    return shutil.copytree(tiny_trunk, tmp_path / "model")
+
+
+def test_the_calibration_in_the_models_folder_is_served(folder):
+    assert open_calibration(str(folder), None) is None
+    home = home_of(str(folder))
+    store(calibrated(fingerprint=home.fingerprint()), home.file)
+    with running(served(calibration=open_calibration(str(folder), None))) as server:
+        (pair,) = server.post("/similarity", {"pairs": [["one", "two"]], "calibrated": True})[1]["data"]
+    np.testing.assert_allclose(pair["calibrated"], 2.5 * (pair["score"] + 1), atol=1e-12)
+
+
+def test_a_calibration_that_does_not_fit_stops_the_start(folder, tmp_path):
+    with pytest.raises(ModelError, match="has no calibration"):
+        open_calibration(str(folder), tmp_path / "absent.json")
+    store(calibrated(fingerprint="sha256 of another"), folder / "calibration.json")
+    with pytest.raises(ModelError, match="other weights or settings"):
+        open_calibration(str(folder), None)
+
+
+def test_models_without_a_folder_have_none_unless_it_is_named():
+    assert open_calibration("owner/name", None) is None
+
+
+def test_an_exported_folder_counts_tokens_by_its_own_tokenizer(folder):
+    model = SimpleNamespace(onnx=SimpleNamespace(folder=folder, description=SimpleNamespace(max_tokens=None)))
+    tokens = served_tokens(model)
+    assert tokens.longest == 2**31
+    assert tokens.count(["a dog runs", "cat"]) == [5, 3]
+    ids = tokens._tokenizer.encode("a dog runs").ids
+    assert tokens.text(ids) == "a dog runs"
+    model.onnx.description.max_tokens = 7
+    assert served_tokens(model).longest == 7

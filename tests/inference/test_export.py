@@ -1,0 +1,235 @@
+"""A graph gives what torch gives: for every pooling, head and map, whatever stands beside a text."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+from sentence_transformers import SentenceTransformer
+
+import samesense
+from samesense.data import read_pairs
+from samesense.encoder.build import build
+from samesense.encoder.build_cross import build_cross
+from samesense.encoder.encode import encode
+from samesense.encoder.storage import save
+from samesense.errors import ConfigError, MissingExtraError, ModelError, OutputError
+from samesense.inference import export_graph
+from samesense.inference.export import export
+from samesense.inference.export_check import parity, reference_rows
+from samesense.inference.onnx_format import DESCRIPTION, GRAPHS, read_description
+from samesense.inference.onnx_model import OnnxEncoder
+from samesense.metrics import spearman
+from tests.inference.exported import check_same, headed, plain_rows, static, whitened
+
+pytestmark = pytest.mark.slow  # each export imports and runs the exporter
+
+LONG = "the man walks by the river and " * 40
+ODD = ["a", "", "  two   dogs\t", LONG, "unknown Words, Zürich!", LONG + "sea"]
+
+
+@pytest.fixture(scope="module")
+def folder(tiny_trunk, toy_pairs, sentences, tmp_path_factory):
+    """A whitened model of unit vectors, in float32 and int8, with its drift."""
+    folder = tmp_path_factory.mktemp("exported") / "model"
+    export(whitened(tiny_trunk, sentences), folder, int8=True, pairs=read_pairs(toy_pairs / "dev.tsv"))
+    return folder
+
+
+def test_whitening_and_normalisation_are_in_the_graph(folder, sentences):
+    texts = [*sentences, *ODD]
+    rows = OnnxEncoder(folder).encode(texts)
+    np.testing.assert_allclose(rows, plain_rows(SentenceTransformer(str(folder), device="cpu"), texts), atol=2e-6)
+    assert rows.shape == (46, 12) and rows.dtype == np.float32
+    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-5)
+
+
+def test_rows_keep_their_order_and_neighbours_change_nothing(folder, sentences):
+    encoder = OnnxEncoder(folder)
+    texts = [*sentences, *ODD, *sentences[:7]]
+    rows = encoder.encode(texts)
+    shuffled = np.random.default_rng(0).permutation(len(texts))
+    np.testing.assert_allclose(encoder.encode([texts[at] for at in shuffled]), rows[shuffled], atol=2e-6)
+    np.testing.assert_array_equal(rows[46:], rows[:7])
+    for text, row in zip(texts, rows, strict=True):
+        np.testing.assert_allclose(encoder.encode([text])[0], row, atol=2e-6)
+
+
+def test_each_text_once_and_progress_counts_all(folder, sentences):
+    done = []
+    encoder = OnnxEncoder(folder)
+    assert encoder.encode([], normalize=True).shape == (0, 12)
+    encoder.encode([*sentences, *sentences], on_progress=done.append)
+    assert sum(done) == 80
+    with pytest.raises(ModelError, match="text 1 is 3 of type int"):
+        encoder.encode(["a", 3])
+
+
+def test_int8_is_smaller_and_near(folder, sentences):
+    description = read_description(folder)
+    exact, rough = (OnnxEncoder(folder, name).encode(sentences) for name in ("onnx", "onnx-int8"))
+    assert not np.array_equal(exact, rough)
+    assert (exact * rough).sum(axis=1).min() > 0.9
+    assert set(description.graphs) == {"onnx", "onnx-int8"}
+    assert description.parity["onnx"].least_cosine > 0.999999
+    assert description.parity["onnx-int8"].least_cosine < description.parity["onnx"].least_cosine
+
+
+def test_recorded_drift_is_that_of_spearman(folder, toy_pairs):
+    data = read_pairs(toy_pairs / "dev.tsv")
+    model = SentenceTransformer(str(folder), device="cpu")
+
+    def judged(run):
+        one, other = (run(list(side)).astype(float) for side in (data.sentences1, data.sentences2))
+        return 100 * spearman(
+            (one * other).sum(1) / np.linalg.norm(one, axis=1) / np.linalg.norm(other, axis=1), data.labels
+        )
+
+    found = read_description(folder).drift
+    assert found.pairs == 60 and found.reference == pytest.approx(judged(lambda t: plain_rows(model, t)), abs=1e-3)
+    rough = judged(OnnxEncoder(folder, "onnx-int8").encode) - found.reference
+    assert found.points["onnx-int8"] == pytest.approx(rough, abs=0.5)
+    assert found.points["onnx"] == pytest.approx(0, abs=0.01)
+
+
+@pytest.mark.parametrize("name", ["onnx", "onnx-int8"])
+def test_deterministic_bits_are_those_of_the_text_alone(folder, sentences, name):
+    encoder = OnnxEncoder(folder, name, deterministic=True, threads=3)
+    texts = [*sentences, *ODD]
+    rows = encoder.encode(texts)
+    np.testing.assert_array_equal(encoder.encode(texts[::-1])[::-1], rows)
+    np.testing.assert_array_equal(np.concatenate([encoder.encode([text]) for text in texts]), rows)
+    np.testing.assert_array_equal(OnnxEncoder(folder, name, deterministic=True, threads=1).encode(texts), rows)
+    if name == "onnx-int8":  # what it is for: the scale of a batch is shared by its texts
+        assert not np.array_equal(OnnxEncoder(folder, name).encode(texts), rows)
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_deterministic_bits_by_torch(folder, sentences, precision):
+    model = samesense.load(str(folder), backend="torch", precision=precision, device="cpu", deterministic=True)
+    texts = [*sentences[:12], *ODD]
+    rows = model.encode(texts)
+    np.testing.assert_array_equal(model.encode(texts[::-1])[::-1], rows)
+    np.testing.assert_array_equal(np.concatenate([model.encode([text]) for text in texts]), rows)
+    usual = encode(model.encoder, texts, precision=precision)
+    np.testing.assert_allclose(rows, usual, atol=1e-5 if precision == "float32" else 0.2)
+
+
+@pytest.mark.parametrize("pooling", ["mean", "cls", "max", "first-last", "last-2", "first-last of embeddings"])
+def test_every_pooling(tiny_trunk, tmp_path, sentences, pooling):
+    name, _, of = pooling.partition(" of ")
+    model = build(str(tiny_trunk), device="cpu", pooling=name, first=of or "layer")
+    encoder = check_same(model, tmp_path / "out", [*sentences, *ODD])
+    assert encoder.description.pooling == (f"{name} (first = {of})" if of else name)
+
+
+def test_a_dense_head_and_a_prompt(tiny_trunk, tmp_path, sentences):
+    encoder = check_same(headed(tiny_trunk), tmp_path / "out", [*sentences, *ODD])
+    assert encoder.description.prompt == "the dog " and encoder.description.dim == 8
+    assert "prompt 'the dog '" in encoder.protocol
+
+
+def test_a_static_model_and_a_text_without_tokens(tiny_trunk, tmp_path, sentences):
+    encoder = check_same(static(tiny_trunk), tmp_path / "out", [*sentences, *ODD])
+    assert not encoder.encode([""]).any()
+
+
+def test_padding_stands_on_the_side_of_the_model(folder):
+    encoder = OnnxEncoder(folder)
+    encodings = encoder._encodings(["a dog", "a dog eats"])
+    ids, width = [one.ids for one in encodings], 6
+    right = encoder._padded("input_ids", encodings, width)
+    assert right.tolist() == [row + [0] * (width - len(row)) for row in ids]
+    encoder.description = encoder.description.model_copy(update={"padding_side": "left", "pad_token": 7})
+    left, mask = (encoder._padded(name, encodings, width) for name in ("input_ids", "attention_mask"))
+    assert left.tolist() == [[7] * (width - len(row)) + row for row in ids]
+    assert mask.tolist() == [[0] * (width - len(row)) + [1] * len(row) for row in ids]
+
+
+def test_a_model_whose_vectors_depend_on_padding_is_refused(tiny_trunk, tmp_path):
+    model = build(str(tiny_trunk), device="cpu")
+    model.tokenizer.padding_side = "left"  # a BERT counts positions from the padding on
+    with pytest.raises(ModelError, match="the model's own vectors"):
+        export(model, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_graph_that_strays_is_refused(folder, sentences):
+    model = SentenceTransformer(str(folder), device="cpu")
+    reference = reference_rows(model, sentences)
+    reference[3] = -reference[3]
+    with pytest.raises(ModelError, match=r"the model's own vectors; a cosine with them is -1\.0"):
+        parity(OnnxEncoder(folder), reference, sentences)
+
+
+def test_what_cannot_be_exported_says_why(tiny_trunk, folder, tmp_path, monkeypatch):
+    cross = save(build_cross(str(tiny_trunk), device="cpu"), tmp_path / "cross")
+    with pytest.raises(ModelError, match="is a cross-encoder, which has none"):
+        export(str(cross), tmp_path / "out")
+    with pytest.raises(OutputError, match="is not empty"):
+        export(str(tiny_trunk), folder)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(MissingExtraError, match=r"onnx is needed here.*samesense\[export\]"):
+        export_graph._needs("onnx")
+    assert not (tmp_path / "out").exists() and list(tmp_path.glob(".*")) == []
+
+
+def test_a_tokenizer_that_reads_otherwise_is_refused(tiny_trunk, tmp_path, monkeypatch):
+    monkeypatch.setattr("samesense.inference.export.write_graph", fake_graph)
+    model = build(str(tiny_trunk), device="cpu")
+    real = model.preprocess
+    monkeypatch.setattr(model, "preprocess", lambda texts, **how: real(["dog " + text for text in texts], **how))
+    monkeypatch.setattr("samesense.inference.onnx_model._session", lambda *_: None)
+    with pytest.raises(ModelError, match=r"reads text by its tokenizer\.json alone; for 'a' that gives 3 ids"):
+        export(model, tmp_path / "out")
+    assert not (tmp_path / "out").exists() and list(tmp_path.glob(".*")) == []
+
+
+def fake_graph(model, path):
+    path.parent.mkdir()
+    path.write_bytes(b"no graph")
+    return ["input_ids", "attention_mask"]
+
+
+def test_a_damaged_folder_is_named(folder, tmp_path):
+    damaged = tmp_path / "damaged"
+    shutil.copytree(folder, damaged)
+    (damaged / GRAPHS["onnx"]).write_bytes(b"not a graph")
+    with pytest.raises(ModelError, match="Cannot open the graph"):
+        OnnxEncoder(damaged)
+    (damaged / "tokenizer.json").write_text("{}")
+    with pytest.raises(ModelError, match="Cannot read the tokenizer"):
+        OnnxEncoder(damaged)
+    content = json.loads((damaged / DESCRIPTION).read_text())
+    (damaged / DESCRIPTION).write_text(json.dumps(content | {"format": 99}))
+    with pytest.raises(ModelError, match="is of format 99; this samesense reads 1"):
+        samesense.load(str(damaged))
+    (damaged / DESCRIPTION).write_text("half of")
+    with pytest.raises(ModelError, match="Export the model again"):
+        samesense.load(str(damaged))
+
+
+def test_load_opens_what_is_asked_for(folder, sentences, tmp_path, tiny_trunk):
+    by_onnx = samesense.load(str(folder))
+    assert by_onnx.onnx is not None and by_onnx.choice.way == "onnx"
+    by_torch = samesense.load(str(folder), backend="torch", precision="float32", device="cpu")
+    np.testing.assert_allclose(by_onnx.encode(sentences), by_torch.encode(sentences), atol=2e-6)
+    assert samesense.load(str(folder), backend="onnx-int8").onnx.name == "onnx-int8"
+    assert by_onnx.similarity("a dog", "a dog") == 1.0
+    with pytest.raises(ModelError, match="Open it with the backend torch"):
+        _ = by_onnx.encoder
+    with pytest.raises(ModelError, match=r"opens exported folders only.*--int8"):
+        samesense.load(str(tiny_trunk), backend="onnx-int8")
+    with pytest.raises(ConfigError, match="for bfloat16 take the backend torch"):
+        samesense.load(str(folder), backend="onnx", precision="bfloat16")
+    bare = tmp_path / "bare"
+    shutil.copytree(folder, bare)
+    for path in bare.rglob("*.safetensors"):
+        path.unlink()
+    with pytest.raises(ModelError, match="was exported without torch's weights"):
+        samesense.load(str(bare), backend="torch")
+    np.testing.assert_array_equal(samesense.load(str(bare)).encode(sentences), by_onnx.encode(sentences))
+
+
+def test_two_identities_only_for_two_ways(folder):
+    assert OnnxEncoder(folder).identity == OnnxEncoder(folder).identity != OnnxEncoder(folder, "onnx-int8").identity
