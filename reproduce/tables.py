@@ -197,6 +197,7 @@ PAGES = {
         "fig3": whole("losses", convergence),
         "fig4": whole("lambda", figures),
         "fig5": whole("losses", cosines),
+        "batches": whole("batches", figures),
     },
     "rankcse": {
         "table2": whole("sts", figures, average, variants="^(simcse|.*both)$"),

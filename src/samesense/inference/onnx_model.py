@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from samesense.encoder.rows import each_once, token_batches
-from samesense.errors import MissingExtraError, ModelError
+from samesense.errors import ModelError
 from samesense.inference.onnx_format import GRAPHS, TOKENIZER, OnnxName, read_description
 from samesense.types import Embeddings
 
@@ -49,7 +49,6 @@ class OnnxEncoder:
 
         Raises:
             ModelError: if the folder, its graph or its tokenizer cannot be read.
-            MissingExtraError: if onnxruntime or tokenizers is not installed.
         """
         self.folder = Path(folder).expanduser()
         self.name: OnnxName = name
@@ -162,10 +161,8 @@ def _threads() -> int:
 
 
 def _tokenizer(folder: Path, max_tokens: int | None) -> Any:
-    try:
-        from tokenizers import Tokenizer
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("tokenizers", "onnx") from error
+    from tokenizers import Tokenizer
+
     try:
         tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
     except Exception as error:  # the library raises nothing narrower
@@ -179,10 +176,8 @@ def _tokenizer(folder: Path, max_tokens: int | None) -> Any:
 
 def _session(graph: Path, threads: int, deterministic: bool) -> Any:
     """Return a session whose threads sleep while they wait, and leave the processor to others."""
-    try:
-        import onnxruntime
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("onnxruntime", "onnx") from error
+    import onnxruntime
+
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1

@@ -1,5 +1,6 @@
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 
 import numpy as np
 import pytest
@@ -140,10 +141,12 @@ def test_a_request_larger_than_the_queue_is_served_when_nothing_else_is_there():
 
 
 def test_a_cancelled_caller_leaves_and_the_others_are_answered():
-    computed = []
+    computed, has_gone = [], Event()
 
     def run(items):
         computed.extend(items)
+        if len(computed) >= 40:
+            has_gone.wait()
         return as_rows(items)
 
     async def use(batcher):
@@ -152,6 +155,8 @@ def test_a_cancelled_caller_leaves_and_the_others_are_answered():
         while len(computed) < 40:
             await asyncio.sleep(0.001)
         gone.cancel()
+        await asyncio.wait([gone])
+        has_gone.set()
         return await stays, batcher.queued
 
     rows, queued = with_batcher(use, run)
