@@ -106,6 +106,7 @@ class KillAtStep13(TrainerCallback):
             raise Killed
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_to_the_same_result(parts, settings, tmp_path, monkeypatch):
     settings = settings.model_copy(update={"epochs": 2.0, "evaluate_every": 5})
     rest = {"dev": parts["dev"], "test": parts["test"]}

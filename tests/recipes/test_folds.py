@@ -68,6 +68,7 @@ def test_each_pair_is_judged_by_a_model_of_the_other_folds(data, settings, tmp_p
     assert {row.subset for row in results} == {"all", "mean", *(TOPICS if how == "by-topic" else ())}
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_with_what_it_has(data, settings, tmp_path, monkeypatch):
     whole = folds.cross_validate(METHODS["cosent"], data, settings, tmp_path / "whole", "3")
     keep, done = folds._keep_scores, []

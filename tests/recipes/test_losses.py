@@ -113,6 +113,7 @@ class KillAtStep8(TrainerCallback):
 @pytest.mark.parametrize(
     ("loss", "batches"), [("softmax", "random"), ("cosent", "label-aware"), ("info-nce", "no-duplicates")]
 )
+@pytest.mark.slow
 def test_a_killed_run_goes_on_as_if_nothing_had_happened(loss, batches, topics, tiny_trunk, tmp_path, monkeypatch):
     settings = CosentSettings(model=str(tiny_trunk), loss=loss, batches=batches, epochs=3, evaluate_every=3, **QUICK)
 

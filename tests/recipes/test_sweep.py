@@ -174,6 +174,7 @@ def test_nothing_runs_if_a_cell_could_not(toy):
 # ---- running
 
 
+@pytest.mark.slow
 def test_a_sweep_leaves_figures_scores_tables_and_no_models(toy, tmp_path):
     said = []
     ended = run(quick(toy, start=True, against="temperature 0.05"), tmp_path, say=said.append)
@@ -216,6 +217,7 @@ def test_the_same_file_gives_the_same_figures_and_more_seeds_are_added(toy, tmp_
     assert both[0]["spearman"] == first != both[1]["spearman"]
 
 
+@pytest.mark.slow
 def test_a_failing_cell_is_recorded_and_the_rest_is_run(toy, tmp_path, monkeypatch):
     real = cells._fitted
 
@@ -234,6 +236,7 @@ def test_a_failing_cell_is_recorded_and_the_rest_is_run(toy, tmp_path, monkeypat
     assert run(quick(toy), tmp_path).finished == 4
 
 
+@pytest.mark.slow
 def test_an_interrupted_cell_goes_on_where_it_was(toy, tmp_path, monkeypatch):
     from transformers import TrainerCallback
 

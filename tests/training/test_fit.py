@@ -71,6 +71,7 @@ def test_training_helps_and_ends_as_the_best_looked_at_state(start, toy_pairs, t
     assert sorted(p.name for p in (tmp_path / "run").iterdir()) == ["history.jsonl"]
 
 
+@pytest.mark.slow
 def test_same_seed_same_model_other_seed_another(start):
     one, _, curve = start("one")
     same, _, same_curve = start("same")
@@ -80,6 +81,7 @@ def test_same_seed_same_model_other_seed_another(start):
     assert not torch.allclose(weights(one), weights(other))
 
 
+@pytest.mark.slow
 def test_resume_after_a_kill_gives_the_uninterrupted_run(start, tmp_path):
     whole, outcome, curve = start("whole")
     with pytest.raises(Killed):
@@ -100,6 +102,7 @@ def test_half_written_checkpoint_is_passed_over(start, tmp_path):
     assert not broken.exists()
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_everything(start):
     _, _, curve = start("whole")
     before = signal.getsignal(signal.SIGINT)
