@@ -198,6 +198,7 @@ PAGES = {
         "fig4": whole("lambda", figures),
         "fig5": whole("losses", cosines),
         "batches": whole("batches", figures),
+        "bq": whole("bq", figures, cosines),
     },
     "rankcse": {
         "table2": whole("sts", figures, average, variants="^(simcse|.*both)$"),
