@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from statistics import mean, stdev
 
 from samesense.reports import seeds_table
 
@@ -37,6 +38,28 @@ def quality() -> str:
         "`samesense sweep benchmarks/stsb_quality.toml`"
     )
     return f"{head}\n\n{seeds_table({name: values for name, values in rows.items() if values})}"
+
+
+def losses() -> str:
+    """Every loss on six sets, from the scaled sweep of the CoSENT paper's tables."""
+    path = HERE.parent / "reproduce" / "cosent" / "results" / "losses.jsonl"
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    sets = list(dict.fromkeys(row["dataset"] for row in rows))
+    steps = max(row["outcome"]["steps"] for row in rows if row["seed"])
+    shown = [f"| loss | {' | '.join(sets)} |", "|---|" + "---:|" * len(sets)]
+    for loss in dict.fromkeys(row["variant"] for row in rows):
+        cells = []
+        for name in sets:
+            found = [100 * row["spearman"] for row in rows if (row["variant"], row["dataset"]) == (loss, name)]
+            spread = f" ± {stdev(found):.2f}" if len(found) > 1 else ""
+            cells.append(f"{mean(found):.2f}{spread}" if found else "-")
+        shown.append(f"| {NAMES.get(loss, loss)} | {' | '.join(cells)} |")
+    head = (
+        f"Every loss on its own sets, {steps} steps from the same start point; Spearman x100 on test, mean ± sd over "
+        "seeds 1, 2, 3. Significance, convergence and where CoSENT falls behind: "
+        "[reproduce/cosent](reproduce/cosent/README.md)."
+    )
+    return f"{head}\n\n" + "\n".join(shown)
 
 
 def judged(name: str, task: str, metric: str, title: str) -> str:
@@ -91,7 +114,7 @@ def tables() -> str:
         "smollm2-raw is the raw language model's first 8 layers with mean pooling, smollm2-whitened the same whitened "
         "to 256 dimensions on the training sentences of STS-B and SICK."
     )
-    sections = {"Quality": quality(), "Models": f"{models}\n\n{judge()}", "Speed": f"{note}\n\n{speed()}"}
+    sections = {"Quality": f"{quality()}\n\n{losses()}", "Models": f"{models}\n\n{judge()}", "Speed": f"{note}\n\n{speed()}"}
     return "\n".join([START, *(f"### {title}\n\n{body}\n" for title, body in sections.items())]).rstrip() + f"\n{END}"
 
 
