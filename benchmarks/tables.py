@@ -114,7 +114,11 @@ def tables() -> str:
         "smollm2-raw is the raw language model's first 8 layers with mean pooling, smollm2-whitened the same whitened "
         "to 256 dimensions on the training sentences of STS-B and SICK."
     )
-    sections = {"Quality": f"{quality()}\n\n{losses()}", "Models": f"{models}\n\n{judge()}", "Speed": f"{note}\n\n{speed()}"}
+    sections = {
+        "Quality": f"{quality()}\n\n{losses()}",
+        "Models": f"{models}\n\n{judge()}",
+        "Speed": f"{note}\n\n{speed()}",
+    }
     return "\n".join([START, *(f"### {title}\n\n{body}\n" for title, body in sections.items())]).rstrip() + f"\n{END}"
 
 

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from samesense.data import read_pairs
-    from samesense.inference.model import Model, load
+    from samesense.inference.loading import load
+    from samesense.inference.model import Model
 
 __version__ = version("samesense")
 __all__ = ["Model", "__version__", "load", "read_pairs"]
 
-_HOMES = {"Model": "samesense.inference.model", "load": "samesense.inference.model", "read_pairs": "samesense.data"}
+_HOMES = {"Model": "samesense.inference.model", "load": "samesense.inference.loading", "read_pairs": "samesense.data"}
 
 
 def __getattr__(name: str) -> Any:

@@ -111,6 +111,23 @@ def test_encode_refuses_what_would_shift_rows(run, folder, tmp_path):
     assert "--output must end in .npy, .parquet, .jsonl, or --format must say one" in err
 
 
+def test_encode_into_shards_refuses_flags_that_do_not_fit(run, tmp_path):
+    (tmp_path / "in.txt").write_text("one\ntwo\n")
+    encode_it = ["encode", "no/model", tmp_path / "in.txt"]
+    for words, message in (
+        (["--output", tmp_path / "v", "--workers", "2"], "--workers is for shards; received 2 without --shard-size"),
+        (["--output", tmp_path / "v", "--executor", "ray"], "--executor is for shards"),
+        (["--output", tmp_path / "v.npy", "--shard-size", "1"], "--output is a folder; received"),
+        (["--shard-size", "1"], "--output is a folder; received '-'"),
+        (["--output", tmp_path / "v", "--shard-size", "1", "--format", "jsonl"], "npy or parquet; received jsonl"),
+        (["--output", tmp_path / "v", "--shard-size", "0"], "shard_size: input should be greater than or equal to 1"),
+        (["--output", tmp_path / "v", "--shard-size", "1", "--address", "auto"], "--address is for --executor ray"),
+    ):
+        code, out, err = run(*encode_it, *words)
+        assert (code, out, err.count("\n")) == (2, "", 1) and message in err, err
+    assert not (tmp_path / "v").exists()
+
+
 def test_doctor(run, toy_pairs):
     code, out, _ = run("doctor", toy_pairs / "train.tsv", "--against", toy_pairs / "test.tsv")
     assert code == 0

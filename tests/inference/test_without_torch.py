@@ -40,6 +40,10 @@ def test_similarity_and_encode_of_an_exported_folder(tiny_trunk, sentences, tmp_
     done = run("encode", folder, texts, "--output", tmp_path / "rows.npy")
     assert done.returncode == 0, done.stderr
     np.testing.assert_allclose(np.load(tmp_path / "rows.npy"), rows, atol=2e-6)
+    done = run("encode", folder, texts, "--output", tmp_path / "shards", "--shard-size", 16, "--workers", 2)
+    assert done.returncode == 0, done.stderr
+    files = sorted((tmp_path / "shards" / "shards").iterdir())
+    np.testing.assert_allclose(np.concatenate([np.load(file) for file in files]), rows, atol=2e-6)
     one, other = rows[:2] / np.linalg.norm(rows[:2], axis=1, keepdims=True)
     done = run("similarity", folder, *sentences[:2])
     assert float(done.stdout) == pytest.approx(float(one @ other), abs=1e-4), done.stderr

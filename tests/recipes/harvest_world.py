@@ -15,7 +15,7 @@ import numpy as np
 from samesense.context.corpus import Corpus
 from samesense.context.harvest_scores import NO_COSINE, Scored
 from samesense.context.screening import Screening
-from samesense.recipes.harvest import executor_of, run
+from samesense.recipes.harvest import run
 from samesense.recipes.harvest_settings import HarvestSettings
 from samesense.recipes.harvest_shard import ShardWork
 from tests.context.worlds import some_documents
@@ -56,7 +56,7 @@ def make(place, output, **changes):
     """Harvest from a world; returns the summary and the lines said."""
     lines = []
     settings = HarvestSettings(**{**SETTINGS, **changes})
-    done = run(ShardWork(place, settings, MadeUp), output, executor_of(settings), say=lines.append)
+    done = run(ShardWork(place, settings, MadeUp), output, settings.choose_executor(), say=lines.append)
     return done, lines
 
 

@@ -16,8 +16,7 @@ import pytest
 from filelock import FileLock
 
 from samesense.errors import ConfigError, DataError, ModelError, OutputError, SamesenseError
-from samesense.recipes import harvest as recipe
-from samesense.recipes.harvest import executor_of, harvest
+from samesense.recipes.harvest import harvest
 from samesense.recipes.harvest_settings import HarvestSettings
 from samesense.recipes.harvest_shard import ShardWork, opened
 from tests.recipes.harvest_world import SETTINGS, MadeUp, make, shards, world
@@ -162,7 +161,9 @@ def test_settings_of_another_executor_are_refused():
         HarvestSettings(address="auto")
     with pytest.raises(ConfigError, match="--workers is for --executor embedded"):
         HarvestSettings(executor="ray", workers=2)
-    names = {type(executor_of(HarvestSettings(**one))).__name__ for one in ({}, {"workers": 2}, {"executor": "ray"})}
+    names = {
+        type(HarvestSettings(**one).choose_executor()).__name__ for one in ({}, {"workers": 2}, {"executor": "ray"})
+    }
     assert names == {"Serial", "Processes", "OnRay"}
 
 
@@ -254,4 +255,3 @@ def test_scores_are_those_of_the_origin_with_any_workers(tmp_path):
     rows = [row for file in sorted((tmp_path / "one" / "shards").iterdir()) for row in pq.read_table(file).to_pylist()]
     expected = Origin.open(tmp_path / "o")([(row["sentence1"], row["sentence2"]) for row in rows])
     np.testing.assert_allclose([row["score"] for row in rows], expected, atol=1e-4)
-    assert recipe.executor_of(chosen)

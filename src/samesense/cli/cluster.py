@@ -34,7 +34,7 @@ def cluster(
 
     texts = read_texts(source)
     quiet_libraries()
-    from samesense.inference.model import load
+    from samesense.inference.loading import load
 
     vectors = encode_with_bar(load(model, precision=precision), texts, normalize=True)
     groups = run(vectors, threshold, smallest=smallest)

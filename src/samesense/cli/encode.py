@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from cyclopts import Parameter
+from cyclopts import Group, Parameter
 
 from samesense.cli.output import PrecisionFlag, quiet_libraries, say
+from samesense.errors import ConfigError
 from samesense.inference.backends import Backend
+
+if TYPE_CHECKING:
+    from samesense.execution.tasks import Executor
+
+_SHARDS = Group("Many files by many workers", sort_key=1)
 
 
 def encode(
@@ -21,35 +28,97 @@ def encode(
     backend: Backend = "auto",
     precision: PrecisionFlag = "auto",
     deterministic: Annotated[bool, Parameter(negative="")] = False,
+    shard_size: Annotated[int | None, Parameter(group=_SHARDS)] = None,
+    workers: Annotated[int | None, Parameter(group=_SHARDS)] = None,
+    executor: Annotated[Literal["embedded", "ray"] | None, Parameter(group=_SHARDS)] = None,
+    address: Annotated[str | None, Parameter(group=_SHARDS)] = None,
 ) -> None:
     """Turn lines of text into vectors, one a line, in order.
 
     Args:
         model: model folder, output of train or export, hub name, or default.
         source: text file with one text a line (plain or .gz), or - for standard input.
-        output: .npy, .parquet or .jsonl file, or - for JSON lines on standard output.
-        format: format of the output; by default that of its suffix.
+        output: .npy, .parquet or .jsonl file, or - for JSON lines on standard output; with --shard-size, a folder.
+        format: format of the output; by default that of its suffix, npy for shards.
         normalize: scale every vector to unit length.
         backend: auto, torch, onnx or onnx-int8, the last two for exported folders; auto is the fastest by measuring on
-            this machine, where there are 5000 texts or more.
+            this machine, where there are 5000 texts or more and one file is written.
         precision: arithmetic of torch; auto is bfloat16 where the processor computes in it.
         deterministic: bits of a vector depend on its text alone, not on the texts beside it; slower.
+        shard_size: texts of a file. The output is then a folder of npy or Parquet files, made by workers of one thread
+            each; the same command goes on where an earlier one was stopped.
+        workers: processes on this machine [one a processor].
+        executor: embedded, processes on this machine [default], or ray, a Ray cluster.
+        address: of a running Ray cluster, auto or HOST:PORT [started on this machine].
     """
+    how: dict[str, Any] = {"backend": backend, "precision": precision, "deterministic": deterministic}
+    if shard_size is None:
+        _check_no_shards(workers=workers, executor=executor, address=address)
+        _one_file(model, source, output, format, normalize=normalize, **how)
+    else:
+        settings = {**how, "shard_size": shard_size, "format": _shard_format(output, format), "normalize": normalize}
+        _shards(model, Path(source), Path(output), settings, _executor(workers, executor, address))
+
+
+def _prepare(model: str, backend: Backend) -> None:
     from samesense.inference.backends_missing import let_threads_sleep
     from samesense.inference.onnx_format import is_exported
-    from samesense.inference.stream import encode_with_bar, format_of, read_texts, write_embeddings
 
-    form = format_of(output, format)
-    texts = read_texts(source)
     let_threads_sleep()
     if not is_exported(model) or backend == "torch":
         quiet_libraries()
-    from samesense.inference.model import load
 
-    opened = load(model, backend=backend, precision=precision, deterministic=deterministic, sample=texts)
+
+def _one_file(model: str, source: str, output: str, wanted: Any, *, normalize: bool, **how: Any) -> None:
+    from samesense.inference.stream import encode_with_bar, format_of, read_texts, write_embeddings
+
+    form = format_of(output, wanted)
+    texts = read_texts(source)
+    _prepare(model, how["backend"])
+    from samesense.inference.loading import load
+
+    opened = load(model, sample=texts, **how)
     embeddings = encode_with_bar(opened, texts, normalize=normalize)
     write_embeddings(embeddings, texts, output, form)
     if output != "-":
         say(f"{output}: {embeddings.shape[0]} vectors of {embeddings.shape[1]} dimensions")
         if opened.choice is not None:
             say(f"backend: {opened.choice.way}, {opened.choice.reason}")
+
+
+def _check_no_shards(**given: object) -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise ConfigError(f"--{name} is for shards; received {value!r} without --shard-size. Give --shard-size.")
+
+
+def _shard_format(output: str, wanted: str | None) -> str:
+    from samesense.inference.stream import FORMATS
+
+    if output == "-" or Path(output).suffix in FORMATS:
+        raise ConfigError(f"With --shard-size, --output is a folder; received {output!r}.")
+    if wanted == "jsonl":
+        raise ConfigError("With --shard-size, --format is npy or parquet; received jsonl.")
+    return wanted or "npy"
+
+
+def _executor(workers: int | None, name: Literal["embedded", "ray"] | None, address: str | None) -> Executor:
+    from samesense.execution.choose import choose_executor
+    from samesense.inference.threads import cores
+
+    return choose_executor(name or "embedded", workers=workers, address=address, default_workers=cores())
+
+
+def _shards(model: str, source: Path, output: Path, given: dict[str, Any], executor: Executor) -> None:
+    from samesense.inference.encode_shards import encode_shards
+    from samesense.inference.encode_shards_work import ShardSettings
+    from samesense.recipes.settings import bind
+
+    settings = bind(ShardSettings, given)
+    _prepare(model, settings.backend)
+    try:
+        done = encode_shards(model, source, output, settings, executor, say=say)
+    except KeyboardInterrupt:
+        say("stopped; finished shards are kept. Go on with the same command.")
+        raise
+    say(f"{output}: {done.rows} vectors of {done.dim} dimensions in {done.shards} shards")

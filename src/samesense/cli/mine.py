@@ -34,7 +34,7 @@ def mine(
 
     texts = read_texts(source)
     quiet_libraries()
-    from samesense.inference.model import load
+    from samesense.inference.loading import load
 
     pairs = run(encode_with_bar(load(model, precision=precision), texts, normalize=True), top=top, threshold=threshold)
     for first, second, score in pairs:

@@ -75,7 +75,7 @@ def serve(
     )  # fmt: skip
     keys = read_keys(api_key_file)
     quiet_libraries()
-    from samesense.inference.model import load
+    from samesense.inference.loading import load
     from samesense.inference.serve.run import serve as run
     from samesense.inference.serve.service import Serving
     from samesense.inference.serve.tokens import served_tokens

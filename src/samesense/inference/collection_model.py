@@ -8,7 +8,8 @@ from typing import Literal
 import numpy as np
 
 from samesense.encoder.cosine import checked_rows, nonzero_rows
-from samesense.inference.model import Model, load
+from samesense.inference.loading import load
+from samesense.inference.model import Model
 from samesense.inference.search import unit_rows
 from samesense.types import Embeddings, Encode, Precision
 

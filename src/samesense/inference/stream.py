@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 Format = Literal["npy", "parquet", "jsonl"]
 FORMATS: dict[str, Format] = {".npy": "npy", ".parquet": "parquet", ".jsonl": "jsonl"}
 
+LINE_END = "\r\n"
+"""What is taken off the end of a line."""
+
 
 def format_of(output: str, wanted: Format | None) -> Format:
     """Return the format to write: the one asked for, else the one of the suffix; JSON lines on standard output.
@@ -46,19 +49,26 @@ def read_texts(source: str) -> list[str]:
     """Return the lines of a text file (plain or .gz), or of standard input for ``"-"``; one text a line.
 
     Raises:
+        DataError: see :func:`checked_lines`.
+    """
+    return [line.rstrip(LINE_END) for line in checked_lines(source)]
+
+
+def checked_lines(source: str) -> Iterator[str]:
+    """Yield the lines of a text file (plain or .gz), or of standard input for ``"-"``, with their ends.
+
+    Raises:
         DataError: for a missing file, wrong encoding, an empty line (with its number), or no line at all.
     """
-    texts: list[str] = []
+    number = 0
     for number, line in _numbered(source):
-        text = line.rstrip("\r\n")
-        if not text.strip():
+        if not line.strip():
             raise DataError(
                 f"Every line must hold a text; {source}, row {number}, is empty. Remove it, so that rows stay aligned."
             )
-        texts.append(text)
-    if not texts:
+        yield line
+    if not number:
         raise DataError(f"{source} holds no text; one text a line is needed.")
-    return texts
 
 
 def _numbered(source: str) -> Iterator[tuple[int, str]]:
@@ -76,7 +86,7 @@ def write_embeddings(embeddings: Embeddings, texts: Iterable[str], output: str, 
     A file is written beside its place and renamed, so that it is there whole or not at all.
     """
     if output == "-":
-        _write(embeddings, texts, sys.stdout.buffer, form)
+        write_rows(embeddings, texts, sys.stdout.buffer, form)
         sys.stdout.buffer.flush()
         return
     target = Path(output)
@@ -84,13 +94,14 @@ def write_embeddings(embeddings: Embeddings, texts: Iterable[str], output: str, 
     beside = target.with_name(f".{target.name}.part")
     try:
         with beside.open("wb") as stream:
-            _write(embeddings, texts, stream, form)
+            write_rows(embeddings, texts, stream, form)
         beside.replace(target)
     finally:
         beside.unlink(missing_ok=True)
 
 
-def _write(embeddings: Embeddings, texts: Iterable[str], stream: IO[bytes], form: Format) -> None:
+def write_rows(embeddings: Embeddings, texts: Iterable[str], stream: IO[bytes], form: Format) -> None:
+    """Write one row a text to an open file; see :func:`write_embeddings`."""
     if form == "npy":
         np.save(stream, embeddings)
     elif form == "jsonl":

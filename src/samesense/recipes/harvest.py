@@ -12,29 +12,22 @@ Differs: the paper does not say how pairs are chosen; see :class:`~samesense.con
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tqdm.auto import tqdm
 
-from samesense.errors import SamesenseError
 from samesense.execution.alone import only_writer
-from samesense.execution.on_ray import OnRay
-from samesense.execution.processes import Processes
-from samesense.execution.serial import Serial
+from samesense.execution.collect import collect
 from samesense.execution.shards import Shards
-from samesense.execution.tasks import Executor, Failed
+from samesense.execution.tasks import Executor
 from samesense.recipes.harvest_record import HarvestSummary, Record
 from samesense.recipes.harvest_settings import HarvestSettings
 from samesense.recipes.harvest_shard import Finished, ShardWork, opened
 
 if TYPE_CHECKING:
     from samesense.context.harvest_plan import Plan
-
-MOST_FAILED = 10
-"""Shards given up from which on the cause is not in the shards."""
 
 Say = Callable[[str], None]
 
@@ -58,7 +51,7 @@ def harvest(origin: Path, output: Path, settings: HarvestSettings, *, say: Say =
         SamesenseError: if shards could not be made after all retries; the others are kept.
         KeyboardInterrupt: on Ctrl-C; finished shards are kept, and the same call goes on.
     """
-    return run(ShardWork(origin.expanduser().resolve(), settings), output, executor_of(settings), say=say)
+    return run(ShardWork(origin.expanduser().resolve(), settings), output, settings.choose_executor(), say=say)
 
 
 def run(work: ShardWork, output: Path, executor: Executor, *, say: Say = lambda line: None) -> HarvestSummary:
@@ -75,42 +68,25 @@ def run(work: ShardWork, output: Path, executor: Executor, *, say: Say = lambda 
             say(line)
         if there:
             say(f"{len(there)} of {plan.shards} shards are there already")
-        failed = _make(work.expecting(scorer.identity), plan, executor, shards, record)
-        if failed:
-            raise SamesenseError(
-                f"{len(failed)} shards could not be made, the first after {failed[0].attempts} attempts: shard "
-                f"{failed[0].task}, {failed[0].reason}. The others are kept; give the same command again."
-            )
+        _make(work.expecting(scorer.identity), plan, executor, shards, record)
         summary = record.finish(shards, plan.shards)
     for line in summary.lines():
         say(line)
     return summary
 
 
-def executor_of(settings: HarvestSettings) -> Executor:
-    """Return where the settings want shards to be made."""
-    if settings.executor == "ray":
-        return OnRay(settings.address, settings.retries, gpus=0 if settings.device == "cpu" else 1)
-    return Serial(settings.retries) if settings.workers == 1 else Processes(settings.workers, settings.retries)
-
-
-def _make(work: ShardWork, plan: Plan, executor: Executor, shards: Shards, record: Record) -> Sequence[Failed]:
-    """Make the shards that are not there; returns those that were given up."""
-    failed: list[Failed] = []
+def _make(work: ShardWork, plan: Plan, executor: Executor, shards: Shards, record: Record) -> None:
+    """Make the shards that are not there."""
     there = shards.finished(plan.shards)
     missing = (shard for shard in range(plan.shards) if shard not in there)
-    with _bar(work.settings.pairs, sum(map(plan.size, there))) as bar, closing(executor.run(work, missing)) as outcomes:
-        for outcome in outcomes:
-            if isinstance(outcome, Failed):
-                failed.append(outcome)
-                if len(failed) == MOST_FAILED:
-                    break
-                continue
-            finished: Finished = outcome.result
-            shards.write(outcome.task, finished.content)
-            record.note(outcome.task, finished)
-            bar.update(plan.size(outcome.task))
-    return failed
+    with _bar(work.settings.pairs, sum(map(plan.size, there))) as bar:
+
+        def keep(shard: int, finished: Finished) -> None:
+            shards.write(shard, finished.content)
+            record.note(shard, finished)
+            bar.update(plan.size(shard))
+
+        collect(executor, work, missing, keep)
 
 
 def _bar(pairs: int, there: int) -> Any:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from samesense.errors import ConfigError
+from samesense.execution.choose import RETRIES, ExecutorName, choose_executor
+from samesense.execution.tasks import Executor
 
 _HOW = ("workers", "executor", "address", "retries")
 """Settings that decide how a harvest is made, not what it is."""
@@ -35,20 +36,22 @@ class HarvestSettings(BaseModel):
     seed: int = Field(42, ge=0, description="seed of all that is drawn")
     device: str = Field("cpu", description="torch device of the generator")
 
-    workers: int = Field(1, ge=1, description="embedded: processes of one thread each; 1 is this process")
-    executor: Literal["embedded", "ray"] = Field("embedded", description="processes on this machine, or a Ray cluster")
+    workers: int | None = Field(None, ge=1, description="embedded: processes of one thread each [this process alone]")
+    executor: ExecutorName = Field("embedded", description="processes on this machine, or a Ray cluster")
     address: str | None = Field(None, description="ray: a running cluster, auto or HOST:PORT [started on this machine]")
-    retries: int = Field(2, ge=0, description="how often a shard that failed, or whose worker died, is tried again")
+    retries: int = Field(RETRIES, ge=0, description="how often a shard whose worker failed or died is tried again")
 
     @model_validator(mode="after")
     def _belongs(self) -> HarvestSettings:
-        if self.executor == "embedded" and self.address is not None:
-            raise ConfigError(f"--address is for --executor ray; received {self.address!r} with embedded.")
-        if self.executor == "ray" and self.workers != 1:
-            raise ConfigError(
-                f"--workers is for --executor embedded; received {self.workers} with ray, which uses the whole cluster."
-            )
+        self.choose_executor()
         return self
+
+    def choose_executor(self) -> Executor:
+        """Return where shards are to be made."""
+        return choose_executor(
+            self.executor, workers=self.workers, address=self.address, retries=self.retries,
+            gpus=0 if self.device == "cpu" else 1,
+        )  # fmt: skip
 
     def identity(self) -> dict[str, Any]:
         """Return the settings that decide the pairs and scores, as JSON types."""

@@ -1,0 +1,68 @@
+"""Files of text encoded into shards by a model that is made up; as a program, one such run.
+
+An accident is a file beside the texts: ``dies-now`` kills the next worker that begins a shard; ``slow`` holds seconds
+that a shard takes.
+"""
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+from samesense.execution.choose import choose_executor
+from samesense.inference.collection_model import Embedder
+from samesense.inference.encode_shards import encode_shards
+from samesense.inference.encode_shards_work import ShardSettings
+from tests.inference.made_vectors import encode
+
+
+def open_made_up(model, settings):
+    """Vectors by hash; the model is a folder, its name a salt of its identity."""
+    place = Path(model)
+
+    def struck(texts):
+        if (place / "dies-now").exists():
+            (place / "dies-now").unlink()
+            os.kill(os.getpid(), signal.SIGKILL)
+        if (place / "slow").exists():
+            time.sleep(float((place / "slow").read_text()))
+        return encode(texts)
+
+    salt = (place / "salt").read_text() if (place / "salt").exists() else ""
+    return Embedder(struck, f"made up {salt}", model)
+
+
+def world(folder, rows=60):
+    """Make a folder of texts: of all lengths, with other scripts, line ends and marks, and some twice."""
+    folder.mkdir(parents=True)
+    texts = [
+        f"row {number} {'ä文😀'[number % 3] * (number % 5)}\u2028 {'x' * (number * 7 % 40)}" for number in range(rows)
+    ]
+    texts[7], texts[20], texts[41] = texts[3], "a\rb", "\ufeff inside"
+    ends = ["\r\n" if number % 4 == 0 else "\n" for number in range(rows - 1)] + [""]
+    content = "".join(text + end for text, end in zip(texts, ends, strict=True)).encode()
+    (folder / "texts.txt").write_bytes(b"\xef\xbb\xbf" + content)
+    return texts
+
+
+def make(place, output, *, executor="embedded", workers=None, address=None, **changes):
+    """Encode the texts of a world; returns the summary and the lines said."""
+    lines = []
+    settings = ShardSettings(**{"shard_size": 7, **changes})
+    where = choose_executor(executor, workers=workers, address=address)
+    done = encode_shards(
+        str(place), place / "texts.txt", output, settings, where, say=lines.append, open_as=open_made_up
+    )
+    return done, lines
+
+
+def shards(output):
+    """Content of every shard by name."""
+    return {path.name: path.read_bytes() for path in sorted((output / "shards").iterdir())}
+
+
+if __name__ == "__main__":
+    place, output, where = sys.argv[1:]
+    how = {"executor": "ray"} if where == "ray" else {"workers": int(where)}
+    make(Path(place), Path(output), **how)

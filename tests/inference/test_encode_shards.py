@@ -1,0 +1,327 @@
+"""Files of text into shards of vectors: order, bytes, going on, refusals; with a made-up model except at the end."""
+
+import hashlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from filelock import FileLock
+
+from samesense.errors import ConfigError, DataError, ModelError, OutputError, SamesenseError
+from samesense.execution.choose import choose_executor
+from samesense.inference import encode_shards as recipe
+from samesense.inference import encode_shards_input as inputs
+from samesense.inference.encode_shards_work import EncodeWork, ShardSettings
+from samesense.inference.stream import read_texts
+from tests.inference import sharded_world
+from tests.inference.made_vectors import encode
+from tests.inference.sharded_world import make, open_made_up, shards, world
+
+ROOT = Path(__file__).parents[2]
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+
+
+@pytest.fixture
+def place(tmp_path):
+    world(tmp_path / "world")
+    return tmp_path / "world"
+
+
+def program(name, *words):
+    return [sys.executable, "-m", f"tests.inference.{name}", *map(str, words)]
+
+
+def manifest(output):
+    return json.loads((output / "manifest.json").read_text())
+
+
+def test_shards_one_after_the_other_are_the_vectors_of_the_lines(tmp_path):
+    texts = world(tmp_path / "world")
+    done, lines = make(tmp_path / "world", tmp_path / "v")
+    assert (done.rows, done.dim, done.shards) == (60, 24, 9) and lines == []
+    listed = manifest(tmp_path / "v")["shards"]
+    rows = [np.load(tmp_path / "v" / "shards" / entry["file"]) for entry in listed]
+    assert [len(one) for one in rows] == [entry["rows"] for entry in listed] == [7] * 8 + [4]
+    np.testing.assert_array_equal(np.concatenate(rows), encode(texts))
+    make(tmp_path / "world", tmp_path / "p", format="parquet", shard_size=100)
+    table = pq.read_table(tmp_path / "p" / "shards" / "00000.parquet").to_pydict()
+    assert table["text"] == texts
+    np.testing.assert_array_equal(np.array(table["embedding"], dtype=np.float32), encode(texts))
+
+
+def test_lines_are_those_of_the_whole_file_wherever_it_is_cut(place, tmp_path):
+    path = place / "texts.txt"
+    expected = read_texts(str(path))
+    for size in (1, 2, 7, 59, 60, 61, 1000):
+        counted = []
+        found = inputs.cut(path, size, counted.append)
+        assert [text for shard in range(len(found.parts)) for text in found.read(shard)] == expected, size
+        assert [part.rows for part in found.parts[:-1]] == [size] * (len(found.parts) - 1) and found.rows == 60
+        assert found.parts[-1].end == found.size == path.stat().st_size == sum(counted) + 3
+        assert found.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+    (tmp_path / "ended.txt").write_text("one\ntwo\n")
+    assert [part.rows for part in inputs.cut(tmp_path / "ended.txt", 1).parts] == [1, 1]
+
+
+def test_the_manifest_says_what_it_was_made_of(place, tmp_path):
+    make(place, tmp_path / "v")
+    content = manifest(tmp_path / "v")
+    path = place / "texts.txt"
+    assert (content["method"], content["status"], content["dim"]) == ("encode", "finished", 24)
+    assert content["settings"] == {"shard_size": 7, "format": "npy", "normalize": False, "deterministic": False}
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    assert content["input"] == {"name": "texts.txt", "bytes": path.stat().st_size, "rows": 60, "sha256": digest}
+    assert content["model"]["identity"] == hashlib.sha256(b"made up ").hexdigest()
+    written = {entry["file"]: entry["sha256"] for entry in content["shards"]}
+    assert written == {name: hashlib.sha256(one).hexdigest() for name, one in shards(tmp_path / "v").items()}
+
+
+def test_it_goes_on_with_any_workers_and_the_bytes_are_the_same(place, tmp_path):
+    make(place, tmp_path / "v")
+    whole, listed = shards(tmp_path / "v"), manifest(tmp_path / "v")["shards"]
+    for number in (0, 5, 8):
+        (tmp_path / "v" / "shards" / f"{number:05}.npy").unlink()
+    (tmp_path / "v" / "shards" / ".00005.npy.part").write_bytes(b"cut off")
+    history = tmp_path / "v" / "history.jsonl"
+    history.write_text(history.read_text()[:-20])  # the last line cut off: the shard is hashed anew
+    (place / "dies-now").touch()
+    _, lines = make(place, tmp_path / "v", workers=2)
+    assert not (place / "dies-now").exists()
+    assert lines == ["6 of 9 shards are there already"]
+    assert shards(tmp_path / "v") == whole and manifest(tmp_path / "v")["shards"] == listed
+
+
+def test_nothing_is_made_or_counted_twice(place, tmp_path, monkeypatch):
+    make(place, tmp_path / "v")
+    before = manifest(tmp_path / "v")
+    monkeypatch.setattr(sharded_world, "encode", lambda texts: 1 / 0)
+    monkeypatch.setattr(inputs, "cut", lambda *words: 1 / 0)
+    done, lines = make(place, tmp_path / "v")
+    assert done.rows == 60 and lines == ["9 of 9 shards are there already"]
+    assert manifest(tmp_path / "v") == before
+    monkeypatch.undo()
+    os.utime(place / "texts.txt", (1, 1))  # it may be another file now: read again, and found to be the same
+    assert make(place, tmp_path / "v")[0] == done
+    (tmp_path / "v" / "input.json").unlink()
+    assert make(place, tmp_path / "v")[0] == done
+
+
+def test_shards_that_fail_are_said_and_the_others_kept(place, tmp_path, monkeypatch):
+    def fails(texts):
+        if "row 30 " in "".join(texts):
+            raise OSError("no luck")
+        return encode(texts)
+
+    monkeypatch.setattr(sharded_world, "encode", fails)
+    with pytest.raises(SamesenseError, match=r"1 shards could not be made, .* 3 attempts: shard 4, OSError: no luck"):
+        make(place, tmp_path / "v")
+    assert sorted(shards(tmp_path / "v")) == [f"{number:05}.npy" for number in range(9) if number != 4]
+    assert manifest(tmp_path / "v")["status"] == "running"
+    monkeypatch.setattr(sharded_world, "encode", lambda texts: 1 / 0)
+    with pytest.raises(SamesenseError, match="10 shards could not be made"):
+        make(place, tmp_path / "other", shard_size=3)
+    monkeypatch.setattr(sharded_world, "encode", lambda texts: np.full((len(texts), 3), np.nan))
+    with pytest.raises(SamesenseError, match="holds a NaN or an infinity"):
+        make(place, tmp_path / "broken")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"shard_size": 8}, "another settings: shard_size was 7 and is 8"),
+        (
+            {"normalize": True, "format": "parquet"},
+            "format was 'npy' and is 'parquet'; normalize was False and is True",
+        ),
+    ],
+)
+def test_other_settings_are_refused(place, tmp_path, changes, message):
+    make(place, tmp_path / "v")
+    before = shards(tmp_path / "v")
+    with pytest.raises(OutputError, match=message):
+        make(place, tmp_path / "v", **changes)
+    assert shards(tmp_path / "v") == before
+
+
+def test_another_input_or_model_is_refused(place, tmp_path):
+    make(place, tmp_path / "v")
+    path, content = place / "texts.txt", (place / "texts.txt").read_bytes()
+    path.write_bytes(content + b"\nmore")
+    with pytest.raises(
+        OutputError, match=r"another input: bytes was \d+ and is \d+; rows was 60 and is 61; sha256 was"
+    ):
+        make(place, tmp_path / "v")
+    path.write_bytes(content)
+    (place / "salt").write_text("other")
+    with pytest.raises(OutputError, match="another model: identity was"):
+        make(place, tmp_path / "v")
+    (place / "salt").unlink()
+    assert make(place, tmp_path / "v")[0].rows == 60
+
+
+def test_a_worker_looks_at_what_it_reads_and_opens(place, tmp_path):
+    path = place / "texts.txt"
+    found, settings = inputs.cut(path, 7), ShardSettings(shard_size=7)
+    work = EncodeWork(str(place), found, settings, open_made_up, "made up ")
+    assert work(8).rows == 4
+    path.write_bytes(path.read_bytes().replace(b"row 16", b"row 61"))
+    assert work(1).rows == 7
+    with pytest.raises(DataError, match=r"\(shard 2\) are not what they were when its lines were counted"):
+        work(2)
+    path.unlink()
+    with pytest.raises(DataError, match=r"no file .* where shard 0 is made"):
+        work(0)
+    with pytest.raises(ModelError, match="Every worker must have the same model"):
+        EncodeWork(str(place), found, settings, open_made_up, "another")(0)
+
+
+def test_other_folders_are_left_alone(place, tmp_path):
+    (tmp_path / "v").mkdir()
+    (tmp_path / "v" / "thesis.txt").write_text("much work")
+    with pytest.raises(OutputError, match="something else than the shards of a file"):
+        make(place, tmp_path / "v")
+    assert [one.name for one in (tmp_path / "v").iterdir()] == ["thesis.txt"]
+    (tmp_path / "v" / "manifest.json").write_text('{"method": "harvest"}')
+    with pytest.raises(OutputError, match="something else"):
+        make(place, tmp_path / "v")
+    make(place, tmp_path / "mine")
+    with FileLock(tmp_path / "mine" / ".lock"), pytest.raises(OutputError, match="one writer at a time"):
+        make(place, tmp_path / "mine")
+
+
+@pytest.mark.parametrize("form", ["npy", "parquet"])
+def test_a_damaged_shard_is_said_and_made_anew(place, tmp_path, form):
+    make(place, tmp_path / "v", format=form)
+    whole = shards(tmp_path / "v")
+    path = tmp_path / "v" / "shards" / f"00003.{form}"
+    for damage, message in (
+        (whole[path.name][:-9], "is no whole shard"),
+        (whole[f"00008.{form}"], "7 vectors and holds 4"),
+    ):
+        path.write_bytes(damage)
+        with pytest.raises(DataError, match=message):
+            make(place, tmp_path / "v", format=form)
+    path.unlink()
+    make(place, tmp_path / "v", format=form)
+    assert shards(tmp_path / "v") == whole
+
+
+def test_what_cannot_be_read_by_place_is_refused(place, tmp_path):
+    settings, where = ShardSettings(), choose_executor("embedded")
+    for name, error, message in (
+        ("-", ConfigError, "plain text file; received -"),
+        ("texts.gz", ConfigError, "gunzip --keep"),
+        ("absent.txt", DataError, "There is no file absent.txt"),
+    ):
+        with pytest.raises(error, match=message):
+            recipe.encode_shards(str(place), Path(name), tmp_path / "v", settings, where)
+    for content, message in (
+        (b"a\n\nb", "row 2, is empty"),
+        (b"a\n\xff", "row 2: text must be UTF-8"),
+        (b"", "no text"),
+    ):
+        (place / "texts.txt").write_bytes(content)
+        with pytest.raises(DataError, match=message):
+            make(place, tmp_path / "v")
+    assert not (tmp_path / "v" / "manifest.json").exists()
+
+
+def test_settings_of_another_executor_are_refused():
+    with pytest.raises(ConfigError, match="--address is for --executor ray"):
+        choose_executor("embedded", address="auto")
+    with pytest.raises(ConfigError, match="--workers is for --executor embedded"):
+        choose_executor("ray", workers=2)
+    with pytest.raises(ConfigError, match="--workers must be 1 or more; received 0"):
+        choose_executor("embedded", workers=0)
+    several = {"default_workers": 3}
+    chosen = [
+        choose_executor("embedded"), choose_executor("embedded", **several),
+        choose_executor("embedded", workers=1, **several), choose_executor("ray", **several),
+    ]  # fmt: skip
+    assert [type(one).__name__ for one in chosen] == ["Serial", "Processes", "Serial", "OnRay"]
+
+
+@pytest.mark.parametrize("stride", [13, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="kills forked processes")
+def test_an_encoding_killed_at_any_file_operation_goes_on(tmp_path, stride):
+    done = subprocess.run(
+        program("killed_sharded", tmp_path, stride), capture_output=True, text=True, env=ENVIRONMENT, cwd=ROOT
+    )
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) * stride > 40
+
+
+@pytest.mark.slow
+def test_processes_killed_at_random_lose_and_double_nothing(place, tmp_path):
+    """The main process, its workers and Ctrl-C, by turns."""
+    make(place, tmp_path / "whole")
+    (place / "slow").write_text("0.1")
+    chance = random.Random(0)
+    for number in range(3):
+        process = subprocess.Popen(
+            program("sharded_world", place, tmp_path / "v", 2), env=ENVIRONMENT, cwd=ROOT, stderr=subprocess.DEVNULL
+        )
+        had = len(list(tmp_path.glob("v/shards/*.npy")))
+        while len(list(tmp_path.glob("v/shards/*.npy"))) < min(9, had + 2) and process.poll() is None:
+            time.sleep(0.02)
+        time.sleep(chance.uniform(0, 0.1))
+        if number == 0:
+            (place / "dies-now").touch()
+            time.sleep(0.3)
+        process.send_signal((signal.SIGKILL, signal.SIGKILL, signal.SIGINT)[number])
+        process.wait()
+    (place / "dies-now").unlink(missing_ok=True)
+    (place / "slow").unlink()
+    make(place, tmp_path / "v")
+    assert shards(tmp_path / "v") == shards(tmp_path / "whole")
+
+
+@pytest.mark.slow
+def test_on_ray_the_bytes_are_the_same_though_a_worker_is_killed(place, tmp_path):
+    pytest.importorskip("ray")
+    make(place, tmp_path / "embedded")
+    (place / "dies-now").touch()
+    done = subprocess.run(
+        program("sharded_world", place, tmp_path / "ray", "ray"), capture_output=True, text=True, env=ENVIRONMENT,
+        cwd=ROOT,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert not (place / "dies-now").exists()
+    assert shards(tmp_path / "ray") == shards(tmp_path / "embedded")
+    noted = [json.loads(line)["shard"] for line in (tmp_path / "ray" / "history.jsonl").read_text().splitlines()]
+    assert sorted(noted) == list(range(9))
+
+
+@pytest.mark.slow
+def test_real_models_give_the_vectors_of_one_file_and_the_same_bytes_with_any_workers(tiny_trunk, sentences, tmp_path):
+    """By torch, in this process and in others, whatever the threads here; by the command."""
+    import torch
+
+    from samesense.cli.encode import encode as command
+    from samesense.encoder.build import build
+    from samesense.encoder.encode import encode as encode_here
+
+    (tmp_path / "texts.txt").write_text("\n".join(sentences) + "\n", encoding="utf-8")
+    words = (str(tiny_trunk), str(tmp_path / "texts.txt"))
+    options = {"shard_size": 15, "normalize": True, "precision": "float32", "format": "parquet"}
+    threads = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        command(*words, output=str(tmp_path / "one"), workers=1, **options)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(threads)
+    command(*words, output=str(tmp_path / "two"), workers=2, **options)
+    assert shards(tmp_path / "one") == shards(tmp_path / "two")
+    rows = [row for one in sorted((tmp_path / "one" / "shards").iterdir()) for row in pq.read_table(one).to_pylist()]
+    assert [row["text"] for row in rows] == sentences
+    expected = encode_here(build(str(tiny_trunk), device="cpu"), sentences, normalize=True, precision="float32")
+    np.testing.assert_allclose([row["embedding"] for row in rows], expected, atol=2e-6)
