@@ -1,6 +1,7 @@
 """Speed, size and drift of every backend of a model, against ``SentenceTransformer.encode`` with its defaults.
 
-All ways run in one process, in turns.
+Beside them, the same ONNX graph run by onnxruntime with its defaults, and by fastembed where it is installed. All ways
+run in one process, in turns.
 
 python benchmarks/backends.py --model default --data stsb.test.tsv.gz
 """
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 from alternate import alternate, arguments, report
+from onnx_peers import fastembed, plain_onnxruntime
 
 
 def main() -> None:
@@ -20,6 +22,7 @@ def main() -> None:
     from samesense.data import read_pairs, sample_path
     from samesense.encoder.build import build
     from samesense.inference.export import export
+    from samesense.inference.onnx_format import GRAPHS
     from samesense.metrics import spearman
 
     data = read_pairs(args.data or sample_path("train"))
@@ -46,6 +49,15 @@ def main() -> None:
         }
         baseline = "sentence-transformers encode()"
         ways = {baseline: lambda: keep(baseline, plain.encode(texts))}
+        peers = {}
+        for way, graph in (("", "onnx"), (", int8", "onnx-int8")):
+            peers[f"plain onnxruntime{way}"] = plain_onnxruntime(folder, GRAPHS[graph], plain.max_seq_length)
+            peers[f"fastembed{way}"] = fastembed(folder, GRAPHS[graph], description.dim)
+        ways |= {
+            name: lambda name=name, peer=peer: keep(name, peer(texts))
+            for name, peer in peers.items()
+            if peer is not None
+        }
         ways |= {name: lambda name=name, model=model: keep(name, model.encode(texts)) for name, model in opened.items()}
         seconds = alternate(ways, args.rounds)
         weights = sum(path.stat().st_size for path in folder.rglob("*.safetensors"))

@@ -1,0 +1,53 @@
+"""The same ONNX graph as others run it: onnxruntime as in its tutorials, and fastembed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+
+Encode = Callable[[list[str]], np.ndarray]
+
+
+def plain_onnxruntime(folder: Path, graph: str, max_tokens: int, batch_size: int = 32) -> Encode:
+    """Return encoding by a session with its defaults: batches in the order of the texts, padded to their longest."""
+    import onnxruntime
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    tokenizer.enable_truncation(max_tokens)
+    tokenizer.enable_padding()
+    session = onnxruntime.InferenceSession(folder / graph)
+    inputs = [one.name for one in session.get_inputs()]
+
+    def encode(texts: list[str]) -> np.ndarray:
+        rows = []
+        for start in range(0, len(texts), batch_size):
+            encodings = tokenizer.encode_batch(texts[start : start + batch_size])
+            known = {
+                "input_ids": [one.ids for one in encodings],
+                "attention_mask": [one.attention_mask for one in encodings],
+                "token_type_ids": [one.type_ids for one in encodings],
+            }
+            rows.append(session.run(None, {name: np.array(known[name], dtype=np.int64) for name in inputs})[0])
+        return np.concatenate(rows)
+
+    return encode
+
+
+def fastembed(folder: Path, graph: str, dim: int) -> Encode | None:
+    """Return encoding by fastembed with its defaults, which has the pooling in the graph; ``None`` if not installed."""
+    if find_spec("fastembed") is None:
+        return None
+    from fastembed import TextEmbedding
+    from fastembed.common.model_description import ModelSource, PoolingType
+
+    name = f"local/{folder.name}-{graph}"
+    TextEmbedding.add_custom_model(
+        model=name, pooling=PoolingType.DISABLED, normalization=False, sources=ModelSource(hf=name), dim=dim,
+        model_file=graph,
+    )  # fmt: skip
+    model = TextEmbedding(name, specific_model_path=str(folder))
+    return lambda texts: np.array(list(model.embed(texts)))
