@@ -191,6 +191,7 @@ PAGES = {
         "table3": whole("nli", figures, only=STS),
         "table4": whole("losses", figures),
         "table7": whole("interaction", figures),
+        "table7-en": whole("interaction-en", figures),
         "table8": whole("pooling", figures),
         "table9": whole("nli", figures, only=("nli/stsb", "nli/sickr", "nli/paws", "nli/mrpc")),
         "table10": whole("cases", verdicts),
@@ -207,6 +208,12 @@ PAGES = {
         "table6": whole("sts", average),
         "fig3": whole("temperatures", average),
         "fig4": whole("geometry", path),
+    },
+    "supmpn": {
+        "table2": whole("losses", figures, average),
+        "places": whole("places", average, figures),
+        "ragged": whole("ragged", figures),
+        "tableA1": whole("augment", figures, average),
     },
     "context": {
         "table2": whole("further", figures, only=STS),
