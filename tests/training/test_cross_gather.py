@@ -40,5 +40,5 @@ def test_the_command_under_torchrun_leaves_one_whole_run(tiny_trunk, toy_pairs, 
     record = json.loads((tmp_path / "run" / "manifest.json").read_text())
     assert (record["status"], record["outcome"]["steps"]) == ("finished", 6)
     assert sorted(p.name for p in (tmp_path / "run").iterdir()) == [
-        "history.jsonl", "manifest.json", "model", "results.jsonl",
+        ".lock", "history.jsonl", "manifest.json", "model", "results.jsonl",
     ]  # fmt: skip
