@@ -134,8 +134,10 @@ async def answered(port: int, body: bytes, tally: Tally) -> tuple[int, bytes, bo
     for attempt in range(TRIES):
         try:
             status, content = await request(port, "POST", "/v1/embeddings", body)
-        except (OSError, asyncio.IncompleteReadError):
+        except ConnectionRefusedError:
             tally.outcomes["tried anew: no connection"] += 1
+        except (OSError, asyncio.IncompleteReadError):  # taken and dropped, or never taken from the socket's queue
+            tally.outcomes["tried anew: closed without an answer"] += 1
         else:
             if status not in (429, 503):
                 return status, content, not attempt

@@ -98,6 +98,9 @@ def test_rerank_refuses(run, bi, cross, tmp_path):
     code, _, err = run(*arguments, "--model", cross, "--query", "a")
     assert code == 2
     assert f"--model finds texts by their embeddings, and {cross} has none: cross-encoder" in err
+    code, _, err = run(*arguments, "--model", f"origin:{tmp_path / 'absent'}", "--query", "a")
+    assert code == 2
+    assert "origin.json" in err, "whatever evaluate takes"
     code, _, err = run(*arguments, "--model", bi, "--query", " ")
     assert (code, err) == (
         2,

@@ -4,6 +4,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from samesense.context.context_set import Selection
 from samesense.context.corpus import Corpus
@@ -44,6 +45,24 @@ def test_scores_are_those_of_the_origin_and_nothing_is_kept(corpus, tmp_path):
     assert set((tmp_path / "cache").rglob("*")) == files
     assert torch.get_num_threads() == threads
     np.testing.assert_allclose(found.scores, origin(pairs), atol=1e-5)
+
+
+def test_sums_are_ordered_alike_whatever_the_threads_outside(corpus):
+    seen = set()
+
+    class Counts(Lengths):
+        def measure(self, cells, kinds=()):
+            seen.add((blas_threads(), torch.get_num_threads()))
+            return super().measure(cells, kinds)
+
+    def blas_threads():
+        return max(pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas")
+
+    scorer = OriginScorer(origin_of(corpus, generator=Counts("counts")))
+    with threadpool_limits(3, user_api="blas"):
+        scorer.score(some_pairs())
+        assert blas_threads() == 3
+    assert seen == {(1, 1)}
 
 
 def test_pairs_without_a_score_are_told_apart(corpus):

@@ -10,7 +10,7 @@ from samesense.encoder.encode import encode
 from samesense.encoder.layers import spaced_layers
 from samesense.encoder.static import COMMON
 from samesense.encoder.storage import save
-from samesense.encoder.students import is_static, make_student
+from samesense.encoder.students import is_model, is_static, make_student
 from samesense.errors import ConfigError, ModelError
 
 
@@ -98,3 +98,14 @@ def test_what_no_student_can_be_made_of_is_refused(tiny_trunk, sentences, studen
     with pytest.raises(error, match=message):
         make_student(student, str(tiny_trunk), sentences, device="cpu", **options)
     assert is_static(student) == student.startswith("static")
+
+
+def test_a_student_is_made_from_a_model():
+    models, others = (
+        ("default", "/home/c++/model", "a/b"),
+        ("vectors:x.npz", "words:w", "a/b+whiten:8", "a+whiten+flow"),
+    )
+    assert [is_model(name) for name in (*models, *others)] == [True] * 3 + [False] * 4
+    for teacher in others:
+        with pytest.raises(ConfigError, match=r"made from the first teacher, which must be a model then; received "):
+            make_student("layers:1", teacher, [])

@@ -44,12 +44,15 @@ def test_serial_stays_in_this_process_and_reads_no_task_too_early(tmp_path):
     assert [(one.task, one.result[1]) for one in islice(outcomes, 3)] == [(task, os.getpid()) for task in range(3)]
 
 
-def test_a_dead_worker_costs_only_the_task_it_was_at(tmp_path):
+def test_a_dead_worker_costs_only_the_task_it_was_at(tmp_path, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "7")
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
     work = Squares(tmp_path, ((2, "dies", 1), (4, "exits", 1), (6, "dies", 9)))
     outcomes = list(Processes(2, retries=1).run(work, range(9)))
     done = {one.task: one.result for one in outcomes if isinstance(one, Done)}
     assert {task: result[0] for task, result in done.items()} == {task: task**2 for task in range(9) if task != 6}
     assert {result[2] for result in done.values()} == {"1"}
+    assert (os.environ["OMP_NUM_THREADS"], os.environ.get("OPENBLAS_NUM_THREADS")) == ("7", None)
     assert os.getpid() not in {result[1] for result in done.values()}
     (failed,) = [one for one in outcomes if isinstance(one, Failed)]
     assert (failed.task, failed.attempts) == (6, 2)

@@ -8,6 +8,9 @@ from pathlib import Path
 
 from samesense.errors import DataError
 
+THREADS = os.environ.get("OMP_NUM_THREADS")
+"""As it was when this, and so all that it might have imported, was imported."""
+
 
 @dataclass(frozen=True)
 class Squares:
@@ -25,7 +28,7 @@ class Squares:
             if number == task and len(tries.read_text()) <= times:
                 self.meet(accident, task)
         time.sleep(self.seconds)
-        return task * task, os.getpid(), os.environ.get("OMP_NUM_THREADS")
+        return task * task, os.getpid(), THREADS
 
     def meet(self, accident, task):
         if accident == "dies":

@@ -52,6 +52,8 @@ def test_another_model_machine_or_offer_is_measured_anew(monkeypatch, tmp_path):
     keys.add(backends_memory.choice_key(str(tmp_path), ["onnx"]))
     (tmp_path / "model.safetensors").write_bytes(b"weights")
     keys.add(backends_memory.choice_key(str(tmp_path), ["onnx"]))
+    monkeypatch.setenv("HOME", str(tmp_path.parent))
+    assert backends_memory.choice_key(f"~/{tmp_path.name}", ["onnx"]) in keys, "told by its files, however it is named"
     monkeypatch.setattr(backends_memory, "_processor", lambda: "another")
     keys.add(backends_memory.choice_key(str(tmp_path), ["onnx"]))
     assert len(keys) == 4

@@ -30,6 +30,17 @@ def made_folder(place):
     return place
 
 
+def test_a_calibration_never_becomes_part_of_its_model(tmp_path):
+    home = home_of(str(made_folder(tmp_path / "m")))
+    assert home.place(None) == home.file
+    for fine in (tmp_path / "strict.json", home.folder / "notes" / FILE, home.folder / ".strict.json"):
+        store(fitted(home), home.place(fine))
+        read(home, fine)
+    for wrong in (home.folder / "strict.json", tmp_path / "m" / ".." / "m" / "sub" / "strict.json"):
+        with pytest.raises(ConfigError, match="counts as part of the model"):
+            home.place(wrong)
+
+
 @pytest.mark.parametrize("wanted", [{"yes": 3}, {"shape": "logistic"}])
 def test_what_is_read_is_what_was_stored(tmp_path, wanted):
     home = home_of(str(made_folder(tmp_path / "m")))

@@ -210,8 +210,12 @@ def test_damage_is_named(folder):
     with pytest.raises(DataError, match=r"vectors\.bin is missing"):
         Collection.open(folder)
     (folder / "manifest.json").write_text("{")
-    with pytest.raises(DataError, match=r"manifest\.json is damaged, or of another version"):
-        Collection.open(folder)
+    for act in (
+        lambda: Collection.open(folder),
+        lambda: Collection.build(folder, entries(), embedder(), overwrite=True),
+    ):
+        with pytest.raises(DataError, match=r"manifest\.json is damaged, .* anew in another folder, or delete"):
+            act()
 
 
 def test_one_writer_at_a_time_and_readers_go_on(folder, monkeypatch):

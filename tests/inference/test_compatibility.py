@@ -81,6 +81,26 @@ def test_first_last_pooling_is_for_graphs_and_libraries(tiny_trunk, tmp_path):
     assert "sentence-transformers < 5.4" not in against
 
 
+def test_a_prompt_is_put_before_texts_by_libraries_alone(folder):
+    assert not any("prompt" in reason for one in compatibility(folder) for reason in one.reasons)
+    prompts = {"prompts": {"query": "query: ", "none": ""}, "default_prompt_name": "query"}
+    against = changed(folder, "config_sentence_transformers.json", **prompts)
+    assert {"vLLM", "Infinity, torch"} < set(against)
+    assert "prompt 'query: '" in against["vLLM"] and "prompt 'query: '" in against["Infinity, torch"]
+    said = {one.reader: " ".join(one.reasons) for one in compatibility(folder)}
+    assert "start it with --default-prompt 'query: '" in said["TEI, safetensors"]
+    for name in ("none", None):
+        assert "vLLM" not in changed(folder, "config_sentence_transformers.json", default_prompt_name=name)
+
+
+def test_sizes_under_other_names_are_unknown_to_teis_graphs(folder):
+    """As in the config.json of a DistilBERT, which has dim and n_layers."""
+    assert "hidden" not in no(folder)["TEI, ONNX"]
+    against = changed(folder, "config.json", hidden_size=None, num_hidden_layers=None, dim=32, n_layers=3)
+    assert "lacks hidden_size" in against["TEI, ONNX"] and "lacks num_hidden_layers" in against["TEI, ONNX"]
+    assert "TEI, safetensors" not in against
+
+
 def test_max_pooling_is_not_served(tiny_trunk, tmp_path):
     folder = save(build(str(tiny_trunk), device="cpu", pooling="max"), tmp_path / "model", card=False)
     assert "this model by max" in no(folder)["vLLM"] and "this model by max" in no(folder)["TEI, safetensors"]

@@ -174,6 +174,23 @@ def test_what_cannot_be_exported_says_why(tiny_trunk, folder, tmp_path, monkeypa
     assert not (tmp_path / "out").exists() and list(tmp_path.glob(".*")) == []
 
 
+def test_whatever_is_replaced_goes_once_the_new_folder_is_whole(tiny_trunk, folder, tmp_path, monkeypatch):
+    target = tmp_path / "out"
+    target.write_text("a file in the way")
+    monkeypatch.setattr("samesense.inference.export._write", lambda *_: read_description(folder))
+
+    def fail(*_):
+        raise ModelError("checked and refused")
+
+    monkeypatch.setattr("samesense.inference.export._checked", fail)
+    with pytest.raises(ModelError, match="checked and refused"):
+        export(str(tiny_trunk), target, overwrite=True)
+    assert target.read_text() == "a file in the way"
+    monkeypatch.setattr("samesense.inference.export._checked", lambda *_: {})
+    export(str(tiny_trunk), target, overwrite=True)
+    assert (target / DESCRIPTION).is_file() and [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
 def test_a_tokenizer_that_reads_otherwise_is_refused(tiny_trunk, tmp_path, monkeypatch):
     monkeypatch.setattr("samesense.inference.export.write_graph", fake_graph)
     model = build(str(tiny_trunk), device="cpu")

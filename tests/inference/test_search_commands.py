@@ -6,6 +6,7 @@ import pytest
 
 from samesense.cli import index
 from samesense.cli.main import main
+from samesense.inference import search_approximate
 from tests.inference.made_vectors import embedder
 
 
@@ -72,3 +73,14 @@ def test_misuse_is_one_line_and_code_2(run, tmp_path):
         assert code == 2
         assert said in err
         assert err.count("\n") == 1
+
+
+def test_what_needs_no_approximate_index_works_without_the_extra(run, tmp_path, monkeypatch):
+    pytest.importorskip("usearch")
+    (tmp_path / "a.txt").write_text("first\nsecond\nthird\n")
+    (tmp_path / "b.txt").write_text("fourth\n")
+    run("build", "made", "a.txt", "--approximate", "always")
+    monkeypatch.setattr(search_approximate, "has_usearch", lambda: False)
+    assert "pip install 'samesense[search]'" in run("query", "made", "second")[2]
+    assert run("query", "made", "second", "--exact", "--top", "1") == (0, "1.0000\t1\tsecond\n", "")
+    assert run("add", "made", "b.txt")[0] == run("delete", "made", "0")[0] == 0

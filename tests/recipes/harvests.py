@@ -44,5 +44,6 @@ def write_harvest(folder, rows, *, shard=100):
         columns = zip(*rows[start : start + shard], strict=True)
         table = pa.table(dict(zip(("sentence1", "sentence2", "score", "kind"), map(list, columns), strict=True)))
         pq.write_table(table, folder / "shards" / f"{number:05}.parquet")
-    (folder / "manifest.json").write_text(json.dumps({"status": "finished"}))
+    files = [{"file": path.name} for path in sorted((folder / "shards").iterdir())]
+    (folder / "manifest.json").write_text(json.dumps({"status": "finished", "shards": files}))
     return str(folder)

@@ -11,7 +11,7 @@ from samesense.data import read_pairs
 from samesense.encoder.candidates import open_candidate
 from samesense.errors import ConfigError, OutputError
 from samesense.metrics import spearman
-from samesense.recipes import context, surrogate
+from samesense.recipes import context, run_folder, surrogate
 from samesense.recipes.context_settings import ContextSettings
 from samesense.recipes.methods import METHODS
 from samesense.training.fit import Outcome
@@ -72,9 +72,10 @@ def test_from_documents_to_a_judged_model_and_only_what_changed_again(documents,
     assert begun(lines) == []
     assert (output / "report.md").read_text() == report
 
-    changed = {**given, "max_steps": 5}
+    changed, record = {**given, "max_steps": 5}, (output / "manifest.json").read_text()
     with pytest.raises(OutputError, match=r"The stage surrogate .* --overwrite"):
         make(documents, output, changed, test=test)
+    assert (output / "manifest.json").read_text() == record
     trained, lines = make(documents, output, changed, test=test, overwrite=True)
     assert begun(lines) == ["surrogate", "evaluation"] and trained.outcome.steps == 5
 
@@ -95,6 +96,13 @@ class PressesCtrlC(TrainerCallback):
     def on_step_end(self, args, state, control, **kwargs):
         if state.global_step == 2:
             signal.raise_signal(signal.SIGINT)
+
+
+class Dies(TrainerCallback):
+    """Ends the training at its first step."""
+
+    def on_step_begin(self, args, state, control, **kwargs):
+        raise RuntimeError("killed")
 
 
 @pytest.mark.slow
@@ -133,6 +141,29 @@ def test_a_surrogate_that_was_interrupted_goes_on_from_its_checkpoint(documents,
     assert len(record["resumed"]) == 1
 
 
+@pytest.mark.slow
+def test_a_surrogate_killed_before_a_checkpoint_or_at_its_very_end_is_trained_anew(
+    documents, given, tmp_path, monkeypatch
+):
+    output, prepared = tmp_path / "made", surrogate.Prepared
+
+    def killed(*args, **kwargs):
+        raise RuntimeError("killed")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(surrogate, "Prepared", lambda **rest: prepared(callbacks=[Dies()], **rest))
+        with pytest.raises(RuntimeError, match="killed"):
+            make(documents, output, given)
+    assert (output / "surrogate" / "checkpoints").is_dir()
+    with monkeypatch.context() as patch:
+        patch.setattr(run_folder, "end", killed)
+        with pytest.raises(RuntimeError, match="killed"):
+            make(documents, output, given)
+    assert (output / "surrogate" / "model").is_dir()
+    trained, lines = make(documents, output, given)
+    assert "surrogate: going on" in lines and trained.outcome.steps == 4
+
+
 def test_an_origin_that_was_interrupted_says_so(documents, given, tmp_path, monkeypatch):
     monkeypatch.setattr(context.origin_recipe, "run", lambda *args, **rest: False)
     trained, _ = make(documents, tmp_path / "made", given)
@@ -156,12 +187,14 @@ def test_settings_of_the_parts_are_checked_at_once(part, words):
 def test_settings_of_the_parts_are_flags_with_a_dot(documents, tmp_path, capsys):
     words = ["train", documents, "--method", "context", "--output", str(tmp_path / "m"), "--dry-run"]
     words += ["--origin.most-words", "1000", "--origin.contexts=20", "--harvest.pairs", "50"]
+    words += ["--harvest.spacings", "4,16"]
     app(words, exit_on_error=False, result_action="return_value")
     out, err = capsys.readouterr()
     shown = json.loads(out)
     assert shown["origin"] == {"most_words": "1000", "contexts": "20"}
     settings = ContextSettings(**shown)
     assert (settings.origin_settings().contexts, settings.harvest_settings().pairs) == (20, 50)
+    assert settings.harvest_settings().spacings == (4, 16)
     assert "data: documents of some.jsonl" in err and "selection: Spearman on pairs held out of the harvest" in err
     assert not (tmp_path / "m").exists()
 

@@ -6,7 +6,7 @@ import pytest
 from samesense.data import read_pairs
 from samesense.encoder.build import build
 from samesense.errors import ConfigError, DataError, OutputError
-from samesense.recipes import cosent
+from samesense.recipes import cosent, frame, kinds
 from samesense.recipes.holdout import hold_out
 from samesense.recipes.settings import CosentSettings, bind, read_settings, shipped
 from samesense.reports import read_results
@@ -69,6 +69,31 @@ def test_resume_refuses_another_run(parts, settings, tmp_path):
     assert str(error.value) == (
         f"--resume continues a run, and {tmp_path / 'none'} holds none (no manifest.json). Start it without --resume."
     )
+
+
+@pytest.mark.parametrize("at", ["save", "judge", "end"])
+def test_a_run_stopped_after_its_training_is_judged_by_resume(parts, settings, tmp_path, monkeypatch, at):
+    quick = settings.model_copy(update={"max_steps": 7})
+    how = {"dev": parts["dev"], "test": parts["test"]}
+    whole = cosent.run(parts["train"], quick, tmp_path / "whole", **how)
+    place = {
+        "save": (frame, "save"), "judge": (kinds.BiEncoder, "judge_after"), "end": (frame.run_folder, "end"),
+    }[at]  # fmt: skip
+
+    def stop(*args, **rest):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(*place, stop)
+        cosent.run(parts["train"], quick, tmp_path / "run", **how)
+    if at != "save":
+        monkeypatch.setattr(kinds.BiEncoder, "fit", stop)  # nothing is trained again
+    resumed = cosent.run(parts["train"], quick, tmp_path / "run", **how, resume=True)
+    assert [row.value for row in resumed.results] == [row.value for row in whole.results]
+    assert read_results(tmp_path / "run" / "results.jsonl") == resumed.results
+    assert resumed.outcome.steps == 7 and not (tmp_path / "run" / "checkpoints").exists()
+    with pytest.raises(OutputError, match="is finished"):
+        cosent.run(parts["train"], quick, tmp_path / "run", **how, resume=True)
 
 
 def test_overwrite_is_asked_for_and_takes_only_its_own(parts, settings, tmp_path):

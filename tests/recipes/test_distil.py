@@ -1,9 +1,11 @@
 """Distillation as a whole: a student from sentences and teachers, and what it kept and gained."""
 
 import json
+from functools import partial
 
 import numpy as np
 import pytest
+import torch
 
 from samesense.cli.main import main
 from samesense.data import read_pairs
@@ -11,6 +13,7 @@ from samesense.data.unlabelled import read_unlabelled
 from samesense.encoder.build import build
 from samesense.encoder.encode import encode
 from samesense.errors import ConfigError, OutputError
+from samesense.evaluation.pairs import judge_pairs
 from samesense.metrics import spearman
 from samesense.recipes import distil, distil_report, distil_settings
 from samesense.recipes.distil_settings import DistilSettings, choose_distil
@@ -89,6 +92,45 @@ def test_quality_and_speed_are_in_table_manifest_results_and_card(tiny_trunk, to
     assert values[str(tiny_trunk), "dev.tsv"] == teacher.spearman["dev.tsv"]
     with pytest.raises(OutputError):
         distil.run(corpus, chosen, tmp_path / "run")
+
+
+def test_a_run_killed_while_it_was_judged_is_judged_by_resume(tiny_trunk, toy_pairs, corpus, tmp_path, monkeypatch):
+    tests = [read_pairs(toy_pairs / "test.tsv")]
+    chosen = settings(tiny_trunk, model="layers:1", max_steps=2)
+    run = partial(distil.run, corpus, output=tmp_path / "run", tests=tests)
+
+    def killed(*args, **rest):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(distil.run_folder, "end", killed)
+        run(settings=chosen)
+    with pytest.raises(ConfigError, match=r"settings\.seed was 1 and is 2"):
+        run(settings=chosen.model_copy(update={"seed": 2}), resume=True)
+    done = run(settings=chosen, resume=True)
+    assert done.trained.outcome.steps == 2
+    card = (tmp_path / "run" / "model" / "README.md").read_text(encoding="utf-8")
+    assert card.count("## Distilled") == 1
+    assert card.endswith(f"{done.account.text()}\n")
+    lines = (tmp_path / "run" / "results.jsonl").read_text().splitlines()
+    assert len(lines) == len(done.account.results)
+    assert distil_report.KEPT in read_manifest(tmp_path / "run")
+    with pytest.raises(OutputError, match="is finished"):
+        run(settings=chosen, resume=True)
+
+
+def test_the_pooling_of_teachers(tiny_trunk, toy_pairs, corpus, tmp_path):
+    tests = [read_pairs(toy_pairs / "test.tsv")]
+    chosen = settings(tiny_trunk, model="layers:1", max_steps=1, teacher_pooling="cls")
+    done = distil.run(corpus, chosen, tmp_path / "run", tests=tests)
+    assert build(str(tmp_path / "run"))[1].pooling_mode == "cls"
+    cls = judge_pairs(build(str(tiny_trunk), pooling="cls"), tests[0], name="x")
+    assert done.account.lines[1].spearman["test.tsv"] == next(r.value for r in cls if r.metric == "spearman")
+    made = [
+        distil.Student(corpus.texts).build(settings(tiny_trunk, model="static", teacher_pooling=pooling))
+        for pooling in (None, "cls")
+    ]
+    assert not torch.allclose(*(model[0].embedding.weight for model in made))
 
 
 def test_a_teacher_that_is_no_model_teaches_and_is_not_judged(tiny_trunk, toy_pairs, corpus, wise, tmp_path):

@@ -2,16 +2,20 @@
 
 import csv
 import json
+import shutil
 
 import numpy as np
 import pytest
+from filelock import FileLock
+from transformers import TrainerCallback
 
 from samesense.cli.main import app
 from samesense.data import read_pairs
 from samesense.errors import ConfigError, DataError, OutputError
 from samesense.evaluation.argument import cross_validation
+from samesense.execution.alone import LOCK
 from samesense.metrics import pearson, spearman
-from samesense.recipes import folds
+from samesense.recipes import cosent, folds
 from samesense.recipes.methods import METHODS
 from samesense.recipes.settings import CosentSettings
 from samesense.reports import read_results
@@ -90,6 +94,35 @@ def test_a_killed_run_goes_on_with_what_it_has(data, settings, tmp_path, monkeyp
     again = folds.cross_validate(METHODS["cosent"], data, settings, tmp_path / "f", "3", resume=True)
     assert done == ["fold-01", "fold-02", "fold-03"]
     assert [row.value for row in again] == pytest.approx([row.value for row in whole])
+
+
+class Dies(TrainerCallback):
+    """Ends the training at its first step."""
+
+    def on_step_begin(self, args, state, control, **kwargs):
+        raise RuntimeError("killed")
+
+
+@pytest.mark.slow
+def test_a_fold_killed_before_a_checkpoint_is_trained_anew_and_nothing_old_is_left(
+    data, settings, tmp_path, monkeypatch
+):
+    output, prepared = tmp_path / "f", cosent.Prepared
+    output.mkdir()
+    (output / "results.jsonl").write_text("of an earlier run")
+    with monkeypatch.context() as patch:
+        patch.setattr(cosent, "Prepared", lambda **rest: prepared(callbacks=[Dies()], **rest))
+        with pytest.raises(RuntimeError, match="killed"):
+            folds.cross_validate(METHODS["cosent"], data, settings, output, "2", overwrite=True)
+    assert (output / "fold-01" / "checkpoints").is_dir() and not (output / "results.jsonl").exists()
+    with FileLock(output / LOCK), pytest.raises(OutputError, match="one writer at a time"):
+        folds.cross_validate(METHODS["cosent"], data, settings, output, "2", resume=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", lambda *args, **rest: None)  # killed once the scores are written
+        folds.cross_validate(METHODS["cosent"], data, settings, output, "2", resume=True)
+    assert (output / "fold-02" / "model").is_dir()
+    folds.cross_validate(METHODS["cosent"], data, settings, output, "2", resume=True)
+    assert not list(output.glob("fold-*/model"))
 
 
 def test_what_cannot_be_dealt_is_refused_at_once(data, settings, tmp_path):

@@ -60,6 +60,14 @@ def test_a_harvest_is_scored_pairs_with_their_places(place, tmp_path):
     assert "100M pairs would take" in told
 
 
+def test_pairs_that_are_missing_are_said(place, tmp_path):
+    summary, lines = make(place, tmp_path / "h", pairs=2000, shard_size=1000, unit=2, neighbours=0.0, section=1.0)
+    missing = summary.wanted["section"] - summary.planned["section"]
+    assert missing > 0 and summary.wanted["random"] == summary.planned["random"]
+    (said,) = [line for line in lines if line.startswith("missing where the units of a shard were used up")]
+    assert f"section {missing}" in said
+
+
 def test_manifest_says_what_it_was_made_of(place, tmp_path):
     summary, _ = make(place, tmp_path / "h")
     content = json.loads((tmp_path / "h" / "manifest.json").read_text())

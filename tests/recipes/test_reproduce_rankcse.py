@@ -40,6 +40,7 @@ def test_every_variant_has_settings(path):
             assert settings.teacher_cache == "some/cache"
             if path.parent.name == "paper":
                 assert (settings.batch_size, settings.epochs, settings.warmup) == (128, 4, 0.05)
+                assert settings.teacher_pooling == "cls"  # hub folders of SimCSE and DiffCSE do not say theirs
                 assert (settings.tau1, settings.learning_rate) in {(0.05, 2e-5), (0.05, 3e-5)}
 
 
@@ -52,6 +53,16 @@ def test_every_page_is_linked_and_names_files_that_are_there():
         linked = set(re.findall(r"\]\(([\w/]+\.\w+)\)", text)) | set(re.findall(r"`(scaled/\w+\.toml)`", text))
         named = {name.removeprefix("reproduce/rankcse/") for name in re.findall(r"reproduce/rankcse/[\w/]+\.\w+", text)}
         assert all((HERE / name).is_file() for name in linked | named), page.name
+
+
+def test_models_that_pages_compare_are_kept():
+    kept = {"sts-scaled": "scaled/sts.toml", "sts": "paper/sts.toml"}
+    found = set()
+    for page in HERE.glob("*.md"):
+        for words in re.findall(r"^samesense compare (.*)", page.read_text(encoding="utf-8"), re.MULTILINE):
+            found |= set(re.findall(r"sweeps/rankcse-([\w-]+)/runs/", words))
+    assert found
+    assert all('keep = "all"' in (HERE / kept[name]).read_text(encoding="utf-8") for name in found)
 
 
 @pytest.mark.parametrize("page", ["table2", "table3", "table10", "table13"])

@@ -1,6 +1,8 @@
 """The sweeps of SupMPN are files that this version reads, with the paper's settings where they are of its scale."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -31,7 +33,7 @@ def test_every_variant_has_settings(path):
     assert found
     for name, settings in found.items():
         if path.parent.name == "scaled":
-            assert (settings.sentences_per_step, settings.max_steps) == (264, 100)
+            assert (settings.sentences_per_step, settings.max_steps, settings.dropout) == (264, 100, 0.1)
         elif name not in OTHERWISE:
             assert (settings.pooling, settings.max_seq_length, settings.epochs) == ("first-last", 32, 3)
             assert (settings.positives, settings.negatives, settings.temperature) == (5, 5, 0.05)
@@ -49,6 +51,20 @@ def test_every_page_is_linked_and_names_files_that_are_there():
         linked = set(re.findall(r"\]\(([\w/.]+)\)", text)) | set(re.findall(r"`(scaled/\w+\.toml)`", text))
         named = {name.removeprefix("reproduce/supmpn/") for name in re.findall(r"reproduce/supmpn/[\w/]+\.\w+", text)}
         assert all((HERE / name).is_file() for name in linked | named), page.name
+
+
+def test_pages_show_what_is_in_the_results():
+    words = [sys.executable, "reproduce/tables.py", "supmpn", "--check"]
+    done = subprocess.run(words, cwd=HERE.parents[1], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_models_that_pages_compare_are_kept():
+    for page in HERE.glob("*.md"):
+        for words in re.findall(r"^samesense compare (.*)", page.read_text(encoding="utf-8"), re.MULTILINE):
+            for folder in re.findall(r"sweeps/supmpn-(\w+)/runs/", words):
+                text = (HERE / "scaled" / f"{folder}.toml").read_text(encoding="utf-8")
+                assert 'keep = "all"' in text, page.name
 
 
 def test_means_of_the_printed_figures_are_those_printed():

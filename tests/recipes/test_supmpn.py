@@ -123,6 +123,11 @@ def test_what_is_said_of_the_data(nli, tiny):
             module.p = 0.0
     account = prepare(read([str(nli)], SupmpnSettings()), SupmpnSettings(), tiny, print).account
     assert account[-1].startswith("warning: the model has no dropout")
+    given = SupmpnSettings(dropout=0.2)
+    prepared = prepare(read([str(nli)], given), given, tiny, print)
+    assert prepared.account[-1].startswith("sentences: ")
+    assert prepared.collator.apart  # copies of an anchor have dropout of their own
+    assert {module.p for module in tiny.modules() if hasattr(module, "p")} == {0.2}
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,10 @@ import pytest
 from sentence_transformers import CrossEncoder, SentenceTransformer
 
 from samesense.cli.main import app
+from samesense.data import read_pairs
 from samesense.data.pairs import pair_key
 from samesense.encoder.candidates import open_candidate
-from samesense.errors import ConfigError, DataError
+from samesense.errors import ConfigError, DataError, OutputError
 from samesense.metrics import spearman
 from samesense.recipes import surrogate
 from samesense.recipes.methods import METHODS
@@ -98,6 +99,10 @@ def test_what_cannot_be_split_or_is_no_harvest_is_refused(tmp_path):
     (tmp_path / "half" / "manifest.json").write_text('{"status": "running"}')
     with pytest.raises(DataError, match="is not finished"):
         read([place], settings())
+    place = write_harvest(tmp_path / "lost", some_pairs(90), shard=30)
+    (tmp_path / "lost" / "shards" / "00001.parquet").unlink()
+    with pytest.raises(DataError, match=r"has lost 1 of its shards, 00001\.parquet among them"):
+        read([place], settings())
     same = [(a, b, 0.5, kind) for a, b, _, kind in some_pairs(300)]
     with pytest.raises(DataError, match=r"with 1 different scores"):
         read([write_harvest(tmp_path / "same", same)], settings())
@@ -147,10 +152,6 @@ def test_a_run_learns_and_says_what_it_kept(tiny_trunk, tmp_path, encoder, made,
     record = json.loads((output / "manifest.json").read_text())
     assert (record["method"], record["status"], record["kept"]["pairs"]) == ("surrogate", "finished", len(found.held))
     assert surrogate.describe_kept(record["kept"]) in (output / "model" / "README.md").read_text()
-    card = (output / "model" / "README.md").read_bytes()
-    assert surrogate.keep(output, found.held, chosen, (0.0, 1.0)) == trained.results
-    assert (output / "model" / "README.md").read_bytes() == card
-    assert len(read_results(output / "results.jsonl")) == len(trained.results)
     if encoder == "bi":
         model = SentenceTransformer(str(output / "model"), device="cpu")
         assert [type(module).__name__ for module in model] == ["Transformer", "Pooling"]
@@ -158,6 +159,30 @@ def test_a_run_learns_and_says_what_it_kept(tiny_trunk, tmp_path, encoder, made,
         theirs = CrossEncoder(str(output / "model"), device="cpu").predict(found.held.pairs())
         np.testing.assert_allclose(theirs, scores, rtol=1e-4, atol=1e-6)
         assert "the logit" in open_candidate(str(output)).protocol
+
+
+@pytest.mark.slow
+def test_a_run_stopped_while_it_is_judged_is_judged_when_resumed(folder, tiny_trunk, toy_pairs, tmp_path, monkeypatch):
+    chosen = settings(model=str(tiny_trunk), max_steps=2, batch_size=8)
+    found, output, test = read([folder], chosen), tmp_path / "run", read_pairs(toy_pairs / "test.tsv")
+
+    def killed(*args):
+        raise RuntimeError("killed")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(surrogate, "to_card", killed)
+        with pytest.raises(RuntimeError):
+            surrogate.run(found, chosen, output, test=test)
+    with pytest.raises(ConfigError, match=r"settings\.seed was 42 and is 7"):
+        surrogate.run(found, chosen.model_copy(update={"seed": 7}), output, test=test, resume=True)
+    trained = surrogate.run(found, chosen, output, test=test, resume=True)
+    record = json.loads((output / "manifest.json").read_text())
+    assert surrogate.describe_kept(record["kept"]) in (output / "model" / "README.md").read_text()
+    assert trained.outcome.steps == 2 and trained.results == read_results(output / "results.jsonl")
+    assert [row.task for row in trained.results[-3:]] == ["surrogate"] * 3
+    assert len(trained.results) == len(set(map(str, trained.results))) > 3
+    with pytest.raises(OutputError, match="is finished"):
+        surrogate.run(found, chosen, output, test=test, resume=True)
 
 
 def test_the_command_holds_out_selects_and_goes_on_from_the_model(folder, tiny_trunk, toy_pairs, tmp_path, capsys):

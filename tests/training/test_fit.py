@@ -68,7 +68,7 @@ def test_training_helps_and_ends_as_the_best_looked_at_state(start, toy_pairs, t
     assert outcome.best_dev_spearman == best
     assert best > curve[0][1] + 0.2
     assert dev_judge(BiEncoder(), read_pairs(toy_pairs / "dev.tsv"))(model) == pytest.approx(best, abs=1e-6)
-    assert sorted(p.name for p in (tmp_path / "run").iterdir()) == ["history.jsonl"]
+    assert sorted(p.name for p in (tmp_path / "run").iterdir()) == ["checkpoints", "history.jsonl"]
 
 
 @pytest.mark.slow
@@ -136,12 +136,15 @@ def test_patience_needs_a_dev_set(start):
     )
 
 
-def test_nothing_to_resume(start, tmp_path):
-    with pytest.raises(ConfigError) as error:
-        start("run", resume=True)
-    assert str(error.value) == (
-        f"There is no whole checkpoint below {tmp_path / 'run' / 'checkpoints'} to resume from. Start without --resume."
-    )
+@pytest.mark.parametrize("steps", [4, 8])
+def test_resume_without_a_checkpoint_and_with_that_of_the_last_step(start, tmp_path, steps):
+    short = SETTINGS.model_copy(update={"max_steps": steps})  # looks at 5: the first has none before its end
+    whole, outcome, curve = start("run", short)
+    assert (tmp_path / "run" / "checkpoints" / f"checkpoint-{steps}").is_dir()
+    again, resumed, resumed_curve = start("run", short, resume=True)
+    assert resumed.steps == outcome.steps == steps
+    assert resumed_curve == curve
+    assert torch.equal(weights(again), weights(whole))
 
 
 def test_bfloat16_trains(start):

@@ -169,11 +169,19 @@ def test_other_losses_see_the_same_tuples(tiny, data):
         found.detach(), triplet(*vectors, distance="euclidean", margin=2.0), atol=1e-5, rtol=1e-4
     )
     batches = batches_of(tiny, data, padded=False)
-    texts, classes = [], []
+    key = key_of("same")
+    own = {}
+    for row in range(ANCHORS):
+        for text in [data.anchors[row], *batches.complete(row, 0)[0]]:
+            own.setdefault(text, []).append(key(data.anchors[row]))
+    texts, classes, equal = [], [], 0
     for row in range(ANCHORS):
         positives, negatives = batches.complete(row, 0)
         texts += [data.anchors[row], *positives, *negatives]
-        classes += [data.anchors[row]] * (1 + len(positives)) + negatives
+        classes += [key(data.anchors[row])] * (1 + len(positives))
+        classes += [min(own.get(text, [key(text)])) for text in negatives]
+        equal += sum(text in own and text not in data.anchors for text in negatives)
+    assert equal  # a negative here and a positive there is of one class
     vectors = torch.from_numpy(tiny.encode(texts))
     numbers = torch.tensor([sorted(set(classes)).index(name) for name in classes])
     batch = columns_of(batches(examples()))

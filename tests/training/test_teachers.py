@@ -222,6 +222,16 @@ def test_precision_tells_teachers_apart(tiny_trunk):
     assert one != other
 
 
+def test_pooling_tells_teachers_apart_and_is_that_of_the_vectors(tiny_trunk, texts, tmp_path):
+    own, cls = (open_teacher(str(tiny_trunk), precision="float32", pooling=pooling) for pooling in (None, "cls"))
+    assert own.identity != cls.identity
+    vectors = cls.encode(texts, tmp_path)(texts)
+    expected = encode(build(str(tiny_trunk), pooling="cls"), texts, precision="float32")
+    np.testing.assert_allclose(unit(vectors), unit(expected), atol=1e-6)
+    with pytest.raises(ConfigError, match="A pooling is chosen for a teacher without a map behind it"):
+        open_teacher(f"{tiny_trunk}+whiten", pooling="cls")
+
+
 def test_what_cannot_teach(tiny_trunk, texts, tmp_path):
     with pytest.raises(ConfigError, match=r"a function, which may change.*name the file: vectors:FILE"):
         open_teacher("python:module:function")

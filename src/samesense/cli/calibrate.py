@@ -79,7 +79,7 @@ def calibrate(
     wanted = Wanted(shape=shape, yes=yes, decide=decide, folds=folds, seed=seed)
     check_labels(pairs, wanted)
     home = home_of(model)
-    place = output or home.file
+    place = home.place(output)
     check_place(place)
     if figure is not None:
         check_figure(figure)

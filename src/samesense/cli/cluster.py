@@ -7,6 +7,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from samesense.cli.output import PrecisionFlag, put, put_json, quiet_libraries, say
+from samesense.inference.backends_missing import let_threads_sleep
 
 
 def cluster(
@@ -33,6 +34,7 @@ def cluster(
     from samesense.inference.stream import encode_with_bar, read_texts
 
     texts = read_texts(source)
+    let_threads_sleep()
     quiet_libraries()
     from samesense.inference.loading import load
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import App, Parameter
 
 from samesense.cli.output import PrecisionFlag, put, put_json, quiet_libraries, say
+from samesense.inference.backends_missing import let_threads_sleep
 
 if TYPE_CHECKING:
     from samesense.inference.collection import Collection
@@ -84,7 +85,7 @@ def add(folder: Path, source: str, /, *, model: str | None = None, column: Colum
     """
     from samesense.inference.collection_entries import read_entries
 
-    collection = _open(folder)
+    collection = _open(folder, with_graph=False)
     entries = read_entries(source, column=column)
     embedder = _embedder_of(collection, model)
     with _bar() as bar:
@@ -110,7 +111,7 @@ def delete(
         where: metadata of the texts to delete, as in: topic=sport
         json: print what the collection is as JSON.
     """
-    collection = _open(folder)
+    collection = _open(folder, with_graph=False)
     say(f"{collection.delete(ids or (), where=_conditions(where))} texts deleted")
     _tell(collection, json)
 
@@ -140,7 +141,7 @@ def query(
     """
     from samesense.inference.stream import read_texts
 
-    collection = _open(folder)
+    collection = _open(folder, with_graph=not exact)
     texts = read_texts("-") if text == "-" else [text]
     answers = collection.query(texts, _embedder_of(collection, model), top=top, where=_conditions(where), exact=exact)
     for asked, answer in zip(texts, answers, strict=True):
@@ -183,6 +184,7 @@ def _open(folder: Path, *, with_graph: bool = True) -> Collection:
 
 
 def _embedder(name: str, precision: Any) -> Embedder:
+    let_threads_sleep()
     quiet_libraries()
     from samesense.inference.collection_model import open_embedder
 

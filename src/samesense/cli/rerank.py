@@ -38,13 +38,13 @@ def rerank(
         raise DataError('The query is empty. Give a text: --query "How do I get home?"')
     texts = read_texts(source)
     quiet_libraries()
-    from samesense.encoder.candidates import open_candidate
     from samesense.inference.rerank import rerank as run
+    from samesense.recipes.opening import open_named
 
-    finder = open_candidate(model, precision=precision)
+    finder = open_named(model, precision=precision)
     if finder.encode is None:
         raise ConfigError(f"--model finds texts by their embeddings, and {model} has none: {finder.protocol}.")
-    ranked = run(query, texts, finder.encode, open_candidate(cross, precision=precision).score, top)
+    ranked = run(query, texts, finder.encode, open_named(cross, precision=precision).score, top)
     if json:
         put_json(
             {"row": r.position + 1, "text": r.text, "cosine": round(r.cosine, 6), "score": round(r.score, 6)}

@@ -70,8 +70,8 @@ class OriginScorer:
     """Origin with nothing kept from one shard to the next.
 
     A cell's last bits depend on the cells computed beside it. So that a shard is the same whoever makes it and after
-    whatever else, all its cells are computed for it alone; nor does memory grow. Torch computes on one thread, since
-    sums are ordered otherwise on several.
+    whatever else, all its cells are computed for it alone; nor does memory grow. Torch and numpy's linear algebra
+    compute on one thread, since sums are ordered otherwise on several.
 
     Args:
         origin: opened from its folder; what it has kept is not used.
@@ -91,11 +91,13 @@ class OriginScorer:
     def score(self, pairs: Sequence[Pair]) -> Scored:
         """Score pairs, those of equal sentences sharing what they need."""
         import torch
+        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # scikit-learn brings it
 
         threads = torch.get_num_threads()
         torch.set_num_threads(1)
         try:
-            return _score(self._fresh(), pairs)
+            with threadpool_limits(1, user_api="blas"):
+                return _score(self._fresh(), pairs)
         finally:
             torch.set_num_threads(threads)
 

@@ -20,6 +20,14 @@ Spacing = Literal["even", "first"]
 _MADE = re.compile(r"(?P<kind>layers|static)(?::(?P<number>.*))?")
 
 
+_NO_MODEL = re.compile(r"(vectors|words):.*|.*\+(whiten|flow)(:\d+)?")
+
+
+def is_model(teacher: str) -> bool:
+    """Return whether a teacher's name is that of a model: no file of vectors, and no map behind it."""
+    return _NO_MODEL.fullmatch(teacher) is None
+
+
 def is_static(student: str) -> bool:
     """Return whether a static model is asked for."""
     match = _MADE.fullmatch(student)
@@ -34,6 +42,7 @@ def make_student(
     spacing: Spacing = "even",
     pooling: PoolingName | None = None,
     first: First = "layer",
+    teacher_pooling: PoolingName | None = None,
     device: str | None = None,
 ) -> SentenceTransformer:
     """Return a start point for distillation.
@@ -46,6 +55,7 @@ def make_student(
         spacing: which layers are kept.
         pooling: see :func:`~samesense.encoder.build.build`.
         first: what "first" means in ``first-last``.
+        teacher_pooling: of the teacher, and of ``layers:N`` where no pooling is given; ``None`` is its own.
         device: torch device; ``None`` lets sentence-transformers choose.
 
     Raises:
@@ -56,14 +66,19 @@ def make_student(
     if match is None:
         return build(student, pooling=pooling, first=first, device=device)
     number = _number(student, match["number"])
+    if not is_model(teacher):
+        raise ConfigError(
+            f"The student {student} is made from the first teacher, which must be a model then; received {teacher}. "
+            "Name a model first, or a small encoder as the student."
+        )
     if match["kind"] == "static":
         if pooling is not None:
             raise ConfigError(f"A static student takes the mean of its tokens. Leave out pooling {pooling}.")
-        return static_student(build(teacher, device=device), texts, number)
+        return static_student(build(teacher, pooling=teacher_pooling, device=device), texts, number)
     if number is None:
         raise ConfigError("layers takes the number of layers to keep, as in layers:3; received none.")
     cut = spaced_layers if spacing == "even" else first_layers
-    return cut(build(teacher, pooling=pooling, first=first, device=device), number)
+    return cut(build(teacher, pooling=pooling or teacher_pooling, first=first, device=device), number)
 
 
 def _number(student: str, text: str | None) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Iterator
 from multiprocessing import connection, get_context, parent_process
 from threading import Thread
 from typing import Any
@@ -63,7 +63,8 @@ class _Worker:
         context = get_context("spawn")
         self.pipe, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs, work), daemon=True)
-        self._process.start()
+        with _one_thread():
+            self._process.start()
         theirs.close()  # so that the pipe ends when the process does
         self._task = -1
         self.alive = True
@@ -88,6 +89,21 @@ class _Worker:
         self._process.join()
 
 
+@contextlib.contextmanager
+def _one_thread() -> Iterator[None]:
+    """Have processes that are started meanwhile compute on one thread; libraries read this as they are imported."""
+    before = {name: os.environ.get(name) for name in _THREADS}
+    os.environ.update(dict.fromkeys(_THREADS, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
 def _how(code: int | None) -> str:
     if code is not None and code < 0:
         return f"killed by {signal.Signals(-code).name} (SIGKILL is often a lack of memory)"
@@ -96,7 +112,6 @@ def _how(code: int | None) -> str:
 
 def _serve(pipe: connection.Connection[Any, Any], work: Work) -> None:
     """Do tasks until the pipe ends."""
-    os.environ.update(dict.fromkeys(_THREADS, "1"))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     Thread(target=_end_with_parent, daemon=True).start()
     while True:

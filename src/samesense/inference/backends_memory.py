@@ -18,7 +18,7 @@ FOLDER_VARIABLE = "SAMESENSE_CACHE"
 def choice_key(source: str, ways: list[str]) -> str:
     """Return what a choice depends on: the model's files, what was to choose from, the processor, the libraries."""
     facts = {
-        "model": _files(Path(source)) or source,
+        "model": _files(Path(source).expanduser()) or source,
         "ways": sorted(ways),
         "machine": [platform.machine(), _processor(), _cores(), os.environ.get("OMP_NUM_THREADS")],
         "libraries": [_version(package) for package in ("torch", "onnxruntime")],

@@ -56,6 +56,22 @@ class Home:
             )
         return self.kept
 
+    def place(self, output: Path | None) -> Path:
+        """Return where a calibration is to be written: ``output``, or else its :attr:`file`.
+
+        Raises:
+            ConfigError: if none can be kept, or ``output`` would change what the model is told by.
+        """
+        if output is None:
+            return self.file
+        folder, path = (self.folder or Path()).resolve(), output.expanduser().resolve()
+        if self.folder is not None and path.is_relative_to(folder) and _decides(folder, path):
+            raise ConfigError(
+                f"A file in the model's folder counts as part of the model, and {output} would make its calibrations "
+                f"those of another. Leave --output out (it is {FILE} then), or give a place outside {self.folder}."
+            )
+        return output
+
     def fingerprint(self) -> str:
         """Return a hash of every file that decides scores; of a repository of the hub, its commit.
 
@@ -99,12 +115,17 @@ def home_of(name: str) -> Home:
 
 
 def _deciding(folder: Path) -> Iterator[Path]:
-    is_origin = (folder / ORIGIN_PARTS[0]).is_file()
     for path in sorted(folder.rglob("*")):
-        parts = path.relative_to(folder).parts
-        noted = path.suffix in NOTES or path.name == FILE or any(part.startswith(".") for part in parts)
-        if path.is_file() and not noted and (not is_origin or parts[0] in ORIGIN_PARTS):
+        if path.is_file() and _decides(folder, path):
             yield path
+
+
+def _decides(folder: Path, path: Path) -> bool:
+    """Return whether a file in the folder of a model counts as part of it."""
+    parts = path.relative_to(folder).parts
+    noted = path.suffix in NOTES or path.name == FILE or any(part.startswith(".") for part in parts)
+    is_origin = (folder / ORIGIN_PARTS[0]).is_file()
+    return not noted and (not is_origin or parts[0] in ORIGIN_PARTS)
 
 
 def _commit(name: str) -> str:

@@ -110,7 +110,8 @@ def read_manifest(folder: Path) -> Manifest:
         ) from error
     except ValidationError as error:
         raise DataError(
-            f"{path} is damaged, or of another version: {error.errors()[0]['msg']}. Build the collection anew."
+            f"{path} is damaged, of another version, or not that of a collection: {error.errors()[0]['msg']}. Build "
+            "the collection anew in another folder, or delete this one first."
         ) from error
 
 

@@ -7,8 +7,9 @@ The rules are those of the readers' own parsers, read and not run:
     vLLM                    of August 2026, which looks for the older class paths
     Infinity                0.0.78, engine torch, on sentence-transformers 3
 
-Source: TEI ``router/src/lib.rs`` (pooling, limits) and ``backends/ort/src/lib.rs`` (an output ``sentence_embedding`` is
-    taken as it is); vLLM ``transformers_utils/config.py``, ``get_pooling_config``.
+Source: TEI ``router/src/lib.rs`` (pooling, limits, prompts) and ``backends/ort/src/lib.rs`` (sizes that it asks for; an
+    output ``sentence_embedding`` is taken as it is); vLLM ``transformers_utils/config.py``, ``get_pooling_config``;
+    Infinity ``transformer/embedder/sentence_transformer.py``, ``encode_pre`` (texts are tokenised without a prompt).
 """
 
 from __future__ import annotations
@@ -63,6 +64,7 @@ class _Folder:
     modules: list[dict[str, Any]]
     pooling: dict[str, Any]
     settings: dict[str, Any] | None
+    prompt: str = ""
     kinds: list[str] = field(default_factory=list)
 
     def weights(self) -> list[str]:
@@ -85,6 +87,13 @@ class _Folder:
     def old_paths(self) -> list[str]:
         new = [module["type"] for module in self.modules if not str(module["type"]).startswith(_LEGACY)]
         return [f"modules.json names {new[0]}, where readers know {_LEGACY}*"] if new else []
+
+    def unprompted(self) -> list[str]:
+        return [f"it does not put the model's prompt {self.prompt!r} before texts"] if self.prompt else []
+
+    def told(self, held: str) -> str:
+        """Return what a verdict on TEI rests on, and the flag by which it learns of a prompt."""
+        return f"{held}; start it with --default-prompt {self.prompt!r}, or it uses none" if self.prompt else held
 
     def unserved(self) -> list[str]:
         other = sorted(set(self.kinds) - _SERVED)
@@ -151,9 +160,12 @@ def _tei_common(folder: _Folder) -> list[str]:
 
 def _tei_onnx(folder: _Folder) -> tuple[list[str], str]:
     against = _tei_common(folder)
+    for keys in (("hidden_size", "n_embd"), ("num_hidden_layers", "n_layer")):
+        if not set(keys) & set(folder.config):
+            against.append(f"config.json lacks {keys[0]}, which it asks for")
     if not (is_exported(folder.path) and (folder.path / GRAPHS["onnx"]).is_file()):
         against.append("there is no graph that ends in sentence_embedding (samesense export)")
-    held = "it takes the graph's sentence_embedding as it is, whatever the pooling"
+    held = folder.told("it takes the graph's sentence_embedding as it is, whatever the pooling")
     if _pooling_at(folder.path, "1_Pooling") is None:
         asks = "bert" not in str(folder.config.get("model_type", "")).lower()
     else:
@@ -169,11 +181,11 @@ def _tei(folder: _Folder) -> tuple[list[str], str]:
         against += folder.both_keys()
         if not set(folder.modes()) <= set(_POOLED):
             against.append(f"it pools by {', '.join(_POOLED)}; this model by {'+'.join(folder.modes())}")
-    return against, "its pooling and limits are in the files it parses"
+    return against, folder.told("its pooling and limits are in the files it parses")
 
 
 def _vllm(folder: _Folder) -> tuple[list[str], str]:
-    against = [*folder.weights(), *folder.unserved()]
+    against = [*folder.weights(), *folder.unserved(), *folder.unprompted()]
     if "Pooling" not in folder.kinds:
         against.append("it needs a pooling")
     else:
@@ -188,6 +200,7 @@ def _vllm(folder: _Folder) -> tuple[list[str], str]:
 
 def _infinity(folder: _Folder) -> tuple[list[str], str]:
     against, _ = _old_library(folder)
+    against += folder.unprompted()
     return against, "it opens the folder by an older sentence-transformers"
 
 
@@ -208,15 +221,20 @@ def _read(path: Path) -> _Folder:
         if kind == "Pooling":
             pooling = _pooling_at(path, module["path"]) or {}
     settings = path / "sentence_bert_config.json"
-    config = path / "config.json"
+    config, library = path / "config.json", path / "config_sentence_transformers.json"
     return _Folder(
         path,
         _json(config) if config.is_file() else {},
         modules,
         pooling,
         _json(settings) if settings.is_file() else None,
+        _default_prompt(_json(library)) if library.is_file() else "",
         kinds,
     )
+
+
+def _default_prompt(config: dict[str, Any]) -> str:
+    return str((config.get("prompts") or {}).get(config.get("default_prompt_name")) or "")
 
 
 def _json(path: Path) -> Any:

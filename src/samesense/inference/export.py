@@ -70,7 +70,7 @@ def export(
         _describe(folder, description)
         _finish(model, folder, weights)
         if target.exists():
-            shutil.rmtree(target)
+            target.rename(work / "replaced")
         folder.rename(target)
     finally:
         shutil.rmtree(work, ignore_errors=True)

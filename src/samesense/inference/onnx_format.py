@@ -26,7 +26,7 @@ class _Part(BaseModel):
 
 
 class GraphFile(_Part):
-    """One graph: its size in bytes, weights beside it included, and the hash of its file."""
+    """One graph: its size in bytes and the hash of its content, both with the weights beside it."""
 
     bytes: int
     sha256: str
@@ -127,6 +127,10 @@ def read_description(folder: str | Path) -> Description:
 
 def graph_file(path: Path) -> GraphFile:
     """Return size and hash of a graph that was just written."""
-    beside = sum(part.stat().st_size for part in path.parent.glob(f"{path.name}*"))
-    with path.open("rb") as stream:
-        return GraphFile(bytes=beside, sha256=hashlib.file_digest(stream, "sha256").hexdigest())
+    parts = sorted(path.parent.glob(f"{path.name}*"))  # those of a large model lie in a file of their own
+    digest = hashlib.sha256()
+    for part in parts:
+        with part.open("rb") as stream:
+            while content := stream.read(2**20):
+                digest.update(content)
+    return GraphFile(bytes=sum(part.stat().st_size for part in parts), sha256=digest.hexdigest())

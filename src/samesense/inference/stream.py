@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING, Literal
 import numpy as np
 
 from samesense.data.lines import read_lines
+from samesense.encoder.cosine import checked_rows
 from samesense.errors import ConfigError, DataError
 from samesense.types import Embeddings
 
@@ -117,8 +118,14 @@ def write_rows(embeddings: Embeddings, texts: Iterable[str], stream: IO[bytes], 
 
 
 def encode_with_bar(model: Model, texts: list[str], *, normalize: bool) -> Embeddings:
-    """Return the embeddings of ``texts`` while a bar on standard error (a terminal only) shows how far it is."""
+    """Return the embeddings of ``texts`` while a bar on standard error (a terminal only) shows how far it is.
+
+    Raises:
+        ModelError: if a number is not finite.
+    """
     from tqdm.auto import tqdm
 
     with tqdm(total=len(texts), desc="encode", unit="text", disable=not sys.stderr.isatty(), file=sys.stderr) as bar:
-        return model.encode(texts, normalize=normalize, on_progress=lambda n: bar.update(n))
+        rows = model.encode(texts, normalize=normalize, on_progress=lambda n: bar.update(n))
+    checked_rows(rows, texts)
+    return rows

@@ -83,7 +83,8 @@ def run(
     data = {"documents": train.prints, **identity({"dev": dev, "test": test})}
     stages = Stages(output, manifest.describe("context", settings.model_dump(), data), overwrite=overwrite, say=say)
     with only_writer(output):
-        manifest.write(output, stages.record)  # before the Origin puts anything there
+        if not (output / manifest.FILE).is_file():  # before the Origin puts anything there
+            manifest.write(output, stages.record)
         made = origin_recipe.run(
             list(train.sources),
             settings.origin_settings(),
@@ -143,14 +144,14 @@ class _Way:
         settings = SurrogateSettings(**{n: getattr(self.settings, n) for n in SurrogateSettings.model_fields})
         folder = self.output / SURROGATE
         harvested = surrogate_recipe.read([str(self.output / HARVEST)], settings)
-        if not (folder / MODEL).is_dir():
+        if not _is_trained(folder):
             trained = surrogate_recipe.run(
                 harvested, settings, folder, dev=self.dev or harvested.dev,
-                resume=(folder / "checkpoints").is_dir(), overwrite=True, say=_under("surrogate", self.say),
+                resume=(folder / manifest.FILE).is_file(), overwrite=True,
+                say=_under("surrogate", self.say),
             )  # fmt: skip
             if trained.outcome.interrupted:
                 raise Interrupted
-        surrogate_recipe.keep(folder, harvested.held, settings, surrogate_recipe.scale_of(harvested, settings))
         kept = surrogate_recipe.describe_kept(manifest.read(folder)[surrogate_recipe.KEPT])
         return [kept, f"{speed(folder, harvested.held.pairs()):,.0f} pairs a second, each sentence read once"]
 
@@ -175,6 +176,10 @@ class _Way:
         """Return how the training of the Surrogate ended."""
         record = manifest.read(self.output / SURROGATE)
         return Outcome(**record["outcome"])
+
+
+def _is_trained(folder: Path) -> bool:
+    return (folder / MODEL).is_dir() and manifest.read(folder)["status"] == "finished"
 
 
 def _under(name: str, say: Say) -> Say:

@@ -23,7 +23,8 @@ from samesense.data import PairData
 from samesense.data.unlabelled import Sentences
 from samesense.encoder.students import is_static, make_student
 from samesense.errors import ConfigError, ModelError
-from samesense.recipes.distil_report import Account, account_of, keep_account
+from samesense.recipes import run_folder
+from samesense.recipes.distil_report import KEPT, Account, account_of
 from samesense.recipes.distil_settings import DistilSettings
 from samesense.recipes.frame import Prepared, Trained
 from samesense.recipes.frame import run as run_frame
@@ -34,8 +35,8 @@ from samesense.recipes.settings import EncoderSettings
 from samesense.recipes.unlabelled import read_bare as read
 from samesense.training.distillation import Distillation
 from samesense.training.fit import Outcome
-from samesense.training.ranks import is_main
 from samesense.training.teachers import TeacherStore
+from samesense.types import Result
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -71,7 +72,7 @@ def run(
         output: run folder; see :func:`samesense.recipes.frame.run`, as for the rest.
         dev: labelled pairs for selection by Spearman; also what is judged on where there are no tests.
         tests: labelled pairs on which student and teachers are judged.
-        resume: continue an interrupted run in ``output``.
+        resume: continue an interrupted run in ``output``; one that was trained, and not judged, is judged.
         overwrite: replace what is in ``output``; vectors of teachers stay.
         say: takes lines for people.
 
@@ -83,21 +84,24 @@ def run(
     if len({data.name for data in tests}) < len(tests):
         raise ConfigError(f"Each test set needs a name of its own; received {', '.join(data.name for data in tests)}.")
 
+    accounts: list[Account] = []
+
+    def judge() -> tuple[list[Result], dict[str, Any]]:
+        judged = tests or ([] if dev is None else [dev])
+        accounts.append(account_of(output, settings, train.texts, judged, say))
+        run_folder.to_card(output, "Distilled", accounts[0].text())
+        return accounts[0].results, {KEPT: accounts[0].content()}
+
     def prepare(model: SentenceTransformer) -> Prepared:
         made = partial(objective, model, settings)
         prepared = with_teachers(model, train, settings, output, made, account(settings, settings.regress), say)
-        return replace(prepared, callbacks=path_of(settings, dev))
+        return replace(prepared, callbacks=path_of(settings, dev), after=judge)
 
     trained = run_frame(
         Student(train.texts), "distil", settings, output, train, prepare,
         dev=dev, resume=resume, overwrite=overwrite, say=say,
     )  # fmt: skip
-    if trained.outcome.interrupted or not is_main():
-        return Distilled(trained, None)
-    judged = tests or ([] if dev is None else [dev])
-    kept = account_of(output, settings, train.texts, judged, say)
-    keep_account(output, kept)
-    return Distilled(trained, kept)
+    return Distilled(trained, accounts[0] if accounts else None)
 
 
 def objective(model: SentenceTransformer, settings: DistilSettings, stores: list[TeacherStore]) -> nn.Module:
@@ -127,6 +131,7 @@ class Student(BiEncoder):
         return make_student(
             settings.model, settings.teacher[0], self.texts,
             spacing=settings.spacing, pooling=settings.pooling, first=settings.first,
+            teacher_pooling=settings.teacher_pooling,
         )  # fmt: skip
 
     def fit(

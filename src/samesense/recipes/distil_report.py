@@ -7,17 +7,16 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from samesense.data import PairData
 from samesense.encoder.build import build
 from samesense.encoder.encode import as_encode
 from samesense.encoder.precision import inference_precision
+from samesense.encoder.students import is_model
 from samesense.evaluation.pairs import judge_pairs
 from samesense.recipes.distil_settings import DistilSettings
-from samesense.reports import append_results
 from samesense.reports.tables import markdown
-from samesense.reports.writing import write_whole
-from samesense.training import manifest
 from samesense.types import Encode, Result
 
 TIMED = 512
@@ -25,7 +24,8 @@ TIMED = 512
 
 ROUNDS = 5
 
-_NO_MODEL = ("vectors:", "words:")
+KEPT = "distilled"
+"""Key of the account in the manifest of a run."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +72,10 @@ class Account:
         """Return table and notes."""
         return "\n\n".join([self.table(), *self.notes])
 
+    def content(self) -> dict[str, Any]:
+        """Return what the manifest says of it."""
+        return {"models": [asdict(line) for line in self.lines], "notes": self.notes}
+
 
 _FIGURES = ("quality kept", "times as fast", "sentences/s", "M parameters", "MB")
 
@@ -91,9 +95,9 @@ def account_of(
         judged: labelled pairs.
         say: takes lines for people.
     """
-    names = [str(output), *(name for name in settings.teacher if _is_model(name))]
-    notes = [f"Not judged, as it is no model: {name}." for name in settings.teacher if not _is_model(name)]
-    models = [build(name) for name in names]
+    names = [str(output), *(name for name in settings.teacher if is_model(name))]
+    notes = [f"Not judged, as it is no model: {name}." for name in settings.teacher if not is_model(name)]
+    models = [build(names[0]), *(build(name, pooling=settings.teacher_pooling) for name in names[1:])]
     say(f"judging and timing the student and {len(models) - 1} of {len(settings.teacher)} teachers")
     results, spearman = [], []
     for at, (name, model) in enumerate(zip(names, models, strict=True)):
@@ -133,20 +137,6 @@ def in_turns(encoders: Sequence[Encode], texts: Sequence[str], rounds: int = ROU
             if attempt:
                 own.append(time.perf_counter() - started)
     return seconds
-
-
-def keep_account(output: Path, account: Account) -> None:
-    """Write the account into the results, the manifest and the model card of a run."""
-    append_results(output / "results.jsonl", account.results)
-    content = {"models": [asdict(line) for line in account.lines], "notes": account.notes}
-    manifest.write(output, manifest.read(output) | {"distilled": content})
-    card = output / "model" / "README.md"
-    before = card.read_text(encoding="utf-8") if card.exists() else ""
-    write_whole(card, f"{before.rstrip()}\n\n## Distilled\n\n{account.text()}\n")
-
-
-def _is_model(name: str) -> bool:
-    return not name.startswith(_NO_MODEL) and "+" not in name
 
 
 def _whole(results: Sequence[Result]) -> float:

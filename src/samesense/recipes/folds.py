@@ -22,6 +22,7 @@ from samesense.encoder.candidates import open_candidate
 from samesense.encoder.storage import check_free
 from samesense.errors import ConfigError
 from samesense.evaluation.argument import ArgumentTask, Fold, Mode
+from samesense.execution.alone import only_writer
 from samesense.recipes.frame import Say, silent
 from samesense.recipes.methods import Method
 from samesense.recipes.run_folder import identity
@@ -34,7 +35,7 @@ from samesense.types import Candidate, Result, Scores
 DEALING = 0
 """Seed of the dealing into folds, whatever the seed of the models: their figures are of the same folds."""
 
-SCORES = "scores.json"
+SCORES, RESULTS = "scores.json", "results.jsonl"
 
 
 def cross_validate(
@@ -70,13 +71,20 @@ def cross_validate(
     """
     task = _task(data, folds)
     _check_dealt(method, data, settings, task.folds)
-    _begin(
-        output,
-        {"folds": folds, "dealing": DEALING, "method": method.name, **settings.model_dump()},
-        data,
-        resume,
-        overwrite,
-    )
+    given = {"folds": folds, "dealing": DEALING, "method": method.name, **settings.model_dump()}
+    record = manifest.describe("folds", given, identity({"train": data}))
+    _check_folder(output, record, resume=resume, overwrite=overwrite)
+    with only_writer(output):
+        _check_folder(output, record, resume=resume, overwrite=overwrite)  # another run may have ended since
+        if not resume:
+            _begin(output, record)
+        return _judged(method, data, settings, output, task, say)
+
+
+def _judged(
+    method: Method, data: PairData, settings: EncoderSettings, output: Path, task: ArgumentTask, say: Say
+) -> list[Result]:
+    """Train and judge the folds that are not there, and then all together."""
     scores = np.full(len(data), np.nan)
     protocol = ""
     for number, (teaches, held) in enumerate(task.folds, 1):
@@ -85,6 +93,7 @@ def cross_validate(
         if not (folder / SCORES).is_file():
             _train(method, data.take(teaches), settings, folder, say)
             _keep_scores(folder, data.take(held))
+        shutil.rmtree(folder / "model", ignore_errors=True)
         content = json.loads((folder / SCORES).read_text(encoding="utf-8"))
         scores[held], protocol = content["scores"], content["protocol"]
     candidate = Candidate(
@@ -92,8 +101,8 @@ def cross_validate(
         protocol=f"{protocol}; each pair scored by a model that was trained without it",
     )  # fmt: skip
     results = task.judge(candidate).results
-    (output / "results.jsonl").unlink(missing_ok=True)
-    append_results(output / "results.jsonl", results)
+    (output / RESULTS).unlink(missing_ok=True)
+    append_results(output / RESULTS, results)
     manifest.write(output, manifest.read(output) | {"status": "finished"})
     return results
 
@@ -113,22 +122,25 @@ def _check_dealt(method: Method, data: PairData, settings: EncoderSettings, fold
         method.account(data.take(teaches), settings)
 
 
-def _begin(output: Path, settings: dict[str, Any], data: PairData, resume: bool, overwrite: bool) -> None:
-    record = manifest.describe("folds", settings, identity({"train": data}))
+def _check_folder(output: Path, record: dict[str, Any], *, resume: bool, overwrite: bool) -> None:
     if resume:
         manifest.check_same_run(output, record)
-        return
-    check_free(output, overwrite=overwrite)
-    for folder in output.glob("fold-*"):
-        shutil.rmtree(folder)
-    output.mkdir(parents=True, exist_ok=True)
+    else:
+        check_free(output, overwrite=overwrite)
+
+
+def _begin(output: Path, record: dict[str, Any]) -> None:
+    """Remove what an earlier run left, and write the manifest."""
+    for folder in (*output.glob("fold-*"), output / "model", output / "checkpoints"):
+        shutil.rmtree(folder, ignore_errors=True)
+    (output / RESULTS).unlink(missing_ok=True)
     manifest.write(output, record)
 
 
 def _train(method: Method, part: PairData, settings: EncoderSettings, folder: Path, say: Say) -> None:
     if (folder / "model").is_dir():
         return  # it was killed before it had scored
-    going_on = (folder / "checkpoints").is_dir()
+    going_on = (folder / manifest.FILE).is_file()
     trained = method.run(
         part, settings, folder, resume=going_on, overwrite=not going_on, say=lambda line: say(f"  {line}")
     )
@@ -140,7 +152,6 @@ def _keep_scores(folder: Path, held: PairData) -> None:
     candidate = open_candidate(str(folder))
     content = {"scores": candidate.score(held.pairs()).tolist(), "protocol": candidate.protocol}
     write_whole(folder / SCORES, json.dumps(content) + "\n")
-    shutil.rmtree(folder / "model")
 
 
 def _own(scores: Scores, pairs: int) -> Scores:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
@@ -82,6 +83,7 @@ class Prepared:
         collator: puts examples into a batch, where the trainer's own does not do.
         callbacks: of the trainer.
         work: what takes long, and is done once the folder is taken, so that an interrupted run can be resumed.
+        after: looks at the saved model; returns further results, and what the manifest shall say besides.
     """
 
     dataset: Dataset
@@ -91,6 +93,7 @@ class Prepared:
     collator: Callable[..., Any] | None = None
     callbacks: Sequence[TrainerCallback] = ()
     work: Callable[[], None] | None = None
+    after: Callable[[], tuple[list[Result], dict[str, Any]]] | None = None
 
 
 def run(  # noqa: PLR0913 - what every recipe is given
@@ -143,32 +146,48 @@ def run(  # noqa: PLR0913 - what every recipe is given
             say(line)
         judged = test if is_main() else None
         results = [] if judged is None else kind.judge_before(model, settings, judged)
-        if prepared.work is not None:
-            prepared.work()
-        set_seed(settings.seed)  # an objective may have weights of its own
-        outcome = kind.fit(
-            model,
-            prepared.dataset,
-            prepared.objective(),
-            settings.model_copy(update={"precision": choice.precision}),
-            output,
-            judge=None if dev is None else dev_judge(kind, dev, choice.precision),
-            batches=prepared.batches,
-            collator=prepared.collator,
-            resume=resume and not _cut_off_before_training(prepared, output),
-            callbacks=list(prepared.callbacks),
-        )
+        outcome = run_folder.trained(output, before)
+        if outcome is None:
+            outcome = _train(kind, settings, output, model, prepared, choice, dev, resume)
+            if is_main() and not outcome.interrupted:
+                run_folder.keep(output, record, outcome, partial(save, model))
         if is_main():
+            found: dict[str, Any] = {}
             if not outcome.interrupted:
-                save(model, output / "model")
-                results += [] if judged is None else kind.judge_after(model, settings, judged, output)
-                append_results(output / "results.jsonl", results)
-            run_folder.end(output, record, outcome)
-        return Trained(output / "model", outcome, results)
+                results += [] if judged is None else kind.judge_after(settings, judged, output)
+                further, found = ([], {}) if prepared.after is None else prepared.after()
+                results += further
+                append_results(output / run_folder.RESULTS, results)
+            run_folder.end(output, record, outcome, **found)
+        return Trained(output / run_folder.MODEL, outcome, results)
 
 
-def _cut_off_before_training(prepared: Prepared, output: Path) -> bool:
-    return prepared.work is not None and not (output / "checkpoints").is_dir()
+def _train(
+    kind: Kind[Model],
+    settings: EncoderSettings,
+    output: Path,
+    model: Model,
+    prepared: Prepared,
+    choice: Choice,
+    dev: PairData | None,
+    resume: bool,
+) -> Outcome:
+    """Train in place, or go on with it."""
+    if prepared.work is not None:
+        prepared.work()
+    set_seed(settings.seed)  # an objective may have weights of its own
+    return kind.fit(
+        model,
+        prepared.dataset,
+        prepared.objective(),
+        settings.model_copy(update={"precision": choice.precision}),
+        output,
+        judge=None if dev is None else dev_judge(kind, dev, choice.precision),
+        batches=prepared.batches,
+        collator=prepared.collator,
+        resume=resume,
+        callbacks=list(prepared.callbacks),
+    )
 
 
 def run_bi(

@@ -51,7 +51,7 @@ class HarvestSummary:
         short = {kind: count - self.planned.get(kind, 0) for kind, count in self.wanted.items()}
         if any(short.values()):
             missing = {kind: count for kind, count in short.items() if count}
-            lines.append(f"not to be had from this corpus, and not replaced: {_counts(missing)}")
+            lines.append(f"missing where the units of a shard were used up, and not replaced: {_counts(missing)}")
         lines += [f"kept out, since {reason}: {count}" for reason, count in self.undefined.items()]
         if self.cost["pairs"]:
             seconds, cells = (self.cost[name] / self.cost["pairs"] for name in ("seconds", "cells"))

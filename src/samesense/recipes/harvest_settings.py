@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from samesense.execution.choose import RETRIES, ExecutorName, choose_executor
 from samesense.execution.tasks import Executor
@@ -40,6 +40,11 @@ class HarvestSettings(BaseModel):
     executor: ExecutorName = Field("embedded", description="processes on this machine, or a Ray cluster")
     address: str | None = Field(None, description="ray: a running cluster, auto or HOST:PORT [started on this machine]")
     retries: int = Field(RETRIES, ge=0, description="how often a shard whose worker failed or died is tried again")
+
+    @field_validator("spacings", mode="before")
+    @classmethod
+    def _from_one_word(cls, value: Any) -> Any:
+        return value.split(",") if isinstance(value, str) else value  # a flag with a dot gives one word
 
     @model_validator(mode="after")
     def _belongs(self) -> HarvestSettings:

@@ -52,8 +52,8 @@ class Kind(Protocol[Model]):
     def judge_before(self, model: Model, settings: EncoderSettings, test: PairData) -> list[Result]:
         """Return how good the start point is."""
 
-    def judge_after(self, model: Model, settings: EncoderSettings, test: PairData, output: Path) -> list[Result]:
-        """Return how good the trained model is."""
+    def judge_after(self, settings: EncoderSettings, test: PairData, output: Path) -> list[Result]:
+        """Return how good the model saved in a run folder is."""
 
 
 class BiEncoder:
@@ -93,11 +93,9 @@ class BiEncoder:
         """Return the figures of the start point."""
         return judge_pairs(model, test, name=f"{settings.model} (before)")
 
-    def judge_after(
-        self, model: SentenceTransformer, settings: EncoderSettings, test: PairData, output: Path
-    ) -> list[Result]:
-        """Return the figures of the model as it is in memory, which is what was saved."""
-        return judge_pairs(model, test, name=str(output), seed=settings.seed)
+    def judge_after(self, settings: EncoderSettings, test: PairData, output: Path) -> list[Result]:
+        """Return the figures of the saved model."""
+        return judge_pairs(build(str(output)), test, name=str(output), seed=settings.seed)
 
 
 class PairEncoder:
@@ -138,7 +136,7 @@ class PairEncoder:
             return []
         return judge_candidate(open_candidate(settings.model), test, name=f"{settings.model} (before)")
 
-    def judge_after(self, model: CrossEncoder, settings: EncoderSettings, test: PairData, output: Path) -> list[Result]:
+    def judge_after(self, settings: EncoderSettings, test: PairData, output: Path) -> list[Result]:
         """Return the figures of the saved model."""
         return judge_candidate(open_candidate(str(output), seed=settings.seed), test, name=str(output))
 

@@ -1,12 +1,15 @@
 """The folder of a training run: who may write to it, what it holds while the run goes on, and what it says at the end.
 
 model/  manifest.json  history.jsonl  results.jsonl  checkpoints/ (while training)  .lock (held while writing)
+
+A run is trained once its manifest has an outcome and its model is there, and finished once the manifest says so: what
+is left after a stop between the two is to judge it.
 """
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
@@ -16,9 +19,12 @@ from samesense.data.examples import Examples
 from samesense.encoder.storage import check_free
 from samesense.errors import OutputError
 from samesense.execution.alone import only_writer
+from samesense.reports.writing import write_whole
 from samesense.training import manifest
 from samesense.training.fit import Outcome
 from samesense.training.ranks import is_main
+
+MODEL, CHECKPOINTS, HISTORY, RESULTS = "model", "checkpoints", "history.jsonl", "results.jsonl"
 
 
 def identity(parts: Mapping[str, Examples | None]) -> dict[str, Any]:
@@ -39,9 +45,21 @@ def check(output: Path, record: dict[str, Any], *, resume: bool, overwrite: bool
         if is_main():
             check_free(output, overwrite=overwrite)
         return {}
-    if (output / "model").exists():
+    if (output / MODEL).exists() and manifest.read(output)["status"] == "finished":
         raise OutputError(f"The run in {output} is finished: its model is there. Pass --overwrite to train anew.")
     return manifest.check_same_run(output, record)
+
+
+def trained(output: Path, before: Mapping[str, Any]) -> Outcome | None:
+    """Return how the training of a resumed run ended, where only judging is left; ``before`` is its manifest."""
+    return Outcome(**before["outcome"]) if "outcome" in before and (output / MODEL).is_dir() else None
+
+
+def keep(output: Path, record: dict[str, Any], outcome: Outcome, write: Callable[[Path], object]) -> None:
+    """Put the trained model into the folder; ``write`` puts it there whole or not at all."""
+    manifest.write(output, record | {"outcome": asdict(outcome)})
+    write(output / MODEL)
+    shutil.rmtree(output / CHECKPOINTS, ignore_errors=True)
 
 
 def held(output: Path) -> AbstractContextManager[None]:
@@ -68,17 +86,25 @@ def begin(output: Path, record: dict[str, Any], before: dict[str, Any]) -> dict[
         record = before | {"status": "running", "resumed": [*before.get("resumed", []), record["started"]]}
     if not is_main():
         return record
+    (output / RESULTS).unlink(missing_ok=True)
     if not before:
-        for folder in ("model", "checkpoints"):
+        for folder in (MODEL, CHECKPOINTS):
             shutil.rmtree(output / folder, ignore_errors=True)
-        for file in (manifest.FILE, "history.jsonl", "results.jsonl"):
+        for file in (manifest.FILE, HISTORY):
             (output / file).unlink(missing_ok=True)
     output.mkdir(parents=True, exist_ok=True)
     manifest.write(output, record)
     return record
 
 
-def end(output: Path, record: dict[str, Any], outcome: Outcome) -> None:
-    """Write into the manifest how the run ended."""
+def to_card(output: Path, heading: str, text: str) -> None:
+    """Put a section at the end of the model's card, in the place of one of that name."""
+    card = output / MODEL / "README.md"
+    before = card.read_text(encoding="utf-8").partition(f"\n## {heading}\n")[0] if card.exists() else ""
+    write_whole(card, f"{before.rstrip()}\n\n## {heading}\n\n{text}\n".lstrip())
+
+
+def end(output: Path, record: dict[str, Any], outcome: Outcome, **found: Any) -> None:
+    """Write into the manifest how the run ended, and what was ``found`` of its model."""
     status = "interrupted" if outcome.interrupted else "finished"
-    manifest.write(output, record | {"outcome": asdict(outcome), "status": status})
+    manifest.write(output, record | {"outcome": asdict(outcome), "status": status, **found})

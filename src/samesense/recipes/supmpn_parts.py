@@ -16,6 +16,7 @@ from samesense.data.ragged_keys import key_of
 from samesense.errors import DataError, MissingExtraError
 from samesense.recipes.frame import Prepared
 from samesense.recipes.supmpn_settings import SupmpnSettings
+from samesense.recipes.views import set_dropout
 from samesense.training.objective import Softmax
 from samesense.training.ragged import TupleBatchTriplet, TupleMultiPositive, TupleSupCon, TupleTriplet
 from samesense.training.ragged_batches import SaySavings, SetEpoch, TupleBatches, has_dropout
@@ -61,6 +62,8 @@ def prepare(train: TupleData, settings: SupmpnSettings, model: SentenceTransform
         DataError: if the data do not fit the loss.
         MissingExtraError, ModelError: if what augments is not at hand.
     """
+    if settings.dropout is not None:
+        set_dropout(model, settings.dropout)
     if settings.loss == "softmax":
         return _pairs(train, settings, model)
     rows = usable(train, settings)
@@ -190,5 +193,5 @@ def _warnings(rows: TupleData, settings: SupmpnSettings, dropout: bool) -> list[
         return []
     return [
         "warning: the model has no dropout, so that copies of an anchor are its own vector and only push others "
-        "away; take tuples ragged, or fewer positives"
+        "away; set dropout, take tuples ragged, or fewer positives"
     ]

@@ -74,6 +74,7 @@ class SupmpnSettings(EncoderSettings):
     pooling: PoolingName | None = Field("first-last", description="pooling")
     first: First = Field("layer", description="what first means in first-last: the first layer, or embeddings")
     max_seq_length: int | None = Field(32, ge=2, description="longest input in tokens")
+    dropout: float | None = Field(None, gt=0, lt=1, description="dropout of the model in training [its own]")
     learning_rate: float = Field(5e-5, gt=0, description="peak learning rate of AdamW")
     weight_decay: float = Field(0.0, ge=0, description="weight decay, not applied to biases and layer norms")
     warmup: float = Field(0.0, ge=0, lt=1, description="share of the steps in which the learning rate rises")

@@ -30,15 +30,12 @@ from samesense.evaluation.pairs import judge_candidate
 from samesense.recipes import frame
 from samesense.recipes.frame import How, Prepared, Trained
 from samesense.recipes.kinds import BiEncoder, PairEncoder
+from samesense.recipes.run_folder import to_card
 from samesense.recipes.settings import EncoderSettings
 from samesense.recipes.surrogate_data import Harvested, read, targets_of
 from samesense.recipes.surrogate_settings import SurrogateSettings
-from samesense.reports import append_results, read_results
-from samesense.reports.writing import write_whole
-from samesense.training import manifest
 from samesense.training.cross_objective import CrossMSE
 from samesense.training.objective import MSE
-from samesense.training.ranks import is_main
 from samesense.types import Result
 
 if TYPE_CHECKING:
@@ -52,9 +49,6 @@ KEPT = "kept"
 
 TASK = "surrogate"
 """Task of the results on what is held out: its labels are Origin's scores, and no person's."""
-
-HEADING = "## Surrogate"
-"""Of the section in the model card."""
 
 LITTLE = 0.02
 """Deviation of the scores below which a squared error hardly tells pairs apart."""
@@ -82,13 +76,11 @@ def run(train: Harvested, settings: SurrogateSettings, output: Path, **how: Unpa
             dataset=as_dataset(train, scale),
             objective=lambda: objective_of(model, settings),
             account=account_of(train, settings, scale),
+            after=lambda: keep(output, train.held, settings, scale),
         )
 
     kind: Any = Regressor() if settings.encoder == "cross" else BiEncoder()
-    trained = frame.run(kind, "surrogate", settings, output, train, prepare, **how)
-    if trained.outcome.interrupted or not is_main():
-        return trained
-    return replace(trained, results=[*trained.results, *keep(output, train.held, settings, scale)])
+    return frame.run(kind, "surrogate", settings, output, train, prepare, **how)
 
 
 class Regressor(PairEncoder):
@@ -140,30 +132,22 @@ def account_of(train: Harvested, settings: SurrogateSettings, scale: tuple[float
     return said
 
 
-def keep(output: Path, held: PairData, settings: SurrogateSettings, scale: tuple[float, float]) -> list[Result]:
-    """Judge the model in ``output`` against Origin's scores, and write that into results, manifest and model card.
-
-    Done once a run: what is in the results is not judged again.
+def keep(
+    output: Path, held: PairData, settings: SurrogateSettings, scale: tuple[float, float]
+) -> tuple[list[Result], dict[str, Any]]:
+    """Judge the model in ``output`` against Origin's scores, and write that into its card.
 
     Returns:
-        ``spearman``, ``pearson`` and ``mse``, the mean squared distance from the targets (the paper's L2).
+        ``spearman``, ``pearson`` and ``mse``, the mean squared distance from the targets (the paper's L2), as results
+        and for the manifest.
     """
-    path = output / "results.jsonl"
-    found = [one for one in (read_results(path) if path.exists() else []) if one.task == TASK]
-    if not found:
-        found = _judged(output, held, settings, scale)
-        append_results(path, found)
-    values = {one.metric: one.value for one in found if one.subset == "all"}
-    manifest.write(output, manifest.read(output) | {KEPT: {"pairs": len(held), **values}})
-    _to_card(output / "model" / "README.md", describe_kept({"pairs": len(held), **values}))
-    return found
-
-
-def _judged(output: Path, held: PairData, settings: SurrogateSettings, scale: tuple[float, float]) -> list[Result]:
     candidate = open_candidate(str(output), seed=settings.seed)
     found = [replace(one, task=TASK) for one in judge_candidate(candidate, held, name=str(output))]
     distance = np.square(candidate.score(held.pairs()) - targets_of(held.labels, *scale)).mean()
-    return [*found, replace(found[0], metric="mse", value=float(distance), low=None, high=None)]
+    found.append(replace(found[0], metric="mse", value=float(distance), low=None, high=None))
+    kept = {"pairs": len(held), **{one.metric: one.value for one in found if one.subset == "all"}}
+    to_card(output, "Surrogate", describe_kept(kept))
+    return found, {KEPT: kept}
 
 
 def describe_kept(kept: Mapping[str, float]) -> str:
@@ -172,9 +156,3 @@ def describe_kept(kept: Mapping[str, float]) -> str:
         f"Against Origin's own scores on {kept['pairs']:,} held-out pairs: Spearman {100 * kept['spearman']:.2f}, "
         f"Pearson {100 * kept['pearson']:.2f}, mean squared distance {kept['mse']:.2g}."
     )
-
-
-def _to_card(card: Path, line: str) -> None:
-    before = card.read_text(encoding="utf-8").rstrip() if card.exists() else ""
-    if HEADING not in before:
-        write_whole(card, f"{before}\n\n{HEADING}\n\n{line}\n".lstrip())

@@ -127,8 +127,11 @@ def _shards(source: str) -> pa.Table:
             f"{source} is no harvest: a folder with {SHARDS}/*.parquet is needed, as samesense harvest writes it. "
             "Labelled pairs in a file are for --method cosent, with --loss mse for this objective."
         )
-    if manifest.read(folder).get("status") != "finished":
-        raise DataError(f"The harvest {source} is not finished. Give the command that made it again: it goes on.")
+    record = manifest.read(folder)
+    lost = {entry["file"] for entry in record.get("shards", ())} - {file.name for file in files}
+    if record.get("status") != "finished" or lost:
+        what = f"has lost {len(lost)} of its shards, {min(lost)} among them" if lost else "is not finished"
+        raise DataError(f"The harvest {source} {what}. Give the command that made it again: it goes on.")
     text = pa.large_string()  # the shards of a large harvest, joined, are more than an array of strings may hold
     wide = pa.schema([("sentence1", text), ("sentence2", text), ("score", pa.float64()), ("kind", pa.string())])
     found = []

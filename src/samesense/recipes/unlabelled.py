@@ -109,6 +109,9 @@ class RankcseSettings(ViewSettings):
     )
     teacher_dtype: Literal["float16", "float32"] = Field("float16", description="numbers in that folder")
     teacher_precision: Precision = Field("auto", description="arithmetic of the teachers")
+    teacher_pooling: PoolingName | None = Field(
+        None, description="pooling of teachers that are models [its own, or mean if it has none]"
+    )
 
     @model_validator(mode="after")
     def _fits(self) -> RankcseSettings:

@@ -78,7 +78,7 @@ def fit(  # noqa: PLR0913 - what a run may be told
         dataset: text columns, then ``label`` where the objective takes one.
         objective: module in sentence-transformers' form: ``forward(sentence_features, labels)`` gives a scalar.
         settings: see :class:`TrainingSettings`.
-        folder: holds ``checkpoints/`` (deleted at the end of a finished run) and ``history.jsonl``.
+        folder: holds ``checkpoints/``, of no use once the model is saved, and ``history.jsonl``.
         judge: dev Spearman of a model, for selection and early stopping.
         batches: how examples are put into batches; see :mod:`samesense.training.batches`.
         collator: puts examples into a batch; ``None`` takes the trainer's own.
@@ -89,7 +89,7 @@ def fit(  # noqa: PLR0913 - what a run may be told
         An :class:`Outcome`.
 
     Raises:
-        ConfigError: if patience is asked for without a judge, or there is nothing to resume.
+        ConfigError: if patience is asked for without a judge.
         DataError: if columns or labels do not fit the objective; see :func:`samesense.training.fits.check_fits`.
 
     Differs: dropout masks of a CPU run come from :class:`~samesense.encoder.dropout.CheapDropout`, which has the
@@ -130,7 +130,7 @@ def drive(  # noqa: PLR0913 - those of fit, and the trainer
         judge: dev Spearman of a model.
         batches: how examples are put into batches.
         collator: puts examples into a batch.
-        resume: continue from the newest whole checkpoint.
+        resume: continue from the newest whole checkpoint; from the start if there is none.
         callbacks: further trainer callbacks.
     """
     if settings.patience is not None and judge is None:
@@ -140,8 +140,6 @@ def drive(  # noqa: PLR0913 - those of fit, and the trainer
         use_cheap_dropout(model)
     checkpoints = folder / "checkpoints"
     newest = newest_checkpoint(checkpoints, also=[FILE] if own_weights(objective) else []) if resume else None
-    if resume and newest is None:
-        raise ConfigError(f"There is no whole checkpoint below {checkpoints} to resume from. Start without --resume.")
     if newest is not None:
         load_head(objective, newest)
     stop = StopOnInterrupt()
@@ -162,8 +160,6 @@ def drive(  # noqa: PLR0913 - those of fit, and the trainer
     started = time.perf_counter()
     trainer.train(resume_from_checkpoint=str(newest) if newest else None)
     interrupted = stop.interrupted and trainer.state.global_step < trainer.state.max_steps
-    if not interrupted and is_main():
-        shutil.rmtree(checkpoints, ignore_errors=True)
     return Outcome(
         steps=trainer.state.global_step,
         seconds=time.perf_counter() - started,
@@ -227,15 +223,21 @@ def pick_precision(model: SentenceTransformer, dataset: Dataset, settings: Train
 
 
 def newest_checkpoint(checkpoints: Path, also: Sequence[str] = ()) -> Path | None:
-    """Return the newest checkpoint that was written to its end, ``also`` these files; a half-written one is removed."""
+    """Return the newest checkpoint to go on from; those that are of no use are removed.
+
+    Such are half-written ones, which lack a file of the trainer's or one of ``also``, and that of the last step: the
+    trainer would take one step more.
+    """
     found = sorted(checkpoints.glob("checkpoint-*"), key=lambda path: int(path.name.rsplit("-", 1)[1]), reverse=True)
     for path in found:
         try:
             state = json.loads((path / "trainer_state.json").read_text(encoding="utf-8"))
         except (OSError, ValueError):
             state = None
-        if state is not None and all(
-            (path / name).is_file() for name in ("optimizer.pt", "scheduler.pt", "rng_state.pth", *also)
+        if (
+            state is not None
+            and state["global_step"] != state["max_steps"]
+            and all((path / name).is_file() for name in ("optimizer.pt", "scheduler.pt", "rng_state.pth", *also))
         ):
             return path
         if is_main():

@@ -2,7 +2,8 @@
 
 SupMPN and what it is compared with see the same batches; each arranges the embeddings as its own loss takes them. The
 triplet loss needs tuples of one positive and one negative. For SupCon and BatchHard the anchor and its positives are a
-class, and each negative is one of its own; equal texts have one class wherever they stand.
+class, and each negative is one of its own, unless the batch has its text as an anchor or a positive: then it is of that
+class.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from samesense.training.gather import gather
 from samesense.training.ragged_batches import EMPTY
 from samesense.training.sentence_objective import BatchTriplet, SupCon
 from samesense.training.tuple_objective import MultiPositive, Triplet
@@ -140,7 +142,13 @@ class TupleBatchTriplet(BatchTriplet):
 
 
 def classified(found: Tuples) -> tuple[list[Tensor], Tensor]:
-    """Return the embeddings of all texts in one column, and the class of each: a positive has that of its anchor."""
-    anchors, _, negatives = torch.split(found.keys, [len(column) for column in found.columns])
-    classes = [anchors, anchors.repeat_interleave(found.counts[:, 0]), negatives]
-    return [torch.cat(found.columns)], torch.cat(classes)
+    """Return the embeddings of all texts in one column, and the class of each: a positive has that of its anchor.
+
+    A negative with the text of an anchor or a positive of any process has the class of that; of several, the lowest.
+    """
+    anchors, positives, negatives = torch.split(found.keys, [len(column) for column in found.columns])
+    own = torch.cat([anchors, anchors.repeat_interleave(found.counts[:, 0])])
+    texts, classes = gather(torch.cat([anchors, positives])), gather(own)
+    none = torch.iinfo(classes.dtype).max
+    lowest = torch.where(negatives[:, None] == texts, classes, none).amin(dim=1)
+    return [torch.cat(found.columns)], torch.cat([own, torch.where(lowest == none, negatives, lowest)])

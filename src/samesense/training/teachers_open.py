@@ -11,7 +11,7 @@ from typing import Any
 
 from samesense.encoder.candidates import open_candidate
 from samesense.errors import ConfigError
-from samesense.types import Encode, Precision
+from samesense.types import Encode, PoolingName, Precision
 
 _NAME = re.compile(r"(?P<base>.+?)(?P<maps>(?:\+(?:whiten|flow)(?::\d+)?)*)")
 
@@ -35,7 +35,9 @@ class Teacher:
     encode: Callable[[Sequence[str], Path], Encode]
 
 
-def open_teacher(name: str, *, precision: Precision = "auto", device: str | None = None) -> Teacher:
+def open_teacher(
+    name: str, *, precision: Precision = "auto", pooling: PoolingName | None = None, device: str | None = None
+) -> Teacher:
     """Open what ``name`` names.
 
     Args:
@@ -43,10 +45,12 @@ def open_teacher(name: str, *, precision: Precision = "auto", device: str | None
             tokenizer and pooling; ``vectors:FILE``; ``words:PATH``. With ``+whiten`` or ``+flow`` behind it, the map is
             fitted on the corpus to be embedded, whose embeddings are then held in memory meanwhile.
         precision: arithmetic of models; ``"auto"`` is bfloat16 where the device computes in it.
+        pooling: of models; ``None`` is their own, or mean for a bare transformer.
         device: torch device of models; ``None`` lets sentence-transformers choose.
 
     Raises:
-        ConfigError: if it does not embed, or cannot be told from others (a function).
+        ConfigError: if it does not embed, cannot be told from others (a function), or has a map behind it and a pooling
+            is asked for.
         ModelError: if it cannot be read.
     """
     match = _NAME.fullmatch(name)
@@ -63,7 +67,12 @@ def open_teacher(name: str, *, precision: Precision = "auto", device: str | None
         identity = f"{kind} {option} sha256 {_content(Path(file).expanduser())}"
         arithmetic: Precision = "float32"
     else:
-        encode, identity, arithmetic = _model(base, precision, device)
+        if maps and pooling is not None:
+            raise ConfigError(
+                f"A pooling is chosen for a teacher without a map behind it; received {name} and {pooling}. Save the "
+                "model with its pooling first, or leave one of them out."
+            )
+        encode, identity, arithmetic = _model(base, precision, pooling, device)
     if not maps:
         return Teacher(name, identity, lambda texts, work: encode)
 
@@ -80,7 +89,9 @@ def _candidate(name: str, **how: Any) -> Encode:
     return encode
 
 
-def _model(name: str, precision: Precision, device: str | None) -> tuple[Encode, str, Precision]:
+def _model(
+    name: str, precision: Precision, pooling: PoolingName | None, device: str | None
+) -> tuple[Encode, str, Precision]:
     from samesense.encoder.build import build, resolve
     from samesense.encoder.cross import is_cross_encoder
     from samesense.encoder.encode import as_encode
@@ -91,7 +102,7 @@ def _model(name: str, precision: Precision, device: str | None) -> tuple[Encode,
         raise ConfigError(
             f"A teacher gives one vector a sentence; {name} is a cross-encoder, which reads two. Take a bi-encoder."
         )
-    model = build(name, device=device)
+    model = build(name, pooling=pooling, device=device)
     arithmetic = inference_precision(precision, model.device)
     return as_encode(model, precision=arithmetic), model_identity(model, arithmetic), arithmetic
 

@@ -114,6 +114,9 @@ def test_dimensions_are_cut_only_where_the_model_was_trained_for_it():
     with running(served(shorten=True)) as server:
         short = rows_of(server.embed(TEXTS, dimensions=5)[1])
         assert server.embed(TEXTS, dimensions=17)[0] == 400
+    with running(served(lambda texts: np.eye(3, dtype=np.float32)[[2] * len(texts)], shorten=True)) as server:
+        status, answer, _ = server.embed("x", dimensions=2, encoding_format="base64")
+    assert (status, answer["error"]["code"]) == (500, "model_error"), "no vector of NaN"
     expected = np.stack([vector(text)[:5] for text in TEXTS])
     np.testing.assert_allclose(short, expected / np.linalg.norm(expected, axis=1, keepdims=True), atol=1e-6)
 
@@ -177,7 +180,7 @@ def test_what_is_not_calibrated_is_refused_not_guessed():
         ("/similarity", {"pairs": []}, 400, "'pairs' may be 1 to 2048; received 0"),
         ("/similarity", {"pairs": [["a", "b"]] * 2049}, 413, "received 2049"),
         ("/similarity", {"pairs": [["a", " "]]}, 400, "'pairs' must not hold an empty text"),
-        ("/similarity", {"texts": ["a", ""]}, 400, "'texts' must not hold an empty text"),
+        ("/similarity", {"texts": ["a", "a", ""]}, 400, "'texts' must not hold an empty text; text 2 is empty"),
         ("/similarity", {"pairs": [["a"]]}, 400, "'pairs.0.1'"),
         ("/similarity", {"texts": ["x"] * 201}, 413, "1 to 200; received 201"),
         ("/similarity", {"texts": ["x"], "typo": 1}, 400, "'typo'"),
@@ -275,6 +278,7 @@ def test_metrics(server):
     assert 'samesense_requests_total{route="/v1/embeddings",status="200"}' in text
     assert 'samesense_requests_total{route="other",status="404"}' in text
     assert 'samesense_queue_tokens{work="embed"} 0.0' in text
+    assert "samesense_requests_running 1.0" in text  # this one
     assert "secret" not in text
 
 
@@ -294,9 +298,15 @@ def test_keys_come_from_a_file_or_the_environment(tmp_path, monkeypatch):
     assert read_keys(None) == []
     monkeypatch.setenv("SAMESENSE_API_KEY", " a key ")
     assert read_keys(None) == ["a key"]
+    monkeypatch.setenv("SAMESENSE_API_KEY", " ")
+    with pytest.raises(ConfigError, match="would let everyone in"):
+        read_keys(None)
     file = tmp_path / "keys.txt"
     file.write_text("one\n\ntwo\n")
     assert read_keys(file) == ["one", "two"]
+    file.write_text("one\nschlüssel\n")
+    with pytest.raises(ConfigError, match=r"must be of ASCII .* key 2 of .*keys\.txt is not"):
+        read_keys(file)
     file.write_text("\n")
     with pytest.raises(ConfigError, match="There must be a key"):
         read_keys(file)

@@ -4,9 +4,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from samesense.encoder.build_cross import build_cross
+from samesense.encoder.cross import as_logits
+from samesense.encoder.storage import save
 from samesense.errors import ModelError
 from samesense.inference.calibrate_file import home_of, store
-from samesense.inference.serve.opening import open_calibration
+from samesense.inference.serve.opening import open_calibration, open_reranker
 from samesense.inference.serve.tokens import served_tokens
 from tests.inference.serve.toy import calibrated, running, served
 
@@ -38,11 +41,30 @@ def test_models_without_a_folder_have_none_unless_it_is_named():
 
 
 def test_an_exported_folder_counts_tokens_by_its_own_tokenizer(folder):
-    model = SimpleNamespace(onnx=SimpleNamespace(folder=folder, description=SimpleNamespace(max_tokens=None)))
+    known = SimpleNamespace(max_tokens=None, prompt="", special_tokens=True)
+    model = SimpleNamespace(onnx=SimpleNamespace(folder=folder, description=known))
     tokens = served_tokens(model)
     assert tokens.longest == 2**31
     assert tokens.count(["a dog runs", "cat"]) == [5, 3]
     ids = tokens._tokenizer.encode("a dog runs").ids
     assert tokens.text(ids) == "a dog runs"
-    model.onnx.description.max_tokens = 7
-    assert served_tokens(model).longest == 7
+    known.max_tokens, known.prompt = 7, "the dog "
+    assert (served_tokens(model).longest, served_tokens(model).count(["a dog runs"])) == (7, [7])
+    known.special_tokens = False
+    assert served_tokens(model).count(["a dog runs"]) == [5]
+
+
+@pytest.mark.parametrize("where", ["cross", "run"])
+def test_a_reranker_is_a_folder_or_the_output_of_train(tiny_trunk, tmp_path, where):
+    trained = build_cross(str(tiny_trunk), device="cpu")
+    save(trained, tmp_path / "cross" if where == "cross" else tmp_path / "run" / "model")
+    pairs = [("a dog runs", "the cat sleeps"), ("a dog runs", "a dog")]
+    scores = open_reranker(str(tmp_path / where), precision="float32", device="cpu")(pairs)
+    np.testing.assert_allclose(scores, 1 / (1 + np.exp(-as_logits(trained)(pairs))), rtol=1e-5)
+
+
+def test_what_is_no_cross_encoder_is_no_reranker(folder):
+    with pytest.raises(ModelError, match=r"must be a cross-encoder; .* is none"):
+        open_reranker(str(folder))
+    with pytest.raises(ModelError, match="There is no model folder"):
+        open_reranker(str(folder / "absent"))

@@ -4,7 +4,7 @@ from importlib.resources import files
 import pytest
 
 from tests.inference.serve.browser import CHROMIUM, browser
-from tests.inference.serve.toy import STORE, running, served, store_search, vector
+from tests.inference.serve.toy import STORE, calibrated, running, served, store_search, vector
 
 PAGE = files("samesense.inference.serve").joinpath("page/index.html").read_text(encoding="utf-8")
 needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
@@ -68,6 +68,16 @@ def test_compare_heatmap_and_search_by_keyboard_in_a_real_browser():
         page.wait("document.querySelectorAll('#search li').length == 3")
         assert page.run("document.querySelector('#search li').textContent") == f"{STORE[2]} 1.000"
         assert page.complaints() == []
+
+
+@needs_chromium
+def test_a_calibrated_model_shows_what_its_cosine_means():
+    with running(served(calibration=calibrated())) as server, browser() as page:
+        page.open(f"http://127.0.0.1:{server.port}/", READY)
+        page.run("document.querySelector('#compare').requestSubmit()")
+        shown = page.wait("document.querySelector('#compare .answer').innerText.match(/calibrated: (.*)/)?.[1]")
+        cosine = float(vector("A man is eating.").astype(float) @ vector("Someone has a meal."))
+        assert float(shown) == pytest.approx(2.5 * (cosine + 1), abs=6e-4)
 
 
 @needs_chromium

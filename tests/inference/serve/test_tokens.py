@@ -38,7 +38,10 @@ def test_ids_become_the_text_that_has_them(tokenizer):
 
 
 def test_of_a_model(tokenizer):
-    for own in (tokenizer, SimpleNamespace(backend_tokenizer=tokenizer)):
-        assert tokens_of(SimpleNamespace(tokenizer=own, max_seq_length=7)).longest == 7
+    known = {"max_seq_length": 7, "prompts": {"query": "the late "}, "default_prompt_name": "query"}
+    tokens = tokens_of(SimpleNamespace(tokenizer=SimpleNamespace(backend_tokenizer=tokenizer), **known))
+    assert (tokens.longest, tokens.count(["train", ""])) == (7, [5, 4])
+    static = tokens_of(SimpleNamespace(tokenizer=tokenizer, **known | {"default_prompt_name": None}))
+    assert (static.longest, static.count(["the train"])) == (7, [2])
     with pytest.raises(ConfigError, match=r"needs a fast tokenizer .* this model has a object"):
         tokens_of(SimpleNamespace(tokenizer=object(), max_seq_length=7))

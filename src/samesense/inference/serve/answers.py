@@ -34,6 +34,7 @@ def pairs_of(form: SimilarityForm, limits: Limits) -> list[Pair]:
             f"'texts' are compared with each other and may be 1 to {limits.matrix}; received {len(texts)}.",
             param="texts", status=413 if texts else 400,
         )  # fmt: skip
+    limits.check_texts(texts, "texts")  # before equal ones are put together, so that their places are the caller's
     return [(one, other) for one in texts for other in texts]
 
 

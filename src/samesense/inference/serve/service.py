@@ -90,6 +90,7 @@ class Service:
     def __init__(self, serving: Serving) -> None:
         self.serving, self.metrics = serving, Metrics()
         self.stopping, self.running = False, 0
+        self.metrics.running.set_function(lambda: self.running)
         self.dimension = self._rows(["One text."]).shape[1]
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="inference")
         self._texts: Batcher[str] | None = None
@@ -247,6 +248,9 @@ def _cosines(texts: Sequence[str], rows: Embeddings, pairs: Sequence[Pair]) -> S
 
 def _unit(rows: Embeddings) -> Embeddings:
     wide = rows.astype(np.float64)
-    scaled = wide / np.abs(wide).max(axis=1, keepdims=True)
+    largest = np.abs(wide).max(axis=1, keepdims=True)
+    if not largest.all():
+        raise ModelError(f"A vector of zeros has no direction; the first {rows.shape[1]} numbers of one are zeros.")
+    scaled = wide / largest
     unit: Embeddings = (scaled / np.linalg.norm(scaled, axis=1, keepdims=True)).astype(np.float32)
     return unit

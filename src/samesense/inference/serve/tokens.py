@@ -40,16 +40,24 @@ class Tokens(Protocol):
 class FastTokens:
     """The tokens of a tokenizer of the ``tokenizers`` library, of which it keeps a copy for itself."""
 
-    def __init__(self, tokenizer: Tokenizer, longest: int) -> None:
-        """Take a tokenizer and the tokens of a text that the model reads."""
+    def __init__(self, tokenizer: Tokenizer, longest: int, *, prompt: str = "", special: bool = True) -> None:
+        """Take a tokenizer and how the model reads.
+
+        Args:
+            tokenizer: of the model.
+            longest: tokens that the model reads, those of the prompt among them.
+            prompt: put before every text by the model, and counted.
+            special: whether the model is given special tokens.
+        """
         self._tokenizer = type(tokenizer).from_str(tokenizer.to_str())
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
-        self.longest = longest
+        self.longest, self._prompt, self._special = longest, prompt, special
 
     def count(self, texts: Sequence[str]) -> list[int]:
-        """Return the tokens of each text before any cut, special ones included."""
-        return [len(encoding.ids) for encoding in self._tokenizer.encode_batch(list(texts))]
+        """Return the tokens of each text before any cut, prompt and special ones included."""
+        read = [self._prompt + text for text in texts]
+        return [len(one.ids) for one in self._tokenizer.encode_batch(read, add_special_tokens=self._special)]
 
     def text(self, ids: Sequence[int]) -> str:
         """Return the text that the tokenizer turns into exactly these ids, special ones at the ends left out or not.
@@ -79,7 +87,8 @@ def served_tokens(model: Model) -> FastTokens:
         from tokenizers import Tokenizer
 
         known = model.onnx.description
-        return FastTokens(Tokenizer.from_file(str(model.onnx.folder / TOKENIZER)), known.max_tokens or UNLIMITED)
+        tokenizer, longest = Tokenizer.from_file(str(model.onnx.folder / TOKENIZER)), known.max_tokens or UNLIMITED
+        return FastTokens(tokenizer, longest, prompt=known.prompt, special=known.special_tokens)
     return tokens_of(model.encoder)
 
 
@@ -96,4 +105,6 @@ def tokens_of(model: Any) -> FastTokens:
         raise ConfigError(
             f"Serving counts tokens and needs a fast tokenizer (tokenizer.json); this model has a {type(own).__name__}."
         )
-    return FastTokens(own, int(model.max_seq_length or UNLIMITED))
+    prompt = model.prompts.get(model.default_prompt_name, "") if model.default_prompt_name else ""
+    special = own is not model.tokenizer  # a static model holds the bare tokenizer, and reads no special tokens
+    return FastTokens(own, int(model.max_seq_length or UNLIMITED), prompt=prompt, special=special)

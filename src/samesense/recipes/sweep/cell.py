@@ -120,7 +120,7 @@ def _train(work: Work, say: Say) -> bool:
     """Train the cell; returns False if it was interrupted in an orderly way."""
     if (work.folder / "model").is_dir() and _manifest(work.folder).get("status") == "finished":
         return True  # only judging is left
-    if (work.folder / "checkpoints").is_dir():
+    if (work.folder / manifest.FILE).is_file():
         try:
             return _fitted(work, say, resume=True)
         except ConfigError as error:
