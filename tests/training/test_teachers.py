@@ -17,7 +17,7 @@ from samesense.encoder.whitening import Whitening
 from samesense.errors import ConfigError, ModelError
 from samesense.training import teachers
 from samesense.training.teachers import TeacherStore, teacher_store
-from samesense.training.teachers_open import Teacher, open_teacher
+from samesense.training.teachers_open import Teacher, open_teacher, split_maps
 from tests.conftest import WORDS
 
 
@@ -230,6 +230,8 @@ def test_pooling_tells_teachers_apart_and_is_that_of_the_vectors(tiny_trunk, tex
     np.testing.assert_allclose(unit(vectors), unit(expected), atol=1e-6)
     with pytest.raises(ConfigError, match="A pooling is chosen for a teacher without a map behind it"):
         open_teacher(f"{tiny_trunk}+whiten", pooling="cls")
+    assert split_maps("/models/c++/a+whiten:8+flow") == ("/models/c++/a", "+whiten:8+flow")
+    assert split_maps("a/model") == ("a/model", "")
 
 
 def test_what_cannot_teach(tiny_trunk, texts, tmp_path):

@@ -89,7 +89,6 @@ def run(
     with only_writer(output):
         device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         precision = inference_precision(settings.precision, device)
-        (output / FILE).unlink(missing_ok=True)
         try:
             corpus = _corpus(stages, sources, prints, settings)
             _discriminator(stages, corpus, settings, precision)
@@ -149,7 +148,7 @@ def _discriminator(stages: Stages, corpus: Corpus, settings: OriginSettings, pre
 
     vectors = None if settings.word_vectors is None else fingerprint(settings.word_vectors)
     inputs = {**_windows(corpus), "training": asdict(training), "word_vectors": vectors}
-    stages.run("discriminator", inputs, ["discriminator", f"{WORK}/discriminator"], make)
+    stages.run("discriminator", inputs, ["discriminator", f"{WORK}/discriminator", FILE], make)
 
 
 def _generator(stages: Stages, corpus: Corpus, settings: OriginSettings, precision: Arithmetic) -> None:
@@ -169,7 +168,7 @@ def _generator(stages: Stages, corpus: Corpus, settings: OriginSettings, precisi
     inputs = {
         **_windows(corpus), "training": asdict(training), "vocabulary": settings.vocabulary, "models": settings.models
     }  # fmt: skip
-    stages.run("generator", inputs, ["generator", f"{WORK}/generator"], make)
+    stages.run("generator", inputs, ["generator", f"{WORK}/generator", FILE], make)
 
 
 def _model(

@@ -222,6 +222,9 @@ def pick_precision(model: SentenceTransformer, dataset: Dataset, settings: Train
     return training_precision(model, [text for column in columns for text in column], settings.precision)
 
 
+_WRITTEN = ("optimizer.pt", "scheduler.pt", "rng_state.pth")
+
+
 def newest_checkpoint(checkpoints: Path, also: Sequence[str] = ()) -> Path | None:
     """Return the newest checkpoint to go on from; those that are of no use are removed.
 
@@ -232,12 +235,11 @@ def newest_checkpoint(checkpoints: Path, also: Sequence[str] = ()) -> Path | Non
     for path in found:
         try:
             state = json.loads((path / "trainer_state.json").read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            state = None
-        if (
-            state is not None
-            and state["global_step"] != state["max_steps"]
-            and all((path / name).is_file() for name in ("optimizer.pt", "scheduler.pt", "rng_state.pth", *also))
+            goes_on = state["global_step"] < state["max_steps"]
+        except (OSError, ValueError, KeyError):
+            goes_on = False
+        if goes_on and all(
+            (path / name).is_file() for name in ("optimizer.pt", "scheduler.pt", "rng_state.pth", *also)
         ):
             return path
         if is_main():

@@ -35,6 +35,12 @@ class Teacher:
     encode: Callable[[Sequence[str], Path], Encode]
 
 
+def split_maps(name: str) -> tuple[str, str]:
+    """Return what a name names, and the maps behind it, as ``("a/model", "+whiten:64")``; a path may hold a plus."""
+    match = _NAME.fullmatch(name)
+    return (match["base"], match["maps"]) if match else (name, "")
+
+
 def open_teacher(
     name: str, *, precision: Precision = "auto", pooling: PoolingName | None = None, device: str | None = None
 ) -> Teacher:
@@ -53,8 +59,7 @@ def open_teacher(
             is asked for.
         ModelError: if it cannot be read.
     """
-    match = _NAME.fullmatch(name)
-    base, maps = (match["base"], match["maps"]) if match else (name, "")
+    base, maps = split_maps(name)
     kind, colon, place = base.partition(":")
     if colon and kind in ("python", "python-score"):
         raise ConfigError(

@@ -203,15 +203,15 @@ def _deciding(settings: EncoderSettings, known: dict[str, str]) -> dict[str, Any
 
 def _teacher(name: str, known: dict[str, str]) -> str:
     """Return what tells a teacher from others: the content of a model or file, and the maps behind it."""
-    base, plus, maps = name.partition("+")
+    from samesense.training.teachers_open import open_teacher, split_maps
+
+    base, maps = split_maps(name)
     kind, colon, _ = base.partition(":")
     if not (colon and kind in ("vectors", "words")):
-        return _fingerprint(base, known) + plus + maps
+        return _fingerprint(base, known) + maps
     if base not in known:
-        from samesense.training.teachers_open import open_teacher
-
         known[base] = open_teacher(base).identity
-    return known[base] + plus + maps
+    return known[base] + maps
 
 
 def _fingerprint(model: str, known: dict[str, str]) -> str:
