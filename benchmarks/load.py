@@ -286,7 +286,8 @@ def main() -> int:
     for row in figures:
         print(f"{row['way']}: {', '.join(f'{count} {what}' for what, count in sorted(row['outcomes'].items()))}")
     machine = {"cores": os.cpu_count(), "machine": platform.machine()}
-    facts = {key: getattr(given, key) for key in ("model", "clients", "minutes", "rounds", "precision")}
+    facts = {key: getattr(given, key) for key in ("clients", "minutes", "rounds", "precision")}
+    facts["model"] = Path(given.model).name
     with RESULTS.open("a", encoding="utf-8") as file:
         file.write(json.dumps({"benchmark": "load", "machine": machine, **facts, "rows": figures}) + "\n")
     return int(any("WRONG" in what for what in figures[0]["outcomes"]))

@@ -87,12 +87,16 @@ def judge() -> str:
     return "\n\n".join(part for part in parts if part) or "Not run yet."
 
 
+def newest() -> dict[tuple[str, str], dict]:
+    """The last figures of each benchmark and model."""
+    return {(line["benchmark"], line.get("model", "")): line for line in lines_of("speed")}
+
+
 def speed() -> str:
-    newest: dict[tuple[str, str], dict] = {}
-    for line in lines_of("speed"):
-        newest[line["benchmark"], line.get("model", "")] = line
     parts = []
-    for (name, model), line in newest.items():
+    for (name, model), line in newest().items():
+        if name == "backends":
+            continue
         unit = next(key for key in line["rows"][0] if key.endswith("_a_second"))
         title = f"{name}{f' of {model}' if model else ''}"
         shown = [
@@ -102,6 +106,56 @@ def speed() -> str:
         shown += [f"| {row['way']} | {row[unit]:.1f} | {row['ratio']:.2f} |" for row in line["rows"]]
         parts.append("\n".join(shown))
     return "\n\n".join(parts)
+
+
+def backends() -> str:
+    """Speed, size and drift of each backend of each model."""
+    parts = []
+    for (name, model), line in newest().items():
+        if name != "backends":
+            continue
+        quality, sizes = line["spearman"], line["megabytes"]
+        base = quality[line["rows"][0]["way"]]
+        shown = [f"| backends of {model} | sentences a second | ratio | lowest to highest | MB | drift |"]
+        shown.append("|---|---:|---:|---:|---:|---:|")
+        for row in line["rows"]:
+            way = row["way"]
+            kind = "torch" if "torch" in way or "encode" in way else "onnx-int8" if "int8" in way else "onnx"
+            cells = [
+                way,
+                f"{row['sentences_a_second']:.0f}",
+                f"{row['ratio']:.2f}",
+                f"{row['low']:.2f} to {row['high']:.2f}",
+            ]
+            shown.append(f"| {' | '.join(cells)} | {sizes[kind]:.0f} | {quality[way] - base:+.2f} |")
+        parts.append("\n".join(shown))
+    if not parts:
+        return ""
+    note = (
+        "Every backend beside sentence-transformers' `encode()`, and plain onnxruntime and fastembed on the same "
+        "graph. Drift is of Spearman x100 on STS-B test. `benchmarks/backends.py`"
+    )
+    return "\n\n".join([note, *parts])
+
+
+def load() -> str:
+    """The server under many clients, beside a plain one."""
+    lines = lines_of("load")
+    if not lines:
+        return ""
+    last = lines[-1]
+    shown = ["| server | requests a second | texts a second | p50 ms | p99 ms |", "|---|---:|---:|---:|---:|"]
+    for row in last["rows"]:
+        figures = (row["requests_a_second"], row["texts_a_second"], row["p50_ms"], row["p99_ms"])
+        shown.append(f"| {row['way']} | {' | '.join(f'{figure:.1f}' for figure in figures)} |")
+    ours = last["rows"][0]
+    wrong = sum(count for what, count in ours["outcomes"].items() if "WRONG" in what)
+    note = (
+        f"{last['clients']} clients for {last['minutes']:g} minutes a server, one to sixteen texts a request, some of "
+        f"them nonsense, one restart in between; {last['model']}. Every vector was compared with offline encoding: "
+        f"{wrong or 'none'} of ours lost or mixed up, lowest cosine {ours['lowest_cosine']:.6f}. `benchmarks/load.py`"
+    )
+    return "\n\n".join([note, "\n".join(shown)])
 
 
 def tables() -> str:
@@ -117,7 +171,7 @@ def tables() -> str:
     sections = {
         "Quality": f"{quality()}\n\n{losses()}",
         "Models": f"{models}\n\n{judge()}",
-        "Speed": f"{note}\n\n{speed()}",
+        "Speed": "\n\n".join(part for part in (note, backends(), load(), speed()) if part),
     }
     return "\n".join([START, *(f"### {title}\n\n{body}\n" for title, body in sections.items())]).rstrip() + f"\n{END}"
 

@@ -47,6 +47,27 @@ def mapped(path: Path, dtype: npt.DTypeLike, count: int) -> npt.NDArray[Any]:
     return np.memmap(path, dtype=dtype, mode="r")
 
 
+def append_json(path: Path, entry: object) -> None:
+    """Add a line of JSON; a line before it that a kill cut off stays by itself."""
+    with path.open("ab+") as stream:
+        if stream.tell():
+            stream.seek(-1, os.SEEK_END)
+            cut_off = stream.read(1) != b"\n"
+            stream.write(b"\n" if cut_off else b"")
+        stream.write(json.dumps(entry).encode() + b"\n")
+
+
+def read_json_lines(path: Path) -> list[dict[str, Any]]:
+    """Return what :func:`append_json` wrote, nothing for an absent file; a line that a kill cut off is left out."""
+    found = []
+    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
+        try:
+            found.append(json.loads(line))
+        except ValueError:
+            continue
+    return found
+
+
 def write_json(path: Path, content: object) -> None:
     """Write ``content`` beside ``path`` and rename it into place."""
     beside = path.with_name(f".{path.name}.part")

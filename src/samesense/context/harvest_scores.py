@@ -91,7 +91,7 @@ class OriginScorer:
     def score(self, pairs: Sequence[Pair]) -> Scored:
         """Score pairs, those of equal sentences sharing what they need."""
         import torch
-        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # scikit-learn brings it
+        from threadpoolctl import threadpool_limits
 
         threads = torch.get_num_threads()
         torch.set_num_threads(1)

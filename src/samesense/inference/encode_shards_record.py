@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import time
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
@@ -12,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from samesense.context.files import read_json, write_json
+from samesense.context.files import append_json, read_json, read_json_lines, write_json
 from samesense.errors import DataError, OutputError
 from samesense.execution.alone import LOCK
 from samesense.execution.shards import Shards
@@ -74,8 +73,7 @@ class Record:
         """Add a line on a shard that was just written."""
         digest = hashlib.sha256(encoded.content).hexdigest()
         line = {"shard": shard, "rows": encoded.rows, "sha256": digest, "seconds": round(encoded.seconds, 3)}
-        with (self._folder / HISTORY).open("a", encoding="utf-8") as stream:
-            stream.write(json.dumps(line) + "\n")
+        append_json(self._folder / HISTORY, line)
 
     def finish(self, shards: Shards, source: Input, form: Literal["npy", "parquet"]) -> int:
         """List all shards in the manifest and return the numbers of a vector.
@@ -100,16 +98,8 @@ class Record:
         return int(dim)
 
     def _noted(self) -> dict[int, str]:
-        """Return the hash of each shard that was noted; a line that a kill cut off is left out."""
-        path = self._folder / HISTORY
-        noted: dict[int, str] = {}
-        for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
-            try:
-                entry = json.loads(line)
-            except ValueError:
-                continue
-            noted[entry["shard"]] = entry["sha256"]
-        return noted
+        """Return the hash of each shard that was noted."""
+        return {entry["shard"]: entry["sha256"] for entry in read_json_lines(self._folder / HISTORY)}
 
 
 _ANEW = "Delete it and give the same command; it will be made anew."

@@ -107,7 +107,7 @@ def write_rows(embeddings: Embeddings, texts: Iterable[str], stream: IO[bytes], 
         np.save(stream, embeddings)
     elif form == "jsonl":
         for text, row in zip(texts, embeddings, strict=True):
-            line = json.dumps({"text": text, "embedding": [float(f"{value:.7g}") for value in row]}, ensure_ascii=False)
+            line = json.dumps({"text": text, "embedding": [float(f"{value:.9g}") for value in row]}, ensure_ascii=False)
             stream.write(line.encode() + b"\n")
     else:
         import pyarrow as pa

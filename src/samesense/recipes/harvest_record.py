@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from samesense.context.files import append_json, read_json_lines
 from samesense.errors import DataError, OutputError
 from samesense.execution.alone import LOCK
 from samesense.execution.shards import Shards
@@ -107,8 +108,7 @@ class Record:
     def note(self, shard: int, finished: Finished) -> None:
         """Add a line on the cost of a shard."""
         line = {"shard": shard, "pairs": finished.pairs, "seconds": finished.seconds, "cells": finished.cells}
-        with (self.folder / HISTORY).open("a", encoding="utf-8") as stream:
-            stream.write(json.dumps(line) + "\n")
+        append_json(self.folder / HISTORY, line)
 
     def finish(self, shards: Shards, count: int) -> HarvestSummary:
         """Sum up all shards in the manifest.
@@ -138,16 +138,8 @@ class Record:
         )  # fmt: skip
 
     def _cost(self) -> dict[str, float]:
-        """Sum up the history; a line that a kill cut off is left out."""
-        path = self.folder / HISTORY
-        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-        known: dict[int, dict[str, float]] = {}
-        for line in lines:
-            try:
-                entry = json.loads(line)
-            except ValueError:
-                continue
-            known[entry["shard"]] = entry
+        """Sum up the history, each shard once."""
+        known = {entry["shard"]: entry for entry in read_json_lines(self.folder / HISTORY)}
         return {name: sum(entry[name] for entry in known.values()) for name in ("pairs", "seconds", "cells")}
 
 
