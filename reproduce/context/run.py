@@ -151,12 +151,12 @@ def _judge(table: str, variant: str, score: Score, origin: Origin, data: PairDat
 
 
 def newest(table: str) -> list[dict]:
-    """Return the last row of each variant, corpus and data set."""
+    """Return the last row of each variant, corpus, way of scoring (its generator among it) and data set."""
     path = RESULTS / f"{table}.jsonl"
     found = {}
     for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
         row = json.loads(line)
-        found[row["variant"], row["corpus"]["sha256"], row["dataset"], row["n"]] = row
+        found[row["variant"], row["corpus"]["sha256"], row["protocol"], row["sha256"], row["n"]] = row
     return list(found.values())
 
 
@@ -216,7 +216,9 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--check", action="store_true")
     given = parser.parse_args()
-    if given.data and given.origin:
+    if (given.tables or given.data or given.origin) and not (given.tables and given.data and given.origin):
+        parser.error("to run a table takes --data, --origin and --tables")
+    if given.tables:
         data = read_pairs(given.data)
         if given.pairs and given.pairs < len(data):
             data = data.take(np.sort(np.random.default_rng(0).permutation(len(data))[: given.pairs]))

@@ -3,6 +3,7 @@ import random
 import numpy as np
 import pytest
 
+from samesense.context import context_set
 from samesense.context.context_set import ContextSets, Selection, diverse
 from samesense.context.corpus import Corpus
 from samesense.context.generator import Cells
@@ -51,8 +52,10 @@ class Everything:
 
     def __init__(self, corpus, most=10**6):
         self.corpus, self.most = corpus, most
+        self.identity, self.asked = f"everything up to {most}", []
 
     def search(self, sentences, k):
+        self.asked.append(len(sentences))
         return [
             np.array([i for i in self.corpus.windows if words(self.corpus.sentence(int(i))) != words(text)])[
                 : self.most
@@ -137,6 +140,17 @@ def test_too_few_screened_widens_the_ranking_and_says_so(corpus):
     assert short.short == 1
 
 
+def test_what_screening_finds_is_held_for_some_sentences_at_a_time(corpus, monkeypatch):
+    sentences = some_sentences(7, seed=8)
+    whole = sets_of(corpus).candidates(sentences)
+    monkeypatch.setattr(context_set, "BLOCK_SEARCHES", 3)
+    sets = sets_of(corpus)
+    found = sets.candidates(sentences)
+    assert sets.screening.asked == [3, 3, 1]
+    assert [ids.tolist() for ids in found] == [ids.tolist() for ids in whole]
+    assert all(len(ids) == 40 and ids.base is None for ids in found), "what was cut off must not be held"
+
+
 def test_sets_are_kept_by_content(corpus, tmp_path):
     sentences = some_sentences(3)
     first = sets_of(corpus, tmp_path).of(sentences)
@@ -149,6 +163,11 @@ def test_sets_are_kept_by_content(corpus, tmp_path):
         other = sets_of(corpus, tmp_path, **change)
         other.of(sentences)
         assert other.terms.computed > 0, change
+    narrow = sets_of(corpus, tmp_path, most=50)
+    assert {text: ids.tolist() for text, ids in narrow.of(sentences).items()} == {
+        text: ids.tolist() for text, ids in sets_of(corpus, most=50).of(sentences).items()
+    }
+    assert narrow.terms.computed > 0
     sets_of(corpus, tmp_path).of(sentences)
 
 

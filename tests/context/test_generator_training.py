@@ -6,7 +6,7 @@ from transformers import TrainerCallback
 from samesense.context.corpus import Corpus
 from samesense.context.generator import KINDS
 from samesense.context.generator_seq2seq import Seq2SeqGenerator
-from samesense.context.generator_training import GeneratorTraining, _Targets, hold_out, train_generator
+from samesense.context.generator_training import GeneratorTraining, _ByLength, _Targets, hold_out, train_generator
 from samesense.errors import ConfigError
 from tests.context.worlds import small_tokenizer, some_documents
 
@@ -49,9 +49,13 @@ def test_training_lowers_the_cost_of_unseen_documents(corpus, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_stopped_training_goes_on_as_if_it_had_not_stopped(corpus, tmp_path):
+@pytest.mark.parametrize("documents", [30, 11])  # stopped in the first epoch, and in the second
+def test_a_stopped_training_goes_on_as_if_it_had_not_stopped(documents, tmp_path):
+    corpus = Corpus.build(tmp_path / "corpus", some_documents(documents))
     tokenizer = small_tokenizer()
     settings = GeneratorTraining(**SETTINGS, max_steps=12)
+    an_epoch = -(-len(hold_out(corpus, 20, 42)[0]) // 16)
+    assert an_epoch > 12 if documents == 30 else an_epoch < 8 < 2 * an_epoch
     whole = train_generator(corpus, tokenizer, ("left",), settings, tmp_path / "whole")
     stopped = train_generator(corpus, tokenizer, ("left",), settings, tmp_path / "c", callbacks=[StopAt(8)])
     assert (stopped.steps, stopped.interrupted) == (8, True)
@@ -93,3 +97,14 @@ def test_lengths_are_those_of_the_targets(corpus):
     expected = [sum(map(len, texts[kind](window))) for kind, window in (targets[at] for at in range(len(targets)))]
     assert targets.lengths() == expected
     assert len(np.unique(expected)) > 10
+
+
+def test_the_order_of_an_epoch_is_the_same_whenever_it_is_drawn():
+    lengths, epoch = np.random.default_rng(0).integers(1, 50, 100).tolist(), [0]
+    in_turn = _ByLength(lengths, 5, 42, lambda: epoch[0])
+    orders = []
+    for epoch[0] in range(3):
+        orders.append(list(in_turn))
+    assert all(sorted(order) == list(range(100)) for order in orders)
+    assert orders[0] != orders[1] != orders[2]
+    assert [list(_ByLength(lengths, 5, 42, lambda at=at: at)) for at in range(3)] == orders

@@ -8,6 +8,7 @@ import pytest
 from samesense.context import origin as module
 from samesense.context.context_set import Selection
 from samesense.context.corpus import Corpus
+from samesense.context.explain import Contribution, Explanation
 from samesense.context.generator import KINDS
 from samesense.context.origin import Origin
 from samesense.context.scheme import Scheme, reference_sentences
@@ -208,3 +209,12 @@ def test_refusals(corpus, tmp_path):
         origin_of(corpus)([("a dog", "a cat"), ("a dog", " ")])
     with pytest.raises(DataError, match=r"no finished Origin: it has no origin\.json"):
         Origin.open(tmp_path)
+
+
+def test_contexts_are_shown_as_their_script_has_them():
+    entry = Contribution(
+        window=3, left=("天黑了。", "He left."), centre="x", right=("门关了。", "灯灭了。"), whose="both", first=1.0,
+        second=2.0, share=0.25,
+    )  # fmt: skip
+    told = Explanation(sentences=("a", "b"), score=0.5, contexts=4, alike=[entry], apart=[])
+    assert "天黑了。 He left. [...] 门关了。灯灭了。" in told.table()

@@ -126,6 +126,9 @@ def test_the_index_is_made_once_for_corpus_and_settings(tmp_path, corpus):
         Screening(Corpus.open(corpus.folder, Shape(chunk=3)), tmp_path),
     ]
     assert len({first.folder, *(other.folder for other in others)}) == 3
+    bounded = Screening(corpus, tmp_path, most_postings=60)
+    assert bounded.folder == first.folder
+    assert len({first.identity, bounded.identity, *(other.identity for other in others)}) == 4
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(index.folder.name for index in (first, *others))
 
 

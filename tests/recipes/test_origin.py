@@ -11,8 +11,9 @@ from transformers import TrainerCallback
 from samesense.context.origin import Origin, open_origin
 from samesense.errors import ConfigError, DataError, ModelError, OutputError
 from samesense.recipes import origin as recipe
+from samesense.recipes import origin_stages
 from samesense.recipes.origin_settings import OriginSettings, choose_origin, shipped_origins
-from samesense.recipes.origin_stages import fingerprint, first_words
+from samesense.recipes.origin_stages import Stages, fingerprint, first_words
 from tests.context.worlds import small_causal, some_documents
 
 SMALL = {
@@ -116,6 +117,22 @@ def test_a_language_model_that_is_none_is_refused_at_once(documents, tmp_path):
     assert not (tmp_path / "o").exists()
 
 
+def test_a_language_model_is_the_same_one_from_every_folder(tmp_path, monkeypatch):
+    (tmp_path / "models" / "mine").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    assert recipe._settled("models/mine") == str(tmp_path / "models" / "mine")
+    assert (recipe._settled("owner/name"), recipe._settled(None)) == ("owner/name", None)
+
+
+def test_a_source_given_twice_is_read_twice(documents, tmp_path):
+    found = []
+    for sources in ([documents], [documents, documents]):
+        stages = Stages(tmp_path / "o", {"method": "origin"}, overwrite=True, say=found.append)
+        prints = {source: fingerprint(source) for source in sources}
+        found.append(recipe._corpus(stages, sources, prints, OriginSettings()).documents)
+    assert [entry for entry in found if isinstance(entry, int)] == [12, 24]
+
+
 def test_a_folder_with_something_else_is_left_alone(documents, tmp_path):
     (tmp_path / "o").mkdir()
     (tmp_path / "o" / "thesis.txt").write_text("much work")
@@ -134,7 +151,29 @@ def test_fingerprints_are_of_content(tmp_path):
     assert one == fingerprint(str(tmp_path / "two")) != fingerprint(str(tmp_path / "one" / "a.txt"))
     (tmp_path / "two" / "a.txt").write_text("A test.")
     assert one != fingerprint(str(tmp_path / "two"))
-    assert fingerprint("owner/name") == "name owner/name"
+    assert fingerprint("owner/name:train") == "name owner/name:train"
+    splits = [fingerprint(f"{tmp_path / name}:{split}") for name, split in (("one", "a"), ("two", "a"), ("one", "b"))]
+    assert len(set(splits)) == 3
+    assert splits[0] == f"{one} a"
+
+
+def test_a_stage_killed_while_it_was_removed_is_made_again(tmp_path, monkeypatch):
+    made = []
+
+    def run(number):
+        stages = Stages(tmp_path / "o", {"method": "origin"}, overwrite=True, say=lambda line: None)
+        (tmp_path / "o" / "part").mkdir(exist_ok=True)
+        stages.run("corpus", {"number": number}, ["part"], lambda: made.append(number) or [])
+
+    def killed(path):
+        raise KeyboardInterrupt
+
+    run(1)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(origin_stages.shutil, "rmtree", killed)
+        run(2)
+    run(1)
+    assert made == [1, 1]
 
 
 @pytest.mark.parametrize(("most", "taken"), [(None, 3), (1, 1), (4, 1), (5, 2), (100, 3)])

@@ -21,6 +21,9 @@ from samesense.errors import ConfigError, DataError
 
 Strategy = Literal["diverse", "no-diversity", "random"]
 
+BLOCK_SEARCHES = 256
+"""Sentences whose screened windows, up to every window of their chunks, are held at once."""
+
 BLOCK_SENTENCES = 4096
 """Sentences whose sets are made together: those in one context share its computation."""
 
@@ -63,6 +66,10 @@ class Selection:
 
 class Screens(Protocol):
     """What is needed of a screening."""
+
+    @property
+    def identity(self) -> str:
+        """Everything that decides what a search finds."""
 
     def search(self, sentences: Sequence[str], k: int) -> list[Indices]:
         """Return the windows of the best chunks for each sentence, its own left out, best first."""
@@ -133,13 +140,18 @@ class ContextSets:
 
         Where screening finds fewer than a set takes, all windows of the corpus are ranked.
         """
+        blocks = (sentences[at : at + BLOCK_SEARCHES] for at in range(0, len(sentences), BLOCK_SEARCHES))
+        return [ranked for block in blocks for ranked in self._ranked(block)]
+
+    def _ranked(self, sentences: Sequence[str]) -> list[Indices]:
         windows = self.corpus.windows
         pools = self.screening.search(sentences, self.selection.screened)
         for at, own in enumerate(text_keys(sentences)):
             if len(pools[at]) < min(self.selection.size, len(windows)):
                 pools[at] = windows[self.corpus.text_keys[windows] != own]
                 self.widened += 1
-        return [ranked[: self.selection.rescored] for ranked in self.terms.ranked(sentences, pools)]
+        # copies, since a slice keeps all that was ranked
+        return [ranked[: self.selection.rescored].copy() for ranked in self.terms.ranked(sentences, pools)]
 
     def _chosen(self, sentences: Sequence[str]) -> list[Indices]:
         candidates = self.candidates(sentences)
@@ -196,6 +208,7 @@ class ContextSets:
         parts: dict[str, object] = {"corpus": self.corpus.sha256, "shape": shape, "selection": asdict(self.selection)}
         if self.selection.strategy != "random":
             parts |= {
+                "screening": self.screening.identity,
                 "discriminator": self.terms.discriminator.reader.identity(),
                 "generator": self.terms.generator.identity,
             }

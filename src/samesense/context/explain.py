@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from samesense.context.windows import Window
+from samesense.context.words import joiner
 
 Whose = Literal["first", "second", "both"]
 
@@ -79,8 +80,12 @@ class Explanation:
             if entries:
                 lines += ["", f"{title:<16}  share   first  second  context"]
             for entry in entries:
-                text = f"{' '.join(entry.left)} [...] {' '.join(entry.right)}"
+                text = f"{_running(entry.left)} [...] {_running(entry.right)}"
                 lines.append(
                     f"{entry.whose:>16}  {entry.share:+.4f}  {entry.first:+6.2f}  {entry.second:+6.2f}  {text}"
                 )
         return "\n".join(lines)
+
+
+def _running(sentences: Sequence[str]) -> str:
+    return "".join([*sentences[:1], *(joiner(text) + text for text in sentences[1:])])

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from samesense.context.generator import KINDS, Cells, Floats, Generator, Kind, Measured, checked
 from samesense.context.generator_batches import batches_of, groups_of
-from samesense.context.generator_pretrained import as_it_stands, pretrained_identity
+from samesense.context.generator_pretrained import as_it_stands, no_token, pretrained_identity
 from samesense.errors import DataError, ModelError
 
 CPU_TOKENS = 1024
@@ -150,7 +150,7 @@ class CausalGenerator(Generator):
                 : self.max_tokens
             ]
             if not ids:
-                raise DataError(f"A sentence must have a token; {text!r} has none for this model. Leave it out.")
+                raise no_token(text)
             self._known[text, inside] = ids
         return self._known[text, inside]
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from samesense.context.generator import KINDS, Cells, Generator, Kind, Measured, checked
 from samesense.context.generator_batches import batches_of
-from samesense.context.generator_pretrained import as_it_stands, pretrained_identity
+from samesense.context.generator_pretrained import as_it_stands, no_token, pretrained_identity
 from samesense.context.generator_rows import parts
 from samesense.errors import ModelError
 
@@ -72,8 +72,9 @@ class InfillGenerator(Generator):
                 sources.setdefault(source, []).append(cell)
                 targets.append(target)
             tokens[at] = [len(target) for target in targets]
-            for batch in batches_of([len(source) for source in sources], self._budget):
-                read = [list(sources)[place] for place in batch]
+            distinct = list(sources)
+            for batch in batches_of([len(source) for source in distinct], self._budget):
+                read = [distinct[place] for place in batch]
                 self._fill(read, [sources[source] for source in read], targets, totals[at])
         return checked(Measured(totals, tokens), cells, kinds)
 
@@ -118,5 +119,7 @@ class InfillGenerator(Generator):
     def _ids(self, text: str, *, inside: bool) -> list[int]:
         if (text, inside) not in self._known:
             ids = self.tokenizer(as_it_stands(text, inside=inside), add_special_tokens=False)["input_ids"]
+            if not ids:
+                raise no_token(text)
             self._known[text, inside] = ids[: self.max_tokens]
         return self._known[text, inside]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
-from samesense.errors import ModelError
+from samesense.errors import DataError, ModelError
 
 if TYPE_CHECKING:
     from samesense.context.generator import Generator
@@ -61,6 +61,11 @@ def as_it_stands(text: str, *, inside: bool) -> str:
     if not inside or not text or unicodedata.east_asian_width(text[0]) in "WF":
         return text
     return f" {text}"
+
+
+def no_token(text: str) -> DataError:
+    """Return the error for a sentence of which a tokenizer leaves nothing, so that it has no cost a token."""
+    return DataError(f"A sentence must have a token; {text!r} has none for this model. Leave it out.")
 
 
 def pretrained_identity(model: Any, tokenizer: Any, settings: list[Any]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -223,10 +223,30 @@ class _Trainer(Trainer):
     """Batches of targets of like length, so that little is padded."""
 
     def _get_train_sampler(self, train_dataset: Any = None) -> Sampler[int]:
-        generator = torch.Generator()
-        generator.manual_seed(self.args.seed)
         targets: Any = self.train_dataset
-        return LengthGroupedSampler(self.args.train_batch_size, lengths=targets.lengths(), generator=generator)
+        size = self.args.train_batch_size
+        an_epoch = -(-len(targets) // size)
+        return _ByLength(targets.lengths(), size, self.args.seed, lambda: self.state.global_step // an_epoch)
+
+
+class _ByLength(Sampler[int]):
+    """An order for each epoch, decided by seed and epoch alone, so that a resumed run sees what is left of its own.
+
+    The trainer's own way draws the first order again after any resumption.
+    """
+
+    def __init__(self, lengths: list[int], batch_size: int, seed: int, epoch: Callable[[], int]) -> None:
+        self._lengths, self._batch_size, self._seed, self._epoch = lengths, batch_size, seed, epoch
+
+    def __len__(self) -> int:
+        return len(self._lengths)
+
+    def __iter__(self) -> Iterator[int]:
+        generator = torch.Generator()
+        generator.manual_seed(self._seed)
+        for _ in range(self._epoch()):  # the orders of the epochs before
+            torch.randperm(len(self._lengths), generator=generator)
+        return iter(LengthGroupedSampler(self._batch_size, lengths=self._lengths, generator=generator))
 
 
 def _arguments(training: GeneratorTraining, targets: int, checkpoints: Path) -> TrainingArguments:

@@ -44,6 +44,9 @@ class Screening:
             all terms are read.
         on_progress: called with the number of chunks just indexed.
 
+    Attributes:
+        identity: everything that decides what a search finds.
+
     Raises:
         ConfigError: if ``most_postings`` is below 1.
         DataError: if the index is damaged.
@@ -62,8 +65,9 @@ class Screening:
             raise ConfigError(f"most_postings must be at least 1; received {most_postings}.")
         self.corpus = corpus
         self._unigrams, self._most = unigrams, most_postings
-        identity = json.dumps([FORMAT, corpus.sha256, corpus.shape.chunk, unigrams])
-        self.folder = folder / f"screening-{hashlib.sha256(identity.encode()).hexdigest()[:32]}"
+        index = [FORMAT, corpus.sha256, corpus.shape.chunk, unigrams]
+        self.identity = json.dumps([*index, most_postings])
+        self.folder = folder / f"screening-{hashlib.sha256(json.dumps(index).encode()).hexdigest()[:32]}"
         if not self.folder.exists():
             build_postings(self.folder, corpus.chunks, self._texts, unigrams=unigrams, on_progress=on_progress)
         self._postings = Postings(self.folder)

@@ -81,8 +81,9 @@ def run(
         ConfigError, DataError, ModelError, OutputError: as soon as it is known that it cannot end well.
     """
     scheme = settings.scheme()
-    if settings.language_model is not None:
-        open_language_model(settings.language_model)  # now, not when the rest is done
+    language_model = _settled(settings.language_model)
+    if language_model is not None:
+        open_language_model(language_model)  # now, not when the rest is done
     prints = {source: fingerprint(source) for source in sources}
     record = manifest.describe("origin", settings.model_dump(), prints)
     stages = Stages(output, record, overwrite=overwrite, say=say)
@@ -101,7 +102,7 @@ def run(
         Screening(corpus, output / "index", unigrams=settings.unigrams)
         Discriminator.open(output / "discriminator", corpus, output / "index", device=str(device))
         content = {
-            "shape": asdict(corpus.shape), "unigrams": settings.unigrams, "language_model": settings.language_model,
+            "shape": asdict(corpus.shape), "unigrams": settings.unigrams, "language_model": language_model,
             "precision": settings.score_precision, "scheme": asdict(scheme),
         }  # fmt: skip
         write_json(output / FILE, content)
@@ -124,7 +125,7 @@ def _corpus(stages: Stages, sources: Sequence[str], prints: dict[str, str], sett
         corpus = Corpus.open(folder, shape) if folder.exists() else Corpus.build(folder, documents(), shape)
         return [describe_corpus(corpus)]
 
-    inputs = {"sources": list(prints.values()), "most_words": settings.most_words, **how}
+    inputs = {"sources": [prints[source] for source in sources], "most_words": settings.most_words, **how}
     stages.run("corpus", inputs, ["corpus", ".corpus-building", FILE], make)
     return Corpus.open(folder, shape)
 
@@ -225,6 +226,12 @@ def _perplexities(generator: Seq2SeqGenerator, corpus: Corpus, training: Generat
     perplexities = np.exp(-measured.totals.sum(axis=1) / measured.tokens.sum(axis=1))
     found = ", ".join(f"{kind} {value:.1f}" for kind, value in zip(KINDS, perplexities, strict=True))
     return f"perplexity a token on {len(windows)} windows held out: {found}"
+
+
+def _settled(model: str | None) -> str | None:
+    """Return a name that means the same from every folder: a path made absolute, or the name on the hub."""
+    path = None if model is None else Path(model).expanduser()
+    return str(path.resolve()) if path is not None and path.is_dir() else model
 
 
 def _windows(corpus: Corpus) -> dict[str, Any]:

@@ -88,6 +88,7 @@ class Stages:
                 "to make it anew, or choose another output folder."
             )
         self.say(f"{name}: made anew, since {'; '.join(changes)}")
+        self._note(name, {"inputs": old, "status": "removed"})  # killed here, it must not count as done
         for output in outputs:
             target = self.folder / output
             shutil.rmtree(target) if target.is_dir() else target.unlink(missing_ok=True)
@@ -103,11 +104,12 @@ def _short(value: Any) -> str:
 
 
 def fingerprint(source: str) -> str:
-    """Return a hash over the content of a file or of all files in a folder; of a name on the hub, the name."""
+    """Return a hash over the content of a file or of all files in a folder, with its split; of a hub name, the name."""
     path = Path(source).expanduser()
     found = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
     if not path.exists():
-        return f"name {source}"
+        folder, _, split = source.rpartition(":")
+        return f"{fingerprint(folder)} {split}" if folder and Path(folder).expanduser().is_dir() else f"name {source}"
     digest = hashlib.sha256()
     for file in found:
         digest.update(f"{file.relative_to(path)} {file.stat().st_size}".encode())
