@@ -122,6 +122,8 @@ class _Way:
         folder = self.output / ORIGIN
         made = {name: stage["inputs"] for name, stage in manifest.read(folder)["stages"].items()}
         scheme = json.loads((folder / ORIGIN_FILE).read_text(encoding="utf-8"))
+        if scheme["language_model"] is not None:
+            scheme["language_model"] = fingerprint(scheme["language_model"])
         return {"origin": made, "scoring": scheme, "settings": self.settings.harvest_settings().identity()}
 
     def harvest(self) -> list[str]:
