@@ -64,6 +64,14 @@ def test_flags_that_do_not_belong_are_refused(run, binary, tmp_path, flags, mess
     assert message in err
 
 
+def test_only_dev_can_be_auto(run, binary, tmp_path):
+    code, out, err = run(binary, "-o", tmp_path / "run", "--dry-run", "--test", "auto")
+    assert (code, out) == (2, "")
+    assert "auto" in err.splitlines()[-1]
+    for part in ("--dev", "--test"):
+        assert run(binary, "-o", tmp_path / "run", "--dry-run", part, "none")[0] == 0
+
+
 def test_labels_that_do_not_fit_are_refused_in_a_dry_run_too(run, toy_pairs, tmp_path):
     for more in (["--dry-run"], []):
         code, _, err = run(toy_pairs / "train.tsv", "-o", tmp_path / "run", "--loss", "softmax", *more)

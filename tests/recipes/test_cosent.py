@@ -1,5 +1,6 @@
 import json
 import shutil
+from dataclasses import replace
 
 import pytest
 
@@ -64,6 +65,8 @@ def test_resume_refuses_another_run(parts, settings, tmp_path):
         f"--resume continues the run in {run} as it was begun, but settings.learning_rate was 0.002 and is 0.5. "
         "Give the same settings and data, or another --output."
     )
+    with pytest.raises(ConfigError, match=r"data\.train\.scale was \[0.*\] and is \[0.*9.*\]"):
+        cosent.run(replace(parts["train"], scale=(0.0, 9.0)), settings, run, dev=parts["dev"], resume=True)
     with pytest.raises(ConfigError) as error:
         cosent.run(parts["train"], settings, tmp_path / "none", dev=parts["dev"], resume=True)
     assert str(error.value) == (

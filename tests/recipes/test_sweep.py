@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,11 +17,12 @@ from samesense.recipes.sweep import cell as cells
 from samesense.recipes.sweep import processes
 from samesense.recipes.sweep.cell import read_record, status_of
 from samesense.recipes.sweep.file import SweepFile, read_sweep
-from samesense.recipes.sweep.gather import gather, rows
+from samesense.recipes.sweep.gather import _evidence, gather, rows
 from samesense.recipes.sweep.parts import read_parts, sample_rows
 from samesense.recipes.sweep.plan import make_plan
 from samesense.recipes.sweep.report import write_report
 from samesense.recipes.sweep.run import run
+from samesense.recipes.sweep.verdict import write_scores
 
 pytest.importorskip("matplotlib")
 
@@ -132,6 +134,7 @@ def test_the_identity_knows_settings_data_start_and_layers_but_no_paths(toy, toy
         {"base": {**toy["base"], "layers": 2}},
         {"data": [entry(toy_pairs, train_rows=100)]},
         {"data": [entry(toy_pairs, test_rows=40)]},
+        {"data": [entry(toy_pairs, label_range=(0, 10))]},
         {"judging": "bfloat16"},
         {"seeds": [2]},
     ]
@@ -327,6 +330,34 @@ def test_layers_are_cut_once_and_binary_data_have_an_accuracy(tiny_trunk, binary
     kept = np.load(next((tmp_path / "out" / "runs").glob("*cosent*")) / "scores.npz")
     assert kept["dev"].shape == (40,)
     assert set(kept.files) == {"dev", "sts:toy:spearman", "binary:toy:accuracy"}
+
+
+def test_cut_starts_of_two_names_on_the_hub_are_kept_apart(toy, tmp_path):
+    cell = quick(toy, base={**toy["base"], "layers": 1}).cells[0]
+    owner = "sentence-transformers"
+    starts = {
+        cells.started_from(replace(cell, identity={**cell.identity, "start": start}), tmp_path).settings.model
+        for start in (f"{owner}/one", f"{owner}/two", cell.identity["start"])
+    }
+    assert len(starts) == 3
+
+
+def test_a_start_that_cannot_be_cut_is_a_failed_cell(toy, tmp_path, monkeypatch):
+    monkeypatch.setattr("samesense.recipes.sweep.run.do", lambda work, say: cells.record(work, "interrupted"))
+    plan = quick(toy, seeds=[1], grid={"layers": [99, 1]})
+    ended = run(plan, tmp_path)
+    assert (ended.failed, ended.left, ended.interrupted) == (1, 1, True)
+    assert "99" in read_record(plan.cells[0].folder(tmp_path))["error"]
+
+
+def test_scores_of_a_data_set_with_colons_in_its_name_are_read(tmp_path):
+    values = np.array([0.1, 0.9])
+    write_scores(tmp_path / "scores.npz", {"sts:a: b:spearman": values, "dev": values})
+    plan = {"variant": "base", "seed": 1}
+    pairs = {"hash": ([("a", "b"), ("c", "d")], np.array([0.0, 1.0]))}
+    [one] = _evidence(tmp_path, plan, {"identity": {"tests": {"a: b": "hash"}}}, pairs)
+    assert (one.task, one.dataset, one.metric) == ("sts", "a: b", "spearman")
+    assert one.values.tolist() == values.tolist()
 
 
 @pytest.mark.slow

@@ -67,6 +67,19 @@ def content(name="<b>bold</b> & $x$"):
     )
 
 
+def test_averages_of_two_languages_stand_side_by_side_behind_a_name():
+    rows = [result(one, 0.2, task="geometry", metric=metric, dataset="stsb.dev")
+            for one in "ab" for metric in ("alignment", "uniformity")]  # fmt: skip
+    means = [result("a", 0.8, dataset="sts-avg"), result("a", 0.4, dataset="sts-zh-avg"),
+             result("b", 0.5, dataset="sts-avg", seed=1), result("b", 0.7, dataset="sts-avg", seed=2)]  # fmt: skip
+    [drawn] = planes(rows, means, looks_of("ab"))
+    written = " ".join(text.get_text() for text in drawn.figure.axes[0].texts)
+    assert "80.0 / 40.0" in written
+    assert "60.0 / -" in written
+    assert drawn.caption.endswith(" Behind each name: sts-avg / sts-zh-avg, Spearman x100.")
+    assert "Behind" not in planes(rows, [], looks_of("ab"))[0].caption
+
+
 @pytest.fixture(scope="module")
 def page():
     return html_page(content())

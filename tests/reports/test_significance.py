@@ -61,6 +61,16 @@ def test_a_named_reference_and_lower_is_not_confused_with_better():
     assert all(one.difference > 0 for one in found)
 
 
+def test_it_is_said_where_the_named_reference_has_no_figure():
+    first, second = scored(), scored(seed=1, dataset="two.test")
+    results = [row for row in first[0] + second[0] if (row.model, row.dataset) != ("c", "two.test")]
+    behind = [one for one in first[1] + second[1] if (one.model, one.dataset) != ("c", "two.test")]
+    found, problems = compare(behind, results, against="c")
+    assert {one.reference for one in found if one.dataset == "one.test"} == {"c"}
+    [other] = [one for one in found if one.dataset == "two.test"]
+    assert problems == [f"two.test, spearman: c has no figure; the reference is the best, {other.reference}."]
+
+
 def test_outcomes_are_compared_by_their_mean():
     first, second = np.array([1, 1, 1, 0] * 30), np.array([1, 0, 0, 0] * 30)
     rows = [result(name, 0.75 if name == "a" else 0.25, task="transfer", metric="accuracy") for name in "ab"]

@@ -88,13 +88,13 @@ def run(name, seed, value, **settings):
 def test_a_figure_for_each_number_that_was_varied():
     pytest.importorskip("matplotlib")
     runs = {
-        "one": [
+        '"one" 1/2': [
             run("a", seed, 0.1 * at, temperature=t, loss="cosent") for seed in (1, 2) for at, t in enumerate((1, 2))
         ],
         "two": [run("a", 1, 0.5, temperature=1, loss="cosent")],
     }
     drawings = setting_figures(runs, ["temperature", "loss", "absent"])
-    assert [drawing.name for drawing in drawings] == ["sweep-temperature-one"]
+    assert [drawing.name for drawing in drawings] == ["sweep-temperature--one--1-2"]  # it stands in attributes
     [line] = drawings[0].figure.axes[0].lines[:1]
     assert list(line.get_xdata()) == [1, 2]
     np.testing.assert_allclose(line.get_ydata(), [0, 10])

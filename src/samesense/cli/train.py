@@ -72,7 +72,8 @@ def train(
     if folds is not None and not dry_run:
         _cross_validate(chosen_method, train_data, chosen, output, folds, (dev, test), resume, overwrite, json)
         return
-    dev_data, test_data = (_pairs(source, how) for source in (dev, test))
+    dev_data = None if dev == "auto" else _pairs(dev, how)
+    test_data = _pairs(test, how)
     if dev == "auto":
         train_data, dev_data = chosen_method.hold_out(train_data, chosen.seed)
     _tell(train_data, dev_data, test_data)
@@ -113,7 +114,7 @@ def _tell(train: Examples, dev: PairData | None, test: PairData | None) -> None:
 
 
 def _pairs(source: str | None, how: Reading) -> PairData | None:
-    return None if source in (None, "auto", "none") else read_pairs(source, **vars(how))
+    return None if source in (None, "none") else read_pairs(source, **vars(how))
 
 
 def _cross_validate(

@@ -16,6 +16,9 @@ from samesense.encoder.precision import autocast, inference_precision
 from samesense.errors import ModelError
 from samesense.types import Pair, Precision, Score, Scores
 
+REMEMBERED = 2**26
+"""Characters of pairs whose scores are kept in memory; once there are more, all of them are forgotten."""
+
 
 def is_cross_encoder(source: str) -> bool:
     """Return whether a folder or hub name holds a cross-encoder.
@@ -43,9 +46,9 @@ def open_cross_encoder(
         device: torch device; ``None`` lets sentence-transformers choose.
 
     Returns:
-        A score and its protocol. Each distinct pair is scored once a run, in the order given: first text first. The
-        model's own activation is computed from the logit in float64, where a sigmoid does not turn large logits into
-        ties.
+        A score and its protocol. Each distinct pair is scored once, as long as it is remembered, in the order given:
+        first text first. The model's own activation is computed from the logit in float64, where a sigmoid does
+        not turn large logits into ties.
 
     Raises:
         ModelError: if the model cannot be read, or gives another number of scores a pair than one.
@@ -62,13 +65,21 @@ def open_cross_encoder(
     arithmetic = inference_precision(precision, torch.device(model.device))
     logits = as_logits(model, precision=arithmetic)
     known: dict[Pair, float] = {}
+    held = 0
 
     def score(pairs: Sequence[Pair]) -> Scores:
-        fresh = [pair for pair in dict.fromkeys(pairs) if pair not in known]
+        nonlocal held
+        own = {pair: value for pair in dict.fromkeys(pairs) if (value := known.get(pair)) is not None}
+        fresh = [pair for pair in dict.fromkeys(pairs) if pair not in own]
         if fresh:
             values = model.activation_fn(torch.from_numpy(logits(fresh))).numpy()
-            known.update(zip(fresh, values.tolist(), strict=True))
-        return np.array([known[pair] for pair in pairs], dtype=np.float64)
+            own.update(zip(fresh, values.tolist(), strict=True))
+            if held > REMEMBERED:
+                known.clear()
+                held = 0
+            known.update((pair, own[pair]) for pair in fresh)
+            held += sum(len(first) + len(second) for first, second in fresh)
+        return np.array([own[pair] for pair in pairs], dtype=np.float64)
 
     activation = type(model.activation_fn).__name__
     shown = "the logit" if activation == "Identity" else f"{activation.lower()} of the logit"

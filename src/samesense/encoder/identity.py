@@ -24,6 +24,8 @@ def model_identity(model: SentenceTransformer, precision: str) -> str:
     settings = [[type(module).__name__, _settings(module)] for module in model]
     digest.update(json.dumps(settings, sort_keys=True, default=str).encode())
     digest.update(_tokenizer_text(model.tokenizer).encode())
+    side = getattr(model.tokenizer, "truncation_side", "right")
+    digest.update(b"" if side == "right" else str(side).encode())
     prompt = model.prompts.get(model.default_prompt_name, "") if model.default_prompt_name else ""
     return json.dumps(
         {"sha256": digest.hexdigest(), "precision": precision, "tokens": model.max_seq_length, "prompt": prompt}

@@ -15,6 +15,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from samesense.data import PairData
 from samesense.data.examples import Examples
 from samesense.encoder.storage import check_free
 from samesense.errors import OutputError
@@ -28,10 +29,17 @@ MODEL, CHECKPOINTS, HISTORY, RESULTS = "model", "checkpoints", "history.jsonl", 
 
 
 def identity(parts: Mapping[str, Examples | None]) -> dict[str, Any]:
-    """Return what tells the data of one run from those of another: source, fingerprint and rows of each part."""
+    """Return what tells the data of one run from those of another: source, fingerprint, rows and scale of each part."""
     return {
-        name: {"source": d.source, "sha256": d.sha256, "rows": len(d)} for name, d in parts.items() if d is not None
+        name: {"source": d.source, "sha256": d.sha256, "rows": len(d)} | _scale(d)
+        for name, d in parts.items()
+        if d is not None
     }
+
+
+def _scale(data: Examples) -> dict[str, Any]:
+    """Return the label scale, which decides targets and may be the user's word."""
+    return {"scale": data.scale} if isinstance(data, PairData) else {}
 
 
 def check(output: Path, record: dict[str, Any], *, resume: bool, overwrite: bool) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from samesense.reports.figures import (
     sweep,
 )
 from samesense.reports.figures.heatmap import Groups
+from samesense.reports.grid import ABSENT
 from samesense.reports.headline import headlines
 from samesense.reports.runs import Run, sweep_points
 from samesense.types import Evidence, Result, Scores
@@ -39,7 +41,7 @@ def distributions(evidence: Sequence[Evidence], looks: Mapping[str, Look]) -> di
         if one.labels is not None:
             found.setdefault((one.task, one.dataset), {}).setdefault(one.model, one)
     return {
-        (task, dataset): [distribution(list(models.values()), looks=looks, name=_stem("spread", task, dataset))]
+        (task, dataset): [distribution(list(models.values()), looks=looks, name=stem("spread", task, dataset))]
         for (task, dataset), models in found.items()
     }
 
@@ -47,11 +49,7 @@ def distributions(evidence: Sequence[Evidence], looks: Mapping[str, Look]) -> di
 def planes(results: Sequence[Result], averages: Sequence[Result], looks: Mapping[str, Look]) -> list[Drawing]:
     """Return the alignment-uniformity plane of each data set that has both; STS averages stand behind the names."""
     figures = headlines(results)
-    means: dict[str, list[float]] = {}
-    for row in averages:
-        if (row.task, row.metric) == ("sts", "spearman"):
-            means.setdefault(row.model, []).append(100 * row.value)
-    notes = {model: f"{np.mean(values):.1f}" for model, values in means.items()}
+    notes, said = _averages(averages)
     drawings = []
     for (task, dataset, metric), alignments in figures.items():
         uniformities = figures.get((task, dataset, "uniformity"), {})
@@ -61,8 +59,23 @@ def planes(results: Sequence[Result], averages: Sequence[Result], looks: Mapping
             if metric == "alignment" and run in uniformities
         ]
         if places:
-            drawings.append(plane(places, looks=looks, dataset=dataset, name=_stem("plane", dataset)))
+            drawn = plane(places, looks=looks, dataset=dataset, name=stem("plane", dataset))
+            drawings.append(replace(drawn, caption=drawn.caption + said))
     return drawings
+
+
+def _averages(averages: Sequence[Result]) -> tuple[dict[str, str], str]:
+    """Return the STS averages of each model, the mean over its seeds, and a sentence about what they are."""
+    means: dict[str, dict[str, list[float]]] = {}
+    for row in averages:
+        if (row.task, row.metric) == ("sts", "spearman"):
+            means.setdefault(row.dataset, {}).setdefault(row.model, []).append(100 * row.value)
+    models = dict.fromkeys(model for own in means.values() for model in own)
+    notes = {
+        model: " / ".join(f"{np.mean(own[model]):.1f}" if model in own else ABSENT for own in means.values())
+        for model in models
+    }
+    return notes, f" Behind each name: {' / '.join(means)}, Spearman x100." if means else ""
 
 
 def heatmaps(scores: Mapping[str, Scores], groups: Groups) -> list[Drawing]:
@@ -85,6 +98,6 @@ def run_figures(runs: Sequence[Run], setting: str | None = None) -> list[Drawing
     return drawings
 
 
-def _stem(*words: str) -> str:
+def stem(*words: str) -> str:
     """Return a name for files and identifiers: letters of any script, digits and hyphens."""
     return "".join(sign if sign.isalnum() else "-" for sign in "-".join(words))

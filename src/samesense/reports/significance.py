@@ -71,11 +71,12 @@ def compare(
     Args:
         evidence: per model, data set and metric, what lies behind the figure.
         results: the figures; they decide which model is the best.
-        against: name of the reference; ``None`` takes the best model of each data set.
+        against: name of the reference; ``None`` takes the best model of each data set, as is done where the reference
+            has no figure.
         seed: of the resampling.
 
     Returns:
-        The comparisons, and a line about each one that could not be made.
+        The comparisons, and a line about each one that could not be made and each data set without the reference.
     """
     behind: dict[Key, dict[str, Evidence]] = {}
     figures = headlines(results)
@@ -92,6 +93,8 @@ def compare(
         samples = max(SAMPLES, 50 * sum(len(behind[key]) - 1 for key in keys))
         for key in keys:
             reference = against if against in behind[key] else _best(key, figures[key], behind[key])
+            if against not in (None, reference):
+                problems.append(f"{key[1]}, {key[2]}: {against} has no figure; the reference is the best, {reference}.")
             for model, own in behind[key].items():
                 if model == reference:
                     continue

@@ -11,6 +11,7 @@ from samesense.reports.figures.curves import Curve, learning_curves, sweep
 from samesense.reports.figures.drawing import Drawing
 from samesense.reports.grid import ABSENT
 from samesense.reports.headline import measure_of
+from samesense.reports.illustrate import stem
 from samesense.reports.runs import Run, sweep_points
 from samesense.reports.significance import Comparison
 from samesense.reports.tables import markdown, one_line
@@ -155,7 +156,7 @@ def setting_figures(runs: Mapping[str, Sequence[Run]], settings: Sequence[str]) 
                         sweep_points(fitting, setting),
                         setting=setting,
                         metric="Spearman (x100)",
-                        name=f"sweep-{setting}-{dataset}",
+                        name=stem("sweep", setting, dataset),
                     )
                 )
     return drawings

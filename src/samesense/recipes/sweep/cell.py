@@ -153,7 +153,8 @@ def started_from(cell: Cell, output: Path) -> Cell:
     from samesense.encoder.layers import first_layers
     from samesense.encoder.storage import save
 
-    folder = output / "starts" / f"{cell.identity['start'].replace('/', '-')[:16]}-first-{cell.layers}"
+    start = cell.identity["start"]  # a name on the hub or, of a folder, the hash of its files
+    folder = output / "starts" / f"{start.replace('/', '--') if '/' in start else start[:16]}-first-{cell.layers}"
     if not folder.is_dir():
         save(first_layers(build(cell.settings.model, device="cpu"), cell.layers), folder, card=False)
     return with_start(cell, str(folder))

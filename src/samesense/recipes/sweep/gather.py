@@ -107,7 +107,8 @@ def _evidence(
         for key in scores.files:
             if key == DEV:
                 continue
-            task, dataset, metric = key.split(":")
+            task, _, rest = key.partition(":")
+            dataset, _, metric = rest.rpartition(":")  # a name of the user's, which may hold colons
             examples, labels = pairs[found["identity"]["tests"][dataset]]
             evidence.append(
                 Evidence(

@@ -118,6 +118,8 @@ def _cell(plan: Plan, entry: DataEntry, variant: Variant, seed: int, starts: dic
     }
     if bound.method.name != "cosent":
         identity[METHOD] = bound.method.name
+    if entry.label_range is not None:
+        identity["label_range"] = list(entry.label_range)  # decides targets, and is no part of the data's fingerprint
     return Cell(variant=variant.name, dataset=entry.name, seed=seed, given=given, identity=identity, **vars(bound))
 
 

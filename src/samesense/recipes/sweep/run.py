@@ -7,14 +7,24 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from samesense.data import PairData, examine
-from samesense.errors import ConfigError
+from samesense.errors import ConfigError, SamesenseError
 from samesense.execution.alone import only_writer
-from samesense.recipes.sweep.cell import RESULTS, Say, Work, do, drop_model, read_record, started_from, status_of
+from samesense.recipes.sweep.cell import (
+    RESULTS,
+    Say,
+    Work,
+    do,
+    drop_model,
+    read_record,
+    record,
+    started_from,
+    status_of,
+)
 from samesense.recipes.sweep.plan import Cell, Plan
 from samesense.recipes.sweep.processes import side_by_side
 from samesense.reports import read_results
@@ -77,7 +87,7 @@ def _run_cells(plan: Plan, output: Path, jobs: int, say: Say) -> bool:
     waiting = [cell for cell in plan.cells if status_of(cell.folder(output)) != "finished"]
     say(f"{len(plan.cells)} cells, {len(plan.cells) - len(waiting)} of them finished")
     clock = _Clock(len(waiting), say)
-    works = (_work(cell, plan, output) for cell in waiting)
+    works = _works(waiting, plan, output, say)
     interrupted = False
     for work, status in _one_by_one(works, say) if jobs == 1 else side_by_side(works, jobs):
         if status == "interrupted":
@@ -111,8 +121,17 @@ def _write_pairs(path: Path, data: PairData) -> None:
         write_whole(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
 
 
-def _work(cell: Cell, plan: Plan, output: Path) -> Work:
-    return Work(started_from(cell, output), plan.parts_of(cell), cell.folder(output), plan.file.judging)
+def _works(cells: Sequence[Cell], plan: Plan, output: Path, say: Say) -> Iterator[Work]:
+    """Yield what is to be done; a cell whose start model cannot be cut has failed, and the others are run."""
+    for cell in cells:
+        work = Work(cell, plan.parts_of(cell), cell.folder(output), plan.file.judging)
+        try:
+            work = replace(work, cell=started_from(cell, output))
+        except SamesenseError as error:
+            say(f"  {cell.name}: {error}")
+            record(work, "failed", error=str(error))
+            continue
+        yield work
 
 
 def _one_by_one(works: Iterator[Work], say: Say) -> Iterator[tuple[Work, str]]:
