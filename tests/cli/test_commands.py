@@ -11,6 +11,7 @@ from samesense.cli.main import COMMANDS, main
 from samesense.encoder.build import build
 from samesense.encoder.encode import encode
 from samesense.encoder.storage import save
+from samesense.types import Candidate
 
 
 @pytest.fixture
@@ -65,6 +66,21 @@ def test_similarity_from_arguments_and_from_standard_input(run, folder):
     vectors = encode(build(str(folder), device="cpu"), ["a dog", "a cat"], normalize=True, precision="float32")
     assert [row["text2"] for row in rows] == ["a cat", "the rain"]
     assert rows[0]["score"] == pytest.approx(float(vectors[0] @ vectors[1]), abs=1e-5)
+
+
+def test_an_origin_in_the_place_of_the_model(run, monkeypatch):
+    def known(name, precision):
+        assert name == "origin:origins/mine"
+        score = lambda pairs: np.array([len(a) - len(b) for a, b in pairs], dtype=float)  # noqa: E731
+        return Candidate(name=name, score=score, encode=None, protocol="lengths")
+
+    monkeypatch.setattr("samesense.recipes.opening.open_named", known)
+    assert run("similarity", "--origin", "origins/mine", "three", "two")[:2] == (0, "2.0000\n")
+    assert run("similarity", "--origin", "origins/mine", stdin="a\tbb\n")[:2] == (0, "-1.0000\n")
+    code, _, err = run("similarity", "a/model", "three", "two", "--origin", "origins/mine")
+    assert code == 2 and "received the model 'a/model' too" in err
+    code, _, err = run("similarity")
+    assert code == 2 and "similarity needs a model" in err
 
 
 def test_similarity_names_the_bad_line(run, folder):

@@ -10,16 +10,17 @@ import numpy as np
 from cyclopts import Parameter
 
 from samesense.cli.output import PrecisionFlag, put, put_json, quiet_libraries
-from samesense.errors import DataError
+from samesense.errors import ConfigError, DataError
 from samesense.types import Pair
 
 
 def similarity(
-    model: str,
+    model: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,
     text1: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,
     text2: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,
     /,
     *,
+    origin: Path | None = None,
     calibrated: Annotated[bool, Parameter(negative="")] = False,
     yes_no: Annotated[bool, Parameter(negative="")] = False,
     calibration: Path | None = None,
@@ -32,12 +33,17 @@ def similarity(
         model: model folder, output of train, hub name, or default; or any other name that evaluate takes.
         text1: first text; without texts, pairs are read from standard input, two texts a line with a tab between.
         text2: second text.
+        origin: folder of an Origin, in the place of the model; origin:FOLDER as the model is the same.
         calibrated: give values on the scale of the labels that the model was calibrated on (samesense calibrate).
         yes_no: say besides whether the texts count as alike, by the calibration's threshold.
         calibration: its file, and calibrated is meant; by default calibration.json in the model's folder.
         precision: arithmetic; auto is bfloat16 where the processor computes in it.
         json: print JSON lines with both texts, the score, and what else was asked for.
     """
+    if origin is not None:
+        model, text1, text2 = f"origin:{origin}", *_texts_of_an_origin(model, text1, text2)
+    if model is None:
+        raise ConfigError('similarity needs a model: samesense similarity MODEL "a" "b", or --origin FOLDER "a" "b".')
     pairs = _from_stdin() if text1 is None else [_given(text1, text2)]
     calibrated = calibrated or calibration is not None
     quiet_libraries()
@@ -60,6 +66,13 @@ def similarity(
         return
     for row in rows:
         put(_line(row))
+
+
+def _texts_of_an_origin(first: str | None, second: str | None, third: str | None) -> tuple[str | None, str | None]:
+    """Return the texts where --origin has named the model, so that the first argument is a text."""
+    if third is not None:
+        raise ConfigError(f"--origin stands in the place of the model; received the model {first!r} too. Give one.")
+    return first, second
 
 
 def _line(row: dict[str, Any]) -> str:
