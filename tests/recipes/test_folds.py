@@ -66,7 +66,12 @@ def test_each_pair_is_judged_by_a_model_of_the_other_folds(data, settings, tmp_p
     for number, (teaches, _) in enumerate(dealt, 1):
         record = json.loads((tmp_path / "f" / f"fold-{number:02}" / "manifest.json").read_text())
         assert record["data"] == {
-            "train": {"source": data.source, "sha256": data.take(teaches).sha256, "rows": len(teaches)}
+            "train": {
+                "source": data.source,
+                "sha256": data.take(teaches).sha256,
+                "rows": len(teaches),
+                "scale": [0, 5],
+            }
         }
         assert not (tmp_path / "f" / f"fold-{number:02}" / "model").exists()
     assert {row.subset for row in results} == {"all", "mean", *(TOPICS if how == "by-topic" else ())}
