@@ -12,6 +12,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from samesense.training.ragged import TupleBatchTriplet, TupleMultiPositive, TupleSupCon
 from samesense.training.ragged_batches import TupleBatches
+from samesense.training.ranks import finish
 
 PLACES = (2, 1)
 TUPLES = [
@@ -68,4 +69,4 @@ if __name__ == "__main__":
     found = results(wrapped, wrapped.module.table, own)
     if dist.get_rank() == 0:
         Path(sys.argv[1]).write_text(json.dumps(found))
-    dist.destroy_process_group()
+    finish()
