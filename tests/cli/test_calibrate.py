@@ -3,7 +3,6 @@ import json
 import numpy as np
 import pytest
 
-from samesense.cli.main import main
 from samesense.encoder.build import build
 from samesense.encoder.build_cross import build_cross
 from samesense.encoder.candidates import open_candidate
@@ -11,20 +10,6 @@ from samesense.encoder.storage import save
 from samesense.inference.calibrate_file import read_of
 
 PAIR = ("a dog runs", "the cat sleeps")
-
-
-@pytest.fixture
-def run(capsys):
-    def call(*arguments):
-        code = 0
-        try:
-            main([str(argument) for argument in arguments])
-        except SystemExit as stop:
-            code = stop.code
-        captured = capsys.readouterr()
-        return code or 0, captured.out, captured.err
-
-    return call
 
 
 @pytest.fixture

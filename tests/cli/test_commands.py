@@ -1,4 +1,3 @@
-import io
 import json
 import subprocess
 import sys
@@ -7,29 +6,11 @@ import numpy as np
 import pytest
 
 from samesense.cli import main as entry
-from samesense.cli.main import COMMANDS, main
+from samesense.cli.main import COMMANDS
 from samesense.encoder.build import build
 from samesense.encoder.encode import encode
 from samesense.encoder.storage import save
 from samesense.types import Candidate
-
-
-@pytest.fixture
-def run(capsys, monkeypatch):
-    """Runs the command line in this process: (exit code, standard output, standard error)."""
-
-    def call(*arguments, stdin=None):
-        if stdin is not None:
-            monkeypatch.setattr("sys.stdin", io.StringIO(stdin))
-        code = 0
-        try:
-            main([str(argument) for argument in arguments])
-        except SystemExit as stop:
-            code = stop.code
-        captured = capsys.readouterr()
-        return code or 0, captured.out, captured.err
-
-    return call
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import samesense
-from samesense.cli.main import main
 from samesense.encoder.build import build
 from samesense.encoder.build_cross import build_cross
 from samesense.encoder.cross import as_logits
@@ -14,20 +13,6 @@ from samesense.encoder.storage import save
 from samesense.errors import ModelError
 
 NONE = "A cross-encoder reads both texts of a pair together and has no embeddings. "
-
-
-@pytest.fixture
-def run(capsys, monkeypatch):
-    def call(*arguments):
-        code = 0
-        try:
-            main([str(argument) for argument in arguments])
-        except SystemExit as stop:
-            code = stop.code
-        captured = capsys.readouterr()
-        return code or 0, captured.out, captured.err
-
-    return call
 
 
 @pytest.fixture(scope="module")

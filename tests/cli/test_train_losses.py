@@ -1,26 +1,15 @@
 """The train command with its other losses: what a user sees of them, and what is refused."""
 
 import json
+from functools import partial
 
 import pytest
 
-from samesense.cli.main import main
-
 
 @pytest.fixture
-def run(capsys):
-    """Runs the command line in this process: (exit code, standard output, standard error)."""
-
-    def call(*arguments):
-        code = 0
-        try:
-            main(["train", *(str(argument) for argument in arguments)])
-        except SystemExit as stop:
-            code = stop.code
-        captured = capsys.readouterr()
-        return code or 0, captured.out, captured.err
-
-    return call
+def run(run):
+    """Trains by the command line; else as the one of all commands."""
+    return partial(run, "train")
 
 
 @pytest.fixture(scope="module")

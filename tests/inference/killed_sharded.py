@@ -6,30 +6,8 @@ import shutil
 import sys
 from pathlib import Path
 
+from tests.dying import dies_at
 from tests.inference.sharded_world import make, shards, world
-
-EVENTS = ("open", "os.rename", "os.remove", "os.mkdir", "os.listdir", "os.scandir")
-
-
-def dies_at(step, place, output):
-    """Encode in a child that ends, without any clean-up, at its file operation number ``step`` in the output."""
-    child = os.fork()
-    if child == 0:
-        seen = 0
-
-        def count(event, arguments):
-            nonlocal seen
-            if event in EVENTS and str(output) in str(arguments[0]):
-                seen += 1
-                if seen == step:
-                    os._exit(9)
-
-        sys.addaudithook(count)
-        make(place, output)
-        os._exit(0)
-    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    assert code in (0, 9), code
-    return code == 9
 
 
 def listed(output):
@@ -45,7 +23,7 @@ if __name__ == "__main__":
     world(place)
     whole, _ = make(place, folder / "whole")
     expected, survived, step = shards(folder / "whole"), 0, 1
-    while dies_at(step, place, output):
+    while dies_at(step, lambda: make(place, output), within=output):
         kept = shards(output) if (output / "shards").exists() else {}
         assert all(content == expected[name] for name, content in kept.items() if name[0] != "."), step
         assert make(place, output)[0] == whole, step

@@ -10,14 +10,14 @@ import shutil
 import signal
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 from samesense.errors import DataError
 from samesense.inference import collection_changes
 from samesense.inference.collection import Collection, Entry
+from tests.dying import dies_at
 from tests.inference.made_vectors import embedder
-
-EVENTS = ("open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.listdir", "os.scandir", "shutil.rmtree")
 
 
 def batch(number, size=6):
@@ -61,27 +61,6 @@ def made(folder, exists):
     return folder
 
 
-def dies_at(step, folder, change):
-    """Make a change in a child that ends at its file operation number ``step``; return whether it ended there."""
-    child = os.fork()
-    if child == 0:
-        seen = 0
-
-        def count(event, arguments):
-            nonlocal seen
-            if event in EVENTS:
-                seen += 1
-                if seen == step:
-                    os._exit(9)
-
-        sys.addaudithook(count)
-        change(folder)
-        os._exit(0)
-    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    assert code in (0, 9), code
-    return code == 9
-
-
 def at_steps(place, stride):
     before = after = 0
     for name, exists, change in changes():
@@ -89,7 +68,7 @@ def at_steps(place, stride):
         change(made(place / "new", exists))
         new = contents(place / "new")
         step = 1
-        while dies_at(step, made(place / "killed", exists), change):
+        while dies_at(step, partial(change, made(place / "killed", exists))):
             found = contents(place / "killed")
             assert found in (old, new), (name, step, found)
             before, after = before + (found == old), after + (found == new and new != old)

@@ -5,31 +5,8 @@ import shutil
 import sys
 from pathlib import Path
 
+from tests.dying import dies_at
 from tests.recipes.harvest_world import make, shards, world
-
-EVENTS = ("open", "os.rename", "os.remove", "os.mkdir", "os.listdir", "os.scandir")
-
-
-def dies_at(step, place, output):
-    """Harvest in a child that ends, without any clean-up, at its file operation number ``step`` in the output."""
-    child = os.fork()
-    if child == 0:
-        seen = 0
-
-        def count(event, arguments):
-            nonlocal seen
-            if event in EVENTS and str(output) in str(arguments[0]):
-                seen += 1
-                if seen == step:
-                    os._exit(9)
-
-        sys.addaudithook(count)
-        make(place, output)
-        os._exit(0)
-    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    assert code in (0, 9), code
-    return code == 9
-
 
 if __name__ == "__main__":
     os.fsync = lambda handle: None  # it guards against loss of power, and takes long
@@ -37,7 +14,7 @@ if __name__ == "__main__":
     place, output = world(folder / "world"), folder / "killed"
     whole = make(place, folder / "whole")[0]
     step = 1
-    while dies_at(step, place, output):
+    while dies_at(step, lambda: make(place, output), within=output):
         kept = shards(output) if (output / "shards").exists() else {}
         assert all(content == shards(folder / "whole")[name] for name, content in kept.items() if name[0] != ".")
         again = make(place, output)[0]

@@ -104,7 +104,7 @@ def _shard_format(output: str, wanted: str | None) -> str:
 
 def _executor(workers: int | None, name: Literal["embedded", "ray"] | None, address: str | None) -> Executor:
     from samesense.execution.choose import choose_executor
-    from samesense.inference.threads import cores
+    from samesense.execution.threads import cores
 
     return choose_executor(name or "embedded", workers=workers, address=address, default_workers=cores())
 

@@ -16,6 +16,7 @@ from samesense.context.context_set import NoContextError
 from samesense.context.corpus import Corpus
 from samesense.context.generator import Floats, Indices
 from samesense.context.harvest_units import Finds
+from samesense.execution.threads import torch_threads
 from samesense.types import Pair
 
 if TYPE_CHECKING:
@@ -90,16 +91,10 @@ class OriginScorer:
 
     def score(self, pairs: Sequence[Pair]) -> Scored:
         """Score pairs, those of equal sentences sharing what they need."""
-        import torch
         from threadpoolctl import threadpool_limits
 
-        threads = torch.get_num_threads()
-        torch.set_num_threads(1)
-        try:
-            with threadpool_limits(1, user_api="blas"):
-                return _score(self._fresh(), pairs)
-        finally:
-            torch.set_num_threads(threads)
+        with torch_threads(1), threadpool_limits(1, user_api="blas"):
+            return _score(self._fresh(), pairs)
 
     def _fresh(self) -> Origin:
         from samesense.context.origin import Origin

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 from samesense.errors import OutputError
@@ -64,3 +65,16 @@ class Shards:
         """Remove what killed writers left beside."""
         for path in self.folder.glob(".*.part"):
             path.unlink()
+
+    def take_up(self, count: int, say: Callable[[str], None]) -> set[int]:
+        """Clear the folder, and return the shards that are there, as :meth:`finished` does.
+
+        Args:
+            count: shards that there can be.
+            say: told how many there are, if any.
+        """
+        self.clear()
+        there = self.finished(count)
+        if there:
+            say(f"{len(there)} of {count} shards are there already")
+        return there

@@ -8,8 +8,10 @@ import json
 import os
 import platform
 import tempfile
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+
+from samesense.execution.threads import cores
+from samesense.execution.versions import installed_versions
 
 FOLDER_VARIABLE = "SAMESENSE_CACHE"
 """Environment variable that names another folder than ``samesense`` in the user's cache."""
@@ -17,11 +19,12 @@ FOLDER_VARIABLE = "SAMESENSE_CACHE"
 
 def choice_key(source: str, ways: list[str]) -> str:
     """Return what a choice depends on: the model's files, what was to choose from, the processor, the libraries."""
+    known = installed_versions(("torch", "onnxruntime"))
     facts = {
         "model": _files(Path(source).expanduser()) or source,
         "ways": sorted(ways),
-        "machine": [platform.machine(), _processor(), _cores(), os.environ.get("OMP_NUM_THREADS")],
-        "libraries": [_version(package) for package in ("torch", "onnxruntime")],
+        "machine": [platform.machine(), _processor(), cores(), os.environ.get("OMP_NUM_THREADS")],
+        "libraries": [known.get(package) for package in ("torch", "onnxruntime")],
     }
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
@@ -65,14 +68,3 @@ def _processor() -> str:
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
     return platform.processor()
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None

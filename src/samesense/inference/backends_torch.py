@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from samesense.encoder.rows import each_once
+from samesense.execution.threads import torch_threads
 from samesense.types import Embeddings, Precision
 
 if TYPE_CHECKING:
@@ -49,11 +50,10 @@ def encode_alone(
             rows: Embeddings = torch.cat([one(text) for text in block]).numpy()
         return rows
 
-    threads, training = torch.get_num_threads(), model.training
-    torch.set_num_threads(1)
+    training = model.training
     model.eval()
     try:
-        return each_once(texts, embed, dim, normalize=normalize, on_progress=on_progress)
+        with torch_threads(1):
+            return each_once(texts, embed, dim, normalize=normalize, on_progress=on_progress)
     finally:
-        torch.set_num_threads(threads)
         model.train(training)

@@ -96,10 +96,7 @@ def encode_shards(
 def _make(work: EncodeWork, executor: Executor, shards: Shards, record: Record, say: Say) -> None:
     """Make the shards that are not there."""
     parts = work.source.parts
-    shards.clear()
-    there = shards.finished(len(parts))
-    if there:
-        say(f"{len(there)} of {len(parts)} shards are there already")
+    there = shards.take_up(len(parts), say)
     missing = [shard for shard in range(len(parts)) if shard not in there]
     with _bar(work.source.rows, "encode", "text", initial=sum(parts[shard].rows for shard in there)) as bar:
 

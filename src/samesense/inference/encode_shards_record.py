@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Mapping
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,6 +14,7 @@ from samesense.context.files import append_json, read_json, read_json_lines, wri
 from samesense.errors import DataError, OutputError
 from samesense.execution.alone import LOCK
 from samesense.execution.shards import Shards
+from samesense.execution.versions import installed_versions
 from samesense.inference.collection_model import Embedder
 from samesense.inference.encode_shards_input import Input
 from samesense.inference.encode_shards_work import Encoded
@@ -66,7 +66,13 @@ class Record:
         """Write the manifest, unless it is there."""
         if self._known is None:
             started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-            self._known = {"method": METHOD, **parts, "versions": _versions(), "started": started, "status": "running"}
+            self._known = {
+                "method": METHOD,
+                **parts,
+                "versions": installed_versions(_LIBRARIES),
+                "started": started,
+                "status": "running",
+            }
             write_json(self._folder / MANIFEST, self._known)
 
     def note(self, shard: int, encoded: Encoded) -> None:
@@ -137,13 +143,3 @@ def shape_of(path: Path, form: Literal["npy", "parquet"]) -> tuple[int, int]:
 def _sha256(path: Path) -> str:
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def _versions() -> dict[str, str]:
-    found = {}
-    for package in _LIBRARIES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return found

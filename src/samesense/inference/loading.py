@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -50,92 +51,86 @@ def load(
         ConfigError: if backend, precision or device contradict each other.
         MissingExtraError: if torch is needed and not installed, or the default's package is not.
     """
-    model = _opened(name, backend, precision, device, deterministic, None if deterministic else sample, threads)
+    model = _opened(name, _Asked(backend, precision, device, deterministic, None if deterministic else sample, threads))
     model.home = (name, calibration)
     return model
 
 
-def _opened(
-    name: str,
-    backend: Backend,
-    precision: Precision,
-    device: str | None,
-    deterministic: bool,
-    sample: Sequence[str] | None,
-    threads: int | None,
-) -> Model:
+@dataclass(frozen=True)
+class _Asked:
+    """How a model shall compute; see :func:`load`."""
+
+    backend: Backend
+    precision: Precision
+    device: str | None
+    deterministic: bool
+    sample: Sequence[str] | None
+    threads: int | None
+
+
+def _opened(name: str, asked: _Asked) -> Model:
     if is_exported(name):
-        return _exported(name, backend, precision, device, deterministic, sample, threads)
-    check_asked(backend, precision)
-    if backend in ("onnx", "onnx-int8"):
+        return _exported(name, asked)
+    check_asked(asked.backend, asked.precision)
+    if asked.backend in ("onnx", "onnx-int8"):
         raise ModelError(
-            f"The backend {backend} opens exported folders only; {name} is none. Make one: "
-            f"samesense export {name} --output FOLDER{' --int8' if backend == 'onnx-int8' else ''}"
+            f"The backend {asked.backend} opens exported folders only; {name} is none. Make one: "
+            f"samesense export {name} --output FOLDER{' --int8' if asked.backend == 'onnx-int8' else ''}"
         )
     with needs_torch():
-        return _by_torch(name, precision, device, deterministic, sample, threads)
+        return _by_torch(name, asked)
 
 
-def _by_torch(
-    name: str,
-    precision: Precision,
-    device: str | None,
-    deterministic: bool,
-    sample: Sequence[str] | None,
-    threads: int | None,
-) -> Model:
+def _by_torch(name: str, asked: _Asked) -> Model:
     from samesense.encoder import build as encoders
     from samesense.encoder.cross import is_cross_encoder, open_cross_encoder
     from samesense.encoder.precision import has_bfloat16
 
     source = encoders.resolve(name)
     if is_cross_encoder(source):
-        score, _ = open_cross_encoder(source, precision=precision, device=device)
-        return Model(None, score=score, precision=precision)
-    encoder = encoders.build(name, device=device)
-    if precision != "auto" or sample is None or encoder.device.type != "cpu" or not has_bfloat16(encoder.device):
-        return Model(encoder, precision=precision, deterministic=deterministic, threads=threads)
+        score, _ = open_cross_encoder(source, precision=asked.precision, device=asked.device)
+        return Model(None, score=score, precision=asked.precision)
+    encoder = encoders.build(name, device=asked.device)
+    if (
+        asked.precision != "auto"
+        or asked.sample is None
+        or encoder.device.type != "cpu"
+        or not has_bfloat16(encoder.device)
+    ):
+        return Model(encoder, precision=asked.precision, deterministic=asked.deterministic, threads=asked.threads)
     ways: tuple[Way, ...] = ("torch-bfloat16", "torch-float32")
-    models = {way: Model(encoder, precision=_precision(way), threads=threads) for way in ways}
-    choice = choose(source, {way: _opener(model) for way, model in models.items()}, sample)
+    models = {way: Model(encoder, precision=_precision(way), threads=asked.threads) for way in ways}
+    choice = choose(source, {way: _opener(model) for way, model in models.items()}, asked.sample)
     model = models[choice.way]
     model.choice = choice
     return model
 
 
-def _exported(
-    name: str,
-    backend: Backend,
-    precision: Precision,
-    device: str | None,
-    deterministic: bool,
-    sample: Sequence[str] | None,
-    threads: int | None,
-) -> Model:
-    if device not in (None, "cpu") and backend != "torch":
+def _exported(name: str, asked: _Asked) -> Model:
+    if asked.device not in (None, "cpu") and asked.backend != "torch":
         raise ConfigError(
-            f"An exported model runs on the CPU; received device {device}. Take the backend torch for it."
+            f"An exported model runs on the CPU; received device {asked.device}. Take the backend torch for it."
         )
     torch_there = has_torch() and any(Path(name).expanduser().rglob("*.safetensors"))
-    torch_asked = backend == "torch" or precision == "bfloat16"
+    torch_asked = asked.backend == "torch" or asked.precision == "bfloat16"
     if torch_asked and not torch_there:
         _why_not_torch(name)
-    bfloat16_there = torch_there and (torch_asked or sample is not None) and _computes_in_bfloat16()
+    bfloat16_there = torch_there and (torch_asked or asked.sample is not None) and _computes_in_bfloat16()
     ways = exported_ways(
-        read_description(name), backend, precision, torch_there=torch_there, bfloat16_there=bfloat16_there
+        read_description(name), asked.backend, asked.precision, torch_there=torch_there, bfloat16_there=bfloat16_there
     )
 
     @cache
     def opened(way: Way) -> Model:
         if way in ("onnx", "onnx-int8"):
-            return Model(OnnxEncoder(name, way, deterministic=deterministic, threads=threads))
-        encoder = _torch_encoder(name, device)
-        return Model(encoder, precision=_precision(way), deterministic=deterministic, threads=threads)
+            return Model(OnnxEncoder(name, way, deterministic=asked.deterministic, threads=asked.threads))
+        encoder = _torch_encoder(name, asked.device)
+        return Model(encoder, precision=_precision(way), deterministic=asked.deterministic, threads=asked.threads)
 
     def opener(way: Way) -> Callable[[], Encode]:
         return lambda: opened(way).encode
 
-    choice = choose(name, {way: opener(way) for way in ways}, sample)
+    choice = choose(name, {way: opener(way) for way in ways}, asked.sample)
     model = opened(choice.way)
     model.choice = choice
     return model

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from samesense.encoder.cosine import cosine_score
 from samesense.errors import ModelError
+from samesense.execution.threads import torch_threads
 from samesense.inference.backends import Choice
 from samesense.inference.backends_torch import encode_alone
 from samesense.inference.onnx_model import OnnxEncoder
-from samesense.inference.threads import torch_threads
 from samesense.types import Embeddings, Pair, Precision, Score, Scores
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from samesense.encoder.rows import each_once, token_batches
 from samesense.errors import ModelError
+from samesense.execution.threads import cores
 from samesense.inference.onnx_format import GRAPHS, TOKENIZER, OnnxName, read_description
 from samesense.types import Embeddings
 
@@ -157,7 +158,7 @@ def _threads() -> int:
     given = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
     if given.isdigit() and int(given):
         return int(given)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return cores()
 
 
 def _tokenizer(folder: Path, max_tokens: int | None) -> Any:

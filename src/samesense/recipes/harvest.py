@@ -62,22 +62,18 @@ def run(work: ShardWork, output: Path, executor: Executor, *, say: Say = lambda 
     with only_writer(output):
         record.begin()
         shards = Shards(output / "shards", ".parquet")
-        shards.clear()
-        there = shards.finished(plan.shards)
         for line in plan.describe():
             say(line)
-        if there:
-            say(f"{len(there)} of {plan.shards} shards are there already")
-        _make(work.expecting(scorer.identity), plan, executor, shards, record)
+        _make(work.expecting(scorer.identity), plan, executor, shards, record, say)
         summary = record.finish(shards, plan.shards)
     for line in summary.lines():
         say(line)
     return summary
 
 
-def _make(work: ShardWork, plan: Plan, executor: Executor, shards: Shards, record: Record) -> None:
+def _make(work: ShardWork, plan: Plan, executor: Executor, shards: Shards, record: Record, say: Say) -> None:
     """Make the shards that are not there."""
-    there = shards.finished(plan.shards)
+    there = shards.take_up(plan.shards, say)
     missing = (shard for shard in range(plan.shards) if shard not in there)
     with _bar(work.settings.pairs, sum(map(plan.size, there))) as bar:
 

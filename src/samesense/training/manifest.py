@@ -6,11 +6,11 @@ import json
 import os
 import platform
 import time
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from samesense.errors import ConfigError
+from samesense.execution.versions import installed_versions
 
 _VERSIONED = ("samesense", "torch", "transformers", "sentence-transformers", "datasets", "numpy", "accelerate")
 _IDENTITY = ("method", "settings", "data")
@@ -19,12 +19,7 @@ FILE = "manifest.json"
 
 def describe(method: str, settings: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]:
     """Return a manifest of JSON types: method, settings, data with hashes, versions, machine and start time."""
-    versions = {"python": platform.python_version()}
-    for package in _VERSIONED:
-        try:
-            versions[package] = version(package)
-        except PackageNotFoundError:
-            continue
+    versions = {"python": platform.python_version(), **installed_versions(_VERSIONED)}
     machine = {"system": platform.system(), "machine": platform.machine(), "cores": os.cpu_count()}
     started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     content = {"method": method, "settings": settings, "data": data}

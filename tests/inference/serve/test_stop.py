@@ -20,21 +20,26 @@ from tests.inference.serve.toy import served
 
 CODE = """
 import sys
+import threading
 from samesense.inference.serve.limits import Limits
 from samesense.inference.serve.run import serve
 from tests.inference.serve.toy import Toy, served
-seconds, grace = map(float, sys.argv[1:])
 print("torch" in sys.modules, flush=True)
-serve(served(Toy(seconds), limits=Limits(grace=grace)), port=0, say=lambda line: print(line, flush=True))
+toy = Toy(patience=float(sys.argv[2]))
+toy.free.clear()
+threading.Thread(target=lambda: sys.stdin.readline() and toy.free.set(), daemon=True).start()
+serve(served(toy, limits=Limits(grace=float(sys.argv[1]))), port=0, say=lambda line: print(line, flush=True))
 print("left", flush=True)
 """
 
 
 @contextmanager
-def process(seconds, grace=20.0):
+def process(grace=20.0, patience=20.0):
+    """A server whose model computes nothing before a line is written to it, or its patience ends; and the port."""
     root = Path(__file__).parents[3]
-    command = [sys.executable, "-c", CODE, str(seconds), str(grace)]
-    with subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+    command = [sys.executable, "-c", CODE, str(grace), str(patience)]
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with subprocess.Popen(command, cwd=root, text=True, **pipes) as running:
         try:
             assert running.stdout.readline() == "False\n", "serving needs no torch by itself"
             yield running, int(re.search(r":(\d+)$", running.stdout.readline().strip())[1])
@@ -48,7 +53,7 @@ def ask(connection, text):
 
 
 def test_accepted_requests_are_answered_and_new_ones_refused():
-    with process(0.7) as (running, port):
+    with process() as (running, port):
         early = [http.client.HTTPConnection("127.0.0.1", port, timeout=20) for _ in range(4)]
         for place, connection in enumerate(early):
             ask(connection, f"text {place}")
@@ -60,6 +65,7 @@ def test_accepted_requests_are_answered_and_new_ones_refused():
         ask(idle, "too late")
         refused = idle.getresponse()
         assert (refused.status, json.load(refused)["error"]["code"]) == (503, "stopping")
+        print(file=running.stdin, flush=True)
         assert [connection.getresponse().status for connection in early] == [200] * 4
         assert running.stdout.readline() == "left\n"
         assert running.wait(20) == 0
@@ -68,7 +74,7 @@ def test_accepted_requests_are_answered_and_new_ones_refused():
 @pytest.mark.slow
 @pytest.mark.parametrize("again", [True, False])
 def test_a_second_signal_or_the_end_of_grace_ends_it(again):
-    with process(2.0, grace=20.0 if again else 0.3) as (running, port):
+    with process(20.0 if again else 0.3, patience=2.0) as (running, port):
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
         ask(connection, "text")
         idle = http.client.HTTPConnection("127.0.0.1", port, timeout=20)

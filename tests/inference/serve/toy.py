@@ -31,13 +31,13 @@ def vector(text):
 class Toy:
     """Encodes by :func:`vector`; remembers its batches; fails, gives NaN or takes long on demand."""
 
-    def __init__(self, seconds=0.0):
-        self.batches, self.seconds = [], seconds
+    def __init__(self, seconds=0.0, patience=20.0):
+        self.batches, self.seconds, self.patience = [], seconds, patience
         self.free = threading.Event()
         self.free.set()
 
     def __call__(self, texts):
-        self.free.wait(10)
+        self.free.wait(self.patience)
         time.sleep(self.seconds)
         self.batches.append(list(texts))
         if any("explode" in text for text in texts):
