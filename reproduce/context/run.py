@@ -2,6 +2,7 @@
 
 python reproduce/context/run.py --data stsb.test.tsv.gz --origin origins/2M --tables sets size terms   # run
 python reproduce/context/run.py --data stsb.test.tsv.gz --origin a/100K a/500K a/2M --tables corpus    # Table 6
+python reproduce/context/run.py --data stsb.test.tsv.gz --origin o/2M --tables size --variants "20 contexts"
 python reproduce/context/run.py            # rewrite the pages from results/
 python reproduce/context/run.py --check    # exit 1 if that would change one
 
@@ -98,9 +99,13 @@ def tfidf(origin: Origin) -> Score:
     return score
 
 
-def run(table: str, folder: Path, data: PairData, vectors: str | None, device: str) -> None:
-    """Judge every variant of a table on ``data``, and keep what comes out."""
+def run(
+    table: str, folder: Path, data: PairData, vectors: str | None, device: str, chosen: Sequence[str] | None = None
+) -> None:
+    """Judge the chosen variants of a table on ``data``, or all, and keep what comes out."""
     for variant, change in TABLES[table].items():
+        if chosen and variant not in chosen:
+            continue
         scheme = Origin.open(folder, device=device).scheme
         origin = Origin.open(folder, scheme=change(scheme), device=device, on_progress=_progress(table, variant))
         _judge(table, variant, origin, origin, data, origin.protocol)
@@ -211,6 +216,8 @@ def main() -> None:
     parser.add_argument("--data", help="labelled pairs")
     parser.add_argument("--origin", nargs="+", type=Path, default=[], help="folders of samesense origin")
     parser.add_argument("--tables", nargs="+", choices=list(TABLES), default=[])
+    known = list(dict.fromkeys(variant for variants in TABLES.values() for variant in variants))
+    parser.add_argument("--variants", nargs="+", choices=known, metavar="VARIANT", help=f"of {', '.join(known)}; all")
     parser.add_argument("--pairs", type=int, help="only so many pairs, drawn at random with a fixed seed")
     parser.add_argument("--words", help="word vectors for the baselines")
     parser.add_argument("--device", default="cpu")
@@ -224,7 +231,7 @@ def main() -> None:
             data = data.take(np.sort(np.random.default_rng(0).permutation(len(data))[: given.pairs]))
         for table in given.tables:
             for folder in given.origin:
-                run(table, folder, data, given.words, given.device)
+                run(table, folder, data, given.words, given.device, given.variants)
     changed = pages(check=given.check)
     sys.exit(int(given.check and changed))
 

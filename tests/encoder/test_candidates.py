@@ -48,6 +48,20 @@ def test_a_run_folder_and_a_bare_transformer(folder, tiny_trunk, sentences, rows
         np.testing.assert_allclose(open_candidate(spec, device="cpu").encode(sentences), rows, atol=1e-6)
 
 
+def test_another_pooling(tiny_trunk, sentences, tmp_path):
+    candidate = open_candidate(f"{tiny_trunk}?cls", device="cpu")
+    expected = encode(build(str(tiny_trunk), pooling="cls", device="cpu"), sentences, precision="float32")
+    np.testing.assert_allclose(candidate.encode(sentences), expected, atol=1e-6)
+    assert (candidate.name, candidate.protocol.split(", ")[1]) == (f"{tiny_trunk}?cls", "cls pooling")
+    whitened = open_candidate(f"{tiny_trunk}?cls+whiten:8", device="cpu", fit_texts=sentences[:30])
+    assert whitened.encode(sentences).shape == (len(sentences), 8)
+    with pytest.raises(ConfigError, match=r"one of mean, cls, max, first-last, last-2; received \?sum\."):
+        open_candidate(f"{tiny_trunk}?sum")
+    asked = tmp_path / "model?cls"
+    save(build(str(tiny_trunk), pooling="max", device="cpu"), asked)
+    assert "max pooling" in open_candidate(str(asked), device="cpu").protocol
+
+
 def test_protocol_names_precision_prompt_and_length(tiny, tmp_path):
     tiny.prompts["ask"], tiny.default_prompt_name, tiny.max_seq_length = "the old man ", "ask", 20
     candidate = open_candidate(str(save(tiny, tmp_path / "m")), device="cpu", precision="bfloat16")

@@ -32,7 +32,7 @@ def test_every_variant_has_settings(path):
     assert found
     for name, method, settings in found:
         if path.parent.name == "scaled":
-            assert (settings.batch_size, settings.max_steps, settings.dropout) == (64, 200, 0.1), name
+            assert (settings.batch_size, settings.max_steps, settings.dropout) == (64, 100, 0.1), name
         else:
             assert (settings.pooling, settings.evaluate_every) == ("cls", 125)
         if method == "rankcse" and settings.gamma:

@@ -1,6 +1,7 @@
 """Open anything that scores pairs of texts, by a name.
 
     FOLDER, owner/name, default   a sentence-transformers model, a run folder, a bare transformer, or a cross-encoder
+    NAME?cls, NAME?first-last     the same with another pooling, for models whose folder does not state theirs
     vectors:FILE                  vectors computed elsewhere, with their texts
     words:PATH                    word vectors, averaged; words:PATH?sif weights rare words more
     python:module:function        a function from texts to a matrix, one row a text
@@ -19,12 +20,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 from samesense.encoder.cosine import cosine_score
 from samesense.encoder.remember import Remembered, remember
 from samesense.errors import ConfigError
-from samesense.types import Candidate, Embeddings, Precision
+from samesense.types import Candidate, Embeddings, PoolingName, Precision
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -93,14 +94,29 @@ def _model(name: str, precision: Precision, device: str | None, cache: Path | No
     from samesense.encoder.identity import model_identity
     from samesense.encoder.precision import inference_precision
 
+    name, pooling = _with_option(name)
     if is_cross_encoder(resolve(name)):
+        if pooling is not None:
+            raise ConfigError(f"A cross-encoder has no pooling to choose; received {name}?{pooling}.")
         score, protocol = open_cross_encoder(resolve(name), precision=precision, device=device)
         return Candidate(name=name, score=score, encode=None, protocol=protocol)
-    model = build(name, device=device)
+    model = build(name, pooling=pooling, device=device)
     arithmetic = inference_precision(precision, model.device)
     identity = "" if cache is None else model_identity(model, arithmetic)
     encode = remember(as_encode(model, precision=arithmetic), folder=cache, identity=identity)
     return _embedder(encode, encoder_protocol(model, arithmetic))
+
+
+def _with_option(name: str) -> tuple[str, PoolingName | None]:
+    """Return the name of a model and the pooling that may follow it; a folder of the whole name comes first."""
+    if "?" not in name or Path(name).expanduser().exists():
+        return name, None
+    rest, _, option = name.rpartition("?")
+    if option not in get_args(PoolingName):
+        raise ConfigError(
+            f"After ? stands the pooling of a model, one of {', '.join(get_args(PoolingName))}; received ?{option}."
+        )
+    return rest, cast(PoolingName, option)
 
 
 def _from_vectors(path: str) -> Candidate:
