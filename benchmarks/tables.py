@@ -34,7 +34,7 @@ def quality() -> str:
         f"STS-B test, Spearman x100 of the cosine. Start point: the first {first['layers']} layers of the "
         "raw language model SmolLM2-135M-Instruct with mean pooling, never tuned on STS-B or for sentences. "
         f"{first['settings']['epochs']:g} epochs, the paper's settings, best state by STS-B dev; mean ± sd over seeds "
-        f"{', '.join(str(s) for s in sorted({x['seed'] for x in lines if x['seed']}))}. "
+        f"{', '.join(str(s) for s in sorted({x['seed'] for x in lines if x['seed'] is not None}))}. "
         "`samesense sweep benchmarks/stsb_quality.toml`"
     )
     return f"{head}\n\n{seeds_table({name: values for name, values in rows.items() if values})}"
@@ -45,8 +45,10 @@ def losses() -> str:
     path = HERE.parent / "reproduce" / "cosent" / "results" / "losses.jsonl"
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     sets = list(dict.fromkeys(row["dataset"] for row in rows))
-    steps = max(row["outcome"]["steps"] for row in rows if row["seed"])
-    shown = [f"| loss | {' | '.join(sets)} |", "|---|" + "---:|" * len(sets)]
+    sizes = {row["dataset"]: row["n"] for row in rows}
+    seeds = sorted({row["seed"] for row in rows if row["seed"] is not None})
+    steps = max(row["outcome"]["steps"] for row in rows if row["seed"] is not None)
+    shown = [f"| loss | {' | '.join(f'{name} ({sizes[name]})' for name in sets)} |", "|---|" + "---:|" * len(sets)]
     for loss in dict.fromkeys(row["variant"] for row in rows):
         cells = []
         for name in sets:
@@ -55,9 +57,9 @@ def losses() -> str:
             cells.append(f"{mean(found):.2f}{spread}" if found else "-")
         shown.append(f"| {NAMES.get(loss, loss)} | {' | '.join(cells)} |")
     head = (
-        f"Every loss on its own sets, {steps} steps from the same start point; Spearman x100 on test, mean ± sd over "
-        "seeds 1, 2, 3. Significance, convergence and where CoSENT falls behind: "
-        "[reproduce/cosent](reproduce/cosent/README.md)."
+        f"Every loss on its own sets, {steps} steps from the same start point; Spearman x100 on so many "
+        f"test pairs, mean ± sd over seeds {', '.join(map(str, seeds))}. Significance, convergence and where CoSENT "
+        "falls behind: [reproduce/cosent](reproduce/cosent/README.md)."
     )
     return f"{head}\n\n" + "\n".join(shown)
 

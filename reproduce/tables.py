@@ -10,15 +10,15 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from taking import take
 
-from samesense.metrics import best_threshold
+from samesense.errors import DataError
 from samesense.reports.figures.curves import Curve
 from samesense.reports.significance import Comparison
 from samesense.reports.sweeps import arrival_table, arrivals, difference_table
@@ -44,18 +44,17 @@ def spread(values: list[float]) -> str:
 
 def origin(rows: Rows) -> str:
     """Say what was trained on what, so that the figures can be compared and repeated."""
-    first = rows[0]
     trained = [row for row in rows if row["seed"] is not None]
+    starts = dict.fromkeys(f"{row['start']}{_cut(row['layers'])}" for row in rows)
     seeds = ", ".join(map(str, sorted({row["seed"] for row in trained})))
-    data = {}
-    for row in trained:
-        sizes = row["rows"]
-        data[row["dataset"]] = f"{row['dataset']} {sizes['train']}/{sizes['dev']} ({row['data']['train'][:8]})"
+    data = dict.fromkeys(
+        f"{row['dataset']} {row['rows']['train']}/{row['rows']['dev']} ({row['data']['train'][:8]})" for row in trained
+    )
+    commits = dict.fromkeys(row["commit"] for row in rows)
     steps = max(row["outcome"]["steps"] for row in trained)
     return (
-        f"Start point: {first['start']}{_cut(first['layers'])}. At most "
-        f"{steps} steps; seeds {seeds}; commit {first['commit']}. Rows of train/dev (fingerprint): "
-        f"{'; '.join(data.values())}."
+        f"Start point: {' or '.join(starts)}. At most {steps} steps; seeds {seeds}; taken over at commit "
+        f"{' and '.join(commits)}. Rows of train/dev (fingerprint): {'; '.join(data)}."
     )
 
 
@@ -64,14 +63,30 @@ def _cut(layers: int | None) -> str:
 
 
 def figures(rows: Rows, *, metric: str = "spearman") -> str:
-    """Spearman x100 of each variant on each test set, mean ± deviation over seeds."""
+    """Spearman x100 of each variant on each test set, mean ± deviation over seeds; said where some are missing."""
     tests = {row["test"]: f"{row['test']} ({row['n']})" for row in rows}
+    seeds = len({row["seed"] for row in rows if row["seed"] is not None})
     table = []
     for variant in dict.fromkeys(row["variant"] for row in rows):
         own = [row for row in rows if row["variant"] == variant]
+        whole = 1 if all(row["seed"] is None for row in own) else seeds
         cells = [[row[metric] for row in own if row["test"] == test] for test in tests]
-        table.append([variant, *(spread(values) if values else "not run" for values in cells)])
+        table.append([variant, *(_of_seeds(values, whole) for values in cells)])
     return markdown(["variant", *tests.values()], table, numeric=list(tests.values()))
+
+
+def _of_seeds(values: list[float], seeds: int) -> str:
+    if not values:
+        return "not run"
+    return spread(values) + ("" if len(values) == seeds else f" ({len(values)} of {seeds} seeds)")
+
+
+def check_same_data(rows: Rows) -> None:
+    """Raise if a test set's name stands for different pairs in different rows, which no column may hold."""
+    known: dict[str, str] = {}
+    for row in rows:
+        if known.setdefault(row["test"], row["data"]["test"]) != row["data"]["test"]:
+            raise DataError(f"{row['test']}: {row['variant']} was judged on other pairs. Run the sweep as a whole.")
 
 
 def differences(paper: str, sweep: str) -> str:
@@ -105,14 +120,18 @@ def convergence(rows: Rows) -> str:
 
 
 def cosines(rows: Rows) -> str:
-    """Mean and deviation of the cosines of each label, seeds together."""
+    """Mean and deviation of the cosines of each label, of the first seed of the trained variants."""
+    first = min(row["seed"] for row in rows if row["seed"] is not None)
+    shown = [row for row in rows if "cosines" in row and row["seed"] in (None, first)]
+    labels = sorted({label for row in shown for label in row["cosines"]}, key=float)
     table = []
-    for row in rows:
-        if "cosines" in row and row["seed"] in (None, 1):
-            ends = [f"{mean:z.3f} ± {sd:.3f}" for mean, sd, _ in row["cosines"].values()]
-            table.append([row["test"], row["variant"], *ends])
-    table.sort(key=lambda cells: cells[0])
-    return markdown(["data", "variant", "label 0", "label 1"], table, numeric=("label 0", "label 1"))
+    for row in sorted(shown, key=lambda row: row["test"]):
+        ends = [row["cosines"].get(label) for label in labels]
+        cells = ["-" if end is None else f"{end[0]:z.3f} ± {end[1]:.3f}" for end in ends]
+        table.append([row["test"], row["variant"], *cells])
+    header = [f"label {label}" for label in labels]
+    said = f"Mean and deviation of the cosines over the pairs of each label, seed {first}:"
+    return f"{said}\n\n{markdown(['data', 'variant', *header], table, numeric=header)}"
 
 
 def verdicts(rows: Rows) -> str:
@@ -124,7 +143,7 @@ def verdicts(rows: Rows) -> str:
             right = "right" if said == (label == 1) else "wrong"
             words = {True: "equivalent", False: "unequivalent"}
             table.append([str(at), words[label == 1], row["variant"], words[said], right])
-    table.sort(key=lambda cells: cells[0])
+    table.sort(key=lambda cells: int(cells[0]))
     return markdown(["pair", "truth", "loss", "prediction", ""], table, numeric=())
 
 
@@ -174,6 +193,7 @@ class Whole:
         ]
         if not any(row["seed"] is not None for row in rows):
             return f"Not run yet: no results of `scaled/{self.sweep}.toml`."
+        check_same_data(rows)
         shown = "\n\n".join(part(rows) for part in self.parts)
         tested = differences(paper, self.sweep) if self.parts[0] is figures and not self.variants else ""
         return f"{origin(rows)}\n\n{shown}{tested}"
@@ -226,56 +246,6 @@ PAGES = {
 """For each paper the page that each entry writes. CoSENT's Table VI shares the sweep of Table IV, and V has none."""
 
 
-def take(paper: str, sweep: str, folder: Path) -> None:
-    """Copy what a sweep has left; scores only where they are few."""
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, cwd=HOME)
-    results, lines = HOME / paper / "results", []
-    for line in (folder / "results.jsonl").read_text(encoding="utf-8").splitlines():
-        row = {**json.loads(line), "commit": commit.stdout.strip()}
-        lines.append(json.dumps(row | _more(paper, sweep, row, folder), ensure_ascii=False) + "\n")
-    results.mkdir(exist_ok=True)
-    (results / f"{sweep}.jsonl").write_text("".join(lines), encoding="utf-8")
-    compared = (folder / "comparisons.jsonl").read_text(encoding="utf-8")
-    (results / f"{sweep}.comparisons.jsonl").write_text(compared, encoding="utf-8")
-
-
-def _more(paper: str, sweep: str, row: dict, folder: Path) -> dict:
-    """Return what a page shows besides the figures: scores of few pairs, or the path of alignment and uniformity."""
-    if (paper, sweep) == ("cosent", "cases"):
-        return _cases(row, folder)
-    if (paper, sweep) == ("rankcse", "geometry"):
-        return {"geometry": _geometry(row, folder)}
-    return {}
-
-
-def _geometry(row: dict, folder: Path) -> list[list[float]]:
-    """Return step, alignment and uniformity of each look of a cell."""
-    history = _home(row, folder) / "history.jsonl"
-    logs = [json.loads(line) for line in history.read_text("utf-8").splitlines()] if history.exists() else []
-    return [[log["step"], log["dev_alignment"], log["dev_uniformity"]] for log in logs if "dev_alignment" in log]
-
-
-def _home(row: dict, folder: Path) -> Path:
-    """Return the folder of the cell that gave a row."""
-    plan = json.loads((folder / "sweep.json").read_text(encoding="utf-8"))
-    entry = next(e for e in plan["cells"] if (e["variant"], e["seed"]) == (row["variant"], row["seed"]))
-    return folder / "runs" / str(entry["folder"])
-
-
-def _cases(row: dict, folder: Path) -> dict:
-    """Return scores, labels and threshold of a cell whose test pairs are few."""
-    home = _home(row, folder)
-    identity = json.loads((home / "cell.json").read_text(encoding="utf-8"))["identity"]
-    with np.load(home / "scores.npz") as kept:
-        scores, dev = kept[f"sts:{row['test']}:spearman"], kept["dev"]
-    labels = {
-        part: [json.loads(line)[2] for line in (folder / "pairs" / f"{sha}.jsonl").read_text("utf-8").splitlines()]
-        for part, sha in (("test", row["data"]["test"]), ("dev", identity["dev"]))
-    }
-    threshold = float(best_threshold(dev, labels["dev"], "accuracy"))
-    return {"scores": scores.tolist(), "labels": labels["test"], "threshold": threshold}
-
-
 def main() -> None:
     """Take results over if asked to, then write or check the pages."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -284,7 +254,7 @@ def main() -> None:
     parser.add_argument("--check", action="store_true")
     given = parser.parse_args()
     if given.take:
-        take(given.paper, given.take[0], Path(given.take[1]))
+        take(HOME / given.paper / "results", given.take[0], Path(given.take[1]))
     changed = False
     for name, part in PAGES[given.paper].items():
         page = HOME / given.paper / f"{name}.md"
