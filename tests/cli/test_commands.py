@@ -224,3 +224,19 @@ def test_help_of_all_names_every_command_without_loading_one(run):
     for name, (what, _) in COMMANDS.items():
         assert name in out
         assert what[:30] in out
+
+
+def test_the_doctor_reads_no_labels_of_other_data(run, tmp_path):
+    nli, scored = tmp_path / "nli.tsv", tmp_path / "scored.tsv"
+    nli.write_text("premise\thypothesis\tlabel\na\tb\t0\na\tc\t2\n")
+    scored.write_text("score\tsentence1\tsentence2\n3.2\tB.\tA\n4.1\tx\ty\n")
+    order = ("--label-order", "entailment,neutral,contradiction", "--json")
+    code, out, err = run("doctor", nli, "--against", scored, nli, *order)
+    assert (code, err) == (0, "")
+    assert json.loads(out)["overlaps"] == {str(scored): 1, str(nli): 2}
+    rows = "question1,question2,same\na,b,0\nc,d,1\n"
+    (tmp_path / "train.csv").write_text(rows)
+    (tmp_path / "test.csv").write_text("question1,question2\nD,c\n")
+    columns = ("--columns", "question1,question2,same", "--json")
+    code, out, _ = run("doctor", tmp_path / "train.csv", "--against", tmp_path / "test.csv", *columns)
+    assert list(json.loads(out)["overlaps"].values()) == [1]

@@ -7,7 +7,7 @@ import types
 
 import pytest
 
-from samesense.data.augment import augmented, deletion, shown, synonyms, wordnet
+from samesense.data.augment import augmented, deletion, examples, shown, synonyms, wordnet
 from samesense.data.augment_named import SHARES, augment_named
 from samesense.data.augment_paraphrase import paraphrase
 from samesense.data.groups import Group
@@ -205,3 +205,11 @@ def test_the_command_shows_examples(tmp_path, capsys):
     assert json.loads(capsys.readouterr().out) == {"text": "the big dog runs", "augmented": lines[1][6:]}
     augment([str(path)], augment="none")
     assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("count", [0, -1])
+def test_no_example_at_all_cannot_be_asked_for(count):
+    data = tuple_data([Group("a", ["b c"], [], [])], source="made", name="made")
+    assert examples(data, deletion(), 1)[0][0] == "b c"
+    with pytest.raises(ConfigError, match=f"At least one positive must be asked for; received {count}"):
+        examples(data, deletion(), count)

@@ -74,7 +74,7 @@ def test_every_kind_of_bad_row(tmp_path, bad, column, what, fix):
 
 
 def test_a_class_that_is_unknown_among_known_ones(tmp_path):
-    rows = [{"premise": "a", "hypothesis": "b", "label": label} for label in ("neutral", "entailment", "maybe", None)]
+    rows = [{"premise": "a", "hypothesis": "b", "label": label} for label in ("neutral", "entailment", "maybe", 7)]
     path = put(tmp_path, rows)
     with pytest.raises(DataError) as caught:
         read_pairs(path)
@@ -83,7 +83,7 @@ def test_a_class_that_is_unknown_among_known_ones(tmp_path):
     assert str(caught.value) == (
         f"{path}: 2 of 4 rows cannot be used.\n"
         f"  row 3, column 'label': label 'maybe' {rule}. {fix}\n"
-        f"  row 4, column 'label': label None {rule}. {fix}\n"
+        f"  row 4, column 'label': label 7 {rule}. {fix}\n"
         "Correct these rows, or leave them out with --drop-bad-rows (drop_bad_rows=True)."
     )
 

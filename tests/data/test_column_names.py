@@ -54,9 +54,9 @@ def test_positives_without_label_or_negative_are_refused_with_the_reason():
     with pytest.raises(DataError) as caught:
         resolve_columns(["anchor", "positive"], None, "x.tsv")
     assert str(caught.value) == (
-        "x.tsv: these rows have no label. Columns found: anchor, positive. Pairs with only positives fit an "
-        "in-batch-negatives objective (InfoNCE); CoSENT needs labels or negatives. Add a column 'negative' or 'label', "
-        "or name an existing one with --columns first,second,label."
+        "x.tsv: these rows have no label. Columns found: anchor, positive. Pairs with only positives are "
+        "trained on by --method supmpn --tuples ragged; CoSENT needs labels or negatives. Add a column 'negative' or "
+        "'label', or name an existing one with --columns first,second,label."
     )
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from samesense.data import examine, read_pairs, sample_path
+from samesense.data.reading import read_bare_pairs
 from samesense.errors import DataError
 
 SHARED = Path(__file__).parents[2].parent / "shared/data"
@@ -125,3 +126,32 @@ def test_minus_one_beside_zero_and_one_is_pointed_at(tmp_path):
     assert examine(read_pairs(tmp_path / "hidden.tsv")).warnings == [
         "the labels are -1, 0 and 1: if -1 marks pairs without a label, leave those rows out"
     ]
+
+
+def test_texts_of_punctuation_alone_are_compared_as_they_are(tmp_path):
+    data = put(tmp_path, "a.tsv", [("", 1, "!", "?"), ("", 0, "a", "b")])
+    other = put(tmp_path, "b.tsv", [("", 1, "...", ","), ("", 0, "?", "!")])
+    assert examine(data, against={"other": other}).overlaps == {"other": 1}
+
+
+def test_other_data_need_no_labels_that_can_be_read(tmp_path):
+    data = put(tmp_path, "a.tsv", ROWS)
+    path = tmp_path / "hidden.jsonl"
+    rows = [
+        {"anchor": "It rains!", "positive": "No. Its dry", "negative": "x", "label": "-"},
+        {"anchor": "x", "positive": None, "negative": "y"},
+        {"anchor": "a dog sleeps", "positive": "y", "negative": "The dog is asleep"},
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    pairs = read_bare_pairs(path)
+    assert pairs == [
+        ("It rains!", "No. Its dry"), ("It rains!", "x"), ("x", "y"), ("a dog sleeps", "y"),
+        ("a dog sleeps", "The dog is asleep"),
+    ]  # fmt: skip
+    assert examine(data, against={"hidden": pairs}).overlaps == {"hidden": 2}
+    assert read_bare_pairs(path, columns="positive,anchor,score")[1:] == [("y", "a dog sleeps")]
+    with pytest.raises(DataError, match="--columns names 'absent', which this source does not have"):
+        read_bare_pairs(path, columns="anchor,absent,score")
+    path.write_text("")
+    with pytest.raises(DataError, match="there are no rows"):
+        read_bare_pairs(path)

@@ -103,11 +103,10 @@ def test_a_csv_quote_that_never_closes_is_refused_where_it_opens(tmp_path):
     )
 
 
-def test_a_repeated_column_name_is_refused(tmp_path):
-    path = put(tmp_path / "twice.tsv", "text1\ttext2\tlabel\tlabel\na\tb\t1\t0\n")
-    assert refusal(path) == (
-        f"{path}, row 1: column names must differ; 'label' stands more than once. Rename the columns."
-    )
+@pytest.mark.parametrize(("other", "said"), [("label", "'label' stands"), ("Label ", "'label', 'Label ' stands")])
+def test_a_repeated_column_name_is_refused(tmp_path, other, said):
+    path = put(tmp_path / "twice.tsv", f"text1\ttext2\tlabel\t{other}\na\tb\t1\t0\n")
+    assert refusal(path) == f"{path}, row 1: column names must differ; {said} more than once. Rename the columns."
 
 
 def test_a_json_line_that_is_not_json_is_refused(tmp_path):
@@ -168,3 +167,23 @@ def test_a_broken_or_zipped_parquet_file_is_refused(tmp_path):
     assert refusal(zipped) == (
         f"{zipped}: Parquet compresses by itself and is not read inside gzip. Unpack it: gunzip {zipped}"
     )
+
+
+def test_text_that_is_not_utf8_is_refused_with_its_likely_encoding(tmp_path):
+    path = tmp_path / "windows.tsv"
+    for encoding, byte, likely in (("utf-16", "ff", "UTF-16"), ("latin-1", "e9", "LATIN1")):
+        path.write_bytes("élan\tb\t1\n".encode(encoding))
+        assert refusal(path) == (
+            f"{path}, row 1: text must be UTF-8; byte 0x{byte} at position 0 of the line is not. Re-save as UTF-8, for "
+            f"example: iconv -f {likely} -t UTF-8"
+        )
+
+
+def test_a_repeated_column_name_of_parquet_is_refused(tmp_path):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns = [pa.array(["a"]), pa.array(["b"]), pa.array([1.0]), pa.array([0.0])]
+    path = tmp_path / "twice.parquet"
+    pq.write_table(pa.Table.from_arrays(columns, names=["text1", "text2", "score", "score"]), path)
+    assert refusal(path) == f"{path}: column names must differ; 'score' stands more than once. Rename the columns."

@@ -7,6 +7,7 @@ import pytest
 from samesense.data import read_pairs
 from samesense.data.scale import infer_scale, share_text, to_number
 from samesense.errors import ConfigError, DataError
+from samesense.recipes.methods import Reading
 
 SCORED = ("sentence1", "sentence2", "score")
 NLI = ("premise", "hypothesis", "label")
@@ -66,7 +67,7 @@ def test_a_stray_label_is_refused_with_the_scale_of_the_others(tmp_path):
     assert refusal(DataError, tmp_path, [0, 5, 3.5] * 333 + [55]) == (
         f"{tmp_path}/pairs.jsonl: 1 of 1000 rows cannot be used.\n"
         "  row 1000, column 'score': label 55 is outside the scale 0-5 that the other 99.9 % use. Fix: correct the "
-        "label, or give the true scale with --label-range low,high.\n"
+        "label, or give the true scale with --label-range LOW HIGH.\n"
         "Correct these rows, or leave them out with --drop-bad-rows (drop_bad_rows=True)."
     )
     assert pairs(tmp_path, [0, 5, 3.5] * 333 + [55], label_range=(0, 100)).scale == (0.0, 100.0)
@@ -126,7 +127,7 @@ def test_integers_that_may_be_classes_are_never_guessed(tmp_path, labels, names,
         "natural language inference, and data sets disagree about their order (SNLI and SICK on the hub code 0 as "
         "entailment). Name the classes of 0, 1, 2 in order: --label-order entailment,neutral,contradiction "
         "(label_order='entailment,neutral,contradiction'). If they are similarity scores, give their scale: "
-        "--label-range 0,2 (label_range=(0, 2))."
+        "--label-range 0 2 (label_range=(0, 2))."
     )
 
 
@@ -136,6 +137,21 @@ def test_label_order_and_label_range_settle_it(tmp_path):
     scored = pairs(tmp_path, [0, 1, 2], NLI, label_range=(0, 2))
     assert (scored.labels, scored.kind, scored.scale) == ([0.0, 1.0, 2.0], "scored", (0.0, 2.0))
     assert pairs(tmp_path, [0, 1, 3.5], NLI).kind == "scored"
+
+
+def test_null_among_classes_is_no_label(tmp_path):
+    data = pairs(tmp_path, ["neutral", None, "", "entailment"], NLI)
+    assert (data.labels, data.dropped_unlabelled) == ([1.0, 2.0], 2)
+
+
+def test_scores_that_select_need_no_order_of_classes(tmp_path):
+    how = Reading(label_order="entailment,neutral,contradiction")
+    (tmp_path / "dev.tsv").write_text("sentence1\tsentence2\tscore\na\tb\t0\nc\td\t1\n")
+    (tmp_path / "coded.tsv").write_text("premise\thypothesis\tlabel\na\tb\t0\nc\td\t2\n")
+    assert how.judging(str(tmp_path / "dev.tsv")) == Reading()
+    assert how.judging(str(tmp_path / "coded.tsv")) == how
+    with pytest.raises(ConfigError, match="--label-order is for classes, and column 'score' holds scores by its name"):
+        read_pairs(tmp_path / "dev.tsv", label_order=how.label_order)
 
 
 def test_an_integer_that_label_order_does_not_name_is_refused(tmp_path):
@@ -161,11 +177,16 @@ def test_options_that_contradict_are_refused(tmp_path):
         f"{tmp_path}/pairs.jsonl: --label-order is for numeric labels, and column 'label' names its classes. "
         "Leave it out."
     )
+    assert refusal(ConfigError, tmp_path, [0, 1], SCORED, label_order=order) == (
+        f"{tmp_path}/pairs.jsonl: --label-order is for classes, and column 'score' holds scores by its name. Leave "
+        "it out, or name the column label. Where other files of the command need it, write their classes in words "
+        "instead."
+    )
     assert refusal(ConfigError, tmp_path, [0, 1], NLI, label_order=order, label_range=(0, 1)) == (
         "--label-order is for classes and --label-range for scores; give one of them."
     )
     assert refusal(ConfigError, tmp_path, [0, 1], label_range=(5, 0)) == (
-        "--label-range takes a lower and a higher number; received 5,0. Example: 0,5"
+        "--label-range takes a lower and a higher number; received 5 0. Example: 0 5"
     )
 
 

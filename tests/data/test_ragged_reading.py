@@ -181,3 +181,11 @@ def test_groups_can_be_had_without_holding_them(tmp_path):
     found = read_groups([nli(tmp_path / "nli.jsonl")], most_rows=1, left_out=counts)
     assert [group.anchor for group in found] == WANTED[0]
     assert counts["rows without a label"] == 1
+
+
+def test_a_later_row_of_no_known_layout_is_named(tmp_path):
+    path = jsonl(tmp_path / "x.jsonl", [{"query": "a", "pos": ["b"]}, {"query": "c"}])
+    with pytest.raises(
+        DataError, match=r"x\.jsonl, row 2: an anchor and columns of positives .* Columns found: query\."
+    ):
+        read_tuples(path)

@@ -105,7 +105,7 @@ def test_refusals_name_the_rule_the_data_and_the_fix():
     with pytest.raises(DataError) as error:
         targets(unknown, "mse")
     assert str(error.value).startswith("made.tsv: the scale of the labels must be known; they run from 3 to 700")
-    assert str(error.value).endswith("Give it with --label-range low,high.")
+    assert str(error.value).endswith("Give it with --label-range LOW HIGH.")
     assert targets(unknown, "contrastive", positive_above=100).columns["label"] == [0.0, 1.0]
     with pytest.raises(DataError) as error:
         targets(SCORED, "contrastive", positive_above=5)

@@ -27,6 +27,15 @@ def test_text_columns_of_tables_need_no_labels(tmp_path, header, rows, texts):
     assert unlabelled_texts(str(tmp_path / "t.tsv")) == texts
 
 
+def test_rows_of_json_have_their_own_columns(tmp_path):
+    rows = ['{"anchor": "a", "positive": "b"}', '{"anchor": "c", "positive": "d", "negative": "e"}', '{"text": "f"}']
+    (tmp_path / "t.jsonl").write_text("\n".join(rows))
+    assert unlabelled_texts(tmp_path / "t.jsonl") == ["a", "b", "c", "d", "e", "f"]
+    (tmp_path / "t.jsonl").write_text("\n".join([*rows, '{"what": "g"}']))
+    with pytest.raises(DataError, match="row 4: no column of texts could be found"):
+        unlabelled_texts(tmp_path / "t.jsonl")
+
+
 def test_errors(tmp_path):
     (tmp_path / "empty.txt").write_text("\n \n")
     (tmp_path / "t.tsv").write_text("a\tb\n1\t2\n")
@@ -40,3 +49,10 @@ def test_errors(tmp_path):
     }.items():
         with pytest.raises(DataError, match=message):
             unlabelled_texts(tmp_path / name)
+
+
+def test_gzip_is_told_by_the_end_of_the_name_whatever_its_case(tmp_path):
+    import gzip
+
+    (tmp_path / "T.TXT.GZ").write_bytes(gzip.compress(b"one\ntwo\n"))
+    assert unlabelled_texts(tmp_path / "T.TXT.GZ") == ["one", "two"]

@@ -3,8 +3,8 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from samesense.encoder import onednn
 from samesense.encoder.encode import encode
+from samesense.execution import onednn
 
 CPU = torch.device("cpu")
 
@@ -64,12 +64,26 @@ def test_is_not_taken_without_a_gain_or_where_it_differs(monkeypatch):
         ((2.0, 1.0), lambda r, w, b: F.linear(r, w, b) + 1, False),
         ((2.0, 1.0), lambda r, w, b: torch.ops.mkldnn._linear_pointwise(r), False),
     ):
+        onednn._there.cache_clear()
         onednn._pays.cache_clear()
         times = iter(seconds)
         monkeypatch.setattr(onednn, "_linear", gives)
         monkeypatch.setattr(onednn, "_seconds", lambda *_, times=times: next(times))
         assert onednn._pays() is (expected and torch.backends.mkldnn.is_available())
+    onednn._there.cache_clear()
     onednn._pays.cache_clear()
+
+
+def test_unmeasured_it_is_taken_wherever_it_is_there(taken, monkeypatch):
+    monkeypatch.setattr(onednn, "_pays", lambda: False)
+    layer = torch.nn.Linear(4, 3)
+    with torch.inference_mode():
+        with onednn.fast_linear(CPU):
+            layer(torch.ones(2, 4))
+        assert taken == []
+        with onednn.fast_linear(CPU, measured=False):
+            layer(torch.ones(2, 4))
+    assert taken[-1] == (2, 4)
 
 
 def test_an_accelerator_has_no_such_context():

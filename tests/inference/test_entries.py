@@ -46,3 +46,8 @@ def test_a_missing_file(tmp_path):
     for name in ("none.txt", "none.tsv"):
         with pytest.raises(DataError, match=r"there is no such file|neither"):
             read(tmp_path / name)
+
+
+def test_an_id_that_only_later_rows_have_is_an_id(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"text": "one"}\n{"Id": 7, "text": "two"}\n{"text": "three", "id": null}\n')
+    assert read(tmp_path / "a.jsonl") == [Entry("one"), Entry("two", 7), Entry("three")]

@@ -60,3 +60,20 @@ def test_refusals():
     vectors[2] = 0
     with pytest.raises(ModelError, match="row 2, counted from 0"):
         mine(vectors)
+
+
+def test_many_equal_texts_are_not_all_compared_again(monkeypatch):
+    seen = []
+
+    def counted(vectors, near):
+        seen.append(len(near.scores))
+        return exact(vectors, near)
+
+    exact = mining.pair_cosines
+    monkeypatch.setattr(mining, "pair_cosines", counted)
+    monkeypatch.setattr(mining, "BLOCK_ROWS", 64)
+    monkeypatch.setattr(mining, "BLOCK_PAIRS", 100)
+    vectors = np.ones((300, 4), dtype=np.float32)
+    pairs = mine(vectors, top=250)
+    assert pairs == [(i, j, 1.0) for i, j in itertools.combinations(range(300), 2)][:250]
+    assert sum(seen) < 1000 < 300 * 299 / 2

@@ -1,5 +1,6 @@
 """The sweeps of CoSENT are files that this version reads, and the pages of every paper agree with their results."""
 
+import importlib
 import re
 import subprocess
 import sys
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from samesense.errors import DataError
 from samesense.recipes.settings import choose
 from samesense.recipes.sweep.file import LAYERS, read_sweep
 
@@ -50,3 +52,40 @@ def test_pages_show_what_is_in_the_results(paper):
     words = [sys.executable, "reproduce/tables.py", paper, "--check"]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture
+def tables(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "reproduce"))
+    return importlib.import_module("tables")
+
+
+def row(variant, seed, value, **more):
+    made = {"layers": 2, "start": "base", "test": "toy", "n": 9, "dataset": "toy", "commit": "abc", "spearman": value}
+    sizes = {"rows": {"train": 5, "dev": 2}, "data": {"train": "1" * 64, "test": "2" * 64}, "outcome": {"steps": 4}}
+    cosines = {"cosines": {"0": [0.1 * seed, 0.2, 4.0], "2": [0.3, 0.4, 5.0]}}
+    return {"variant": variant, "seed": seed, **made, **sizes, **cosines, **more}
+
+
+def test_a_page_says_what_differs_and_what_is_missing(tables):
+    rows = [row("a", 4, 0.5), row("a", 5, 0.6), row("b", 4, 0.4, start="other", layers=None)]
+    assert "| b | 40.00 (1 of 2 seeds) |" in tables.figures(rows)
+    assert "| a | 55.00 ± 7.07 |" in tables.figures(rows)
+    said = tables.origin(rows)
+    assert said.startswith("Start point: base, its first 2 layers, never tuned for sentences or other. ")
+    rows[2]["data"] = {**rows[2]["data"], "train": "3" * 64}
+    assert "toy 5/2 (11111111); toy 5/2 (33333333)" in tables.origin(rows)
+    cosines = tables.cosines(rows)
+    assert "seed 4:" in cosines
+    assert "| data | variant | label 0 | label 2 |" in cosines
+    assert cosines.count("| toy | a |") == 1
+    tables.check_same_data(rows)
+    with pytest.raises(DataError, match="toy: b was judged on other pairs"):
+        tables.check_same_data([*rows, row("b", 5, 0.4, data={"train": "1" * 64, "test": "4" * 64})])
+
+
+def test_pairs_stand_in_their_order(tables):
+    scores = [0.9, 0.1] * 6
+    one = row("a", 4, 0.5, scores=scores, labels=[1.0] * 12, threshold=0.5)
+    lines = tables.verdicts([one]).splitlines()[2:]
+    assert [line.split("|")[1].strip() for line in lines] == [str(at) for at in range(1, 13)]

@@ -77,7 +77,7 @@ def test_cases_are_multiplied_with_the_grid_and_named(toy):
         ({"case": [{"loss": "mse"}, {"loss": "mse"}], "grid": {}}, "The variants of a sweep must differ; mse stands"),
         ({"base": {"seed": 3}}, "Seeds of a sweep stand in its list seeds"),
         ({"grid": {"loss": []}}, "needs a value or more; loss has none"),
-        ({"against": "nothing"}, "against names a variant, one of start; temperature 0.05; temperature 0.1; received"),
+        ({"against": "nothing"}, "against names a variant, one of temperature 0.05; temperature 0.1; received"),
         ({"case": [{"data": ["other"]}]}, "A case is run on data sets of the sweep, toy; received 'other'."),
     ],
 )

@@ -104,6 +104,12 @@ def test_names_are_never_taken_for_formulas_or_markup():
     assert odd in words(inline_svg(plane([Place(odd, 0.2, -2.0)], looks={}, dataset='"<x>'), "p"))
 
 
+def test_a_caption_is_no_pattern():
+    odd = r"C:\data\1 \g<0>"
+    svg = inline_svg(plane([Place("a", 0.2, -2.0)], looks={}, dataset=odd), "p")
+    assert odd in ElementTree.fromstring(svg).get("aria-label")
+
+
 def test_groups_by_value_where_there_are_few():
     labels = np.array([1.0, 0, 1, 0, 0])
     assert [(name, rows.tolist()) for name, rows in rating_groups(labels)] == [("0", [1, 3, 4]), ("1", [0, 2])]

@@ -1,6 +1,7 @@
 import re
 from html.parser import HTMLParser
 
+import numpy as np
 import pytest
 
 from samesense.reports.content import Content, Judged
@@ -9,7 +10,7 @@ from samesense.reports.illustrate import distributions, heatmaps, looks_of, plan
 from samesense.reports.markup import element, markup, table
 from samesense.reports.page import html_page
 from samesense.reports.significance import compare
-from tests.reports.made import result, scored
+from tests.reports.made import evidence, result, scored
 
 pytest.importorskip("matplotlib")
 VOID = {"meta", "br"}
@@ -78,6 +79,13 @@ def test_averages_of_two_languages_stand_side_by_side_behind_a_name():
     assert "60.0 / -" in written
     assert drawn.caption.endswith(" Behind each name: sts-avg / sts-zh-avg, Spearman x100.")
     assert "Behind" not in planes(rows, [], looks_of("ab"))[0].caption
+
+
+def test_the_seed_whose_similarities_are_drawn_is_named():
+    labels = np.arange(40.0) % 4
+    behind = [evidence("a", labels + seed, labels, seed=seed) for seed in (7, 8)]
+    [[drawn]] = distributions([evidence("raw", labels, labels), *behind], looks_of("ab")).values()
+    assert drawn.caption.endswith(" Trained models: seed 7.")
 
 
 @pytest.fixture(scope="module")

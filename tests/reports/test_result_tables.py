@@ -2,6 +2,7 @@ import pytest
 
 from samesense.errors import DataError
 from samesense.reports import markdown_table, results_table, seeds_table
+from samesense.reports.tables import markdown
 from samesense.types import Result
 
 
@@ -51,6 +52,11 @@ def test_a_name_cannot_break_the_layout():
     odd = [result(dataset="a|b\nc\x1b[31m")]
     assert "a|b c[31m" in results_table(odd).split("\n")[2]
     assert "| a\\|b c[31m |" in markdown_table(odd).split("\n")[2]
+
+
+def test_a_bar_in_the_name_of_a_column_makes_no_further_one():
+    header, rule, row = markdown(["model", "a|b"], [["m", "1"]], numeric=("a|b",)).split("\n")
+    assert (header, rule, row) == ("| model | a\\|b |", "| --- | ---: |", "| m | 1 |")
 
 
 def test_no_results_leave_the_header():

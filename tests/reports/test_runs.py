@@ -64,6 +64,14 @@ def test_runs_are_gathered_by_setting_and_told_apart_by_what_else_differs(tmp_pa
     assert points["one.test (pooling = cls)"] == {0.05: pytest.approx([16, 17]), 0.1: pytest.approx([21, 22])}
 
 
+def test_start_models_are_told_apart_by_name_and_not_by_place(tmp_path):
+    runs = [
+        read_run(run_folder(tmp_path, f"{at}", {"t": 1, "seed": 1, "model": f"/some/place/{name}"}, [(1, 0.5)]))
+        for at, name in enumerate(("one", "two"))
+    ]
+    assert list(sweep_points(runs, "t")) == ["best dev (model = one)", "best dev (model = two)"]
+
+
 def test_the_best_dev_score_stands_in_for_a_missing_test(tmp_path):
     run = read_run(run_folder(tmp_path, "a", {"t": 5, "seed": 1}, [(1, 0.4), (2, 0.6), (3, 0.5)]))
     assert sweep_points([run], "t") == {"best dev": {5.0: [60.0]}}

@@ -6,12 +6,12 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from samesense.cli.output import PrecisionFlag, put, put_json, quiet_libraries, say
+from samesense.cli.output import PrecisionFlag, put_json, put_row, quiet_libraries, say
 from samesense.inference.backends_missing import let_threads_sleep
 
 
 def cluster(
-    source: str,
+    source: Annotated[str, Parameter(allow_leading_hyphen=True)],
     /,
     *,
     model: str = "default",
@@ -30,9 +30,11 @@ def cluster(
         precision: arithmetic; auto is bfloat16 where the processor computes in it.
         json: print one JSON object a group with line numbers, centre, lowest cosine with it, and texts.
     """
+    from samesense.inference.clusters import check_asked
     from samesense.inference.clusters import cluster as run
     from samesense.inference.stream import encode_with_bar, read_texts
 
+    check_asked(threshold, smallest)
     texts = read_texts(source)
     let_threads_sleep()
     quiet_libraries()
@@ -46,5 +48,5 @@ def cluster(
             put_json([{**rows, "lowest": round(group.lowest, 6), "texts": [texts[place] for place in group.members]}])
         else:
             for place in group.members:
-                put(f"{number}\t{'*' if place == group.centre else ''}\t{texts[place]}")
+                put_row(number, "*" if place == group.centre else "", texts[place])
     say(f"{len(groups)} groups with {sum(len(group.members) for group in groups)} of {len(texts)} texts")

@@ -31,15 +31,13 @@ def doctor(
         drop_bad_rows: leave out rows that break a rule, and say how many.
         json: print the report as JSON.
     """
-    from samesense.data import PairData, examine, read_pairs
+    from samesense.data import examine, read_pairs
+    from samesense.data.reading import read_bare_pairs
 
-    def read(source: str) -> PairData:
-        return read_pairs(
-            source, columns=columns, label_order=label_order, label_range=label_range, drop_bad_rows=drop_bad_rows
-        )
-
-    pairs, others = read(data), {name: read(name) for name in against or []}
-    report = examine(pairs, against=others)
+    pairs = read_pairs(
+        data, columns=columns, label_order=label_order, label_range=label_range, drop_bad_rows=drop_bad_rows
+    )
+    report = examine(pairs, against={name: read_bare_pairs(name, columns=columns) for name in against or []})
     if json:
         put_json([report.to_dict()])
         return

@@ -35,8 +35,8 @@ def flags(settings: Mapping[str, type[BaseModel]], without: Collection[str] = ()
 def _flag(name: str, settings: Mapping[str, type[BaseModel]]) -> Any:
     found = {method: one.model_fields[name] for method, one in settings.items() if name in one.model_fields}
     annotation = _joined([field.annotation for field in found.values()])
-    descriptions = dict.fromkeys(str(field.description) for field in found.values())
-    shown = "; ".join(descriptions) + _defaults({method: field.default for method, field in found.items()})
+    shown = _described({method: str(field.description) for method, field in found.items()})
+    shown += _defaults({method: field.default for method, field in found.items()})
     title = "Settings" if len(found) == len(settings) else f"Settings of {' and '.join(found)}"
     order = len(settings) - len(found)
     group = Group(title, sort_key=(order, title))
@@ -48,6 +48,16 @@ def _joined(annotations: list[Any]) -> Any:
     if all(get_origin(one) is Literal for one in annotations):
         return Literal[tuple(dict.fromkeys(value for one in annotations for value in get_args(one)))]
     return reduce(or_, annotations)
+
+
+def _described(texts: Mapping[str, str]) -> str:
+    """Return what a flag means for most methods, and for which it means something else."""
+    methods: dict[str, list[str]] = {}
+    for method, text in texts.items():
+        methods.setdefault(text, []).append(method)
+    common = max(methods, key=lambda text: len(methods[text]))
+    others = [f"{', '.join(named)}: {text}" for text, named in methods.items() if text != common]
+    return "; ".join([common, *others])
 
 
 def _defaults(values: Mapping[str, Any]) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
-from samesense.cli.output import PrecisionFlag, put, put_json, quiet_libraries, say
+from samesense.cli.output import PrecisionFlag, put, put_json, put_row, quiet_libraries, say
 from samesense.inference.backends_missing import let_threads_sleep
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def query(
                 found = {"query": asked, "id": one.id, "score": round(one.score, 6), "text": one.text}
                 put_json([{**found, "metadata": dict(one.metadata)}])
             else:
-                put("\t".join([*([asked] if len(texts) > 1 else []), f"{one.score:.4f}", str(one.id), one.text]))
+                put_row(*([asked] if len(texts) > 1 else []), f"{one.score:.4f}", one.id, one.text)
 
 
 @index.command

@@ -106,7 +106,7 @@ for _name, (_what, _example) in COMMANDS.items():
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run a command: exit code 0 when done, 2 on misuse or bad input, 130 when interrupted."""
+    """Run a command: exit code 0 when done, 1 when a part failed, 2 on misuse or bad input, 130 when interrupted."""
     _quiet()
     try:
         with needs_torch():

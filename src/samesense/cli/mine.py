@@ -6,12 +6,12 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from samesense.cli.output import PrecisionFlag, put, put_json, quiet_libraries, say
+from samesense.cli.output import PrecisionFlag, put_json, put_row, quiet_libraries, say
 from samesense.inference.backends_missing import let_threads_sleep
 
 
 def mine(
-    source: str,
+    source: Annotated[str, Parameter(allow_leading_hyphen=True)],
     /,
     *,
     model: str = "default",
@@ -30,9 +30,11 @@ def mine(
         precision: arithmetic; auto is bfloat16 where the processor computes in it.
         json: print JSON lines with both line numbers, both texts and the score.
     """
+    from samesense.inference.mining import check_asked
     from samesense.inference.mining import mine as run
     from samesense.inference.stream import encode_with_bar, read_texts
 
+    check_asked(top, threshold)
     texts = read_texts(source)
     let_threads_sleep()
     quiet_libraries()
@@ -44,5 +46,5 @@ def mine(
             rows = {"row1": first + 1, "row2": second + 1, "score": round(score, 6)}
             put_json([{**rows, "text1": texts[first], "text2": texts[second]}])
         else:
-            put(f"{score:.4f}\t{texts[first]}\t{texts[second]}")
+            put_row(f"{score:.4f}", texts[first], texts[second])
     say(f"{len(pairs)} pairs of {len(texts)} texts")

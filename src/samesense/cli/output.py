@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import sys
 from collections.abc import Iterable
 from typing import Annotated, Any
@@ -34,6 +35,11 @@ def say(line: str) -> None:
 def put(line: str) -> None:
     """Write a line of data."""
     sys.stdout.write(line + "\n")
+
+
+def put_row(*cells: object) -> None:
+    """Write cells with a tab between; tabs and ends of lines within them become spaces, so that a row stays one."""
+    put("\t".join(" ".join(re.split(r"[\t\r\n\v\f\x1c-\x1e\x85\u2028\u2029]+", str(cell))) for cell in cells))
 
 
 def put_json(values: Iterable[dict[str, Any]]) -> None:

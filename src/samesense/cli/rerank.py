@@ -6,7 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from samesense.cli.output import PrecisionFlag, put, put_json, quiet_libraries
+from samesense.cli.output import PrecisionFlag, put_json, put_row, quiet_libraries
 from samesense.errors import ConfigError, DataError
 
 
@@ -52,4 +52,4 @@ def rerank(
         )
         return
     for r in ranked:
-        put(f"{r.score:.4f}\t{r.text}")
+        put_row(f"{r.score:.4f}", r.text)

@@ -114,7 +114,7 @@ def _tell(train: Examples, dev: PairData | None, test: PairData | None) -> None:
 
 
 def _pairs(source: str | None, how: Reading) -> PairData | None:
-    return None if source in (None, "none") else read_pairs(source, **vars(how))
+    return None if source in (None, "none") else read_pairs(source, **vars(how.judging(source)))
 
 
 def _cross_validate(

@@ -20,6 +20,7 @@ from samesense.context.generator_memory import Layout, encode_packs, gather, on_
 from samesense.context.generator_model import Architecture, Seq2Seq
 from samesense.context.generator_rows import PAD, Tokens, parts, shifted
 from samesense.errors import ModelError
+from samesense.execution.onednn import fast_linear
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -99,7 +100,8 @@ class Seq2SeqGenerator(Generator):
         device = next(model.parameters()).device
         budget = CPU_TOKENS if device.type == "cpu" else ACCELERATOR_TOKENS
         totals = np.empty(len(cells))
-        with torch.inference_mode(), torch.autocast(device.type, torch.bfloat16, self.precision == "bfloat16"):
+        arithmetic = torch.autocast(device.type, torch.bfloat16, self.precision == "bfloat16")
+        with torch.inference_mode(), arithmetic, fast_linear(device, measured=False):
             layout = Layout(self.tokens, sources, budget)
             states = encode_packs(model, [on_device(pack, device) for pack in layout.packs])
             for members, shared in _plan(kind, cells.columns, lengths, budget):

@@ -146,7 +146,13 @@ def augmented(data: TupleData, augment: Augment, places: int) -> TupleData:
 
 
 def examples(data: TupleData, augment: Augment, count: int = 5) -> list[tuple[str, str | None]]:
-    """Return the first positives with what becomes of each, ``None`` for what is not changed."""
+    """Return the first positives with what becomes of each, ``None`` for what is not changed.
+
+    Raises:
+        ConfigError: if ``count`` is less than 1.
+    """
+    if count < 1:
+        raise ConfigError(f"At least one positive must be asked for; received {count}. Example: 5")
     texts = list(islice((text for own in data.positives for text in own), count))
     return list(zip(texts, augment([(text, 0) for text in texts]), strict=True))
 

@@ -26,6 +26,7 @@ POSITIVE_PAIRS = (("anchor", "positive"), ("query", "positive"), ("sent0", "sent
 NEGATIVE_NAMES = ("negative", "hard_neg", "hard_negative")
 CLASS_NAMES = ("label", "labels", "gold_label")
 LABEL_NAMES = ("score", "scores", "similarity", "similarity_score", *CLASS_NAMES, "relatedness_score")
+SCORE_NAMES = tuple(name for name in LABEL_NAMES if name not in CLASS_NAMES)
 SUBSET_NAMES = ("subset", "genre")
 KNOWN_NAMES = frozenset(name for pair in TEXT_PAIRS for name in pair).union(NEGATIVE_NAMES, LABEL_NAMES, SUBSET_NAMES)
 """Every column name with a meaning here, in lower case."""
@@ -57,7 +58,7 @@ class Columns:
         return (self.text1.strip().casefold(), self.text2.strip().casefold()) == ("premise", "hypothesis")
 
 
-def resolve_columns(names: Sequence[str], override: str | None, source: str) -> Columns:
+def resolve_columns(names: Sequence[str], override: str | None, source: str, *, labelled: bool = True) -> Columns:
     """Find the text, label and subset columns among the names of a source.
 
     Args:
@@ -65,9 +66,10 @@ def resolve_columns(names: Sequence[str], override: str | None, source: str) -> 
         override: ``"first,second,label"`` to use these columns instead of the conventions; the third may be a
             negative column.
         source: where the names come from, for messages.
+        labelled: whether a row needs a label or a negative.
 
     Returns:
-        The columns to read, with either a label or a negative.
+        The columns to read, with either a label or a negative where a row needs one.
 
     Raises:
         DataError: if a column is missing, or a label and a negative contradict each other.
@@ -76,19 +78,19 @@ def resolve_columns(names: Sequence[str], override: str | None, source: str) -> 
     spelled = {name.strip().casefold(): name for name in reversed(names)}
     subset = _first(spelled, SUBSET_NAMES)
     if override is not None:
-        return _overridden(names, spelled, override, subset, source)
+        return _overridden(names, spelled, override, subset, source, labelled)
     pair = next((pair for pair in TEXT_PAIRS if pair[0] in spelled and pair[1] in spelled), None)
     if pair is None:
         raise _missing(names, source, "two text columns")
     order = (*CLASS_NAMES, *LABEL_NAMES) if pair == ("premise", "hypothesis") else LABEL_NAMES
     label = _first(spelled, order)
     negative = _first(spelled, NEGATIVE_NAMES) if pair in POSITIVE_PAIRS else None
-    if label is not None and negative is not None:
+    if label is not None and negative is not None and labelled:
         raise DataError(
             f"{source}: a row needs either a label or a negative, and this has both columns, {label!r} and "
             f"{negative!r}. Choose one as the third name of --columns {spelled[pair[0]]},{spelled[pair[1]]},{label}."
         )
-    if label is None and negative is None:
+    if label is None and negative is None and labelled:
         raise _unlabelled(names, source) if pair in POSITIVE_PAIRS else _missing(names, source, "a label column")
     return Columns(spelled[pair[0]], spelled[pair[1]], label, subset, negative)
 
@@ -98,7 +100,7 @@ def _first(spelled: dict[str, str], wanted: Sequence[str]) -> str | None:
 
 
 def _overridden(
-    names: Sequence[str], spelled: dict[str, str], override: str, subset: str | None, source: str
+    names: Sequence[str], spelled: dict[str, str], override: str, subset: str | None, source: str, labelled: bool
 ) -> Columns:
     wanted = [name.strip() for name in override.split(",")]
     if len(wanted) != 3 or "" in wanted or len(set(wanted)) != 3:
@@ -107,15 +109,17 @@ def _overridden(
             "Example: --columns question1,question2,is_duplicate"
         )
     found = [name if name in names else spelled.get(name.casefold()) for name in wanted]
-    absent = [name for name, actual in zip(wanted, found, strict=True) if actual is None]
+    needed = 3 if labelled else 2
+    absent = [name for name, actual in zip(wanted[:needed], found, strict=False) if actual is None]
     if absent:
         raise DataError(
             f"{source}: --columns names {', '.join(map(repr, absent))}, which this source does not have. "
             f"Its columns: {_listed(names)}. Use three of these."
         )
-    first, second, third = (str(name) for name in found)
+    first, second = str(found[0]), str(found[1])
+    third = found[2]
     subset = None if subset in (first, second, third) else subset
-    if third.strip().casefold() in NEGATIVE_NAMES:
+    if third is not None and third.strip().casefold() in NEGATIVE_NAMES:
         return Columns(first, second, None, subset, third)
     return Columns(first, second, third, subset)
 
@@ -131,8 +135,8 @@ def _missing(names: Sequence[str], source: str, what: str) -> DataError:
 
 def _unlabelled(names: Sequence[str], source: str) -> DataError:
     return DataError(
-        f"{source}: these rows have no label. Columns found: {_listed(names)}. Pairs with only positives fit an "
-        "in-batch-negatives objective (InfoNCE); CoSENT needs labels or negatives. Add a column "
+        f"{source}: these rows have no label. Columns found: {_listed(names)}. Pairs with only positives are "
+        "trained on by --method supmpn --tuples ragged; CoSENT needs labels or negatives. Add a column "
         f"'negative' or 'label', or name an existing one with --columns first,second,label."
     )
 

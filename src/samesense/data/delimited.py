@@ -61,7 +61,7 @@ def _with_header(path: Path, records: Iterator[Record], hint: str) -> Iterator[t
         header, records = HEADERLESS, chain([first], records)
     else:
         header = first[1]
-        _refuse_repeated(path, first[0], header)
+        refuse_repeated(f"{path}, row {first[0]}", header)
     for number, cells in records:
         if len(cells) != len(header):
             raise DataError(
@@ -81,10 +81,12 @@ def is_headerless(cells: list[str]) -> bool:
         return False
 
 
-def _refuse_repeated(path: Path, number: int, header: list[str]) -> None:
-    repeated = [name for name, count in Counter(header).items() if count > 1]
+def refuse_repeated(place: str, header: list[str]) -> None:
+    """Raise :class:`DataError` if two columns have one name, whatever its case; ``place`` says where."""
+    counts = Counter(name.strip().casefold() for name in header)
+    repeated = [name for name in dict.fromkeys(header) if counts[name.strip().casefold()] > 1]
     if repeated:
         raise DataError(
-            f"{path}, row {number}: column names must differ; {', '.join(map(repr, repeated))} stands more than once. "
+            f"{place}: column names must differ; {', '.join(map(repr, repeated))} stands more than once. "
             "Rename the columns."
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,13 +24,13 @@ _CJK = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\
 _QUANTILES = {"min": 0, "25%": 25, "50%": 50, "75%": 75, "max": 100}
 
 
-def examine(data: PairData, *, against: Mapping[str, PairData] | None = None) -> DataReport:
+def examine(data: PairData, *, against: Mapping[str, PairData | Sequence[Pair]] | None = None) -> DataReport:
     """Describe labelled pairs and point out what may spoil a training run or its test.
 
     Args:
         data: the pairs to look at.
-        against: other data by name, such as the test set; pairs in both are counted, whichever sentence comes
-            first, without regard to case and punctuation.
+        against: other data by name, such as the test set, or its pairs; pairs in both are counted, whichever sentence
+            comes first, without regard to case and punctuation.
     """
     values: defaultdict[Pair, set[float]] = defaultdict(set)
     for (first, second), label in zip(data.pairs(), data.labels, strict=True):
@@ -90,11 +90,12 @@ _TABLE = _DropPunctuation()
 
 
 def _plain(text: str) -> str:
-    return " ".join(text.casefold().translate(_TABLE).split())
+    return " ".join(text.casefold().translate(_TABLE).split()) or text.casefold()  # all punctuation: as it is
 
 
-def _plain_pairs(data: PairData) -> set[Pair]:
-    plain = [(_plain(first), _plain(second)) for first, second in data.pairs()]
+def _plain_pairs(data: PairData | Sequence[Pair]) -> set[Pair]:
+    pairs = data.pairs() if isinstance(data, PairData) else data
+    plain = [(_plain(first), _plain(second)) for first, second in pairs]
     return {(min(pair), max(pair)) for pair in plain}
 
 

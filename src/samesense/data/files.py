@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from samesense.data.delimited import csv_rows, tsv_rows
+from samesense.data.delimited import csv_rows, refuse_repeated, tsv_rows
 from samesense.data.lines import Line, read_lines
 from samesense.errors import DataError
 
@@ -120,6 +120,7 @@ def _parquet_rows(path: Path) -> Iterator[Row]:
     number = 0
     try:
         with pq.ParquetFile(path) as table:
+            refuse_repeated(str(path), table.schema_arrow.names)
             for batch in table.iter_batches():
                 for record in batch.to_pylist():
                     number += 1

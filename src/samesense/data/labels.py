@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from samesense.data.columns import CLASS_NAMES, Columns
+from samesense.data.columns import CLASS_NAMES, SCORE_NAMES, Columns
 from samesense.data.scale import Scale, infer_scale, number_text, share_text, to_number
 from samesense.errors import ConfigError, DataError
 
@@ -68,6 +68,12 @@ def parse_labels(
         )
     if named:
         return _parse_classes(raw, NLI_VALUES, "one of " + ", ".join(NLI_VALUES))
+    if label_order and (columns.label or "").strip().casefold() in SCORE_NAMES:
+        raise ConfigError(
+            f"{source}: --label-order is for classes, and column {columns.label!r} holds scores by its name. "
+            "Leave it out, or name the column label. Where other files of the command need it, write their classes in "
+            "words instead."
+        )
     if label_order:
         coded = {str(number): NLI_VALUES[name] for number, name in enumerate(_class_names(label_order))}
         return _parse_classes(raw, coded, f"one of the integers {', '.join(coded)} that --label-order names")
@@ -94,7 +100,7 @@ def _check_options(label_order: str | None, label_range: Scale | None) -> None:
     if label_range is not None:
         low, high = label_range
         if not (math.isfinite(low) and math.isfinite(high) and low < high):
-            raise ConfigError(f"--label-range takes a lower and a higher number; received {low},{high}. Example: 0,5")
+            raise ConfigError(f"--label-range takes a lower and a higher number; received {low} {high}. Example: 0 5")
 
 
 def _parse_classes(raw: Sequence[object], classes: dict[str, float], rule: str) -> ParsedLabels:
@@ -112,6 +118,8 @@ def _parse_classes(raw: Sequence[object], classes: dict[str, float], rule: str) 
 
 
 def _class_text(cell: object) -> str:
+    if cell is None:
+        return ""
     if isinstance(cell, str):
         text = cell.strip().casefold()
         return text.removesuffix(".0")
@@ -160,7 +168,7 @@ def _outside(value: float, scale: Scale, share: str) -> tuple[str, str]:
         return f"label {number_text(value)} is outside the range {span} given with --label-range", "correct the label"
     return (
         f"label {number_text(value)} is outside the scale {span} that the other {share} use",
-        "correct the label, or give the true scale with --label-range low,high",
+        "correct the label, or give the true scale with --label-range LOW HIGH",
     )
 
 
@@ -177,5 +185,5 @@ def _refuse_coded_classes(parsed: ParsedLabels, columns: Columns, source: str) -
             "inference, and data sets disagree about their order (SNLI and SICK on the hub code 0 as entailment). "
             "Name the classes of 0, 1, 2 in order: --label-order entailment,neutral,contradiction "
             "(label_order='entailment,neutral,contradiction'). If they are similarity scores, give their "
-            "scale: --label-range 0,2 (label_range=(0, 2))."
+            "scale: --label-range 0 2 (label_range=(0, 2))."
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import zlib
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -32,9 +33,10 @@ def read_lines(path: Path, zipped: bool) -> Iterator[Line]:
             for number, raw in enumerate(handle, 1):
                 yield number, raw.decode("utf-8-sig" if number == 1 else "utf-8")
     except UnicodeDecodeError as error:
+        likely = "UTF-16" if number == 1 and error.object.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "LATIN1"
         raise DataError(
             f"{path}, row {number}: text must be UTF-8; byte 0x{error.object[error.start]:02x} at position "
-            f"{error.start} of the line is not. Re-save as UTF-8, for example: iconv -f LATIN1 -t UTF-8"
+            f"{error.start} of the line is not. Re-save as UTF-8, for example: iconv -f {likely} -t UTF-8"
         ) from error
     except (OSError, EOFError, zlib.error) as error:
         kind = "gzip file that can be read to its end" if zipped else "readable file"

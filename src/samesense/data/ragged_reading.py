@@ -109,7 +109,7 @@ class _Reader:
             total += 1
             names = tuple(row[1])
             if names not in layouts:
-                layouts[names] = layout_of(names, self.source)
+                layouts[names] = layout_of(names, f"{self.source}, row {row[0]}" if layouts else self.source)
             layout = layouts[names]
             said, wrong = (self._tuple if layout.label is None else self._nli)(row, layout)
             yield from () if wrong else said

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from samesense.data.columns import Columns, resolve_columns
+from samesense.data.columns import SCORE_NAMES, Columns, resolve_columns
 from samesense.data.files import Row
 from samesense.data.labels import ParsedLabels, parse_labels
 from samesense.data.pairs import PairData, fingerprint
@@ -13,6 +13,7 @@ from samesense.data.problems import BadRow, bad_rows_error
 from samesense.data.scale import Scale, number_text
 from samesense.data.sources import load_rows
 from samesense.errors import ConfigError, DataError
+from samesense.types import Pair
 
 
 def read_pairs(
@@ -61,6 +62,44 @@ def read_pairs(
             "label (-, -1 or empty, as in test parts with hidden labels). Give a file with labels."
         )
     return _assembled(rows, kept, found, parsed, name, len(bad))
+
+
+def read_bare_pairs(source: str | Path, *, columns: str | None = None) -> list[Pair]:
+    """Read the pairs of one source whatever their labels, to look for them in other data.
+
+    Args:
+        source: as for :func:`read_pairs`; a row with a negative gives two pairs, one without two texts none.
+        columns: ``"first,second,label"`` where the names do not follow a convention; the third may be absent.
+
+    Raises:
+        DataError: if the source cannot be read, or has no two columns of texts.
+        ConfigError: if ``columns`` is malformed.
+        MissingExtraError: if ``datasets`` is needed and absent.
+    """
+    name = str(source)
+    rows = [cells for _, cells in load_rows(source)]
+    if not rows:
+        raise DataError(f"{name}: there are no rows. Check that this is the right file.")
+    found = resolve_columns(list(dict.fromkeys(key for cells in rows for key in cells)), columns, name, labelled=False)
+    partners = [column for column in (found.text2, found.negative) if column is not None]
+    texts = ((cells.get(found.text1), cells.get(column)) for cells in rows for column in partners)
+    return [(str(one), str(other)) for one, other in texts if not (_wrong_with(one) or _wrong_with(other))]
+
+
+def holds_scores(source: str | Path, columns: str | None = None) -> bool:
+    """Return whether the label column of a source is one of scores by its name.
+
+    Args:
+        source: as for :func:`read_pairs`; its first row decides.
+        columns: as for :func:`read_pairs`.
+
+    Raises:
+        DataError: as :func:`read_pairs`, as far as the first row shows it.
+        ConfigError: if ``columns`` is malformed.
+    """
+    first = next(iter(load_rows(source)), None)
+    label = None if first is None else resolve_columns(list(first[1]), columns, str(source)).label
+    return label is not None and label.strip().casefold() in SCORE_NAMES
 
 
 def _labels_of(

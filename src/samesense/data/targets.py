@@ -96,7 +96,7 @@ def midpoint(data: PairData) -> float:
     Raises:
         DataError: if the scale is not known.
     """
-    low, high = _scale(data, "Give --positive-above, or the scale with --label-range low,high")
+    low, high = _scale(data, "Give --positive-above, or the scale with --label-range LOW HIGH")
     if (low, high) == (0, 5) and min(data.labels) >= 1:
         low = 1.0
     return (low + high) / 2
@@ -108,7 +108,7 @@ def _from_0_to_1(data: PairData, loss: str) -> Targets:
     if data.kind == "nli":
         said = "contradiction 0, neutral 0.5, entailment 1"
         return _pairs(data, [label / 2 for label in data.labels], f"{loss}: {said}")
-    low, high = _scale(data, "Give it with --label-range low,high")
+    low, high = _scale(data, "Give it with --label-range LOW HIGH")
     if (low, high) == (0, 1):
         return _pairs(data, data.labels, f"{loss}: labels 0 to 1 as they are")
     said = f"divided by {number_text(high)}" if low == 0 else f"from {number_text(low)} to {number_text(high)} on 0..1"

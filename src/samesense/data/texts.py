@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from samesense.data.columns import NEGATIVE_NAMES, TEXT_PAIRS
@@ -49,7 +49,7 @@ def all_texts(source: str | Path) -> Iterator[str]:
     name = str(source)
     path = Path(source).expanduser()
     if path.is_file() and not split_suffix(name)[0]:
-        return (line.rstrip("\r\n") for _, line in read_lines(path, name.endswith(".gz")))
+        return (line.rstrip("\r\n") for _, line in read_lines(path, split_suffix(name)[1]))
     if name.removesuffix(".gz").endswith(".txt"):
         raise missing_file(name)
     if path.is_file() and holds_documents(path):
@@ -64,11 +64,12 @@ def _sentences(path: Path) -> Iterator[str]:
 
 
 def _cells(rows: Iterator[Row], source: str) -> Iterator[str]:
-    columns: list[str] | None = None
+    layouts: dict[tuple[str, ...], list[str]] = {}  # rows of JSON need not all have the same
     for number, cells in rows:
-        if columns is None:
-            columns = _text_columns(list(cells), source)
-        for column in columns:
+        names = tuple(cells)
+        if names not in layouts:
+            layouts[names] = _text_columns(names, f"{source}, row {number}" if layouts else source)
+        for column in layouts[names]:
             value = cells.get(column)
             if value is not None and not isinstance(value, str):
                 raise DataError(
@@ -83,7 +84,7 @@ def _whole(text: str, place: str) -> str:
     return text
 
 
-def _text_columns(names: list[str], source: str) -> list[str]:
+def _text_columns(names: Sequence[str], source: str) -> list[str]:
     spelled = {name.strip().casefold(): name for name in reversed(names)}
     pair = next((pair for pair in TEXT_PAIRS if pair[0] in spelled and pair[1] in spelled), None)
     if pair is not None:

@@ -9,9 +9,9 @@ from sentence_transformers import SentenceTransformer
 from torch import Tensor
 
 from samesense.encoder.batching import embed_columns
-from samesense.encoder.onednn import fast_linear
 from samesense.encoder.precision import autocast, inference_precision
 from samesense.encoder.rows import each_once
+from samesense.execution.onednn import fast_linear
 from samesense.types import Embeddings, Encode, Precision
 
 CPU_TOKENS = 1024

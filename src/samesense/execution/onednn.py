@@ -21,12 +21,17 @@ WORTH = 1.2
 """How many times faster oneDNN must be to be taken."""
 
 
-def fast_linear(device: torch.device) -> AbstractContextManager[Any]:
+def fast_linear(device: torch.device, *, measured: bool = True) -> AbstractContextManager[Any]:
     """Return the context in which linear layers run as fast as this device can, in the same float32.
 
     For inference only: the products that it takes over have no gradient. It is empty where there is nothing to gain.
+
+    Args:
+        device: where the layers are.
+        measured: whether oneDNN must have been the faster one when it was tried, or is taken wherever it is there, so
+            that every process on a machine gives the same bits.
     """
-    return _ByOneDNN() if device.type == "cpu" and _pays() else nullcontext()
+    return _ByOneDNN() if device.type == "cpu" and (_pays() if measured else _there()) else nullcontext()
 
 
 class _ByOneDNN(TorchFunctionMode):
@@ -55,20 +60,31 @@ def _linear(rows: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 @cache
-def _pays() -> bool:
-    """Return whether oneDNN is there, gives the same, and was the faster one just now; measured once a process."""
+def _there() -> bool:
+    """Return whether oneDNN is there and gives the same."""
     there = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
     if not (there and hasattr(torch.ops.mkldnn, "_linear_pointwise")):
         return False
-    draw = torch.Generator().manual_seed(0)
-    rows, weight, bias = (torch.randn(*shape, generator=draw) for shape in ((512, 384), (384, 384), (384,)))
     with torch.inference_mode(), torch.autocast("cpu", enabled=False):
         try:
-            same = torch.allclose(_linear(rows, weight, bias), F.linear(rows, weight, bias), atol=1e-3)
+            return torch.allclose(_linear(*_sample()), F.linear(*_sample()), atol=1e-3)
         except (RuntimeError, TypeError):  # another torch, where it takes other arguments
             return False
-        usual, other = (_seconds(way, rows, weight, bias) for way in (F.linear, _linear))
-    return same and usual > WORTH * other
+
+
+@cache
+def _pays() -> bool:
+    """Return whether oneDNN is there and was the faster one just now; measured once a process."""
+    if not _there():
+        return False
+    with torch.inference_mode(), torch.autocast("cpu", enabled=False):
+        usual, other = (_seconds(way, *_sample()) for way in (F.linear, _linear))
+    return usual > WORTH * other
+
+
+def _sample() -> list[Tensor]:
+    draw = torch.Generator().manual_seed(0)
+    return [torch.randn(*shape, generator=draw) for shape in ((512, 384), (384, 384), (384,))]
 
 
 def _seconds(way: Callable[..., Tensor], *arguments: Tensor) -> float:

@@ -45,17 +45,26 @@ def cluster(vectors: npt.NDArray[np.floating], threshold: float, *, smallest: in
         ConfigError: if the threshold is no cosine, or ``smallest`` is less than 1.
         ModelError: for a row that is not finite or all zeros.
     """
-    check_threshold(threshold)
-    if smallest < 1:
-        raise ConfigError(f"A cluster has one member or more; received {smallest}. Example: 2")
+    check_asked(threshold, smallest)
     labels = np.arange(len(vectors), dtype=np.int64)
     for near in near_pairs(vectors, lambda: threshold):
         labels = _linked(labels, vectors, near, threshold)
     order = np.argsort(labels, kind="stable")
     cuts = np.flatnonzero(np.diff(labels[order])) + 1
-    groups = [group for group in np.split(order, cuts) if len(group) >= max(smallest, 1)]
+    groups = [group for group in np.split(order, cuts) if len(group) >= smallest]
     groups.sort(key=lambda group: (-len(group), int(group[0])))
     return [_described(vectors, group) for group in groups]
+
+
+def check_asked(threshold: float, smallest: int) -> None:
+    """Refuse what :func:`cluster` cannot be asked for, before anything is encoded for it.
+
+    Raises:
+        ConfigError: if the threshold is no cosine, or ``smallest`` is less than 1.
+    """
+    check_threshold(threshold)
+    if smallest < 1:
+        raise ConfigError(f"A cluster has one member or more; received {smallest}. Example: 2")
 
 
 def _linked(labels: Ids, vectors: npt.NDArray[np.floating], near: Near, threshold: float) -> Ids:

@@ -116,7 +116,7 @@ class Collection:
 
     def refresh(self) -> bool:
         """See what others have changed; return whether anything was."""
-        if read_manifest(self.folder).generation == self.manifest.generation:
+        if read_manifest(self.folder) == self.manifest:
             return False
         self._reopen()
         return True

@@ -108,7 +108,7 @@ def _of_lines(source: str) -> Iterator[Entry]:
     path = Path(source).expanduser()
     if not path.is_file():
         raise missing_file(source)
-    for number, line in read_lines(path, source.endswith(".gz")):
+    for number, line in read_lines(path, split_suffix(source)[1]):
         text = line.rstrip("\r\n")
         if not text.strip():
             raise DataError(f"{source}, row {number}: every line must hold a text; this one is empty. Remove it.")
@@ -116,13 +116,13 @@ def _of_lines(source: str) -> Iterator[Entry]:
 
 
 def _of_rows(source: str, column: str | None) -> Iterator[Entry]:
-    names: tuple[str, str | None] | None = None
+    text: str | None = None
     for row in load_rows(source):
-        names = names or _columns(list(row[1]), source, column)
-        yield _entry(row, *names, source)
+        text = text or _text_column(list(row[1]), source, column)
+        yield _entry(row, text, source)
 
 
-def _columns(found: list[str], source: str, column: str | None) -> tuple[str, str | None]:
+def _text_column(found: list[str], source: str, column: str | None) -> str:
     spelled = {name.strip().casefold(): name for name in reversed(found)}
     wanted = SINGLE_NAMES if column is None else (column.casefold(),)
     text = next((spelled[name] for name in wanted if name in spelled), None)
@@ -131,12 +131,13 @@ def _columns(found: list[str], source: str, column: str | None) -> tuple[str, st
             f"{source}: the column of texts could not be found. Columns: {', '.join(found)}. Accepted: "
             f"{', '.join(wanted)}. Name it: --column {found[0] if found else 'NAME'}"
         )
-    return text, spelled.get("id")
+    return text
 
 
-def _entry(row: Row, text: str, identifier: str | None, source: str) -> Entry:
+def _entry(row: Row, text: str, source: str) -> Entry:
     number, cells = row
-    value, given = cells.get(text), cells.get(identifier) if identifier else None
+    identifier = next((name for name in cells if name.strip().casefold() == "id"), None)  # not in every row of JSON
+    value, given = cells.get(text), cells[identifier] if identifier else None
     if not isinstance(value, str):
         raise DataError(f"{source}, row {number}, column {text!r}: a text is needed, received {value!r}.")
     if isinstance(given, str):

@@ -59,9 +59,7 @@ def mine(vectors: npt.NDArray[np.floating], *, top: int = 100, threshold: float 
         ConfigError: if ``top`` is less than 1, or the threshold is no cosine.
         ModelError: for a row that is not finite or all zeros.
     """
-    if top < 1:
-        raise ConfigError(f"At least one pair must be asked for; received {top}. Example: 100")
-    check_threshold(threshold)
+    check_asked(top, threshold)
     best = np.zeros(0), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
 
     def floor() -> float:
@@ -73,6 +71,8 @@ def mine(vectors: npt.NDArray[np.floating], *, top: int = 100, threshold: float 
             least = np.partition(near.scores, len(near.scores) - top)[len(near.scores) - top]
             near = near.take(near.scores >= least - slack)
         for part in parts(near):
+            if len(best[0]) == top and best[0][-1] == 1.0:  # nothing is closer, so only an earlier place can enter
+                part = part.take((part.first < best[1][-1]) | (part.first == best[1][-1]) & (part.second < best[2][-1]))
             scores = pair_cosines(vectors, part)
             kept = scores >= threshold
             merged = [
@@ -115,6 +115,17 @@ def parts(near: Near) -> Iterator[Near]:
 def pair_cosines(vectors: npt.NDArray[np.floating], near: Near) -> Scores:
     """Return the exact cosine of each pair of rows, ``(pairs,)``."""
     return row_cosines(vectors[near.first], vectors[near.second])
+
+
+def check_asked(top: int, threshold: float) -> None:
+    """Refuse what :func:`mine` cannot be asked for, before anything is encoded for it.
+
+    Raises:
+        ConfigError: if ``top`` is less than 1, or the threshold is no cosine.
+    """
+    if top < 1:
+        raise ConfigError(f"At least one pair must be asked for; received {top}. Example: 100")
+    check_threshold(threshold)
 
 
 def check_threshold(threshold: float) -> None:

@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING, Literal
 
 import numpy as np
 
+from samesense.data.files import split_suffix
 from samesense.data.lines import read_lines
 from samesense.encoder.cosine import checked_rows
 from samesense.errors import ConfigError, DataError
@@ -74,11 +75,16 @@ def checked_lines(source: str) -> Iterator[str]:
 
 def _numbered(source: str) -> Iterator[tuple[int, str]]:
     if source == "-":
-        yield from enumerate(sys.stdin, 1)
+        try:
+            yield from enumerate(sys.stdin, 1)
+        except UnicodeDecodeError as error:
+            raise DataError(
+                f"Standard input must be {error.encoding} text: {error}. Convert it, or name a file."
+            ) from error
         return
     if not Path(source).is_file():
         raise DataError(f"There is no file {source}. Give a text file with one text a line, or - for standard input.")
-    yield from read_lines(Path(source), source.endswith(".gz"))
+    yield from read_lines(Path(source), split_suffix(source)[1])
 
 
 def write_embeddings(embeddings: Embeddings, texts: Iterable[str], output: str, form: Format) -> None:

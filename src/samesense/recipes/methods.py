@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from samesense.data import PairData, concat, read_pairs
 from samesense.data.argument import holds_arguments, read_argument_pairs
 from samesense.data.examples import Examples
 from samesense.data.files import split_suffix
+from samesense.data.reading import holds_scores
 from samesense.errors import ConfigError
 from samesense.recipes.context_settings import ContextSettings
 from samesense.recipes.holdout import hold_out
@@ -32,6 +33,12 @@ class Reading:
     label_order: str | None = None
     label_range: tuple[float, float] | None = None
     drop_bad_rows: bool = False
+
+    def judging(self, source: str) -> Reading:
+        """Return how pairs that select or judge are read: an order of classes says nothing about scores."""
+        if self.label_order is None or not holds_scores(source, self.columns):
+            return self
+        return replace(self, label_order=None)
 
 
 @dataclass(frozen=True)

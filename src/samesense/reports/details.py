@@ -93,7 +93,10 @@ def cases_table(content: Content, suite: str, dataset: str) -> Html:
         if list(first.examples) == list(other.examples):
             cases = against_each_other(first, other)
             parts += [element("h3", f"{first.model} against {other.model}"), _cases(cases)] if cases else []
-    note = "Place: share of pairs that are judged less similar, in per cent; pairs are chosen by its difference."
+    note = (
+        "Place: share of pairs that are judged less similar, in per cent; pairs are chosen by its difference. Of "
+        "several seeds the first is shown."
+    )
     return folded("Cases", _small(note), *parts)
 
 

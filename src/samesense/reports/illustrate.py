@@ -41,9 +41,16 @@ def distributions(evidence: Sequence[Evidence], looks: Mapping[str, Look]) -> di
         if one.labels is not None:
             found.setdefault((one.task, one.dataset), {}).setdefault(one.model, one)
     return {
-        (task, dataset): [distribution(list(models.values()), looks=looks, name=stem("spread", task, dataset))]
+        (task, dataset): [_spread(list(models.values()), looks, stem("spread", task, dataset))]
         for (task, dataset), models in found.items()
     }
+
+
+def _spread(evidence: Sequence[Evidence], looks: Mapping[str, Look], name: str) -> Drawing:
+    drawn = distribution(evidence, looks=looks, name=name)
+    seeds = dict.fromkeys(str(one.seed) for one in evidence if one.seed is not None)
+    said = f" Trained models: seed {' or '.join(seeds)}." if seeds else ""
+    return replace(drawn, caption=drawn.caption + said)
 
 
 def planes(results: Sequence[Result], averages: Sequence[Result], looks: Mapping[str, Look]) -> list[Drawing]:

@@ -16,9 +16,6 @@ from samesense.types import Result
 DEV = "eval_dev_spearman"
 """Name of the dev score in the history."""
 
-UNNAMED = ("seed", "model")
-"""Settings by which runs of one series may differ: the seed is what is averaged over."""
-
 
 @dataclass(frozen=True)
 class Run:
@@ -94,11 +91,16 @@ def sweep_points(runs: Sequence[Run], setting: str) -> dict[str, dict[float, lis
             figures = {"best dev": max(run.curve.values)}
         if not figures:
             raise DataError(f"Run {run.name} has no figure to draw: it was judged neither on test nor on dev data.")
-        own = ", ".join(f"{key} = {run.settings.get(key)}" for key in varying)
+        own = ", ".join(f"{key} = {_shown(key, run.settings.get(key))}" for key in varying)
         for dataset, figure in figures.items():
             series = points.setdefault(f"{dataset} ({own})" if own else dataset, {})
             series.setdefault(float(value), []).append(100 * figure)
     return points
+
+
+def _shown(key: str, value: Any) -> Any:
+    """Return a setting as a legend has it: a start model by its name, and not by its place."""
+    return Path(value).name if key == "model" and isinstance(value, str) else value
 
 
 def _read(path: Path) -> str:

@@ -54,7 +54,7 @@ class Arrival:
 
 
 def steps_to_reach(curve: Curve, level: float) -> float | None:
-    """Return the first step looked at from which on nothing less than ``level`` has been seen, ``None`` if none.
+    """Return the first step at which ``level`` or more was seen, ``None`` if it never was.
 
     The answer is as fine as the looks: a run that is judged every 25 steps is timed in 25s.
     """
@@ -140,7 +140,7 @@ def curve_figure(curves: Curves, dataset: str, stem: str) -> Drawing:
 
 
 def setting_figures(runs: Mapping[str, Sequence[Run]], settings: Sequence[str]) -> list[Drawing]:
-    """Draw the test figure against each setting that took two numbers or more, data set by data set.
+    """Draw the test figure against each setting that took two numbers or more while others stayed the same.
 
     Args:
         runs: by data set.
@@ -150,15 +150,10 @@ def setting_figures(runs: Mapping[str, Sequence[Run]], settings: Sequence[str]) 
     for setting in settings:
         for dataset, own in runs.items():
             fitting = [run for run in own if _is_number(run.settings.get(setting))]
-            if len({run.settings[setting] for run in fitting}) > 1:
-                drawings.append(
-                    sweep(
-                        sweep_points(fitting, setting),
-                        setting=setting,
-                        metric="Spearman (x100)",
-                        name=stem("sweep", setting, dataset),
-                    )
-                )
+            points = sweep_points(fitting, setting) if fitting else {}
+            if any(len(values) > 1 for values in points.values()):
+                name = stem("sweep", setting, dataset)
+                drawings.append(sweep(points, setting=setting, metric="Spearman (x100)", name=name))
     return drawings
 
 

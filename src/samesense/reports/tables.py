@@ -95,7 +95,7 @@ def markdown(header: list[str], rows: Rows, numeric: Collection[str] = NUMERIC) 
     """Lay out cells as a Markdown table.
 
     Args:
-        header: name of each column.
+        header: name of each column, as Markdown.
         rows: cells of each row, as Markdown; a vertical bar is escaped.
         numeric: names of the columns that are set flush right.
 
@@ -103,8 +103,8 @@ def markdown(header: list[str], rows: Rows, numeric: Collection[str] = NUMERIC) 
         Lines joined by newlines, without one at the end.
     """
     rule = ["---:" if name in numeric else "---" for name in header]
-    escaped = [[cell.replace("|", "\\|") for cell in row] for row in rows]
-    return "\n".join("| " + " | ".join(row) + " |" for row in [header, rule, *escaped])
+    escaped = [[cell.replace("|", "\\|") for cell in row] for row in [header, rule, *rows]]
+    return "\n".join("| " + " | ".join(row) + " |" for row in escaped)
 
 
 def _aligned(row: list[str], header: list[str], widths: list[int]) -> str:

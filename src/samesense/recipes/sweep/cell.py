@@ -6,6 +6,7 @@ cell.json  manifest.json  history.jsonl  results.jsonl  scores.npz  model/ (unti
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import time
 import traceback
@@ -154,7 +155,8 @@ def started_from(cell: Cell, output: Path) -> Cell:
     from samesense.encoder.storage import save
 
     start = cell.identity["start"]  # a name on the hub or, of a folder, the hash of its files
-    folder = output / "starts" / f"{start.replace('/', '--') if '/' in start else start[:16]}-first-{cell.layers}"
+    short = start[:16] if re.fullmatch("[0-9a-f]{64}", start) else start.replace("/", "--")
+    folder = output / "starts" / f"{short}-first-{cell.layers}"
     if not folder.is_dir():
         save(first_layers(build(cell.settings.model, device="cpu"), cell.layers), folder, card=False)
     return with_start(cell, str(folder))

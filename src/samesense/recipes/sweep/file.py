@@ -88,7 +88,8 @@ class SweepFile(_Table):
         for what, names in (
             ("seeds", list(map(str, self.seeds))),
             ("data sets", [entry.name for entry in self.data]),
-            ("variants", [variant.name for variant in self.variants()]),
+            ("variants", [*([START] if self.start else []), *(variant.name for variant in self.variants())]),
+            ("test sets", [name for entry in self.data for name in entry.tests()]),
         ):
             twice = next((name for name in names if names.count(name) > 1), None)
             if twice is not None:
@@ -98,7 +99,10 @@ class SweepFile(_Table):
         empty = next((key for key, values in self.grid.items() if not values), None)
         if empty is not None:
             raise ConfigError(f"Each setting of the grid needs a value or more; {empty} has none.")
-        names = [START, *(variant.name for variant in self.variants())]
+        untested = next((entry.name for entry in self.data if not entry.tests()), None)
+        if untested is not None:
+            raise ConfigError(f"Each data set needs a test set or more; {untested} has none.")
+        names = [*([START] if self.start else []), *(variant.name for variant in self.variants())]
         if self.against is not None and self.against not in names:
             raise ConfigError(f"against names a variant, one of {'; '.join(names)}; received {self.against!r}.")
         return self
@@ -109,7 +113,10 @@ class SweepFile(_Table):
         found = []
         for case in self.case or ({},):
             settings = {key: value for key, value in case.items() if key not in ("name", "data")}
-            data = tuple(case.get("data", known))
+            named = case.get("data", known)
+            data = (named,) if isinstance(named, str) else tuple(named)
+            if not data:
+                raise ConfigError("A case is run on one data set of the sweep or more; received data = [].")
             strange = next((name for name in data if name not in known), None)
             if strange is not None:
                 raise ConfigError(f"A case is run on data sets of the sweep, {', '.join(known)}; received {strange!r}.")

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from samesense.errors import ConfigError, DataError
 from samesense.recipes.sweep.cell import RESULTS, SCORES, read_record
+from samesense.recipes.sweep.plan import APART
 from samesense.recipes.sweep.run import PAIRS, PLAN
 from samesense.recipes.sweep.verdict import DEV
 from samesense.reports import read_results
@@ -22,6 +23,9 @@ from samesense.types import Evidence, Pair, Result
 
 MOST_LABELS = 3
 """With more different labels, cosines are not summed up label by label."""
+
+ARITHMETIC = "arithmetic"
+"""Name of the precision of the training among what a cell was made with."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,7 @@ class Left:
         evidence: what lies behind them.
         run: its training, if it was trained.
         outcome: how the training ended.
+        made: versions of the libraries by name, and the arithmetic in which it was trained.
     """
 
     entry: dict[str, Any]
@@ -43,6 +48,7 @@ class Left:
     evidence: list[Evidence]
     run: Run | None
     outcome: dict[str, Any]
+    made: dict[str, str]
 
     @property
     def status(self) -> str:
@@ -78,21 +84,24 @@ def _left(output: Path, entry: dict[str, Any], pairs: dict[str, tuple[list[Pair]
     folder = output / "runs" / entry["folder"]
     found = read_record(folder)
     if found.get("status") != "finished":
-        return Left(entry, found, [], [], None, {})
+        return Left(entry, found, [], [], None, {}, {})
     for name, sha256 in found["identity"]["tests"].items():
         if sha256 not in pairs:
             pairs[sha256] = _read_pairs(output / PAIRS / f"{sha256}.jsonl", name)
     results = [replace(row, model=entry["variant"]) for row in read_results(folder / RESULTS)]
     trained = entry["seed"] is not None
     run = read_run(folder, entry["variant"]) if trained else None
-    outcome = manifest.read(folder).get("outcome", {}) if trained else {}
-    return Left(entry, found, results, _evidence(folder, entry, found, pairs), run, outcome)
+    kept = manifest.read(folder) if trained else {}
+    made = dict(kept.get("versions", {}))
+    if "precision" in kept:
+        made[ARITHMETIC] = kept["precision"][0]
+    return Left(entry, found, results, _evidence(folder, entry, found, pairs), run, kept.get("outcome", {}), made)
 
 
 def _read_pairs(path: Path, name: str) -> tuple[list[Pair], npt.NDArray[np.float64]]:
     if not path.is_file():
         raise DataError(f"The pairs of {name} are missing from the sweep: {path}. Run the sweep again to write them.")
-    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
     return [(first, second) for first, second, _ in rows], np.array([label for *_, label in rows])
 
 
@@ -132,7 +141,8 @@ def rows(cells: Sequence[Left]) -> list[dict[str, Any]]:
     for cell in cells:
         for dataset in dict.fromkeys(result.dataset for result in cell.results):
             own = [result for result in cell.results if result.dataset == dataset and result.subset == "all"]
-            row = {key: cell.record[key] for key in ("variant", "dataset", "seed", "start", "settings", "layers")}
+            row = {key: cell.entry[key] for key in ("variant", "dataset", "seed")}
+            row |= {"start": cell.record["start"], "settings": settings_of(cell), "layers": cell.record["layers"]}
             row |= {"test": dataset, "n": own[0].n, "rows": cell.record["rows"], "protocol": own[0].protocol}
             row |= {"data": {"train": cell.record["identity"].get("train"), "test": _sha(cell, dataset)}}
             row |= {result.metric: result.value for result in own}
@@ -140,6 +150,24 @@ def rows(cells: Sequence[Left]) -> list[dict[str, Any]]:
             row |= {"outcome": cell.outcome, "curve": _points(cell)} if cell.run is not None else {}
             found.append(row)
     return found
+
+
+def settings_of(cell: Left) -> dict[str, Any]:
+    """Return what the file set for a cell, with the names of files and folders in place of their paths."""
+    return {key: _named(value) for key, value in cell.record["settings"].items() if key not in APART}
+
+
+def _named(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_named(inner) for inner in value]
+    if isinstance(value, dict):
+        return {key: _named(inner) for key, inner in value.items()}
+    if not isinstance(value, str):
+        return value
+    head, plus, maps = value.partition("+")  # as in vectors:FILE+whiten
+    kind, colon, base = head.rpartition(":")
+    path = Path(base).expanduser()
+    return f"{kind}{colon}{path.name or base}{plus}{maps}" if path.is_absolute() or path.exists() else value
 
 
 def _sha(cell: Left, dataset: str) -> str:

@@ -49,7 +49,7 @@ def read_parts(
         ConfigError: if pairs shall be held out of data that are no labelled pairs.
         DataError: if a source cannot be used, or a part of it has one label only.
     """
-    how = _how(entry) if method is METHODS["cosent"] else Reading()
+    how = how_of(entry) if method is METHODS["cosent"] else Reading()
     train = method.read([entry.train], settings or method.settings(), how)
     share = entry.held_out()
     dev: PairData | None = None
@@ -88,8 +88,9 @@ def sample_rows(data: Rows, rows: int | None, seed: int) -> Rows:
 
 
 def _read(entry: DataEntry, source: str) -> PairData:
-    return read_pairs(source, **vars(_how(entry)))
+    return read_pairs(source, **vars(how_of(entry).judging(source)))
 
 
-def _how(entry: DataEntry) -> Reading:
+def how_of(entry: DataEntry) -> Reading:
+    """Return how the labelled pairs of an entry are read."""
     return Reading(entry.columns, entry.label_order, entry.label_range, entry.drop_bad_rows)

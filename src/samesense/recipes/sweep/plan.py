@@ -11,10 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from samesense.errors import ConfigError, DataError
+from samesense.recipes.context_settings import ContextSettings
 from samesense.recipes.methods import Method, method_named
 from samesense.recipes.settings import EncoderSettings
 from samesense.recipes.sweep.file import LAYERS, METHOD, START, DataEntry, SweepFile, Variant
-from samesense.recipes.sweep.parts import Parts, read_parts
+from samesense.recipes.sweep.parts import Parts, how_of, read_parts
+
+LONGEST = 80
+"""Characters of a cell's name in that of its folder: file systems take 255 bytes, and a character may have three."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +61,7 @@ class Cell:
         """Return its run folder; one of the same identity keeps the name that it was given first."""
         runs = output / "runs"
         before = sorted(runs.glob(f"*-{self.key}"))
-        return before[0] if before else runs / f"{slug(self.name)}-{self.key}"
+        return before[0] if before else runs / f"{slug(self.name)[:LONGEST]}-{self.key}"
 
 
 @dataclass(frozen=True)
@@ -159,6 +163,7 @@ def _bind(plan: Plan, entry: DataEntry, variant: str, given: Mapping[str, Any]) 
     own = {key: value for key, value in given.items() if key not in (LAYERS, METHOD)}
     layers = given.get(LAYERS)
     method = method_named(given.get(METHOD, "cosent"))
+    own = method.taking(own, how_of(entry))[0]
 
     def parts(settings: EncoderSettings | None = None) -> Parts:
         key = entry.name, _reading(method, settings)
@@ -200,7 +205,21 @@ def _deciding(settings: EncoderSettings, known: dict[str, str]) -> dict[str, Any
     found = settings.model_dump(exclude_defaults=True, exclude=set(APART))
     if "teacher" in found:
         found["teacher"] = [_teacher(name, known) for name in found["teacher"]]
+    if "paraphraser" in found:
+        found["paraphraser"] = _content(found["paraphraser"])
+    if isinstance(settings, ContextSettings) and {"origin", "origin_config"} & found.keys():
+        origin = settings.origin_settings().model_dump(exclude_defaults=True)
+        files = {name: _content(origin[name]) for name in ("word_vectors", "language_model") if name in origin}
+        found = {**found, "origin": origin | files}
+        found.pop("origin_config", None)
     return found
+
+
+def _content(source: str) -> str:
+    """Return what tells a file or folder from others, wherever it lies; of a name on the hub, the name."""
+    from samesense.recipes.origin_stages import fingerprint
+
+    return fingerprint(source)
 
 
 def _teacher(name: str, known: dict[str, str]) -> str:

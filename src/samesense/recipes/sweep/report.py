@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from samesense.errors import MissingExtraError
-from samesense.recipes.sweep.gather import Left, gather, read_plan, rows
+from samesense.recipes.sweep.gather import Left, gather, read_plan, rows, settings_of
 from samesense.recipes.sweep.plan import slug
 from samesense.reports.content import Content, Judged
 from samesense.reports.figures.curves import Curve
@@ -38,7 +38,7 @@ def write_report(output: Path) -> tuple[str, list[Path]]:
     against = read_plan(output)["against"]
     results = [result for cell in cells for result in cell.results if result.subset == "all"]
     comparisons, problems = compare([one for cell in cells for one in cell.evidence], results, against=against)
-    text = _tables(cells, comparisons, against)
+    text = _tables(cells, comparisons, problems, against)
     written = [
         write_whole(output / "results.jsonl", "".join(lines)),
         write_whole(output / "comparisons.jsonl", "".join(_line(one) for one in comparisons)),
@@ -56,7 +56,9 @@ def _line(one: Comparison) -> str:
     return json.dumps({**vars(one), "significant": one.significant}, ensure_ascii=False) + "\n"
 
 
-def _tables(cells: Sequence[Left], comparisons: Sequence[Comparison], against: str | None) -> str:
+def _tables(
+    cells: Sequence[Left], comparisons: Sequence[Comparison], problems: Sequence[str], against: str | None
+) -> str:
     results = [result for cell in cells for result in cell.results if result.subset == "all"]
     parts = [markdown_grids(grids(results, comparisons=comparisons, failures=_failures(cells)))] if results else []
     if comparisons:
@@ -67,7 +69,12 @@ def _tables(cells: Sequence[Left], comparisons: Sequence[Comparison], against: s
         if found:
             parts.append(f"## Steps to the best dev score of each: {dataset}\n\n{arrival_table(found)}\n")
     failed = [f"{one.dataset}, {one.model}, {one.reason}" for one in _failures(cells)]
-    for title, lines in (("Failed", failed), ("Not run", _not_run(cells))):
+    for title, lines in (
+        ("Failed", failed),
+        ("Not run", _not_run(cells)),
+        ("Not compared as asked", problems),
+        ("Not made alike", _unlike(cells)),
+    ):
         if lines:
             parts.append(f"## {title}\n\n" + "".join(f"- {line}\n" for line in lines))
     return "\n".join(parts)
@@ -85,25 +92,40 @@ def _content(
         comparisons=comparisons,
         against=against,
         failures=_failures(cells),
-        notes=[*_not_run(cells), *problems],
+        notes=[*_not_run(cells), *problems, *_unlike(cells)],
         general=_figures(output, cells),
         by_dataset=distributions(evidence, looks),
+        environment={what: " / ".join(values) for what, values in _made(cells).items()},
     )
 
 
 def _models(cells: Sequence[Left]) -> list[Judged]:
     """Return one entry a variant, with the time that its cells took."""
-    found: dict[str, Judged] = {}
+    variants: dict[str, list[Left]] = {}
     for cell in cells:
         if cell.results:
-            name = str(cell.entry["variant"])
-            before = found.get(name)
-            seconds = float(cell.record.get("seconds", 0.0)) + (0.0 if before is None else before.seconds["cells"])
-            given = ", ".join(f"{key} {value}" for key, value in cell.record["settings"].items())
-            layers = "" if cell.record["layers"] is None else f", first {cell.record['layers']} layers"
-            spec = f"{cell.record['start']}{layers}" + (f"; {given}" if given else "")
-            found[name] = Judged(name=name, spec=spec, protocol=cell.results[0].protocol, seconds={"cells": seconds})
-    return list(found.values())
+            variants.setdefault(str(cell.entry["variant"]), []).append(cell)
+    return [
+        Judged(
+            name=name,
+            spec=_differing([_spec(cell) for cell in own]),
+            protocol=_differing([cell.results[0].protocol for cell in own]),
+            seconds={"cells": sum(float(cell.record.get("seconds", 0.0)) for cell in own)},
+        )
+        for name, own in variants.items()
+    ]
+
+
+def _spec(cell: Left) -> str:
+    """Return from which model a cell started, and what the file set for it."""
+    given = ", ".join(f"{key} {value}" for key, value in settings_of(cell).items())
+    layers = "" if cell.record["layers"] is None else f", first {cell.record['layers']} layers"
+    return f"{cell.record['start']}{layers}" + (f"; {given}" if given else "")
+
+
+def _differing(texts: Sequence[str]) -> str:
+    """Return what cells have in common, or each thing that some have: data sets may have settings of their own."""
+    return " / ".join(dict.fromkeys(texts))
 
 
 def _figures(output: Path, cells: Sequence[Left]) -> list[Drawing]:
@@ -147,6 +169,25 @@ def _not_run(cells: Sequence[Left]) -> list[str]:
             own = seeds.setdefault(f"{cell.entry['dataset']}, {cell.entry['variant']}", [])
             own += [] if cell.entry["seed"] is None else [str(cell.entry["seed"])]
     return [f"{name}{', seed ' * bool(own)}{', '.join(own)}: not run yet" for name, own in seeds.items()]
+
+
+def _made(cells: Sequence[Left]) -> dict[str, list[str]]:
+    """Return with which versions and in which arithmetic the trained cells were made."""
+    found: dict[str, list[str]] = {}
+    for cell in cells:
+        for what, value in cell.made.items():
+            if value not in found.setdefault(what, []):
+                found[what].append(value)
+    return found
+
+
+def _unlike(cells: Sequence[Left]) -> list[str]:
+    """Return a line about each version or arithmetic that is not the same for all trained cells."""
+    return [
+        f"trained with {what} {' and '.join(values)}: differences between cells may come of that"
+        for what, values in _made(cells).items()
+        if len(values) > 1
+    ]
 
 
 def _last(cell: Left) -> str:

@@ -144,8 +144,9 @@ def inline_svg(drawing: Drawing, prefix: str) -> str:
     svg = re.sub(r' transform="rotate\(-0 [^"]*"', "", svg)
     svg = re.sub(r'(?<= )(?:d|x|y|transform)="[^"]*"', lambda found: re.sub(r"(\.\d\d)\d+", r"\1", found[0]), svg)
     svg = re.sub(r"\n+", "\n", re.sub(r"\n +", "\n", svg))
-    start = f'<svg role="img" aria-label="{escape(drawing.caption)}" class="figure"'
-    return re.sub(r'<svg width="([0-9.]+)pt" height="[0-9.]+pt"', rf'{start} style="width: \1pt"', svg, count=1)
+    start = f'<svg role="img" aria-label="{escape(drawing.caption)}" class="figure"'  # not a pattern: as it stands
+    size = r'<svg width="([0-9.]+)pt" height="[0-9.]+pt"'
+    return re.sub(size, lambda found: f'{start} style="width: {found[1]}pt"', svg, count=1)
 
 
 def save_drawings(drawings: Sequence[Drawing], folder: Path) -> list[Path]:

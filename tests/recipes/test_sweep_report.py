@@ -1,0 +1,184 @@
+"""What a report says of cells that were left by other versions, under other names, or not at all."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import spearmanr
+
+from samesense.data import read_pairs
+from samesense.errors import ConfigError
+from samesense.recipes.sweep import cell as cells
+from samesense.recipes.sweep.file import SweepFile
+from samesense.recipes.sweep.gather import gather, rows
+from samesense.recipes.sweep.plan import make_plan
+from samesense.recipes.sweep.report import write_report
+from samesense.recipes.sweep.run import begin
+from samesense.recipes.sweep.verdict import write_scores
+from samesense.reports import append_results
+from tests.reports.made import result
+
+pytest.importorskip("matplotlib")
+
+
+@pytest.fixture
+def file(tiny_trunk, toy_pairs):
+    files = {part: str(toy_pairs / f"{part}.tsv") for part in ("train", "dev", "test")}
+    base = {"model": str(tiny_trunk), "max_steps": 4}
+    return {"seeds": [1, 2], "base": base, "grid": {"temperature": [0.05, 0.1]}, "data": [{"name": "toy", **files}]}
+
+
+def plan_of(file, **more):
+    return make_plan(SweepFile(**{**file, **more}))
+
+
+def leave(plan, output, which=None, versions=None, precision="float32"):
+    """Write what finished cells leave, with scores of chance."""
+    begin(plan, output)
+    for cell in plan.cells if which is None else [plan.cells[at] for at in which]:
+        parts, folder = plan.parts_of(cell), cell.folder(output)
+        work = cells.Work(cell, parts, folder, "float32")
+        cells.record(work, "running")
+        [(name, test)] = parts.tests.items()
+        noise = np.random.default_rng(len(list(folder.parent.iterdir()))).normal(size=len(test))
+        scores = np.asarray(test.labels) + noise
+        value = float(spearmanr(scores, test.labels).statistic)
+        append_results(folder / "results.jsonl", [result("x", value, dataset=name, n=len(test), seed=cell.seed)])
+        write_scores(folder / "scores.npz", {f"sts:{name}:spearman": scores})
+        made = {"versions": versions or {"samesense": "1.0"}, "precision": [precision, "measured"], "outcome": {}}
+        kept = {"settings": cell.settings.model_dump(), **made}
+        (folder / "manifest.json").write_text(json.dumps(kept), encoding="utf-8")
+        cells.record(work, "finished", seconds=1.0)
+
+
+def test_pairs_may_hold_any_sign_that_ends_a_line(file, tmp_path):
+    table = [f"{at % 4}.5\tone\u2028{at}\ttwo\x85{at}" for at in range(12)]
+    path = tmp_path / "odd.tsv"
+    path.write_text("\n".join(["score\tsentence1\tsentence2", *table]) + "\n", encoding="utf-8")
+    assert "\u2028" in read_pairs(path).sentences1[0]
+    plan = plan_of(file, seeds=[1], data=[{**file["data"][0], "test": str(path)}])
+    leave(plan, tmp_path / "out")
+    evidence = gather(tmp_path / "out")[0].evidence[0]
+    assert list(evidence.examples) == read_pairs(path).pairs()
+
+
+def test_a_variant_has_its_present_name_everywhere(file, tmp_path):
+    names = {"grid": {}, "seeds": [1]}
+    leave(plan_of(file, **names, case=[{"name": "old", "temperature": 0.1}]), tmp_path)
+    begin(plan_of(file, **names, case=[{"name": "new", "temperature": 0.1}]), tmp_path)
+    assert [row["variant"] for row in rows(gather(tmp_path))] == ["new"]
+    assert "old" not in write_report(tmp_path)[0]
+
+
+def test_cells_that_were_not_made_alike_are_named(file, tmp_path):
+    plan = plan_of(file)
+    leave(plan, tmp_path, [0, 1])
+    assert "Not made alike" not in write_report(tmp_path)[0]
+    leave(plan, tmp_path, [2], {"samesense": "2.0"}, "bfloat16")
+    text, _ = write_report(tmp_path)
+    assert "## Not made alike" in text
+    assert "- trained with samesense 1.0 and 2.0: " in text
+    assert "- trained with arithmetic float32 and bfloat16: " in text
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "1.0 / 2.0" in page
+    assert "## Not run\n\n- toy, temperature 0.1, seed 2: not run yet" in text
+
+
+def test_a_reference_without_a_figure_is_named_in_the_tables(file, tmp_path):
+    plan = plan_of(file, grid={"temperature": [0.05, 0.1, 0.2]}, seeds=[1], against="temperature 0.05")
+    leave(plan, tmp_path, [1, 2])
+    assert "## Not compared as asked\n\n- toy, spearman: temperature 0.05 has no figure" in write_report(tmp_path)[0]
+
+
+def test_paths_of_the_machine_stay_out(file, tiny_trunk, tmp_path):
+    teacher = {"method": "rankcse", "pooling": "mean", "teacher": [f"{tiny_trunk}+whiten"], "teacher_cache": "/some/c"}
+    data = [{**file["data"][0], "dev": "none"}]
+    plan = plan_of(file, seeds=[1], base={**file["base"], **teacher}, grid={}, data=data)
+    leave(plan, tmp_path)
+    write_report(tmp_path)
+    kept = rows(gather(tmp_path))[0]["settings"]
+    assert kept["teacher"] == [f"{tiny_trunk.name}+whiten"]
+    for name in ("results.jsonl", "tables.md", "report.html"):
+        text = (tmp_path / name).read_text(encoding="utf-8")
+        assert str(tiny_trunk.parent) not in text
+        assert "/some/c" not in text
+
+
+def test_settings_of_single_data_sets_are_not_shown_as_those_of_all(file, tmp_path):
+    again = {**file["data"][0], "name": "again", "settings": {"epochs": 7}}
+    leave(plan_of(file, seeds=[1], grid={}, data=[*file["data"], again]), tmp_path)
+    write_report(tmp_path)
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "max_steps 4 / " in page
+    assert "epochs 7" in page
+
+
+def test_half_a_grid_has_no_figure_where_nothing_else_stayed_the_same(file, tmp_path):
+    plan = plan_of(file, seeds=[1], case=[{"loss": "cosent"}, {"loss": "info-nce", "positive_above": 2.5}])
+    leave(plan, tmp_path, [0, 3])
+    assert write_report(tmp_path)[1][-1].name == "report.html"
+
+
+def test_one_name_for_two_things_is_refused(file):
+    again = {**file["data"][0], "name": "a", "test": {"b": file["data"][0]["test"]}}
+    for change, message in (
+        ({"start": True, "case": [{"name": "start"}], "grid": {}}, "The variants of a sweep must differ; start"),
+        ({"data": [again, {**file["data"][0], "name": "a/b"}]}, "The test sets of a sweep must differ; a/b"),
+        ({"data": [{**again, "test": {}}]}, "Each data set needs a test set or more; a has none"),
+        ({"case": [{"data": []}]}, r"received data = \[\]"),
+        ({"case": [{"data": "other"}]}, "received 'other'"),
+        ({"against": "start"}, "against names a variant, one of temperature 0.05; temperature 0.1; received 'start'"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            SweepFile(**{**file, **change})
+
+
+def test_cut_starts_of_long_names_are_kept_apart(file, tmp_path, monkeypatch):
+    cell = plan_of(file, base={**file["base"], "layers": 1}).cells[0]
+    made = []
+    monkeypatch.setattr("samesense.encoder.build.build", lambda *_, **__: None)
+    monkeypatch.setattr("samesense.encoder.layers.first_layers", lambda *_: None)
+    monkeypatch.setattr("samesense.encoder.storage.save", lambda _, folder, **__: made.append(folder))
+    for start in ("distilbert-base-cased", "distilbert-base-uncased", "0" * 64):
+        cells.started_from(replace(cell, identity={**cell.identity, "start": start}), tmp_path)
+    assert [folder.name for folder in made] == [
+        "distilbert-base-cased-first-1", "distilbert-base-uncased-first-1", f"{'0' * 16}-first-1",
+    ]  # fmt: skip
+
+
+def test_a_long_name_has_a_folder(file, tmp_path):
+    [cell] = plan_of(file, seeds=[1], grid={}, case=[{"name": "很长的名字" * 60}]).cells
+    cell.folder(tmp_path).mkdir(parents=True)
+
+
+def test_files_that_decide_count_by_their_content(file, tmp_path):
+    from samesense.recipes.context_settings import ContextSettings
+    from samesense.recipes.sweep.plan import _deciding
+
+    config, vectors = tmp_path / "origin.toml", tmp_path / "words.vec"
+    vectors.write_text("a 1 2\n", encoding="utf-8")
+
+    def key(text):
+        config.write_text(text, encoding="utf-8")
+        own = {"origin_config": str(config), "origin": {"word_vectors": str(vectors)}}
+        return _deciding(ContextSettings(**own), {})
+
+    one = key("contexts = 50\n")
+    assert key("contexts = 50  # the same\n") == one
+    assert key("contexts = 60\n") != one
+    vectors.write_text("a 1 3\n", encoding="utf-8")
+    assert key("contexts = 50\n") != one
+
+
+def test_labels_of_groups_are_read_as_the_data_set_says(file, tmp_path):
+    words = ("entailment", "neutral", "contradiction")
+    lines = [f"anchor {at // 3}\tother {at}\t{at % 3}" for at in range(24)]
+    path = tmp_path / "nli.tsv"
+    path.write_text("\n".join(["premise\thypothesis\tlabel", *lines]) + "\n", encoding="utf-8")
+    keys = set()
+    for order in (words, words[::-1]):
+        data = [{"name": "nli", "train": str(path), "dev": "none", "test": str(path), "label_order": ",".join(order)}]
+        plan = plan_of(file, seeds=[1], grid={}, base={**file["base"], "method": "supmpn"}, data=data)
+        keys.add(plan.cells[0].identity["train"])
+    assert len(keys) == 2
