@@ -16,7 +16,16 @@ from samesense.reports import seeds_table
 HERE = Path(__file__).parent
 README = HERE.parent / "README.md"
 START, END = "<!-- results: written by benchmarks/tables.py -->", "<!-- end of results -->"
-NAMES = {"start": "untouched start point", "mse": "MSE on cosine (CosineSimilarityLoss)", "cosent": "CoSENT"}
+NAMES = {
+    "start": "untouched start point",
+    "mse": "MSE on cosine (CosineSimilarityLoss)",
+    "cosent": "CoSENT",
+    "simcse": "SimCSE",
+    "supmpn": "SupMPN",
+    "mnrl": "MNRL with one hard negative (MultipleNegativesRankingLoss)",
+    "supcon": "SupCon",
+    "batch-hard": "BatchHard",
+}
 
 
 def lines_of(name: str) -> list[dict]:
@@ -40,28 +49,72 @@ def quality() -> str:
     return f"{head}\n\n{seeds_table({name: values for name, values in rows.items() if values})}"
 
 
-def losses() -> str:
-    """Every loss on six sets, from the scaled sweep of the CoSENT paper's tables."""
-    path = HERE.parent / "reproduce" / "cosent" / "results" / "losses.jsonl"
+def swept(paper: str, sweep: str, first: str, text: str) -> str:
+    """Return the table of a scaled sweep of a paper's experiment with a line of text, nothing if it was not run.
+
+    Args:
+        paper: folder in ``reproduce``.
+        sweep: the file of its results.
+        first: header of the variants.
+        text: what is shown; steps and seeds are put into it.
+    """
+    path = HERE.parent / "reproduce" / paper / "results" / f"{sweep}.jsonl"
+    if not path.exists():
+        return ""
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    sets = list(dict.fromkeys(row["dataset"] for row in rows))
-    sizes = {row["dataset"]: row["n"] for row in rows}
+    sizes = {row["test"]: row["n"] for row in rows}
     seeds = sorted({row["seed"] for row in rows if row["seed"] is not None})
     steps = max(row["outcome"]["steps"] for row in rows if row["seed"] is not None)
-    shown = [f"| loss | {' | '.join(f'{name} ({sizes[name]})' for name in sets)} |", "|---|" + "---:|" * len(sets)]
-    for loss in dict.fromkeys(row["variant"] for row in rows):
-        cells = []
-        for name in sets:
-            found = [100 * row["spearman"] for row in rows if (row["variant"], row["dataset"]) == (loss, name)]
-            spread = f" ± {stdev(found):.2f}" if len(found) > 1 else ""
-            cells.append(f"{mean(found):.2f}{spread}" if found else "-")
-        shown.append(f"| {NAMES.get(loss, loss)} | {' | '.join(cells)} |")
-    head = (
-        f"Every loss on its own sets, {steps} steps from the same start point; Spearman x100 on so many "
-        f"test pairs, mean ± sd over seeds {', '.join(map(str, seeds))}. Significance, convergence and where CoSENT "
-        "falls behind: [reproduce/cosent](reproduce/cosent/README.md)."
-    )
+    together = len({row["dataset"] for row in rows}) == 1 and len(sizes) > 1  # a mean says something
+    columns = [*sizes, *(["mean"] if together else [])]
+    names = [f"{test.rpartition('/')[2]} ({sizes[test]})" for test in sizes] + ["mean"] * together
+    shown = [f"| {first} | {' | '.join(names)} |", "|---|" + "---:|" * len(columns)]
+    for variant in dict.fromkeys(row["variant"] for row in rows):
+        by_seed: dict[int | None, dict[str, float]] = {}
+        for row in rows:
+            if row["variant"] == variant:
+                by_seed.setdefault(row["seed"], {})[row["test"]] = 100 * row["spearman"]
+        for values in by_seed.values():
+            values["mean"] = mean(values.values())
+        found = {name: [values[name] for values in by_seed.values() if name in values] for name in columns}
+        shown.append(f"| {NAMES.get(variant, variant)} | {' | '.join(map(_spread, found.values()))} |")
+    head = text.format(steps=steps, seeds=", ".join(map(str, seeds)))
     return f"{head}\n\n" + "\n".join(shown)
+
+
+def _spread(values: list[float]) -> str:
+    if not values:
+        return "-"
+    return f"{mean(values):.2f}" + (f" ± {stdev(values):.2f}" if len(values) > 1 else "")
+
+
+SWEPT = (
+    (
+        "cosent",
+        "losses",
+        "loss",
+        "Every loss on its own sets, {steps} steps from the same start point; Spearman x100 on so many test pairs, "
+        "mean ± sd over seeds {seeds}. Significance, convergence and where CoSENT falls behind: "
+        "[reproduce/cosent](reproduce/cosent/README.md).",
+    ),
+    (
+        "rankcse",
+        "sts",
+        "ranking loss, teachers",
+        "From bare sentences alone: {steps} steps on sentences of Wikipedia from the first 2 layers of the same "
+        "language model, with no teacher (SimCSE), one, or both of bge-small-en-v1.5 and multilingual-e5-small; seeds "
+        "{seeds}. Significance and ablations: [reproduce/rankcse](reproduce/rankcse/README.md).",
+    ),
+    (
+        "supmpn",
+        "losses",
+        "loss",
+        "From premises of LingNLI with several positives and negatives: {steps} steps of about as many sentences from "
+        "the same 2 layers; seeds {seeds}. Significance, numbers of positives and negatives: "
+        "[reproduce/supmpn](reproduce/supmpn/README.md).",
+    ),
+)
+"""Paper, sweep, header and text of each table of a scaled sweep."""
 
 
 def judged(name: str, task: str, metric: str, title: str) -> str:
@@ -171,7 +224,7 @@ def tables() -> str:
         "to 256 dimensions on the training sentences of STS-B and SICK."
     )
     sections = {
-        "Quality": f"{quality()}\n\n{losses()}",
+        "Quality": "\n\n".join(part for part in (quality(), *(swept(*one) for one in SWEPT)) if part),
         "Models": f"{models}\n\n{judge()}",
         "Speed": "\n\n".join(part for part in (note, backends(), load(), speed()) if part),
     }
