@@ -5,7 +5,6 @@ samesense sweep losses.toml --output sweeps/losses
 
 from __future__ import annotations
 
-import gc
 import json
 import time
 from collections.abc import Iterator, Sequence
@@ -139,7 +138,6 @@ def _one_by_one(works: Iterator[Work], say: Say) -> Iterator[tuple[Work, str]]:
     for work in works:
         say(work.cell.name)
         status = do(work, lambda line: say(f"  {line}"))
-        gc.collect()  # trainers refer to themselves, and would stay with their models and optimisers
         yield work, status
         if status == "interrupted":
             return
