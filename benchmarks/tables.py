@@ -110,7 +110,7 @@ SWEPT = (
         "losses",
         "loss",
         "From premises of LingNLI with several positives and negatives: {steps} steps of about as many sentences from "
-        "the same 2 layers; seeds {seeds}. Significance, numbers of positives and negatives: "
+        "the first 3 layers of a passage re-ranker; seeds {seeds}. Significance, numbers of positives and negatives: "
         "[reproduce/supmpn](reproduce/supmpn/README.md).",
     ),
 )

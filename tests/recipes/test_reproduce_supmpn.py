@@ -33,7 +33,7 @@ def test_every_variant_has_settings(path):
     assert found
     for name, settings in found.items():
         if path.parent.name == "scaled":
-            assert (settings.sentences_per_step, settings.max_steps, settings.dropout) == (264, 60, 0.1)
+            assert (settings.sentences_per_step, settings.max_steps, settings.dropout) == (264, 60, None)
         elif name not in OTHERWISE:
             assert (settings.pooling, settings.max_seq_length, settings.epochs) == ("first-last", 32, 3)
             assert (settings.positives, settings.negatives, settings.temperature) == (5, 5, 0.05)
