@@ -13,6 +13,8 @@ from samesense.metrics import best_threshold
 
 def take(results: Path, sweep: str, folder: Path) -> None:
     """Copy what a sweep has left into the folder of a paper's results; scores only where they are few."""
+    if not (folder / "results.jsonl").is_file():
+        raise SystemExit(f"{folder} has no results.jsonl: the sweep writes it when it ends. Run it to its end.")
     words, lines = ["git", "rev-parse", "--short", "HEAD"], []
     commit = subprocess.run(words, capture_output=True, text=True, cwd=Path(__file__).parent)
     for line in _lines(folder / "results.jsonl"):
