@@ -2,7 +2,7 @@ import io
 
 import pytest
 
-from samesense.cli.main import main
+from tests.command import run_command
 
 
 @pytest.fixture
@@ -12,12 +12,6 @@ def run(capsys, monkeypatch):
     def call(*arguments, stdin=None):
         if stdin is not None:
             monkeypatch.setattr("sys.stdin", io.StringIO(stdin))
-        code = 0
-        try:
-            main([str(argument) for argument in arguments])
-        except SystemExit as stop:
-            code = stop.code
-        captured = capsys.readouterr()
-        return code or 0, captured.out, captured.err
+        return run_command(capsys, *arguments)
 
     return call

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from samesense.cli.main import main
+from tests.command import run_command
 from tests.inference.made_vectors import encode
 
 
@@ -23,13 +23,7 @@ def run(monkeypatch, capsys):
         monkeypatch.setattr("samesense.inference.loading.load", lambda name, precision: loaded.append(name) or Hashed())
         if stdin is not None:
             monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8"))
-        code = 0
-        try:
-            main([str(argument) for argument in arguments])
-        except SystemExit as ended:
-            code = ended.code or 0
-        printed = capsys.readouterr()
-        return code, printed.out, printed.err
+        return run_command(capsys, *arguments)
 
     call.loaded = loaded
     return call

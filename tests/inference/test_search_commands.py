@@ -5,8 +5,8 @@ import json
 import pytest
 
 from samesense.cli import index
-from samesense.cli.main import main
 from samesense.inference import search_approximate
+from tests.command import run_command
 from tests.inference.made_vectors import embedder
 
 
@@ -22,13 +22,7 @@ def run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
 
     def call(*arguments):
-        code = 0
-        try:
-            main(["index", *arguments])
-        except SystemExit as ended:
-            code = ended.code or 0
-        printed = capsys.readouterr()
-        return code, printed.out, printed.err
+        return run_command(capsys, "index", *arguments)
 
     call.asked = asked
     return call

@@ -3,14 +3,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from samesense.cli.main import main
 from samesense.data import read_pairs
 from samesense.errors import ConfigError, DataError, OutputError
 from samesense.recipes.sweep import cell as cells
@@ -372,56 +370,6 @@ def test_every_loss_and_both_encoders_go_through_a_sweep(tiny_trunk, binary, tmp
     assert len({row["spearman"] for row in rows(gather(tmp_path / "out"))}) > len(cases) // 2
 
 
-# ---- the command
-
-
-def command(*words):
-    code = 0
-    try:
-        main(["sweep", *map(str, words)])
-    except SystemExit as stop:
-        code = stop.code
-    return code or 0
-
-
-@pytest.fixture
-def written(tiny_trunk, toy_pairs, tmp_path):
-    path = tmp_path / "toy.toml"
-    path.write_text(
-        "seeds = [1]\n[base]\nmodel = '${START}'\nlearning_rate = 2e-3\nmax_steps = 4\nevaluate_every = 2\n"
-        "precision = 'float32'\n[grid]\nloss = ['cosent', 'mse']\n[[data]]\nname = 'toy'\n"
-        + "".join(f"{part} = '${{DATA}}/{part}.tsv'\n" for part in ("train", "dev", "test"))
-    )
-    return [path, "--set", f"START={tiny_trunk}", f"DATA={toy_pairs}"]
-
-
-def test_command(written, tmp_path, capsys):
-    out = tmp_path / "out"
-    assert command(*written, "-o", out, "--dry-run") == 0
-    assert capsys.readouterr().out == "to run: toy, cosent, seed 1\nto run: toy, mse, seed 1\n"
-    assert not out.exists()
-    assert command(*written, "-o", out, "--json") == 0
-    captured = capsys.readouterr()
-    assert [json.loads(line)["variant"] for line in captured.out.splitlines()] == ["cosent", "mse"]
-    assert "2 of 2: toy, mse, seed 1: toy " in captured.err
-    assert command(out, "--table") == 0
-    assert "| cosent |" in capsys.readouterr().out
-    assert command(written[0]) == 2
-    assert "samesense sweep FILE --output FOLDER" in capsys.readouterr().err
-    assert command(tmp_path, "--table") == 2
-    assert "holds no sweep" in capsys.readouterr().err
-    assert command(written[0], "-o", out, "--set", "START") == 2
-    assert "--set takes NAME=VALUE; received 'START'." in capsys.readouterr().err
-
-
-def test_a_failed_cell_ends_with_code_1(written, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(cells, "judge", lambda *_: 1 / 0)
-    assert command(*written, "-o", tmp_path / "out") == 1
-    captured = capsys.readouterr()
-    assert "2 of 2 cells failed" in captured.err
-    assert "toy, cosent, seed 1: ZeroDivisionError: division by zero" in captured.out
-
-
 @pytest.mark.slow
 def test_jobs_side_by_side_give_the_same_figures(toy, tmp_path):
     plan = quick(toy, seeds=[1])
@@ -430,23 +378,3 @@ def test_jobs_side_by_side_give_the_same_figures(toy, tmp_path):
     assert (ended.finished, ended.failed) == (2, 0)
     one, two = ([row["spearman"] for row in rows(gather(tmp_path / name))] for name in ("one", "two"))
     assert one == pytest.approx(two, abs=1e-6)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_ctrl_c_leaves_what_can_be_resumed(written, tmp_path, jobs):
-    out = tmp_path / "out"
-    long = (written[0]).read_text().replace("max_steps = 4", "max_steps = 100000")
-    written[0].write_text(long)
-    words = [sys.executable, "-m", "samesense", "sweep", *map(str, written), "-o", str(out), "--jobs", str(jobs)]
-    process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
-    while not list(out.glob("runs/*/checkpoints/checkpoint-*/optimizer.pt")):
-        assert process.poll() is None
-        time.sleep(0.2)
-    process.send_signal(signal.SIGINT)
-    _, error = process.communicate()
-    assert process.returncode == 130, error
-    assert "go on with the same command" in error
-    states = [status_of(folder) for folder in (out / "runs").iterdir()]
-    assert set(states) == {"interrupted"}
-    assert list(out.glob("runs/*/checkpoints/checkpoint-*/trainer_state.json"))

@@ -1,0 +1,82 @@
+"""The command sweep: what it prints, its exit codes, and Ctrl-C."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from samesense.recipes.sweep import cell as cells
+from samesense.recipes.sweep.cell import status_of
+from tests.command import run_command
+
+pytest.importorskip("matplotlib")
+
+
+@pytest.fixture
+def command(capsys):
+    return lambda *words: run_command(capsys, "sweep", *words)
+
+
+@pytest.fixture
+def written(tiny_trunk, toy_pairs, tmp_path):
+    path = tmp_path / "toy.toml"
+    path.write_text(
+        "seeds = [1]\n[base]\nmodel = '${START}'\nlearning_rate = 2e-3\nmax_steps = 4\nevaluate_every = 2\n"
+        "precision = 'float32'\n[grid]\nloss = ['cosent', 'mse']\n[[data]]\nname = 'toy'\n"
+        + "".join(f"{part} = '${{DATA}}/{part}.tsv'\n" for part in ("train", "dev", "test"))
+    )
+    return [path, "--set", f"START={tiny_trunk}", f"DATA={toy_pairs}"]
+
+
+def test_command(written, tmp_path, command):
+    out = tmp_path / "out"
+    assert command(*written, "-o", out, "--dry-run")[:2] == (
+        0,
+        "to run: toy, cosent, seed 1\nto run: toy, mse, seed 1\n",
+    )
+    assert not out.exists()
+    code, printed, said = command(*written, "-o", out, "--json")
+    assert (code, [json.loads(line)["variant"] for line in printed.splitlines()]) == (0, ["cosent", "mse"])
+    assert "2 of 2: toy, mse, seed 1: toy " in said
+    code, printed, _ = command(out, "--table")
+    assert code == 0
+    assert "| cosent |" in printed
+    for words, why in (
+        ([written[0]], "samesense sweep FILE --output FOLDER"),
+        ([tmp_path, "--table"], "holds no sweep"),
+        ([written[0], "-o", out, "--set", "START"], "--set takes NAME=VALUE; received 'START'."),
+    ):
+        code, _, said = command(*words)
+        assert code == 2
+        assert why in said
+
+
+def test_a_failed_cell_ends_with_code_1(written, tmp_path, monkeypatch, command):
+    monkeypatch.setattr(cells, "judge", lambda *_: 1 / 0)
+    code, printed, said = command(*written, "-o", tmp_path / "out")
+    assert code == 1
+    assert "2 of 2 cells failed" in said
+    assert "toy, cosent, seed 1: ZeroDivisionError: division by zero" in printed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_ctrl_c_leaves_what_can_be_resumed(written, tmp_path, jobs):
+    out = tmp_path / "out"
+    long = (written[0]).read_text().replace("max_steps = 4", "max_steps = 100000")
+    written[0].write_text(long)
+    words = [sys.executable, "-m", "samesense", "sweep", *map(str, written), "-o", str(out), "--jobs", str(jobs)]
+    process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
+    while not list(out.glob("runs/*/checkpoints/checkpoint-*/optimizer.pt")):
+        assert process.poll() is None
+        time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate()
+    assert process.returncode == 130, error
+    assert "go on with the same command" in error
+    states = [status_of(folder) for folder in (out / "runs").iterdir()]
+    assert set(states) == {"interrupted"}
+    assert list(out.glob("runs/*/checkpoints/checkpoint-*/trainer_state.json"))
