@@ -66,9 +66,9 @@ def swept(paper: str, sweep: str, first: str, text: str) -> str:
     seeds = sorted({row["seed"] for row in rows if row["seed"] is not None})
     steps = max(row["outcome"]["steps"] for row in rows if row["seed"] is not None)
     together = len({row["dataset"] for row in rows}) == 1 and len(sizes) > 1  # a mean says something
-    columns = [*sizes, *(["mean"] if together else [])]
-    names = [f"{test.rpartition('/')[2]} ({sizes[test]})" for test in sizes] + ["mean"] * together
-    shown = [f"| {first} | {' | '.join(names)} |", "|---|" + "---:|" * len(columns)]
+    columns = {test: f"{test.rpartition('/')[2]} ({pairs})" for test, pairs in sizes.items()}
+    columns |= {"mean": "mean"} if together else {}
+    shown = [f"| {first} | {' | '.join(columns.values())} |", "|---|" + "---:|" * len(columns)]
     for variant in dict.fromkeys(row["variant"] for row in rows):
         by_seed: dict[int | None, dict[str, float]] = {}
         for row in rows:
@@ -76,8 +76,8 @@ def swept(paper: str, sweep: str, first: str, text: str) -> str:
                 by_seed.setdefault(row["seed"], {})[row["test"]] = 100 * row["spearman"]
         for values in by_seed.values():
             values["mean"] = mean(values.values())
-        found = {name: [values[name] for values in by_seed.values() if name in values] for name in columns}
-        shown.append(f"| {NAMES.get(variant, variant)} | {' | '.join(map(_spread, found.values()))} |")
+        cells = [_spread([values[name] for values in by_seed.values() if name in values]) for name in columns]
+        shown.append(f"| {NAMES.get(variant, variant)} | {' | '.join(cells)} |")
     head = text.format(steps=steps, seeds=", ".join(map(str, seeds)))
     return f"{head}\n\n" + "\n".join(shown)
 
