@@ -36,7 +36,7 @@ def measure(scorer, kind: str, pairs: int, unit: int) -> dict[str, object]:
     return {
         "kind": kind, "unit": unit, "pairs": len(texts), "sentences": len({text for pair in texts for text in pair}),
         "plan_ms_a_pair": 1000 * planning / len(texts), "terms_a_pair": scored.cells / len(texts),
-        "cpu_ms_a_term": 1000 * cpu / scored.cells, "cpu_s_a_pair": cpu / len(texts),
+        "cpu_ms_a_term": 1000 * cpu / scored.cells if scored.cells else None, "cpu_s_a_pair": cpu / len(texts),
         "wall_s_a_pair": wall / len(texts),
         "score_deciles": [round(float(value), 3) for value in np.quantile(scored.scores, np.arange(0, 1.01, 0.1))],
         "worker_days_for_100M": AIM * (planning + cpu) / len(texts) / DAY,
@@ -64,7 +64,7 @@ def main() -> None:
     for row in rows:
         print(
             f"| {row['kind']} | {row['unit']} | {row['plan_ms_a_pair']:.1f} | {row['terms_a_pair']:.0f} | "
-            f"{row['cpu_s_a_pair']:.2f} | {row['worker_days_for_100M']:,.0f} |"
+            f"{row['cpu_s_a_pair']:.3f} | {row['worker_days_for_100M']:,.0f} |"
         )
     machine = {"cores": os.cpu_count(), "machine": platform.machine()}
     facts = {"benchmark": "harvest", "machine": machine, "protocol": f"{len(scorer.corpus)} sentences"}

@@ -114,9 +114,25 @@ def test_windows_are_ranked_by_the_discriminator(world):
     sentences, _, discriminator = world
     terms = Terms(discriminator, Lengths(), Weights())
     pools = [np.array([5, 1, 3]), np.array([], dtype=np.int64), np.arange(7)]
-    for sentence, pool, ranked in zip(sentences, pools, terms.ranked(sentences[:3], pools), strict=False):
-        scores = dict(zip(pool, discriminator.scores(discriminator.encode([sentence]), pool)[0], strict=True))
-        assert ranked.tolist() == sorted(pool, key=lambda i: (-scores[i], i))
+    for most in (9, 2):
+        for sentence, pool, ranked in zip(sentences, pools, terms.ranked(sentences[:3], pools, most), strict=False):
+            scores = dict(zip(pool, discriminator.scores(discriminator.encode([sentence]), pool)[0], strict=True))
+            assert ranked.tolist() == sorted(pool, key=lambda i: (-scores[i], i))[:most]
+
+
+def test_pools_with_much_in_common_are_scored_at_once(world, monkeypatch):
+    sentences, _, discriminator = world
+    terms, asked, scores = Terms(discriminator, Lengths(), Weights()), [], type(discriminator).scores
+
+    def counted(self, vectors, windows):
+        asked.append((len(vectors), len(windows)))
+        return scores(self, vectors, windows)
+
+    monkeypatch.setattr(type(discriminator), "scores", counted)
+    terms.ranked(sentences[:2], [np.arange(1, 7), np.arange(6)], 3)
+    assert asked == [(2, 7)]
+    terms.ranked(sentences[:3], [np.array([1]), np.array([5]), np.array([3])], 3)
+    assert asked[1:] == [(1, 1)] * 3
 
 
 def test_the_centre_of_a_window_is_not_in_its_key():

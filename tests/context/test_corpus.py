@@ -66,6 +66,7 @@ def test_windows_and_chunks_stay_within_documents(tmp_path, corpus, shape):
         if min(len(left), len(right)) >= shape.least and (left or right):
             expected.append(Window(left, own[place], right, i, chunk, number))
     assert [corpus.window(int(i)) for i in corpus.windows] == expected
+    assert corpus.windows_at(corpus.windows[::-1]) == expected[::-1]
     assert corpus.chunks == chunk + 1
     starts, ends = corpus.chunk_bounds(np.arange(corpus.chunks))
     assert [list(range(s, e)) for s, e in zip(starts, ends, strict=True)] == list(members.values())
@@ -76,6 +77,8 @@ def test_what_is_no_window_is_refused(corpus):
     assert 0 not in corpus.windows
     with pytest.raises(DataError, match=r"sentence 0 of .* is too near an edge"):
         corpus.window(0)
+    with pytest.raises(IndexError, match="numbered 0 to"):
+        corpus.windows_at([1, len(corpus)])
     for i in (-1, len(corpus)):
         with pytest.raises(IndexError, match="numbered 0 to"):
             corpus.sentence(i)

@@ -83,7 +83,7 @@ class WordCounts:
     def scores(self, vectors, windows):
         self.asked += 1
         around = self.encode([" ".join(self.windows[i].left + self.windows[i].right) for i in map(int, windows)])
-        logits = 0.3 * vectors.astype(float) @ around.T.astype(float) - 2
+        logits = 0.3 * (vectors.astype(float) @ around.T.astype(float)) - 2  # whole numbers: equals stay equal
         return -np.logaddexp(0.0, -logits)
 
 

@@ -150,15 +150,14 @@ class ContextSets:
             if len(pools[at]) < min(self.selection.size, len(windows)):
                 pools[at] = windows[self.corpus.text_keys[windows] != own]
                 self.widened += 1
-        # copies, since a slice keeps all that was ranked
-        return [ranked[: self.selection.rescored].copy() for ranked in self.terms.ranked(sentences, pools)]
+        return self.terms.ranked(sentences, pools, self.selection.rescored)
 
     def _chosen(self, sentences: Sequence[str]) -> list[Indices]:
         candidates = self.candidates(sentences)
         ids, columns = np.unique(np.concatenate(candidates), return_inverse=True)
         counts = np.array([len(own) for own in candidates])
         rows = np.repeat(np.arange(len(sentences), dtype=np.int64), counts)
-        scores = self._scores(Cells(sentences, [self.corpus.window(int(i)) for i in ids], rows, columns))
+        scores = self._scores(Cells(sentences, self.corpus.windows_at(ids), rows, columns))
         return [
             self._greedy(own, part)
             for own, part in zip(candidates, np.split(scores, np.cumsum(counts)[:-1]), strict=True)

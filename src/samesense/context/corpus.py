@@ -134,27 +134,35 @@ class Corpus:
         return ids[self.is_window(ids)]
 
     def window(self, i: int) -> Window:
-        """Return window ``i``.
+        """Return window ``i``; raises as :meth:`windows_at`."""
+        return self.windows_at([i])[0]
+
+    def windows_at(self, numbers: Sequence[int] | Ids) -> list[Window]:
+        """Return the windows of these numbers, in their order.
 
         Raises:
-            DataError: if sentence ``i`` is too near an edge of its document.
+            DataError: if a sentence is too near an edge of its document.
         """
-        self._check(i)
-        at = np.array([i], dtype=np.int64)
-        if not self.is_window(at)[0]:
+        ids = np.asarray(numbers, dtype=np.int64)
+        for i in ids[(ids < 0) | (ids >= len(self))]:
+            self._check(int(i))
+        for i in ids[~self.is_window(ids)]:
             raise DataError(
                 f"A window needs {self.shape.least} sentences on each side, and another sentence at all; sentence {i} "
                 f"of {self.folder} is too near an edge of its document. The numbers of windows are corpus.windows."
             )
-        first, end = (int(bound[0]) for bound in self.window_bounds(at))
-        return Window(
-            left=tuple(self.sentences(range(first, i))),
-            centre=self.sentence(i),
-            right=tuple(self.sentences(range(i + 1, end))),
-            id=i,
-            chunk=self.chunk_of(i),
-            document=self.document(i),
-        )
+        facts = (ids, *self.window_bounds(ids), self.chunks_of(ids), self.documents_of(ids))
+        return [
+            Window(
+                left=tuple(self.sentences(range(first, i))),
+                centre=self.sentence(i),
+                right=tuple(self.sentences(range(i + 1, end))),
+                id=i,
+                chunk=chunk,
+                document=document,
+            )
+            for i, first, end, chunk, document in zip(*(fact.tolist() for fact in facts), strict=True)
+        ]
 
     def chunk_of(self, i: int) -> int:
         """Return the number of the chunk in which sentence ``i`` lies."""

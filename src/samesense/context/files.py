@@ -34,6 +34,8 @@ def cut(path: Path, size: int) -> None:
 def mapped(path: Path, dtype: npt.DTypeLike, count: int) -> npt.NDArray[Any]:
     """Return the array in a file, read-only, as it lies on the disk.
 
+    It is a plain array over the mapping: each subscript of numpy's own class for mapped files goes through Python.
+
     Raises:
         DataError: if the file is absent or does not hold ``count`` elements.
     """
@@ -44,7 +46,7 @@ def mapped(path: Path, dtype: npt.DTypeLike, count: int) -> npt.NDArray[Any]:
         raise DataError(f"{path} must hold {expected} bytes and {found}. Delete its folder; it will be made anew.")
     if count == 0:
         return np.zeros(0, dtype=dtype)  # an empty file cannot be mapped
-    return np.memmap(path, dtype=dtype, mode="r")
+    return np.asarray(np.memmap(path, dtype=dtype, mode="r"))
 
 
 def append_json(path: Path, entry: object) -> None:

@@ -11,15 +11,15 @@ from samesense.context.corpus import Corpus, Ids
 from samesense.context.words import Keys, words
 from samesense.errors import DataError
 
-KNOWN_TEXTS = 16_384
-"""Sentences whose words are kept."""
+KNOWN_TEXTS = 1 << 18
+"""Sentences whose words are kept: some 150 MB of English."""
 
 
 class Population:
     """Distinct sentences, numbered by their positions in a random order.
 
     Sentences with the same words are copies, whatever their case and punctuation; the first one stands for all. It
-    holds 32 bytes a sentence of the corpus.
+    holds 32 bytes a sentence of the corpus, and the words of a bounded number.
 
     Args:
         corpus: where they are from.

@@ -164,7 +164,7 @@ def _varying(origin: Origin, pairs: Sequence[Pair], block: Sequence[int], sets: 
     if origin.scheme.normalisation not in ("standardised", "both") or not block:
         return set(block)
     ids = np.unique(np.concatenate([sets[text] for at in block for text in pairs[at]]))
-    usual = origin.terms.statistics([origin.corpus.window(int(i)) for i in ids], origin.reference)
+    usual = origin.terms.statistics(origin.corpus.windows_at(ids), origin.reference)
     defined = ids[usual.defined(origin.scheme.weights)]
     has = {text: bool(np.isin(sets[text], defined).any()) for text in {t for at in block for t in pairs[at]}}
     return {at for at in block if has[pairs[at][0]] or has[pairs[at][1]]}

@@ -29,7 +29,10 @@ SENTENCES_PER_LEADER = 32
 """A spacing is used if the corpus has this many times as many sentences, so that most pairs remain random ones."""
 
 KNOWN_NEIGHBOURS = 8192
-"""Sentences whose leaders are kept."""
+"""Sentences whose neighbours are kept: 17 MB at the default spacings."""
+
+KNOWN_LEADERS = 1 << 18
+"""Sentences whose leaders are kept: some 60 MB."""
 
 
 class Finds(Protocol):
@@ -132,7 +135,7 @@ class Neighbours:
         self.rounds = [(D, sweep) for sweep in range(min(SWEEPS, used[0])) for D in used]
         self._depth = DEPTH * used[-1]
         self.near = lru_cache(maxsize=KNOWN_NEIGHBOURS)(self._near)
-        self.leaders = lru_cache(maxsize=KNOWN_NEIGHBOURS)(self._leaders)
+        self.leaders = lru_cache(maxsize=KNOWN_LEADERS)(self._leaders)
 
     def first_round(self, one: int, other: int) -> int:
         """Return the first round in which two sentences follow the same leader, -1 if there is none."""
@@ -148,7 +151,7 @@ class Neighbours:
         places = np.unique(self._population.positions[spans(*corpus.chunk_bounds(found))])
         places = self._population.fitting(places[places != position])
         own = self._population.terms(position)
-        shares = np.array([_overlap(own, self._population.terms(int(at))) for at in places])
+        shares = _overlaps(own, [self._population.terms(int(at)) for at in places])
         return places[np.argsort(-shares.round(9), kind="stable")][: self._depth]
 
     def _leaders(self, position: int) -> Ids:
@@ -203,12 +206,16 @@ def _evenly(values: Ids, most: int) -> Ids:
     return values[np.arange(most) * len(values) // most]
 
 
-def _overlap(one: Keys, other: Keys) -> float:
-    """Return the cosine of two sets of terms, both ascending."""
-    if not len(one) or not len(other):
-        return 0.0
-    at = np.minimum(np.searchsorted(one, other), len(one) - 1)
-    return float((one[at] == other).sum() / math.sqrt(len(one) * len(other)))
+def _overlaps(one: Keys, others: Sequence[Keys]) -> npt.NDArray[np.float64]:
+    """Return the cosine of a set of terms and of each other set, all ascending, ``(others,)``."""
+    lengths = np.array([len(other) for other in others], dtype=np.int64)
+    if not len(one) or not lengths.sum():
+        return np.zeros(len(others))
+    terms = np.concatenate(others)
+    hits = one[np.minimum(np.searchsorted(one, terms), len(one) - 1)] == terms
+    shared = np.bincount(np.repeat(np.arange(len(others)), lengths), hits, minlength=len(others))
+    cosines: npt.NDArray[np.float64] = shared / np.sqrt(len(one) * np.maximum(lengths, 1))
+    return cosines
 
 
 def _prime_from(number: int) -> int:

@@ -42,7 +42,7 @@ class PairVectors:
         self._scheme, self._sets = scheme, sets
         self._rows = {text: row for row, text in enumerate(dict.fromkeys(text for pair in pairs for text in pair))}
         self._windows = np.unique(np.concatenate([sets[text] for text in self._rows]))
-        windows = [corpus.window(int(i)) for i in self._windows]
+        windows = corpus.windows_at(self._windows)
         self._usual: Statistics | None = None
         self._defined = np.ones(len(windows), dtype=np.bool_)
         if self._scheme.normalisation in ("standardised", "both"):

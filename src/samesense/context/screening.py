@@ -12,6 +12,7 @@ import numpy as np
 from samesense.context.bigrams import FORMAT, counted
 from samesense.context.corpus import Corpus, Ids
 from samesense.context.files import spans
+from samesense.context.highest import highest
 from samesense.context.postings import Floats, Postings, build_postings, inverse_frequencies, term_weights
 from samesense.context.words import text_keys
 from samesense.errors import ConfigError
@@ -99,7 +100,7 @@ class Screening:
         values *= np.repeat(weights[read] * inverse[read], frequencies[read])
         ids, place = np.unique(found, return_inverse=True)
         cosines = np.bincount(place, values, minlength=len(ids)) / (self._postings.norms[ids] * length)
-        best = np.argsort(-cosines, kind="stable")[:k]
+        best = highest(cosines, k)
         return ids[best].astype(np.int64), cosines[best]
 
     def postings_of(self, sentence: str) -> int:

@@ -12,12 +12,16 @@ import numpy as np
 from samesense.context.cache import CellCache, Keys, cell_keys, content_keys
 from samesense.context.generator import KINDS, Cells, Floats, Generator, Indices, Kind
 from samesense.context.generator_batches import groups_of
+from samesense.context.highest import highest
 from samesense.context.scoring import TERMS, Statistics, Weights
 from samesense.context.windows import Window
 from samesense.types import Embeddings
 
 BLOCK_CELLS = 65536
 """Cells computed, and written, at a time: what a killed run may lose."""
+
+BLOCK_RANKED = 32
+"""Sentences whose pools are ranked at a time."""
 
 BLOCK_WINDOWS = 256
 """Contexts whose statistics are computed, and written, at a time."""
@@ -106,13 +110,32 @@ class Terms:
                 means[TERMS.index(kind), span], deviations[TERMS.index(kind), span] = found.T
         return Statistics(means, deviations)
 
-    def ranked(self, sentences: Sequence[str], pools: Sequence[Indices]) -> list[Indices]:
-        """Return the windows of each sentence's pool in the order of the discriminator, equals by number."""
+    def ranked(self, sentences: Sequence[str], pools: Sequence[Indices], most: int) -> list[Indices]:
+        """Return the best windows of each sentence's pool in the order of the discriminator, equals by number.
+
+        Args:
+            sentences: any texts.
+            pools: numbers of windows, for each sentence its own.
+            most: as many of each pool, at most.
+        """
         vectors = self.discriminator.reader.encode(sentences)
-        return [
-            np.sort(pool)[np.argsort(-self._fits(vectors[at], np.sort(pool)), kind="stable")]
-            for at, pool in enumerate(pools)
-        ]
+        found = []
+        for start in range(0, len(pools), BLOCK_RANKED):
+            block = [np.sort(pool) for pool in pools[start : start + BLOCK_RANKED]]
+            fits = self._fits_of(vectors[start : start + BLOCK_RANKED], block)
+            found += [pool[highest(own, most)] for pool, own in zip(block, fits, strict=True)]
+        return found
+
+    def _fits_of(self, vectors: Embeddings, pools: Sequence[Indices]) -> list[Floats]:
+        """Return log p(y = 1) of each sentence in the windows of its pool, ascending.
+
+        Pools that have much in common are scored as one, so that a window is read once for all sentences.
+        """
+        union = np.unique(np.concatenate(pools))
+        if len(union) * len(pools) > 2 * sum(len(pool) for pool in pools):
+            return [self._fits(vector, pool) for vector, pool in zip(vectors, pools, strict=True)]
+        fits = self.discriminator.scores(vectors, union)
+        return [own[np.searchsorted(union, pool)] for own, pool in zip(fits, pools, strict=True)]
 
     def _fits(self, vector: Embeddings, windows: Indices) -> Floats:
         """Return log p(y = 1) of one sentence, ``(windows,)``."""

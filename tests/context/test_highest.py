@@ -1,0 +1,17 @@
+"""The highest scores are those that a full sort puts first."""
+
+import numpy as np
+import pytest
+
+from samesense.context.highest import highest
+
+
+@pytest.mark.parametrize("most", [1, 7, 60, 199, 200, 1000])
+def test_the_highest_of_many_ties_are_those_of_a_sort(most):
+    scores = np.random.default_rng(most).integers(0, 9, 200) / 4
+    expected = sorted(range(len(scores)), key=lambda place: (-scores[place], place))[:most]
+    assert highest(scores, most).tolist() == expected
+
+
+def test_nothing_has_no_highest():
+    assert highest(np.zeros(0), 3).tolist() == []
