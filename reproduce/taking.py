@@ -27,11 +27,14 @@ def take(results: Path, sweep: str, folder: Path) -> None:
 
 
 def _more(paper: str, sweep: str, row: dict, folder: Path) -> dict:
-    """Return what a page shows besides the figures: scores of few pairs, or the path of alignment and uniformity."""
+    """Return what a page shows besides the figures: few pairs, a path of alignment, what is kept of Origin."""
     if (paper, sweep) == ("cosent", "cases"):
         return _cases(row, folder)
     if (paper, sweep) == ("rankcse", "geometry"):
         return {"geometry": _geometry(row, folder)}
+    if paper == "context" and row["seed"] is not None:
+        manifest = json.loads((_home(row, folder) / "manifest.json").read_text(encoding="utf-8"))
+        return {"kept": manifest["kept"]} if "kept" in manifest else {}
     return {}
 
 

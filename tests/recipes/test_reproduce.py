@@ -84,6 +84,15 @@ def test_a_page_says_what_differs_and_what_is_missing(tables):
         tables.check_same_data([*rows, row("b", 5, 0.4, data={"train": "1" * 64, "test": "4" * 64})])
 
 
+def test_what_is_kept_of_an_origin_is_a_mean_over_seeds(tables):
+    kept = [{"pairs": 1125, "spearman": rho, "pearson": 0.5, "mse": rho / 2} for rho in (0.6, 0.8)]
+    rows = [row("a", seed, 0.5) | {"kept": one} for seed, one in enumerate(kept)]
+    said = tables.kept([*rows, *rows, {"variant": "start"}])
+    assert "on 1,125 harvested pairs" in said
+    assert "| a | 70.00 ± 14.14 | 50.00 ± 0.00 | 0.350 |" in said
+    assert "start" not in said
+
+
 def test_pairs_stand_in_their_order(tables):
     scores = [0.9, 0.1] * 6
     one = row("a", 4, 0.5, scores=scores, labels=[1.0] * 12, threshold=0.5)

@@ -41,7 +41,7 @@ def test_every_variant_has_settings(path):
     for name, settings in found:
         assert settings.pooling == "mean", name
         if path.parent.name == "scaled":
-            assert settings.max_steps == (200 if isinstance(settings, SurrogateSettings) else 100), name
+            assert (settings.max_steps, settings.learning_rate) == (200, 1e-4), name
         elif isinstance(settings, SurrogateSettings):
             assert (settings.learning_rate, settings.weight_decay, settings.held_out) == (1e-4, 0, 0.01), name
         else:
