@@ -2,10 +2,11 @@ import numpy as np
 import pytest
 
 from samesense.context import terms as module
-from samesense.context.generator import KINDS, Cells, Generator, Measured
+from samesense.context.generator import KINDS, Cells, Generator, Measured, NoGenerator
 from samesense.context.scoring import Weights
 from samesense.context.terms import Terms, window_keys
 from samesense.context.windows import Window
+from samesense.errors import ModelError
 from tests.context.worlds import WordCounts, some_sentences, some_windows
 
 
@@ -133,6 +134,15 @@ def test_pools_with_much_in_common_are_scored_at_once(world, monkeypatch):
     assert asked == [(2, 7)]
     terms.ranked(sentences[:3], [np.array([1]), np.array([5]), np.array([3])], 3)
     assert asked[1:] == [(1, 1)] * 3
+
+
+def test_without_a_generator_only_the_discriminator_is_asked(world):
+    sentences, windows, discriminator = world
+    grid = Cells.grid(sentences, windows)
+    alone = Terms(discriminator, NoGenerator(), Weights(sentence=0, left=0, right=0)).values(grid)
+    assert alone[0].any() and not alone[1:].any()
+    with pytest.raises(ModelError, match="Without a generator there is no probability of left"):
+        Terms(discriminator, NoGenerator(), Weights(sentence=0, right=0)).values(grid)
 
 
 def test_the_centre_of_a_window_is_not_in_its_key():

@@ -99,6 +99,26 @@ def test_only_what_changed_is_made_again_and_only_when_told(documents, tmp_path)
 
 
 @pytest.mark.slow
+def test_without_weight_no_generator_is_made_until_it_has_one(documents, tmp_path):
+    alone = {"weight_sentence": 0, "weight_left": 0, "weight_right": 0}
+    folder = tmp_path / "o"
+    done, lines = make(documents, folder, **alone)
+    assert done and "generator: none, since its terms have no weight" in lines
+    assert not (folder / "generator").exists()
+    origin = Origin.open(folder)
+    assert "weights discriminative 1;" in origin.protocol and origin.protocol.endswith("no generator")
+    score = origin([PAIR])[0]
+    assert -1 <= score <= 1
+    with pytest.raises(DataError, match="has no generator: it was made with weights of 0"):
+        Origin.open(folder, scheme=OriginSettings(**SMALL).scheme())
+    assert make(documents, folder)[0]
+    assert Origin.open(folder).generator.protocol.startswith("1 sequence-to-sequence model")
+    done, lines = make(documents, folder, **alone)
+    assert done and (folder / "generator").exists()
+    assert Origin.open(folder)([PAIR])[0] == score
+
+
+@pytest.mark.slow
 def test_three_models_and_a_language_model(documents, tmp_path):
     make(documents, tmp_path / "three", models="three", generator_max_steps=1)
     assert len(list((tmp_path / "three" / "generator").glob("*.safetensors"))) == 3

@@ -107,6 +107,19 @@ class Generator(ABC):
         return measured.per_token[0].reshape(shape), measured.tokens[0].reshape(shape)
 
 
+class NoGenerator(Generator):
+    """Stands where no term of a generator counts: none is trained, nor opened."""
+
+    identity = "none"
+    protocol = "no generator"
+
+    def measure(self, cells: Cells, kinds: Sequence[Kind] = KINDS) -> Measured:
+        """Raise ModelError: nothing can be measured."""
+        raise ModelError(
+            f"Without a generator there is no probability of {', '.join(kinds)}. Give these terms weight 0."
+        )
+
+
 def target_texts(kind: Kind, sentence: str, window: Window) -> tuple[str, ...]:
     """Return the sentences that are to be generated."""
     return {"sentence": (sentence,), "left": window.left, "right": window.right}[kind]

@@ -13,7 +13,7 @@ from samesense.context.context_set import ContextSets, Screens
 from samesense.context.corpus import Corpus
 from samesense.context.explain import Contribution, Explanation, Whose
 from samesense.context.files import read_json
-from samesense.context.generator import Generator, Indices
+from samesense.context.generator import Generator, Indices, NoGenerator
 from samesense.context.pair_vectors import PairVectors
 from samesense.context.scheme import Scheme, reference_sentences
 from samesense.context.scoring import contributions, cosine
@@ -105,12 +105,14 @@ class Origin:
             )
         content = read_json(folder / FILE)
         corpus = Corpus.open(folder / "corpus", Shape(**content["shape"]))
+        scheme = scheme or Scheme.from_dict(content["scheme"])
+        wanted = scheme.weights.generative
         return cls(
             corpus,
             Screening(corpus, folder / "index", unigrams=content["unigrams"]),
             Discriminator.open(folder / "discriminator", corpus, folder / "index", device=device),
-            _open_generator(folder, content, precision or content["precision"], device),
-            scheme or Scheme.from_dict(content["scheme"]),
+            _open_generator(folder, content, precision or content["precision"], device) if wanted else NoGenerator(),
+            scheme,
             folder=folder / "cache",
             on_progress=on_progress,
         )
@@ -204,6 +206,11 @@ def _open_generator(
         from samesense.context.generator_pretrained import open_language_model
 
         return open_language_model(content["language_model"], precision=precision, device=device)
+    if not (folder / "generator").exists():
+        raise DataError(
+            f"{folder} has no generator: it was made with weights of 0 for its terms, or is damaged. Make one with "
+            "samesense origin, the same documents and settings, and a weight above 0."
+        )
     from samesense.context.generator_seq2seq import open_seq2seq
 
     return open_seq2seq(folder / "generator", precision=precision, device=device)

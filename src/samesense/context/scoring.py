@@ -47,6 +47,11 @@ class Weights:
         """Return the weights in the order of :data:`TERMS`."""
         return (self.discriminative, self.sentence, self.left, self.right)
 
+    @property
+    def generative(self) -> bool:
+        """Whether a term of a generator counts."""
+        return any(self.values()[1:])
+
     def used(self) -> npt.NDArray[np.bool_]:
         """Return which terms count, ``(4,)``."""
         return np.array(self.values()) > 0

@@ -4,7 +4,7 @@
     samesense similarity origin:origins/mine "A man is eating." "Someone has a meal."
 
 The folder holds ``corpus/``, ``index/``, ``discriminator/``, ``generator/`` (unless a pretrained language model takes
-its place), ``cache/``, ``manifest.json`` and, once all stages are done, ``origin.json``.
+its place, or its terms have no weight), ``cache/``, ``manifest.json`` and, once all stages are done, ``origin.json``.
 
 Source: Sun et al. 2022 (TACL), "Sentence Similarity Based on Contexts"; settings in ``configs/origin/``.
 Differs: see :class:`~samesense.context.origin.Origin` and the classes that it is made of. The paper has no public code.
@@ -82,7 +82,7 @@ def run(
     """
     scheme = settings.scheme()
     language_model = _settled(settings.language_model)
-    if language_model is not None:
+    if language_model is not None and scheme.weights.generative:
         open_language_model(language_model)  # now, not when the rest is done
     prints = {source: fingerprint(source) for source in sources}
     record = manifest.describe("origin", settings.model_dump(), prints)
@@ -93,7 +93,9 @@ def run(
         try:
             corpus = _corpus(stages, sources, prints, settings)
             _discriminator(stages, corpus, settings, precision)
-            if settings.language_model is None:
+            if not scheme.weights.generative:
+                say("generator: none, since its terms have no weight")
+            elif language_model is None:
                 _generator(stages, corpus, settings, precision)
         except Interrupted:
             return False
