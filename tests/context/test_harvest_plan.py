@@ -9,7 +9,7 @@ from scipy.stats import chisquare
 from samesense.context.corpus import Corpus
 from samesense.context.harvest_plan import Mixture, Plan
 from samesense.context.harvest_population import Population
-from samesense.context.harvest_units import DEPTH, SWEEPS, Neighbours, RandomUnits, SectionUnits
+from samesense.context.harvest_units import DEPTH, SWEEPS, Neighbours, NeighbourUnits, RandomUnits, SectionUnits
 from samesense.context.screening import Screening
 from samesense.context.words import words
 from samesense.errors import ConfigError, DataError
@@ -211,6 +211,20 @@ def test_what_cannot_be_had_is_left_out(world):
     assert made["section"] < 1500 == made["random"]
     assert any("sections have at most" in line for line in short.describe())
     assert any("random 1500, section 1500" in line for line in short.describe())
+
+
+def test_in_one_section_other_kinds_are_not_searched_for(tmp_path, monkeypatch):
+    corpus = Corpus.build(tmp_path / "c", [[[text for document in topical(6) for own in document for text in own]]])
+    with monkeypatch.context() as patch:
+        patch.setattr(RandomUnits, "members", lambda *unit: 1 / 0)
+        patch.setattr(NeighbourUnits, "members", lambda *unit: 1 / 0)
+        whole = Plan(corpus, Screening(corpus, tmp_path / "i"), Mixture(pairs=300, shares=ALL, unit=8))
+        planned = whole.shard(0)
+    assert set(planned.kinds) == {"section"} and len(planned.kinds) == planned.wanted["section"]
+    assert any("pairs of other kinds cannot be had" in line for line in whole.describe())
+    apart = Plan(corpus, Screening(corpus, tmp_path / "i"), Mixture(pairs=300, shares={"random": 1.0}, unit=8))
+    assert len(apart.shard(0).kinds) == 300
+    assert not any("cannot be had" in line for line in apart.describe())
 
 
 def test_shares_add_up_over_shards(world):

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -16,9 +17,11 @@ import pytest
 from filelock import FileLock
 
 from samesense.errors import ConfigError, DataError, ModelError, OutputError, SamesenseError
+from samesense.recipes import harvest as recipe
 from samesense.recipes.harvest import harvest
 from samesense.recipes.harvest_settings import HarvestSettings
 from samesense.recipes.harvest_shard import ShardWork, opened
+from samesense.training import manifest
 from tests.recipes.harvest_world import SETTINGS, MadeUp, make, shards, world
 
 ROOT = Path(__file__).parents[2]
@@ -162,6 +165,53 @@ def test_other_folders_are_left_alone(place, tmp_path):
     (tmp_path / "mine" / "shards" / "00003.parquet").write_bytes(b"PAR1")
     with pytest.raises(DataError, match=r"00003\.parquet is no whole shard"):
         make(place, tmp_path / "mine")
+
+
+def test_a_harvest_begun_while_another_opened_its_origin_is_not_gone_on_with(place, tmp_path, monkeypatch):
+    held = recipe.only_writer
+
+    @contextmanager
+    def first(folder):
+        monkeypatch.setattr(recipe, "only_writer", held)
+        make(place, folder, seed=7)
+        with held(folder):
+            yield
+
+    monkeypatch.setattr(recipe, "only_writer", first)
+    with pytest.raises(OutputError, match="seed was 7 and is 42"):
+        make(place, tmp_path / "h")
+
+
+def test_shards_made_with_other_libraries_are_said_and_noted(place, tmp_path, monkeypatch):
+    make(place, tmp_path / "h")
+    assert "other_versions" not in json.loads((tmp_path / "h" / "manifest.json").read_text())
+    installed = manifest.installed_versions
+    monkeypatch.setattr(manifest, "installed_versions", lambda names: {**installed(names), "numpy": "0.1"})
+    _, lines = make(place, tmp_path / "h")
+    assert "numpy" not in "".join(lines)  # nothing was made
+    for expected in (1, 0):
+        (tmp_path / "h" / "shards" / "00003.parquet").unlink()
+        lines = make(place, tmp_path / "h")[1]
+        said = [line for line in lines if line.startswith(f"numpy was {np.__version__!r} and is '0.1'")]
+        content = json.loads((tmp_path / "h" / "manifest.json").read_text())
+        assert [entry["versions"]["numpy"] for entry in content["other_versions"]] == ["0.1"]
+        assert content["versions"]["numpy"] == np.__version__ and content["status"] == "finished"
+        assert len(said) == expected
+
+
+def test_ctrl_c_says_what_is_kept(place, tmp_path, monkeypatch):
+    lines, score = [], MadeUp.score
+
+    def pressed(self, pairs):
+        if len(list((tmp_path / "h").glob("shards/*.parquet"))) == 3:
+            raise KeyboardInterrupt
+        return score(self, pairs)
+
+    monkeypatch.setattr(MadeUp, "score", pressed)
+    settings = HarvestSettings(**SETTINGS)
+    with pytest.raises(KeyboardInterrupt):
+        recipe.run(ShardWork(place, settings, MadeUp), tmp_path / "h", settings.choose_executor(), say=lines.append)
+    assert lines[-1].startswith("stopped; finished shards are kept") and len(shards(tmp_path / "h")) == 3
 
 
 def test_settings_of_another_executor_are_refused():

@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from sentence_transformers import CrossEncoder, SentenceTransformer
 
@@ -106,6 +107,27 @@ def test_what_cannot_be_split_or_is_no_harvest_is_refused(tmp_path):
     same = [(a, b, 0.5, kind) for a, b, _, kind in some_pairs(300)]
     with pytest.raises(DataError, match=r"with 1 different scores"):
         read([write_harvest(tmp_path / "same", same)], settings())
+
+
+def test_what_is_not_whole_says_what_to_do(tmp_path):
+    (tmp_path / "begun").mkdir()
+    (tmp_path / "begun" / "manifest.json").write_text('{"method": "harvest", "status": "running"}')
+    with pytest.raises(DataError, match=r"begun is not finished.*it goes on"):
+        read([str(tmp_path / "begun")], settings())
+    place = write_harvest(tmp_path / "bare", some_pairs(90), shard=30)
+    (tmp_path / "bare" / "manifest.json").unlink()
+    with pytest.raises(DataError, match=r"bare/manifest\.json must be a file of JSON"):
+        read([place], settings())
+    place = write_harvest(tmp_path / "cut", some_pairs(90), shard=30)
+    cut = tmp_path / "cut" / "shards" / "00001.parquet"
+    whole = cut.read_bytes()
+    for content in (b"", whole[:-30], whole[:20] + bytes(200) + whole[220:]):
+        cut.write_bytes(content)
+        with pytest.raises(DataError, match=r"00001\.parquet is damaged .* Delete it"):
+            read([place], settings())
+    pq.write_table(pq.read_table(tmp_path / "cut" / "shards" / "00000.parquet").drop_columns(["score"]), cut)
+    with pytest.raises(DataError, match=r"00001\.parquet: a shard has the columns .*; score is not there"):
+        read([place], settings())
 
 
 def test_targets(folder):

@@ -35,9 +35,4 @@ def harvest(
     quiet_libraries()
     from samesense.recipes.harvest import harvest as make
 
-    try:
-        summary = make(origin, output, chosen, say=say)
-    except KeyboardInterrupt:
-        say("stopped; finished shards are kept. Go on with the same command.")
-        raise
-    put(str(summary.folder))
+    put(str(make(origin, output, chosen, say=say).folder))

@@ -134,6 +134,8 @@ class Plan:
             lines.append(f"neighbours at spacings {', '.join(map(str, self._neighbours.spacings))}{note}")
         if total.get("section", 0) > self._sections.pairs():
             lines.append(f"sections have at most {self._sections.pairs()} pairs; the rest cannot be had")
+        if self._only_section() and len(total) > 1:
+            lines.append("all sentences are in one section, so that pairs of other kinds cannot be had")
         return lines
 
     def size(self, shard: int) -> int:
@@ -184,12 +186,13 @@ class Plan:
 
     def _every(self) -> Iterator[_Stream]:
         shares, unit = self.mixture.shares, self.mixture.unit
+        others = not self._only_section()  # or all units would be searched for what none has
         spread = RandomUnits(self.population, unit)
-        yield _Stream("random", shares.get("random", 0.0), len(spread), spread.members, self._is_random)
+        yield _Stream("random", shares.get("random", 0.0), len(spread) * others, spread.members, self._is_random)
         share = shares.get("neighbours", 0.0) / len(self._neighbours.spacings)
         for spacing in self._neighbours.spacings:
             near = NeighbourUnits(self.population, self._neighbours, spacing, unit)
-            yield _Stream("neighbours", share, len(near), near.members, self._neighbour_rule(near))
+            yield _Stream("neighbours", share, len(near) * others, near.members, self._neighbour_rule(near))
         sections = self._sections
         yield _Stream("section", shares.get("section", 0.0), len(sections), sections.members, lambda *_: True)
 
@@ -203,6 +206,10 @@ class Plan:
         if self._in_section(one, other):
             return False
         return not self.mixture.shares.get("neighbours", 0.0) or self._neighbours.first_round(one, other) < 0
+
+    def _only_section(self) -> bool:
+        """Return whether every pair is of the kind section."""
+        return self._sections.single and self.mixture.shares.get("section", 0.0) > 0
 
     def _in_section(self, one: int, other: int) -> bool:
         """Return whether a pair is of the kind section, if there is that kind."""

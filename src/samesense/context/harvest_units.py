@@ -80,6 +80,9 @@ class SectionUnits:
         population: the sentences.
         size: sentences of a unit, at most.
         seed: of the order of units.
+
+    Attributes:
+        single: whether all sentences are in one section.
     """
 
     def __init__(self, population: Population, size: int, seed: int) -> None:
@@ -87,6 +90,7 @@ class SectionUnits:
         sections = population.sections(np.arange(len(population), dtype=np.int64))
         self._order: Ids = np.argsort(sections, kind="stable")
         lengths = np.unique(sections, return_counts=True)[1]
+        self.single = len(lengths) == 1
         cuts = -(-lengths // size)
         pieces = np.repeat(np.cumsum(lengths) - lengths, cuts)
         which = spans(np.zeros_like(cuts), cuts)
@@ -152,7 +156,7 @@ class Neighbours:
         places = self._population.fitting(places[places != position])
         own = self._population.terms(position)
         shares = _overlaps(own, [self._population.terms(int(at)) for at in places])
-        return places[np.argsort(-shares.round(9), kind="stable")][: self._depth]
+        return places[np.argsort(-shares.round(9), kind="stable")[: self._depth]]
 
     def _leaders(self, position: int) -> Ids:
         """Return the leader of a sentence in each round, -1 where none of its neighbours is one."""

@@ -3,8 +3,8 @@
     samesense train documents/ --method context --output mine
     samesense similarity mine "A man is eating." "Someone has a meal."
 
-The folder holds ``origin/`` (with stages of its own: corpus, discriminator, generator, and the contexts that are chosen
-as sentences come), ``harvest/``, ``surrogate/`` (a run folder), ``model/``, ``results.jsonl``, ``report.md`` and
+The folder holds ``origin/`` (with stages of its own: corpus, discriminator, generator), ``harvest/`` (whose shards
+choose contexts as sentences come), ``surrogate/`` (a run folder), ``model/``, ``results.jsonl``, ``report.md`` and
 ``manifest.json``. Each stage is done once for its inputs; stopped or killed, the same command goes on; with
 ``--overwrite`` a changed setting has the stages made anew that depend on it, and no others.
 

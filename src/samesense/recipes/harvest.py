@@ -60,11 +60,16 @@ def run(work: ShardWork, output: Path, executor: Executor, *, say: Say = lambda 
     record = Record(output, work.settings, scorer.identity)
     record.check()
     with only_writer(output):
+        record.check()  # another harvest may have been begun since
         record.begin()
         shards = Shards(output / "shards", ".parquet")
         for line in plan.describe():
             say(line)
-        _make(work.expecting(scorer.identity), plan, executor, shards, record, say)
+        try:
+            _make(work.expecting(scorer.identity), plan, executor, shards, record, say)
+        except KeyboardInterrupt:
+            say("stopped; finished shards are kept. Go on with the same command.")
+            raise
         summary = record.finish(shards, plan.shards)
     for line in summary.lines():
         say(line)
@@ -75,6 +80,9 @@ def _make(work: ShardWork, plan: Plan, executor: Executor, shards: Shards, recor
     """Make the shards that are not there."""
     there = shards.take_up(plan.shards, say)
     missing = (shard for shard in range(plan.shards) if shard not in there)
+    if len(there) < plan.shards:
+        for line in record.note_versions():
+            say(line)
     with _bar(work.settings.pairs, sum(map(plan.size, there))) as bar:
 
         def keep(shard: int, finished: Finished) -> None:

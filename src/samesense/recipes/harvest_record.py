@@ -105,6 +105,16 @@ class Record:
         if not (self.folder / manifest.FILE).is_file():
             manifest.write(self.folder, self._content)
 
+    def note_versions(self) -> list[str]:
+        """Note in the manifest if shards are now made with other libraries than before; returns it in words."""
+        before, now = manifest.read(self.folder), self._content["versions"]
+        others = before.get("other_versions", [])
+        changes = _differences(others[-1]["versions"] if others else before["versions"], now)
+        if changes:
+            others = [*others, {"since": self._content["started"], "versions": now}]
+            manifest.write(self.folder, before | {"other_versions": others})
+        return [f"{'; '.join(changes)}: new shards may differ in the last bits of their scores"] if changes else []
+
     def note(self, shard: int, finished: Finished) -> None:
         """Add a line on the cost of a shard."""
         line = {"shard": shard, "pairs": finished.pairs, "seconds": finished.seconds, "cells": finished.cells}

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from samesense.context.files import read_json
 from samesense.data.pairs import PairData, fingerprint, pair_key
 from samesense.data.scale import number_text
 from samesense.errors import DataError
@@ -118,31 +119,38 @@ def read(sources: Sequence[str], settings: SurrogateSettings) -> Harvested:
 def _shards(source: str) -> pa.Table:
     """Return the checked rows of one harvest, shard by shard."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     folder = Path(source).expanduser()
-    files = sorted((folder / SHARDS).glob("*.parquet"))
-    if not files:
+    files, at = sorted((folder / SHARDS).glob("*.parquet")), folder / manifest.FILE
+    record = read_json(at) if files or at.is_file() else {}
+    if not files and record.get("method") != "harvest":
         raise DataError(
             f"{source} is no harvest: a folder with {SHARDS}/*.parquet is needed, as samesense harvest writes it. "
             "Labelled pairs in a file are for --method cosent, with --loss mse for this objective."
         )
-    record = manifest.read(folder)
     lost = {entry["file"] for entry in record.get("shards", ())} - {file.name for file in files}
     if record.get("status") != "finished" or lost:
         what = f"has lost {len(lost)} of its shards, {min(lost)} among them" if lost else "is not finished"
         raise DataError(f"The harvest {source} {what}. Give the command that made it again: it goes on.")
     text = pa.large_string()  # the shards of a large harvest, joined, are more than an array of strings may hold
     wide = pa.schema([("sentence1", text), ("sentence2", text), ("score", pa.float64()), ("kind", pa.string())])
-    found = []
-    for file in files:
+    return pa.concat_tables([_shard(file).cast(wide) for file in files])
+
+
+def _shard(file: Path) -> pa.Table:
+    """Return the checked rows of one shard."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
         absent = [name for name in COLUMNS if name not in pq.read_schema(file).names]
         if absent:
             raise DataError(f"{file}: a shard has the columns {', '.join(COLUMNS)}; {', '.join(absent)} is not there.")
         table = pq.read_table(file, columns=list(COLUMNS))
-        _check(table, file)
-        found.append(table.cast(wide))
-    return pa.concat_tables(found)
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(f"{file} is damaged ({error}). Delete it, and give the command that made it again.") from error
+    _check(table, file)
+    return table
 
 
 def _check(table: pa.Table, file: Path) -> None:
