@@ -13,5 +13,11 @@ def test_the_highest_of_many_ties_are_those_of_a_sort(most):
     assert highest(scores, most).tolist() == expected
 
 
+def test_scores_that_differ_in_their_last_bits_are_equal():
+    scores = np.array([0.5, 0.7, 0.7 + 1e-13, 0.7 - 1e-13, -np.inf])
+    assert highest(scores, 2).tolist() == [1, 2]
+    assert highest(scores, 5).tolist() == [1, 2, 3, 0, 4]
+
+
 def test_nothing_has_no_highest():
     assert highest(np.zeros(0), 3).tolist() == []

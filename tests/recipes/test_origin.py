@@ -9,7 +9,7 @@ import pytest
 from transformers import TrainerCallback
 
 from samesense.context.origin import Origin, open_origin
-from samesense.errors import ConfigError, DataError, ModelError, OutputError
+from samesense.errors import ConfigError, DataError, ModelError, OutputError, SamesenseError
 from samesense.recipes import origin as recipe
 from samesense.recipes import origin_stages
 from samesense.recipes.origin_settings import OriginSettings, choose_origin, shipped_origins
@@ -180,12 +180,20 @@ def test_fingerprints_are_of_content(tmp_path):
 def test_a_stage_killed_while_it_was_removed_is_made_again(tmp_path, monkeypatch):
     made = []
 
+    def make_part(number):
+        made.append((number, sorted(path.name for path in part.glob("*"))))
+        for name in "ab":
+            (part / name).mkdir(parents=True, exist_ok=True)
+        return []
+
+    part = tmp_path / "o" / "part"
+
     def run(number):
         stages = Stages(tmp_path / "o", {"method": "origin"}, overwrite=True, say=lambda line: None)
-        (tmp_path / "o" / "part").mkdir(exist_ok=True)
-        stages.run("corpus", {"number": number}, ["part"], lambda: made.append(number) or [])
+        stages.run("corpus", {"number": number}, ["part"], lambda: make_part(number))
 
     def killed(path):
+        (path / "a").rmdir()
         raise KeyboardInterrupt
 
     run(1)
@@ -193,7 +201,25 @@ def test_a_stage_killed_while_it_was_removed_is_made_again(tmp_path, monkeypatch
         patch.setattr(origin_stages.shutil, "rmtree", killed)
         run(2)
     run(1)
-    assert made == [1, 1]
+    assert made == [(1, []), (1, [])]
+
+
+def test_a_mistyped_source_is_corrected_without_being_told_to_overwrite(documents, tmp_path):
+    folder = tmp_path / "o"
+    with pytest.raises(SamesenseError, match="documens"):
+        make(documents.replace("documents", "documens"), folder)
+    stages = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["stages"]
+    assert stages["corpus"]["status"] == "running"
+    assert make(documents, folder, generator_max_steps=1)[0]
+
+
+def test_an_output_among_the_documents_is_refused(tmp_path):
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "one.txt").write_text("It rained. We stayed inside. Tea was made.", encoding="utf-8")
+    for output in (tmp_path / "texts", tmp_path / "texts" / "o"):
+        with pytest.raises(ConfigError, match="must not lie in a folder of documents"):
+            make(str(tmp_path / "texts"), output)
+    assert [path.name for path in (tmp_path / "texts").iterdir()] == ["one.txt"]
 
 
 @pytest.mark.parametrize(("most", "taken"), [(None, 3), (1, 1), (4, 1), (5, 2), (100, 3)])

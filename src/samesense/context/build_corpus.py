@@ -17,6 +17,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, islice
 from pathlib import Path
 
 import numpy as np
@@ -59,11 +60,13 @@ def build_corpus(
     """
     if folder.exists():
         raise OutputError(f"{folder} exists already. Choose another folder for the corpus, or remove this one.")
+    feed = iter(documents)
+    first = list(islice(feed, 1))  # documents that cannot be read leave nothing behind
     folder.parent.mkdir(parents=True, exist_ok=True)
     beside = folder.with_name(f".{folder.name}-building")
     writer = _Writer(beside)
     number = -1
-    for number, document in enumerate(documents):
+    for number, document in enumerate(chain(first, feed)):
         digest = _digest(document, number)
         if number < len(writer.known):
             if writer.known[number] != digest:

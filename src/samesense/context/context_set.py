@@ -14,6 +14,7 @@ from scipy import sparse
 from samesense.context.cache import ArrayCache
 from samesense.context.corpus import Corpus
 from samesense.context.generator import Cells, Floats, Indices
+from samesense.context.highest import DECIMALS
 from samesense.context.scoring import fit
 from samesense.context.terms import Terms
 from samesense.context.words import text_keys, words
@@ -21,8 +22,8 @@ from samesense.errors import ConfigError, DataError
 
 Strategy = Literal["diverse", "no-diversity", "random"]
 
-BLOCK_SEARCHES = 256
-"""Sentences whose screened windows, up to every window of their chunks, are held at once."""
+BLOCK_SEARCHES = 32
+"""Sentences whose screened windows, up to all of the corpus, are held and ranked at once."""
 
 BLOCK_SENTENCES = 4096
 """Sentences whose sets are made together: those in one context share its computation."""
@@ -173,7 +174,7 @@ class ContextSets:
         return np.where(usual.defined(self.terms.weights)[cells.columns], scores, -np.inf)
 
     def _greedy(self, ids: Indices, scores: Floats) -> Indices:
-        ranked = ids[np.lexsort((ids, -scores))][: int(np.isfinite(scores).sum())]
+        ranked = ids[np.lexsort((ids, -scores.round(DECIMALS)))][: int(np.isfinite(scores).sum())]
         if self.selection.strategy == "no-diversity":
             return ranked[: self.selection.size]
         taken = diverse(

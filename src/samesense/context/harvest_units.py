@@ -17,6 +17,7 @@ import numpy.typing as npt
 from samesense.context.corpus import Ids
 from samesense.context.files import spans
 from samesense.context.harvest_population import Population
+from samesense.context.highest import highest
 from samesense.context.words import Keys
 
 SWEEPS = 4
@@ -156,7 +157,7 @@ class Neighbours:
         places = self._population.fitting(places[places != position])
         own = self._population.terms(position)
         shares = _overlaps(own, [self._population.terms(int(at)) for at in places])
-        return places[np.argsort(-shares.round(9), kind="stable")[: self._depth]]
+        return places[highest(shares, self._depth)]
 
     def _leaders(self, position: int) -> Ids:
         """Return the leader of a sentence in each round, -1 where none of its neighbours is one."""

@@ -20,9 +20,6 @@ from samesense.types import Embeddings
 BLOCK_CELLS = 65536
 """Cells computed, and written, at a time: what a killed run may lose."""
 
-BLOCK_RANKED = 32
-"""Sentences whose pools are ranked at a time."""
-
 BLOCK_WINDOWS = 256
 """Contexts whose statistics are computed, and written, at a time."""
 
@@ -118,19 +115,17 @@ class Terms:
             pools: numbers of windows, for each sentence its own.
             most: as many of each pool, at most.
         """
-        vectors = self.discriminator.reader.encode(sentences)
-        found = []
-        for start in range(0, len(pools), BLOCK_RANKED):
-            block = [np.sort(pool) for pool in pools[start : start + BLOCK_RANKED]]
-            fits = self._fits_of(vectors[start : start + BLOCK_RANKED], block)
-            found += [pool[highest(own, most)] for pool, own in zip(block, fits, strict=True)]
-        return found
+        ascending = [np.sort(pool) for pool in pools]
+        fits = self._fits_of(self.discriminator.reader.encode(sentences), ascending)
+        return [pool[highest(own, most)] for pool, own in zip(ascending, fits, strict=True)]
 
     def _fits_of(self, vectors: Embeddings, pools: Sequence[Indices]) -> list[Floats]:
         """Return log p(y = 1) of each sentence in the windows of its pool, ascending.
 
         Pools that have much in common are scored as one, so that a window is read once for all sentences.
         """
+        if not pools:
+            return []
         union = np.unique(np.concatenate(pools))
         if len(union) * len(pools) > 2 * sum(len(pool) for pool in pools):
             return [self._fits(vector, pool) for vector, pool in zip(vectors, pools, strict=True)]

@@ -34,7 +34,7 @@ class HarvestSettings(BaseModel):
     most_words: int = Field(64, ge=1, description="sentences with more words take no part")
     shard_size: int = Field(1000, ge=1, description="pairs of a file, and what a kill may cost a worker")
     seed: int = Field(42, ge=0, description="seed of all that is drawn")
-    device: str = Field("cpu", description="torch device of the generator")
+    device: str = Field("cpu", description="torch device of the discriminator and the generator")
 
     workers: int | None = Field(None, ge=1, description="embedded: processes of one thread each [this process alone]")
     executor: ExecutorName = Field("embedded", description="processes on this machine, or a Ray cluster")

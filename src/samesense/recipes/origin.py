@@ -37,6 +37,7 @@ from samesense.context.screening import Screening
 from samesense.data.running import running_documents
 from samesense.encoder.precision import inference_precision
 from samesense.encoder.words import read_words
+from samesense.errors import ConfigError
 from samesense.execution.alone import only_writer
 from samesense.recipes.origin_settings import OriginSettings
 from samesense.recipes.origin_stages import Interrupted, Stages, describe_corpus, fingerprint, first_words
@@ -81,6 +82,7 @@ def run(
         ConfigError, DataError, ModelError, OutputError: as soon as it is known that it cannot end well.
     """
     scheme = settings.scheme()
+    _check_apart(sources, output)
     language_model = _settled(settings.language_model)
     if language_model is not None and scheme.weights.generative:
         open_language_model(language_model)  # now, not when the rest is done
@@ -228,6 +230,17 @@ def _perplexities(generator: Seq2SeqGenerator, corpus: Corpus, training: Generat
     perplexities = np.exp(-measured.totals.sum(axis=1) / measured.tokens.sum(axis=1))
     found = ", ".join(f"{kind} {value:.1f}" for kind, value in zip(KINDS, perplexities, strict=True))
     return f"perplexity a token on {len(windows)} windows held out: {found}"
+
+
+def _check_apart(sources: Sequence[str], output: Path) -> None:
+    """Raise if the output lies in a folder of documents, which would be others with each file that is written."""
+    for source in sources:
+        folder = Path(source).expanduser()
+        if folder.is_dir() and output.resolve().is_relative_to(folder.resolve()):
+            raise ConfigError(
+                f"The output must not lie in a folder of documents, which it would be read with; {output} lies in "
+                f"{source}. Choose an output folder elsewhere."
+            )
 
 
 def _settled(model: str | None) -> str | None:

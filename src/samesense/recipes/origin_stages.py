@@ -53,13 +53,16 @@ class Stages:
             make: makes them, or goes on making them; returns lines about the outcome.
 
         Raises:
-            OutputError: if it was done or begun with other inputs, and ``overwrite`` is false.
+            OutputError: if it was done or begun with other inputs, has left something, and ``overwrite`` is false.
         """
         inputs = json.loads(json.dumps(inputs))
         before = self.record["stages"].get(name)
         if before is not None and before["inputs"] == inputs and before["status"] == "done":
             self.say(f"{name}: there already; {'; '.join(before['account'])}")
             return
+        if before is not None and before["status"] == "removed":
+            self._remove(outputs)
+            before = None
         if before is not None and before["inputs"] != inputs:
             self._replace(name, before["inputs"], inputs, outputs)
         started = time.perf_counter()
@@ -82,13 +85,16 @@ class Stages:
             for key in sorted(old.keys() | new.keys())
             if old.get(key) != new.get(key)
         ]
-        if not self.overwrite:
+        if not self.overwrite and any((self.folder / output).exists() for output in outputs):
             raise OutputError(
                 f"The stage {name} in {self.folder} was made with other inputs: {'; '.join(changes)}. Pass --overwrite "
                 "to make it anew, or choose another output folder."
             )
         self.say(f"{name}: made anew, since {'; '.join(changes)}")
         self._note(name, {"inputs": old, "status": "removed"})  # killed here, it must not count as done
+        self._remove(outputs)
+
+    def _remove(self, outputs: Iterable[str]) -> None:
         for output in outputs:
             target = self.folder / output
             shutil.rmtree(target) if target.is_dir() else target.unlink(missing_ok=True)
