@@ -6,7 +6,8 @@ from cyclopts import App
 from samesense.cli.harvest import harvest
 from samesense.errors import ConfigError
 from samesense.recipes import harvest as recipe
-from tests.recipes.harvest_world import make, world
+from samesense.recipes.harvest_shard import ShardWork
+from tests.recipes.harvest_world import MadeUp, make, world
 
 
 @pytest.fixture
@@ -37,10 +38,15 @@ def test_settings_reach_the_recipe(command, monkeypatch, tmp_path, capsys):
 
 
 def test_ctrl_c_says_how_to_go_on(command, monkeypatch, tmp_path, capsys):
-    def stopped(*rest, **others):
+    def pressed(*rest, **others):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(recipe, "harvest", stopped)
+    def called(origin, output, settings, *, say):
+        work = ShardWork(world(tmp_path / "w"), settings, MadeUp)
+        return recipe.run(work, output, settings.choose_executor(), say=say)
+
+    monkeypatch.setattr(recipe, "harvest", called)
+    monkeypatch.setattr(recipe, "_make", pressed)
     with pytest.raises(KeyboardInterrupt):
         command("--origin", "o", "--output", str(tmp_path / "h"))
     assert "Go on with the same command." in capsys.readouterr().err
