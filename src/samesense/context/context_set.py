@@ -14,7 +14,7 @@ from scipy import sparse
 from samesense.context.cache import ArrayCache
 from samesense.context.corpus import Corpus
 from samesense.context.generator import Cells, Floats, Indices
-from samesense.context.highest import DECIMALS
+from samesense.context.highest import highest
 from samesense.context.scoring import fit
 from samesense.context.terms import Terms
 from samesense.context.words import text_keys, words
@@ -174,7 +174,8 @@ class ContextSets:
         return np.where(usual.defined(self.terms.weights)[cells.columns], scores, -np.inf)
 
     def _greedy(self, ids: Indices, scores: Floats) -> Indices:
-        ranked = ids[np.lexsort((ids, -scores.round(DECIMALS)))][: int(np.isfinite(scores).sum())]
+        ascending = np.argsort(ids)
+        ranked = ids[ascending][highest(scores[ascending], int(np.isfinite(scores).sum()))]
         if self.selection.strategy == "no-diversity":
             return ranked[: self.selection.size]
         taken = diverse(

@@ -224,7 +224,7 @@ def _tokenizer(corpus: Corpus, size: int, path: Path) -> Tokenizer:
 def _perplexities(generator: Seq2SeqGenerator, corpus: Corpus, training: GeneratorTraining) -> str:
     """Return, in words, the perplexity of each direction on windows that were held out."""
     held = hold_out(corpus, training.held_out, training.seed)[1][:CHECKED_WINDOWS]
-    windows = [corpus.window(int(i)) for i in held]
+    windows = corpus.windows_at(held)
     at = np.arange(len(windows))
     measured = generator.measure(Cells([window.centre for window in windows], windows, at, at))
     perplexities = np.exp(-measured.totals.sum(axis=1) / measured.tokens.sum(axis=1))
