@@ -21,8 +21,8 @@ def main() -> None:
     import samesense
     from samesense.data import read_pairs, sample_path
     from samesense.encoder.build import build
-    from samesense.inference.export import export
-    from samesense.inference.onnx_format import GRAPHS
+    from samesense.inference.onnx.export import export
+    from samesense.inference.onnx.format import GRAPHS
     from samesense.metrics import spearman
 
     data = read_pairs(args.data or sample_path("train"))

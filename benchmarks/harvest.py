@@ -23,7 +23,7 @@ AIM = 100_000_000
 
 def measure(scorer, kind: str, pairs: int, unit: int) -> dict[str, object]:
     """Return the cost of the pairs of one shard of one kind."""
-    from samesense.context.harvest_plan import Mixture, Plan
+    from samesense.context.harvest.plan import Mixture, Plan
 
     mixture = Mixture(pairs=pairs, shares={kind: 1.0}, shard_size=pairs, unit=unit)
     plan = Plan(scorer.corpus, scorer.screening, mixture)
@@ -50,7 +50,7 @@ def main() -> None:
     parser.add_argument("--units", type=int, nargs="+", default=[2, 8, 32])
     parser.add_argument("--kinds", nargs="+", default=["random", "neighbours", "section"])
     args = parser.parse_args()
-    from samesense.context.harvest_scores import OriginScorer
+    from samesense.context.harvest.scores import OriginScorer
 
     scorer = OriginScorer.open(args.origin, "cpu")
     scorer.score([(scorer.corpus.sentence(0), scorer.corpus.sentence(1))])  # libraries set themselves up

@@ -40,9 +40,9 @@ def one(args: argparse.Namespace, examples: int, budget: int | None, steps: int)
     from samesense.encoder.build import build
     from samesense.encoder.dropout import use_cheap_dropout
     from samesense.encoder.precision import autocast, inference_precision
-    from samesense.training.objective import CoSENT
-    from samesense.training.sentence_objective import RankCSE
-    from samesense.training.tuple_objective import MultiPositive
+    from samesense.training.losses.pairs import CoSENT
+    from samesense.training.losses.sentences import RankCSE
+    from samesense.training.losses.tuples import MultiPositive
 
     data = read_pairs(args.data or sample_path("train"))
     sides = {"cosent": [data.sentences1, data.sentences2], "rank_cse": [data.sentences1]}.get(

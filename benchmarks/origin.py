@@ -18,20 +18,20 @@ from pathlib import Path
 
 import torch
 
-from samesense.context.context_set import Selection
-from samesense.context.corpus import Corpus
-from samesense.context.discriminator import Discriminator
-from samesense.context.discriminator_model import Coherence
-from samesense.context.generator import KINDS
-from samesense.context.generator_model import Architecture, Seq2Seq
-from samesense.context.generator_rows import train_tokenizer
-from samesense.context.generator_seq2seq import Seq2SeqGenerator
-from samesense.context.origin import Origin
-from samesense.context.reader import Reader
-from samesense.context.scheme import Scheme
-from samesense.context.screening import Screening
-from samesense.context.vocabulary import Vocabulary
-from samesense.recipes.origin_stages import first_words
+from samesense.context.corpus.corpus import Corpus
+from samesense.context.discriminator.encoder import Reader
+from samesense.context.discriminator.lstm import Coherence
+from samesense.context.discriminator.scorer import Discriminator
+from samesense.context.discriminator.vocabulary import Vocabulary
+from samesense.context.generator.base import KINDS
+from samesense.context.generator.seq2seq import Seq2SeqGenerator
+from samesense.context.generator.tokens import train_tokenizer
+from samesense.context.generator.transformer import Architecture, Seq2Seq
+from samesense.context.origin.context_set import Selection
+from samesense.context.origin.origin import Origin
+from samesense.context.origin.scheme import Scheme
+from samesense.context.retrieval.tfidf import Screening
+from samesense.recipes.origin.stages import first_words
 
 
 def made_up(count: int) -> Iterator[list[list[str]]]:
@@ -88,7 +88,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as name:
             source = made_up(10**6)
             if given.documents:
-                from samesense.data.running import running_documents
+                from samesense.data.documents.running import running_documents
 
                 source = running_documents(given.documents)
             corpus = Corpus.build(Path(name) / "corpus", first_words(source, words))

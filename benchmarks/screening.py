@@ -30,7 +30,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     args = parser.parse_args()
     from samesense.data import read_pairs, sample_path
-    from samesense.data.running import running_documents
+    from samesense.data.documents.running import running_documents
 
     documents = list(chain.from_iterable(map(running_documents, args.documents)))
     random.Random(0).shuffle(documents)
@@ -55,8 +55,8 @@ def measure(
     documents: list[list[list[str]]], size: int, queries: list[str], k: int, rounds: int
 ) -> dict[str, float | int]:
     """Index the first documents until there are ``size`` sentences, and search for every query in them."""
-    from samesense.context.corpus import Corpus
-    from samesense.context.screening import Screening
+    from samesense.context.corpus.corpus import Corpus
+    from samesense.context.retrieval.tfidf import Screening
 
     ends = np.cumsum([sum(map(len, document)) for document in documents])
     if ends[-1] < size:

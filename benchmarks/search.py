@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 from alternate import RESULTS, alternate, report
 
-from samesense.inference.collection import Collection, Entry
-from samesense.inference.collection_model import Embedder
-from samesense.inference.mining import mine
+from samesense.inference.collection.collection import Collection, Entry
+from samesense.inference.collection.embedder import Embedder
+from samesense.inference.search.mining import mine
 
 
 def clumps(rows: int, dim: int) -> np.ndarray:

@@ -30,14 +30,14 @@ WAYS = {"padded": (True, False), "padded, once": (True, True), "ragged": (False,
 
 def steps_of(args: argparse.Namespace, ways: list[str]) -> tuple[dict[str, Callable[[], None]], dict[str, Any]]:
     """Return what makes the steps of each way, and their collators, which count sentences."""
-    from samesense.data.ragged_completion import Completion
-    from samesense.data.ragged_keys import key_of
-    from samesense.data.ragged_reading import read_tuples
+    from samesense.data.tuples.completion import Completion
+    from samesense.data.tuples.keys import key_of
+    from samesense.data.tuples.read import read_tuples
     from samesense.encoder.build import build
     from samesense.encoder.dropout import use_cheap_dropout
     from samesense.encoder.precision import autocast, inference_precision
-    from samesense.training.ragged import TupleMultiPositive
-    from samesense.training.ragged_batches import TupleBatches, has_dropout
+    from samesense.training.losses.tuple_batches import TupleMultiPositive
+    from samesense.training.tuple_batches import TupleBatches, has_dropout
 
     data = read_tuples(args.data)
     data = data.take(row for row, own in enumerate(data.positives) if own)

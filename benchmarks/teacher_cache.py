@@ -36,7 +36,7 @@ def main() -> None:
     args = parser.parse_args()
     teachers = args.teacher or ["default"]
     from samesense.data import sample_path
-    from samesense.data.unlabelled import read_unlabelled
+    from samesense.data.sentences.data import read_unlabelled
 
     sentences = read_unlabelled(args.data or [sample_path("train")])
     with tempfile.TemporaryDirectory() as folder:
@@ -54,11 +54,11 @@ def main() -> None:
 def ways(args: argparse.Namespace, teachers: list[str], sentences, folder: Path) -> dict[str, Callable[[], float]]:
     import torch
 
-    from samesense.data.targets import Targets
+    from samesense.data.pairs.targets import Targets
     from samesense.encoder.build import build
-    from samesense.recipes import rankcse, simcse
-    from samesense.recipes.cosent import as_dataset
-    from samesense.recipes.unlabelled import RankcseSettings, SimcseSettings
+    from samesense.recipes.cosent.recipe import as_dataset
+    from samesense.recipes.unsupervised import rankcse, simcse
+    from samesense.recipes.unsupervised.settings import RankcseSettings, SimcseSettings
     from samesense.training.fit import fit
     from samesense.training.teachers import teacher_store
     from samesense.training.teachers_open import open_teacher

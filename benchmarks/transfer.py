@@ -34,7 +34,7 @@ WAYS = {"senteval": "together", "minimum": "minimum"}
 def load(folder: Path, task: str, encode: Callable) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return features and classes of each part."""
     from samesense.data import read_pairs
-    from samesense.data.sentences import read_sentences
+    from samesense.data.benchmarks.sentences import read_sentences
 
     parts = []
     for part in PARTS[task]:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from samesense.data import read_pairs, sample_path
-from samesense.recipes import cosent
+from samesense.recipes.cosent import recipe as cosent
 from samesense.recipes.settings import CosentSettings
 from samesense.reports import results_table
 

@@ -11,7 +11,7 @@ from sentence_transformers import SentenceTransformerTrainer, SentenceTransforme
 
 from samesense.data import sample_path
 from samesense.encoder.build import build
-from samesense.training.objective import CoSENT
+from samesense.training.losses.pairs import CoSENT
 
 
 def main(model: str = "default", steps: int = 5) -> None:

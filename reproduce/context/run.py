@@ -22,9 +22,9 @@ from pathlib import Path
 
 import numpy as np
 
-from samesense.context.origin import Origin
-from samesense.context.scheme import Scheme
-from samesense.context.words import words
+from samesense.context.corpus.words import words
+from samesense.context.origin.origin import Origin
+from samesense.context.origin.scheme import Scheme
 from samesense.data import PairData, read_pairs
 from samesense.evaluation.sts import evaluate_sts
 from samesense.reports.tables import markdown

@@ -12,13 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from samesense.data import read_pairs
-    from samesense.inference.loading import load
-    from samesense.inference.model import Model
+    from samesense.inference.models.load import load
+    from samesense.inference.models.model import Model
 
 __version__ = version("samesense")
 __all__ = ["Model", "__version__", "load", "read_pairs"]
 
-_HOMES = {"Model": "samesense.inference.model", "load": "samesense.inference.loading", "read_pairs": "samesense.data"}
+_HOMES = {
+    "Model": "samesense.inference.models.model",
+    "load": "samesense.inference.models.load",
+    "read_pairs": "samesense.data",
+}
 
 
 def __getattr__(name: str) -> Any:

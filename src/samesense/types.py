@@ -16,6 +16,10 @@ Embeddings = npt.NDArray[np.float32]
 Scores = npt.NDArray[np.float64]
 """Float vector ``(pairs,)``; larger means more similar."""
 
+Floats = npt.NDArray[np.float64]
+
+Indices = npt.NDArray[np.int64]
+
 Pair = tuple[str, str]
 
 Encode = Callable[[Sequence[str]], Embeddings]

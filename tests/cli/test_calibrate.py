@@ -7,7 +7,7 @@ from samesense.encoder.build import build
 from samesense.encoder.build_cross import build_cross
 from samesense.encoder.candidates import open_candidate
 from samesense.encoder.storage import save
-from samesense.inference.calibrate_file import read_of
+from samesense.inference.calibration.storage import read_of
 
 PAIR = ("a dog runs", "the cat sleeps")
 

@@ -55,7 +55,7 @@ def test_an_origin_in_the_place_of_the_model(run, monkeypatch):
         score = lambda pairs: np.array([len(a) - len(b) for a, b in pairs], dtype=float)  # noqa: E731
         return Candidate(name=name, score=score, encode=None, protocol="lengths")
 
-    monkeypatch.setattr("samesense.recipes.opening.open_named", known)
+    monkeypatch.setattr("samesense.recipes.open_model.open_named", known)
     assert run("similarity", "--origin", "origins/mine", "three", "two")[:2] == (0, "2.0000\n")
     assert run("similarity", "--origin", "origins/mine", stdin="a\tbb\n")[:2] == (0, "-1.0000\n")
     code, _, err = run("similarity", "a/model", "three", "two", "--origin", "origins/mine")

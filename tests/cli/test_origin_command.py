@@ -4,10 +4,10 @@ import pytest
 from cyclopts import App
 
 from samesense.cli.origin import origin
-from samesense.context import origin as module
-from samesense.context.explain import Contribution, Explanation
+from samesense.context.origin import origin as module
+from samesense.context.origin.explain import Contribution, Explanation
 from samesense.errors import ConfigError
-from samesense.recipes import origin as recipe
+from samesense.recipes.origin import recipe
 
 
 @pytest.fixture

@@ -81,8 +81,8 @@ def test_a_run_says_what_it_made_of_the_labels(run, binary, tiny_trunk, tmp_path
 
 
 def test_the_cross_encoder_recipe_is_called_with_the_same_arguments(run, binary, tmp_path, monkeypatch):
-    from samesense.recipes import cosent_cross
-    from samesense.recipes.frame import Trained
+    from samesense.recipes.cosent import cross as cosent_cross
+    from samesense.recipes.runner import Trained
     from samesense.training.fit import Outcome
 
     seen = []

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from samesense.context import cache
-from samesense.context.cache import ArrayCache, CellCache, cell_keys, content_keys
+from samesense.context.origin import cache
+from samesense.context.origin.cache import ArrayCache, CellCache, cell_keys, content_keys
 from samesense.errors import DataError
 
 

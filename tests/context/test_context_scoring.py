@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from samesense.context.scoring import Statistics, Weights, contributions, cosine, fit, vector
+from samesense.context.origin.similarity import Statistics, Weights, contributions, cosine, fit, vector
 from samesense.errors import ConfigError, ModelError
 
 PAIR = ("one", "other")

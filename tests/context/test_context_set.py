@@ -3,13 +3,13 @@ import random
 import numpy as np
 import pytest
 
-from samesense.context import context_set
-from samesense.context.context_set import ContextSets, Selection, diverse
-from samesense.context.corpus import Corpus
-from samesense.context.generator import Cells
-from samesense.context.scoring import Weights, fit
-from samesense.context.terms import Terms
-from samesense.context.words import words
+from samesense.context.corpus.corpus import Corpus
+from samesense.context.corpus.words import words
+from samesense.context.generator.base import Cells
+from samesense.context.origin import context_set
+from samesense.context.origin.context_set import ContextSets, Selection, diverse
+from samesense.context.origin.similarity import Weights, fit
+from samesense.context.origin.terms import Terms
 from samesense.errors import ConfigError, DataError
 from tests.context.test_context_terms import Lengths
 from tests.context.worlds import WordCounts, some_documents, some_sentences

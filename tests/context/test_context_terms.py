@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 
-from samesense.context import terms as module
-from samesense.context.generator import KINDS, Cells, Generator, Measured, NoGenerator
-from samesense.context.scoring import Weights
-from samesense.context.terms import Terms, window_keys
-from samesense.context.windows import Window
+from samesense.context.corpus.windows import Window
+from samesense.context.generator.base import KINDS, Cells, Generator, Measured, NoGenerator
+from samesense.context.origin import terms as module
+from samesense.context.origin.similarity import Weights
+from samesense.context.origin.terms import Terms, window_keys
 from samesense.errors import ModelError
 from tests.context.worlds import WordCounts, some_sentences, some_windows
 

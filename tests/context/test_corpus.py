@@ -4,9 +4,9 @@ import sys
 import numpy as np
 import pytest
 
-from samesense.context import build_corpus as module
-from samesense.context.corpus import Corpus
-from samesense.context.windows import Shape, Window
+from samesense.context.corpus import build as module
+from samesense.context.corpus.corpus import Corpus
+from samesense.context.corpus.windows import Shape, Window
 from samesense.errors import ConfigError, DataError, OutputError
 from tests.context.made_documents import documents
 
@@ -123,7 +123,7 @@ def names(folder):
 KILLED = """
 import os, sys
 from pathlib import Path
-from samesense.context import build_corpus as module
+from samesense.context.corpus import build as module
 from tests.context.test_corpus import DOCUMENTS
 module.BLOCK_DOCUMENTS = 7
 left, inner = [int(sys.argv[2])], getattr(module, sys.argv[3])

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 import torch
 
-from samesense.context import discriminator as module
-from samesense.context import reader as reader_module
-from samesense.context.corpus import Corpus
-from samesense.context.discriminator import Discriminator
-from samesense.context.discriminator_model import Coherence
-from samesense.context.reader import Reader, corpus_vectors, load_reader
-from samesense.context.vocabulary import Vocabulary
-from samesense.context.windows import Shape
+from samesense.context.corpus.corpus import Corpus
+from samesense.context.corpus.windows import Shape
+from samesense.context.discriminator import encoder as reader_module
+from samesense.context.discriminator import scorer as module
+from samesense.context.discriminator.encoder import Reader, corpus_vectors, load_reader
+from samesense.context.discriminator.lstm import Coherence
+from samesense.context.discriminator.scorer import Discriminator
+from samesense.context.discriminator.vocabulary import Vocabulary
 from samesense.errors import ConfigError, DataError, ModelError, OutputError
 from tests.context.made_documents import documents
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from samesense.context.discriminator_model import Coherence, padded, side_means
+from samesense.context.discriminator.lstm import Coherence, padded, side_means
 from samesense.errors import ConfigError
 
 NUMBERS = [[5, 2, 9], [3], [7, 7, 1, 4, 8, 2], [6, 2]]

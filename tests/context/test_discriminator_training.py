@@ -3,10 +3,10 @@ import pytest
 import torch
 from transformers import TrainerCallback
 
-from samesense.context.corpus import Corpus
-from samesense.context.discriminator import Discriminator
-from samesense.context.discriminator_batches import RUN_WINDOWS, Collate, Looks, Schedule, Steps
-from samesense.context.discriminator_training import DiscriminatorTraining, train_discriminator
+from samesense.context.corpus.corpus import Corpus
+from samesense.context.discriminator.batching import RUN_WINDOWS, Collate, Looks, Schedule, Steps
+from samesense.context.discriminator.scorer import Discriminator
+from samesense.context.discriminator.training import DiscriminatorTraining, train_discriminator
 from samesense.errors import ConfigError
 
 TOPICS = {

@@ -2,10 +2,12 @@ import numpy as np
 import pytest
 import torch
 
-from samesense.context import generator_causal, generator_infill
-from samesense.context.generator import KINDS
-from samesense.context.generator_pretrained import as_it_stands, open_language_model
-from samesense.context.windows import Window
+from samesense.context.corpus.windows import Window
+from samesense.context.generator import causal as generator_causal
+from samesense.context.generator import infill as generator_infill
+from samesense.context.generator.base import KINDS
+from samesense.context.generator.load import open_language_model
+from samesense.context.generator.pretrained import as_it_stands
 from samesense.errors import DataError, ModelError
 from tests.context.worlds import livened, small_causal, some_sentences, some_windows, tokenizer_of
 

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from samesense.context.generator_rows import END, PAD, START, Part, Tokens, parts, shifted, train_tokenizer
-from samesense.context.windows import Window
+from samesense.context.corpus.windows import Window
+from samesense.context.generator.tokens import END, PAD, START, Part, Tokens, parts, shifted, train_tokenizer
 from samesense.errors import DataError
 from tests.context.worlds import small_tokenizer, some_sentences
 

@@ -2,12 +2,12 @@ import numpy as np
 import pytest
 import torch
 
-from samesense.context import generator_seq2seq
-from samesense.context.generator import KINDS, Cells
-from samesense.context.generator_batches import batches_of, groups_of
-from samesense.context.generator_model import Seq2Seq
-from samesense.context.generator_seq2seq import open_seq2seq
-from samesense.context.windows import Window
+from samesense.context.corpus.windows import Window
+from samesense.context.generator import seq2seq as generator_seq2seq
+from samesense.context.generator.base import KINDS, Cells
+from samesense.context.generator.batching import batches_of, groups_of
+from samesense.context.generator.seq2seq import open_seq2seq
+from samesense.context.generator.transformer import Seq2Seq
 from samesense.errors import DataError, ModelError
 from tests.context.worlds import small_generator, some_sentences, some_windows
 

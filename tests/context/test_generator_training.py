@@ -3,10 +3,11 @@ import pytest
 import torch
 from transformers import TrainerCallback
 
-from samesense.context.corpus import Corpus
-from samesense.context.generator import KINDS
-from samesense.context.generator_seq2seq import Seq2SeqGenerator
-from samesense.context.generator_training import GeneratorTraining, _ByLength, _Targets, hold_out, train_generator
+from samesense.context.corpus.corpus import Corpus
+from samesense.context.corpus.splits import hold_out
+from samesense.context.generator.base import KINDS
+from samesense.context.generator.seq2seq import Seq2SeqGenerator
+from samesense.context.generator.training import GeneratorTraining, _ByLength, _Targets, train_generator
 from samesense.errors import ConfigError
 from tests.context.worlds import small_tokenizer, some_documents
 

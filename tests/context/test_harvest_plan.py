@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from samesense.context.corpus import Corpus
-from samesense.context.harvest_plan import Mixture, Plan
-from samesense.context.harvest_population import Population
-from samesense.context.harvest_units import DEPTH, SWEEPS, Neighbours, NeighbourUnits, RandomUnits, SectionUnits
-from samesense.context.screening import Screening
-from samesense.context.words import words
+from samesense.context.corpus.corpus import Corpus
+from samesense.context.corpus.words import words
+from samesense.context.harvest.plan import Mixture, Plan
+from samesense.context.harvest.population import Population
+from samesense.context.harvest.units import DEPTH, SWEEPS, Neighbours, NeighbourUnits, RandomUnits, SectionUnits
+from samesense.context.retrieval.tfidf import Screening
 from samesense.errors import ConfigError, DataError
 from tests.conftest import WORDS
 

@@ -6,10 +6,10 @@ import pytest
 import torch
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from samesense.context.context_set import Selection
-from samesense.context.corpus import Corpus
-from samesense.context.harvest_scores import NO_CONTEXT, NO_COSINE, NOTHING_VARIES, OriginScorer
-from samesense.context.scoring import Weights
+from samesense.context.corpus.corpus import Corpus
+from samesense.context.harvest.scores import NO_CONTEXT, NO_COSINE, NOTHING_VARIES, OriginScorer
+from samesense.context.origin.context_set import Selection
+from samesense.context.origin.similarity import Weights
 from samesense.errors import DataError
 from tests.context.test_context_terms import Lengths
 from tests.context.test_origin import SCHEME, origin_of, some_pairs

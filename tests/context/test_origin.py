@@ -5,15 +5,15 @@ from dataclasses import asdict, replace
 import numpy as np
 import pytest
 
-from samesense.context import origin as module
-from samesense.context.context_set import Selection
-from samesense.context.corpus import Corpus
-from samesense.context.explain import Contribution, Explanation
-from samesense.context.generator import KINDS
-from samesense.context.origin import Origin
-from samesense.context.scheme import Scheme, reference_sentences
-from samesense.context.scoring import Weights
-from samesense.context.screening import Screening
+from samesense.context.corpus.corpus import Corpus
+from samesense.context.generator.base import KINDS
+from samesense.context.origin import origin as module
+from samesense.context.origin.context_set import Selection
+from samesense.context.origin.explain import Contribution, Explanation
+from samesense.context.origin.origin import Origin
+from samesense.context.origin.scheme import Scheme, reference_sentences
+from samesense.context.origin.similarity import Weights
+from samesense.context.retrieval.tfidf import Screening
 from samesense.errors import ConfigError, DataError, ModelError
 from tests.context.test_context_terms import Lengths
 from tests.context.worlds import WordCounts, small_generator, some_documents, some_sentences

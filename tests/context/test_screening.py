@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from samesense.context import postings as module
-from samesense.context.bigrams import counted, term_keys
-from samesense.context.corpus import Corpus
-from samesense.context.screening import Screening
-from samesense.context.windows import Shape
-from samesense.context.words import words
+from samesense.context.corpus.corpus import Corpus
+from samesense.context.corpus.windows import Shape
+from samesense.context.corpus.words import words
+from samesense.context.retrieval import postings as module
+from samesense.context.retrieval.bigrams import counted, term_keys
+from samesense.context.retrieval.tfidf import Screening
 from samesense.errors import ConfigError, DataError
 from tests.context.made_documents import documents
 
@@ -147,10 +147,10 @@ def test_blocks_and_ranges_do_not_matter(tmp_path, corpus, monkeypatch, block, p
 KILLED = """
 import os, sys
 from pathlib import Path
-from samesense.context import postings as module
-from samesense.context.corpus import Corpus
-from samesense.context.screening import Screening
-from samesense.context.windows import Shape
+from samesense.context.retrieval import postings as module
+from samesense.context.corpus.corpus import Corpus
+from samesense.context.retrieval.tfidf import Screening
+from samesense.context.corpus.windows import Shape
 module.BLOCK_CHUNKS = 100
 left = [int(sys.argv[3])]
 real = Path.replace

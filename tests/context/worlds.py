@@ -4,8 +4,8 @@ import random
 
 import numpy as np
 
-from samesense.context.generator import KINDS
-from samesense.context.windows import Window
+from samesense.context.corpus.windows import Window
+from samesense.context.generator.base import KINDS
 from tests.conftest import WORDS
 
 
@@ -38,7 +38,7 @@ def some_documents(count, *, seed=2, length=12):
 
 
 def small_tokenizer(size=300):
-    from samesense.context.generator_rows import train_tokenizer
+    from samesense.context.generator.tokens import train_tokenizer
 
     return train_tokenizer(some_sentences(200, seed=3), size)
 
@@ -47,8 +47,8 @@ def small_generator(reading="apart", *, separate=False, seed=0):
     """A random model of two layers, or one for each direction, with weights so large that much varies."""
     import torch
 
-    from samesense.context.generator_model import Architecture, Seq2Seq
-    from samesense.context.generator_seq2seq import Seq2SeqGenerator
+    from samesense.context.generator.seq2seq import Seq2SeqGenerator
+    from samesense.context.generator.transformer import Architecture, Seq2Seq
 
     tokenizer = small_tokenizer()
     shape = Architecture(

@@ -5,10 +5,10 @@ import torch
 from datasets import Dataset
 
 from samesense import losses
-from samesense.training.fits import OBJECTIVES
-from samesense.training.objective import MSE, Contrastive, CoSENT, Objective, Softmax
-from samesense.training.sentence_objective import BatchTriplet, RankCSE, SupCon
-from samesense.training.tuple_objective import InfoNCE, MultiPositive, Triplet, projection
+from samesense.training.losses.check import OBJECTIVES
+from samesense.training.losses.pairs import MSE, Contrastive, CoSENT, Objective, Softmax
+from samesense.training.losses.sentences import BatchTriplet, RankCSE, SupCon
+from samesense.training.losses.tuples import InfoNCE, MultiPositive, Triplet, projection
 
 N = 12
 TEACHERS = torch.randn(2 * N, 9, generator=torch.Generator().manual_seed(0))

@@ -2,7 +2,7 @@
 
 import random
 
-from samesense.data.pairs import PairData, fingerprint
+from samesense.data.pairs.data import PairData, fingerprint
 
 SCALES = {"scored": (0.0, 5.0), "binary": (0, 1), "nli": (0.0, 2.0), "triple": (0.0, 1.0)}
 

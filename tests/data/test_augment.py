@@ -7,11 +7,11 @@ import types
 
 import pytest
 
-from samesense.data.augment import augmented, deletion, examples, shown, synonyms, wordnet
-from samesense.data.augment_named import SHARES, augment_named
-from samesense.data.augment_paraphrase import paraphrase
-from samesense.data.groups import Group
-from samesense.data.ragged import tuple_data
+from samesense.data.tuples.augment import augmented, deletion, examples, shown, synonyms, wordnet
+from samesense.data.tuples.augment_named import SHARES, augment_named
+from samesense.data.tuples.data import tuple_data
+from samesense.data.tuples.groups import Group
+from samesense.data.tuples.paraphrase import paraphrase
 from samesense.errors import ConfigError, DataError, MissingExtraError, ModelError
 from tests.conftest import WORDS
 

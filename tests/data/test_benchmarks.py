@@ -6,8 +6,8 @@ import sys
 import pytest
 
 from samesense.data import BENCHMARKS, PairData, find_parts, hub_parts
-from samesense.data.benchmarks import file_part
-from samesense.data.remarks import NOT_COMPARABLE, remarks, why_not_comparable
+from samesense.data.benchmarks.comparability import NOT_COMPARABLE, remarks, why_not_comparable
+from samesense.data.benchmarks.find import file_part
 from samesense.errors import DataError, MissingExtraError
 
 ENGLISH = (

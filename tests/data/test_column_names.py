@@ -2,7 +2,7 @@
 
 import pytest
 
-from samesense.data.columns import TEXT_PAIRS, Columns, resolve_columns
+from samesense.data.formats.columns import TEXT_PAIRS, Columns, resolve_columns
 from samesense.errors import ConfigError, DataError
 
 

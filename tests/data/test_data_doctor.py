@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from samesense.data import examine, read_pairs, sample_path
-from samesense.data.reading import read_bare_pairs
+from samesense.data.pairs.read import read_bare_pairs
 from samesense.errors import DataError
 
 SHARED = Path(__file__).parents[2].parent / "shared/data"

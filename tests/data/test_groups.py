@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from samesense.data import groups
-from samesense.data.groups import Group, Statement, grouped, write_groups
-from samesense.data.groups_counts import counts_table
+from samesense.data.tuples import groups
+from samesense.data.tuples.counts import counts_table
+from samesense.data.tuples.groups import Group, Statement, grouped, write_groups
 
 SIDES = ("positive", "neutral", "negative")
 

@@ -3,7 +3,7 @@
 import pytest
 
 from samesense.data import concat, read_pairs
-from samesense.data.pairs import pair_key
+from samesense.data.pairs.data import pair_key
 from samesense.errors import ConfigError, DataError
 
 

@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from samesense.data.ragged_reading import read_groups, read_tuples
+from samesense.data.tuples.read import read_groups, read_tuples
 from samesense.errors import ConfigError, DataError
 
 NLI = [

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from samesense.data import read_sentences
-from samesense.data.sentences import labelled_sentences
+from samesense.data.benchmarks.sentences import labelled_sentences
 from samesense.errors import DataError
 
 

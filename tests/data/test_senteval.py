@@ -3,7 +3,7 @@
 import pytest
 
 from samesense.data import BENCHMARKS, find_parts
-from samesense.data.remarks import remarks
+from samesense.data.benchmarks.comparability import remarks
 from samesense.errors import DataError
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from samesense.data.targets import FITTING, midpoint, targets
+from samesense.data.pairs.targets import FITTING, midpoint, targets
 from samesense.errors import DataError
 from tests.data.made import BINARY, DATA, NLI, SCORED, TRIPLE, pair_data
 

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from samesense.data.tuples import positives, triplets
+from samesense.data.pairs.triplets import positives, triplets
 from tests.data.made import BINARY, DATA, NLI, SCORED, pair_data
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from samesense.data.unlabelled import fingerprint, read_unlabelled
+from samesense.data.sentences.data import fingerprint, read_unlabelled
 from samesense.errors import ConfigError, DataError
 
 TEXTS = ["A dog runs.", "Ein Hund läuft.", "雪が降る。", "a\tb"]

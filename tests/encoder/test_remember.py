@@ -7,10 +7,10 @@ import pytest
 import torch
 from sentence_transformers import SentenceTransformer
 
-from samesense.encoder import remember as module
+from samesense.encoder import embedding_cache as module
 from samesense.encoder.build import build
+from samesense.encoder.embedding_cache import remember
 from samesense.encoder.identity import model_identity
-from samesense.encoder.remember import remember
 from samesense.errors import ModelError
 
 TEXTS = [f"text {'x' * (i % 37)} {i}" for i in range(500)]
@@ -109,7 +109,8 @@ KILLED = """
 import os, sys
 import numpy as np
 from pathlib import Path
-from samesense.encoder import blocks, remember as module
+from samesense.encoder import vector_store as blocks
+from samesense.encoder import embedding_cache as module
 module.BLOCK_TEXTS = 10
 real, left = Path.replace, [int(sys.argv[2])]
 def replace(self, target):

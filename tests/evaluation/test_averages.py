@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from samesense.data.remarks import NOT_COMPARABLE, why_not_comparable
+from samesense.data.benchmarks.comparability import NOT_COMPARABLE, why_not_comparable
 from samesense.errors import DataError
 from samesense.evaluation.averages import AVERAGES, averages
 from samesense.types import Result

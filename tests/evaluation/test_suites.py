@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from samesense.data import BENCHMARKS
-from samesense.data.remarks import why_not_comparable
+from samesense.data.benchmarks.comparability import why_not_comparable
 from samesense.errors import ConfigError, DataError
 from samesense.evaluation.suites import SUITES, averages, find_tasks
 from samesense.types import Candidate

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 import torch
 
-from samesense.evaluation import descent
-from samesense.evaluation.descent import _accuracies, _gradient, _Layers, descend
+from samesense.evaluation import senteval_adam as descent
 from samesense.evaluation.probe import predict
+from samesense.evaluation.senteval_adam import _accuracies, _gradient, _Layers, descend
 
 
 def drawn(n, dim, problems, logits, seed=0):

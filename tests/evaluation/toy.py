@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from samesense.data.pairs import PairData, fingerprint
+from samesense.data.pairs.data import PairData, fingerprint
 from samesense.types import Candidate
 
 

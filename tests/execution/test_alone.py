@@ -4,12 +4,12 @@ import sys
 import pytest
 
 from samesense.errors import OutputError
-from samesense.execution.alone import LOCK, is_empty, only_writer
+from samesense.execution.folder_lock import LOCK, is_empty, only_writer
 
 HOLD = """
 import sys
 from pathlib import Path
-from samesense.execution.alone import only_writer
+from samesense.execution.folder_lock import only_writer
 with only_writer(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()

@@ -9,8 +9,8 @@ from sentence_transformers.sentence_transformer.modules import Normalize, Static
 from samesense.encoder.build import build
 from samesense.encoder.encode import encode
 from samesense.encoder.whitening import Whitening, append_whitening
-from samesense.inference.export import export
-from samesense.inference.onnx_model import OnnxEncoder
+from samesense.inference.onnx.encoder import OnnxEncoder
+from samesense.inference.onnx.export import export
 
 
 def whitened(trunk, texts):

@@ -14,8 +14,8 @@ from functools import partial
 from pathlib import Path
 
 from samesense.errors import DataError
-from samesense.inference import collection_changes
-from samesense.inference.collection import Collection, Entry
+from samesense.inference.collection import writer as collection_changes
+from samesense.inference.collection.collection import Collection, Entry
 from tests.dying import dies_at
 from tests.inference.made_vectors import embedder
 

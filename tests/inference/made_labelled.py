@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from samesense.data.pairs import PairData
+from samesense.data.pairs.data import PairData
 from samesense.types import Candidate
 
 

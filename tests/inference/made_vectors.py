@@ -4,7 +4,7 @@ import hashlib
 
 import numpy as np
 
-from samesense.inference.collection_model import Embedder
+from samesense.inference.collection.embedder import Embedder
 
 DIM = 24
 

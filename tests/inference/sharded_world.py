@@ -11,9 +11,9 @@ import time
 from pathlib import Path
 
 from samesense.execution.choose import choose_executor
-from samesense.inference.collection_model import Embedder
-from samesense.inference.encode_shards import encode_shards
-from samesense.inference.encode_shards_work import ShardSettings
+from samesense.inference.collection.embedder import Embedder
+from samesense.inference.shards.encode import encode_shards
+from samesense.inference.shards.work import ShardSettings
 from tests.inference.made_vectors import encode
 
 

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from samesense.errors import DataError, MissingExtraError
-from samesense.inference import collection_graph, search_approximate
-from samesense.inference.collection import Collection, Entry
-from samesense.inference.collection_manifest import read_manifest
+from samesense.inference.collection import index as collection_graph
+from samesense.inference.collection.collection import Collection, Entry
+from samesense.inference.collection.manifest import read_manifest
+from samesense.inference.search import hnsw as search_approximate
 from tests.inference.made_vectors import embedder, encode
 
 pytest.importorskip("usearch")

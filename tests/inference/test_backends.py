@@ -5,9 +5,10 @@ import pytest
 
 from samesense.encoder.rows import each_once, token_batches
 from samesense.errors import ConfigError
-from samesense.inference import backends, backends_memory
-from samesense.inference.backends import choose, fastest, measure
-from samesense.inference.onnx_format import Description
+from samesense.inference.models import backend_choices as backends_memory
+from samesense.inference.models import backends
+from samesense.inference.models.backends import choose, fastest, measure
+from samesense.inference.onnx.format import Description
 
 
 @pytest.fixture(autouse=True)

@@ -7,10 +7,10 @@ from scipy.optimize import minimize
 from sklearn.isotonic import IsotonicRegression
 
 from samesense.errors import ConfigError, DataError, ModelError
-from samesense.inference.calibrate import Calibration
-from samesense.inference.calibrate_error import fold_numbers, read_as_share
-from samesense.inference.calibrate_fit import Wanted, calibrate
-from samesense.inference.calibrate_maps import Isotonic, Logistic, fit_isotonic, fit_logistic
+from samesense.inference.calibration.calibration import Calibration
+from samesense.inference.calibration.errors import fold_numbers, read_as_share
+from samesense.inference.calibration.fit import Wanted, calibrate
+from samesense.inference.calibration.maps import Isotonic, Logistic, fit_isotonic, fit_logistic
 from samesense.metrics import best_threshold
 from tests.inference.made_labelled import binary, graded, labelled, reader
 from tests.references import calibration as reference
@@ -234,8 +234,8 @@ def test_use_needs_numpy_only():
     code = """
 import sys
 import numpy as np
-from samesense.inference.calibrate import Calibration
-from samesense.inference.calibrate_maps import Isotonic
+from samesense.inference.calibration.calibration import Calibration
+from samesense.inference.calibration.maps import Isotonic
 made = Calibration(map=Isotonic((0.0, 1.0), (0.0, 5.0)), scale=(0.0, 5.0), yes=3.0, thresholds={"f1": 0.5}, decide="f1",
                    data="", sha256="", n=1, protocol="", fingerprint="", errors={})
 print(made.apply(np.array([0.5])).tolist(), made.says_yes(np.array([0.5])).tolist())

@@ -8,8 +8,8 @@ import samesense
 from samesense.encoder.build_cross import build_cross
 from samesense.encoder.storage import save
 from samesense.errors import ConfigError, ModelError, OutputError
-from samesense.inference.calibrate_file import FILE, home_of, read, store
-from samesense.inference.calibrate_fit import Wanted, calibrate
+from samesense.inference.calibration.fit import Wanted, calibrate
+from samesense.inference.calibration.storage import FILE, home_of, read, store
 from tests.inference.made_labelled import binary, graded, labelled, reader
 
 

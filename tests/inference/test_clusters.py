@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from samesense.errors import ConfigError
-from samesense.inference import mining
-from samesense.inference.clusters import cluster
+from samesense.inference.search import mining
+from samesense.inference.search.clusters import cluster
 from tests.inference.made_vectors import cosines
 
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from samesense.errors import ConfigError, DataError, ModelError, OutputError
-from samesense.execution.alone import only_writer
-from samesense.inference import collection_changes
-from samesense.inference.collection import Collection, Entry
-from samesense.inference.collection_manifest import read_manifest
+from samesense.execution.folder_lock import only_writer
+from samesense.inference.collection import writer as collection_changes
+from samesense.inference.collection.collection import Collection, Entry
+from samesense.inference.collection.manifest import read_manifest
 from tests.inference.made_vectors import cosines, embedder, encode, vector
 
 TEXTS = [f"sentence {i % 150}" for i in range(200)]  # fifty of them come twice
@@ -274,8 +274,8 @@ def test_a_killed_writer_leaves_the_state_before_or_after(tmp_path, stride, kill
 
 def test_no_torch_is_imported_where_vectors_are_given():
     code = (
-        "import sys; import samesense.inference.collection, samesense.inference.mining, samesense.inference.clusters, "
-        "samesense.cli.index, samesense.cli.mine, samesense.cli.cluster; "
+        "import sys; import samesense.inference.collection.collection, samesense.inference.search.mining, "
+        "samesense.inference.search.clusters, samesense.cli.index, samesense.cli.mine, samesense.cli.cluster; "
         "print([m for m in ('torch', 'sentence_transformers', 'sklearn', 'usearch') if m in sys.modules])"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"

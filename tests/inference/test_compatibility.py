@@ -7,7 +7,7 @@ import pytest
 from samesense.encoder.build import build
 from samesense.encoder.storage import save
 from samesense.errors import ModelError
-from samesense.inference.compatibility import compatibility
+from samesense.inference.onnx.compatibility import compatibility
 
 READERS = [
     "samesense without torch", "sentence-transformers >= 5.4", "sentence-transformers < 5.4", "TEI, ONNX",

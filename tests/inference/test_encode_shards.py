@@ -17,9 +17,9 @@ from filelock import FileLock
 
 from samesense.errors import ConfigError, DataError, ModelError, OutputError, SamesenseError
 from samesense.execution.choose import choose_executor
-from samesense.inference import encode_shards as recipe
-from samesense.inference import encode_shards_input as inputs
-from samesense.inference.encode_shards_work import EncodeWork, ShardSettings
+from samesense.inference.shards import encode as recipe
+from samesense.inference.shards import input as inputs
+from samesense.inference.shards.work import EncodeWork, ShardSettings
 from samesense.inference.stream import read_texts
 from tests.inference import sharded_world
 from tests.inference.made_vectors import encode

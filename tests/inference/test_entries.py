@@ -3,7 +3,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from samesense.errors import DataError
-from samesense.inference.collection_entries import Entry, read_entries
+from samesense.inference.collection.entries import Entry, read_entries
 
 
 def read(path, **how):

@@ -14,11 +14,11 @@ from samesense.encoder.build_cross import build_cross
 from samesense.encoder.encode import encode
 from samesense.encoder.storage import save
 from samesense.errors import ConfigError, MissingExtraError, ModelError, OutputError
-from samesense.inference import export_graph
-from samesense.inference.export import export
-from samesense.inference.export_check import parity, reference_rows
-from samesense.inference.onnx_format import DESCRIPTION, GRAPHS, read_description
-from samesense.inference.onnx_model import OnnxEncoder
+from samesense.inference.onnx import graph as export_graph
+from samesense.inference.onnx.encoder import OnnxEncoder
+from samesense.inference.onnx.export import export
+from samesense.inference.onnx.format import DESCRIPTION, GRAPHS, read_description
+from samesense.inference.onnx.parity import parity, reference_rows
 from samesense.metrics import spearman
 from tests.inference.exported import check_same, headed, plain_rows, static, whitened
 
@@ -177,26 +177,26 @@ def test_what_cannot_be_exported_says_why(tiny_trunk, folder, tmp_path, monkeypa
 def test_whatever_is_replaced_goes_once_the_new_folder_is_whole(tiny_trunk, folder, tmp_path, monkeypatch):
     target = tmp_path / "out"
     target.write_text("a file in the way")
-    monkeypatch.setattr("samesense.inference.export._write", lambda *_: read_description(folder))
+    monkeypatch.setattr("samesense.inference.onnx.export._write", lambda *_: read_description(folder))
 
     def fail(*_):
         raise ModelError("checked and refused")
 
-    monkeypatch.setattr("samesense.inference.export._checked", fail)
+    monkeypatch.setattr("samesense.inference.onnx.export._checked", fail)
     with pytest.raises(ModelError, match="checked and refused"):
         export(str(tiny_trunk), target, overwrite=True)
     assert target.read_text() == "a file in the way"
-    monkeypatch.setattr("samesense.inference.export._checked", lambda *_: {})
+    monkeypatch.setattr("samesense.inference.onnx.export._checked", lambda *_: {})
     export(str(tiny_trunk), target, overwrite=True)
     assert (target / DESCRIPTION).is_file() and [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
 def test_a_tokenizer_that_reads_otherwise_is_refused(tiny_trunk, tmp_path, monkeypatch):
-    monkeypatch.setattr("samesense.inference.export.write_graph", fake_graph)
+    monkeypatch.setattr("samesense.inference.onnx.export.write_graph", fake_graph)
     model = build(str(tiny_trunk), device="cpu")
     real = model.preprocess
     monkeypatch.setattr(model, "preprocess", lambda texts, **how: real(["dog " + text for text in texts], **how))
-    monkeypatch.setattr("samesense.inference.onnx_model._session", lambda *_: None)
+    monkeypatch.setattr("samesense.inference.onnx.encoder._session", lambda *_: None)
     with pytest.raises(ModelError, match=r"reads text by its tokenizer\.json alone; for 'a' that gives 3 ids"):
         export(model, tmp_path / "out")
     assert not (tmp_path / "out").exists() and list(tmp_path.glob(".*")) == []

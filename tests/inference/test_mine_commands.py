@@ -20,7 +20,9 @@ def run(monkeypatch, capsys):
     loaded = []
 
     def call(*arguments, stdin=None):
-        monkeypatch.setattr("samesense.inference.loading.load", lambda name, precision: loaded.append(name) or Hashed())
+        monkeypatch.setattr(
+            "samesense.inference.models.load.load", lambda name, precision: loaded.append(name) or Hashed()
+        )
         if stdin is not None:
             monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8"))
         return run_command(capsys, *arguments)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from samesense.errors import ConfigError, ModelError
-from samesense.inference import mining
-from samesense.inference.mining import mine
+from samesense.inference.search import mining
+from samesense.inference.search.mining import mine
 from tests.inference.made_vectors import cosines
 
 

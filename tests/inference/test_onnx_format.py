@@ -2,7 +2,7 @@
 
 import hashlib
 
-from samesense.inference.onnx_format import graph_file
+from samesense.inference.onnx.format import graph_file
 
 
 def test_weights_beside_a_graph_count(tmp_path):

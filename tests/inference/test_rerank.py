@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from samesense.errors import ConfigError, ModelError
-from samesense.inference.rerank import Ranked, rerank
+from samesense.inference.search.rerank import Ranked, rerank
 
 TEXTS = ["far", "near", "nearer", "nearest", "near"]
 ANGLES = {"query": 0.0, "far": 1.5, "near": 0.4, "nearer": 0.2, "nearest": 0.1}

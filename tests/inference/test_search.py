@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from samesense.errors import ModelError
-from samesense.inference import search
-from samesense.inference.search import Best, nearest, row_cosines, unit_rows
+from samesense.inference.search import exact as search
+from samesense.inference.search.exact import Best, nearest, row_cosines, unit_rows
 from tests.inference.made_vectors import cosines
 
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from samesense.cli import index
-from samesense.inference import search_approximate
+from samesense.inference.search import hnsw as search_approximate
 from tests.command import run_command
 from tests.inference.made_vectors import embedder
 

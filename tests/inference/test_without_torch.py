@@ -9,7 +9,7 @@ import pytest
 
 from samesense.encoder.build import build
 from samesense.encoder.encode import encode
-from samesense.inference.export import export
+from samesense.inference.onnx.export import export
 
 BLOCKED = """
 import sys

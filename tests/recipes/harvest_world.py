@@ -12,12 +12,12 @@ from pathlib import Path
 
 import numpy as np
 
-from samesense.context.corpus import Corpus
-from samesense.context.harvest_scores import NO_COSINE, Scored
-from samesense.context.screening import Screening
-from samesense.recipes.harvest import run
-from samesense.recipes.harvest_settings import HarvestSettings
-from samesense.recipes.harvest_shard import ShardWork
+from samesense.context.corpus.corpus import Corpus
+from samesense.context.harvest.scores import NO_COSINE, Scored
+from samesense.context.retrieval.tfidf import Screening
+from samesense.recipes.harvest.recipe import run
+from samesense.recipes.harvest.settings import HarvestSettings
+from samesense.recipes.harvest.shard import ShardWork
 from tests.context.worlds import some_documents
 
 SETTINGS = {"pairs": 240, "shard_size": 20, "unit": 6, "least_words": 1}

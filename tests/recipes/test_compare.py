@@ -8,8 +8,8 @@ from samesense.encoder.candidates import open_candidate
 from samesense.encoder.cosine import cosine_score
 from samesense.errors import ConfigError, DataError, ModelError
 from samesense.evaluation.sts import evaluate_sts
-from samesense.recipes.compare import Wanted, read_topics, run, write
-from samesense.recipes.judging import judge_models, open_models
+from samesense.recipes.compare.models import judge_models, open_models
+from samesense.recipes.compare.recipe import Wanted, read_topics, run, write
 from samesense.types import Candidate, Judgement
 from tests.conftest import WORDS
 

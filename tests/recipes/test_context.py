@@ -11,9 +11,11 @@ from samesense.data import read_pairs
 from samesense.encoder.candidates import open_candidate
 from samesense.errors import ConfigError, OutputError
 from samesense.metrics import spearman
-from samesense.recipes import context, run_folder, surrogate
-from samesense.recipes.context_settings import ContextSettings
+from samesense.recipes import run_folder
+from samesense.recipes.context import recipe as context
+from samesense.recipes.context.settings import ContextSettings
 from samesense.recipes.methods import METHODS
+from samesense.recipes.surrogate import recipe as surrogate
 from samesense.training.fit import Outcome
 from tests.context.worlds import some_documents
 

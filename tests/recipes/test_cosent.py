@@ -7,7 +7,9 @@ import pytest
 from samesense.data import read_pairs
 from samesense.encoder.build import build
 from samesense.errors import ConfigError, DataError, OutputError
-from samesense.recipes import cosent, frame, kinds
+from samesense.recipes import model_adapters as kinds
+from samesense.recipes import runner as frame
+from samesense.recipes.cosent import recipe as cosent
 from samesense.recipes.holdout import hold_out
 from samesense.recipes.settings import CosentSettings, bind, read_settings, shipped
 from samesense.reports import read_results

@@ -10,7 +10,8 @@ from samesense.data import read_pairs
 from samesense.encoder.candidates import open_candidate
 from samesense.errors import ConfigError, DataError, OutputError
 from samesense.metrics import spearman
-from samesense.recipes import cosent_cross, kinds
+from samesense.recipes import model_adapters as kinds
+from samesense.recipes.cosent import cross as cosent_cross
 from samesense.recipes.settings import CosentSettings, bind, read_settings
 from samesense.reports import read_results
 from samesense.training import cross

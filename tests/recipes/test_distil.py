@@ -9,14 +9,16 @@ import torch
 
 from samesense.cli.main import main
 from samesense.data import read_pairs
-from samesense.data.unlabelled import read_unlabelled
+from samesense.data.sentences.data import read_unlabelled
 from samesense.encoder.build import build
 from samesense.encoder.encode import encode
 from samesense.errors import ConfigError, OutputError
 from samesense.evaluation.pairs import judge_pairs
 from samesense.metrics import spearman
-from samesense.recipes import distil, distil_report, distil_settings
-from samesense.recipes.distil_settings import DistilSettings, choose_distil
+from samesense.recipes.distil import recipe as distil
+from samesense.recipes.distil import report as distil_report
+from samesense.recipes.distil import settings as distil_settings
+from samesense.recipes.distil.settings import DistilSettings, choose_distil
 from samesense.recipes.settings import bind, read_settings
 from samesense.training.manifest import read as read_manifest
 from tests.conftest import WORDS

@@ -13,9 +13,10 @@ from samesense.cli.main import app
 from samesense.data import read_pairs
 from samesense.errors import ConfigError, DataError, OutputError
 from samesense.evaluation.argument import cross_validation
-from samesense.execution.alone import LOCK
+from samesense.execution.folder_lock import LOCK
 from samesense.metrics import pearson, spearman
-from samesense.recipes import cosent, folds
+from samesense.recipes import folds
+from samesense.recipes.cosent import recipe as cosent
 from samesense.recipes.methods import METHODS
 from samesense.recipes.settings import CosentSettings
 from samesense.reports import read_results

@@ -5,13 +5,13 @@ import json
 import pytest
 
 from samesense.data import read_pairs
-from samesense.data.unlabelled import read_unlabelled
+from samesense.data.sentences.data import read_unlabelled
 from samesense.encoder.build import build
 from samesense.encoder.encode import as_encode
 from samesense.errors import ConfigError
 from samesense.evaluation.geometry import GeometryTask
-from samesense.recipes import simcse
-from samesense.recipes.unlabelled import SimcseSettings
+from samesense.recipes.unsupervised import simcse
+from samesense.recipes.unsupervised.settings import SimcseSettings
 from samesense.types import Candidate
 
 

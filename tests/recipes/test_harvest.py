@@ -17,10 +17,10 @@ import pytest
 from filelock import FileLock
 
 from samesense.errors import ConfigError, DataError, ModelError, OutputError, SamesenseError
-from samesense.recipes import harvest as recipe
-from samesense.recipes.harvest import harvest
-from samesense.recipes.harvest_settings import HarvestSettings
-from samesense.recipes.harvest_shard import ShardWork, opened
+from samesense.recipes.harvest import recipe
+from samesense.recipes.harvest.recipe import harvest
+from samesense.recipes.harvest.settings import HarvestSettings
+from samesense.recipes.harvest.shard import ShardWork, opened
 from samesense.training import manifest
 from tests.recipes.harvest_world import SETTINGS, MadeUp, make, shards, world
 
@@ -278,7 +278,7 @@ def test_a_cluster_that_loses_a_machine_loses_and_doubles_nothing(place, tmp_pat
 
 def test_import_is_light():
     heavy = "[m for m in ('torch', 'ray', 'pyarrow', 'scipy') if m in sys.modules]"
-    code = f"import sys, samesense.cli.harvest, samesense.recipes.harvest_settings; print({heavy})"
+    code = f"import sys, samesense.cli.harvest, samesense.recipes.harvest.settings; print({heavy})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout.strip() == "[]", done.stderr
 
@@ -295,9 +295,9 @@ def test_the_page_lists_every_setting_with_its_default():
 
 @pytest.mark.slow
 def test_scores_are_those_of_the_origin_with_any_workers(tmp_path):
-    from samesense.context.origin import Origin
-    from samesense.recipes.origin import run
-    from samesense.recipes.origin_settings import OriginSettings
+    from samesense.context.origin.origin import Origin
+    from samesense.recipes.origin.recipe import run
+    from samesense.recipes.origin.settings import OriginSettings
     from tests.context.worlds import some_documents
     from tests.recipes.test_origin import SMALL
 

@@ -11,15 +11,16 @@ from transformers import TrainerCallback
 from samesense.data import read_pairs
 from samesense.encoder.build import build
 from samesense.errors import ConfigError, DataError
-from samesense.recipes import cosent, kinds
-from samesense.recipes.frame import dev_judge
-from samesense.recipes.kinds import BiEncoder
-from samesense.recipes.objectives import objective_of
+from samesense.recipes import model_adapters as kinds
+from samesense.recipes.cosent import recipe as cosent
+from samesense.recipes.cosent.objectives import objective_of
+from samesense.recipes.model_adapters import BiEncoder
+from samesense.recipes.runner import dev_judge
 from samesense.recipes.settings import CosentSettings
 from samesense.training import fit as module
-from samesense.training.hard_negatives import SomeHardNegatives
-from samesense.training.objective import MSE, Contrastive, CoSENT, Softmax
-from samesense.training.tuple_objective import InfoNCE, Triplet
+from samesense.training.losses.hard_negatives import SomeHardNegatives
+from samesense.training.losses.pairs import MSE, Contrastive, CoSENT, Softmax
+from samesense.training.losses.tuples import InfoNCE, Triplet
 from tests.conftest import WORDS
 
 QUICK = {"learning_rate": 2e-3, "precision": "float32", "seed": 1}

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from transformers import TrainerCallback
 
-from samesense.context.origin import Origin, open_origin
+from samesense.context.origin.origin import Origin, open_origin
 from samesense.errors import ConfigError, DataError, ModelError, OutputError, SamesenseError
-from samesense.recipes import origin as recipe
-from samesense.recipes import origin_stages
-from samesense.recipes.origin_settings import OriginSettings, choose_origin, shipped_origins
-from samesense.recipes.origin_stages import Stages, fingerprint, first_words
+from samesense.recipes.origin import recipe
+from samesense.recipes.origin import stages as origin_stages
+from samesense.recipes.origin.settings import OriginSettings, choose_origin, shipped_origins
+from samesense.recipes.origin.stages import Stages, fingerprint, first_words
 from tests.context.worlds import small_causal, some_documents
 
 SMALL = {
@@ -241,7 +241,7 @@ def test_shipped_settings_are_settings():
 
 
 def test_settings_offer_every_interaction_and_need_no_torch():
-    from samesense.context.discriminator_model import Interaction
+    from samesense.context.discriminator.lstm import Interaction
 
     assert OriginSettings.model_fields["interaction"].annotation == Interaction
     code = "import sys, samesense.cli.origin; sys.exit('torch' in sys.modules)"

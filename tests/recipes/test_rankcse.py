@@ -9,11 +9,11 @@ from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 from transformers import AutoTokenizer, TrainerCallback
 
 from samesense.data import read_pairs
-from samesense.data.unlabelled import read_unlabelled
+from samesense.data.sentences.data import read_unlabelled
 from samesense.errors import ConfigError, ModelError
-from samesense.recipes import rankcse
-from samesense.recipes.kinds import BiEncoder
-from samesense.recipes.unlabelled import RankcseSettings
+from samesense.recipes.model_adapters import BiEncoder
+from samesense.recipes.unsupervised import rankcse
+from samesense.recipes.unsupervised.settings import RankcseSettings
 from samesense.training import teachers
 from tests.conftest import WORDS
 

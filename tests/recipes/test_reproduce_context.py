@@ -9,7 +9,7 @@ import pytest
 
 from samesense.recipes.methods import METHODS
 from samesense.recipes.settings import bind, read_settings
-from samesense.recipes.surrogate_settings import SurrogateSettings
+from samesense.recipes.surrogate.settings import SurrogateSettings
 from samesense.recipes.sweep.file import LAYERS, METHOD, SweepFile, read_sweep
 from samesense.recipes.sweep.plan import make_plan
 from samesense.recipes.sweep.run import run

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from samesense.recipes.compare import read_topics
+from samesense.recipes.compare.recipe import read_topics
 from samesense.recipes.settings import bind, read_settings
-from samesense.recipes.supmpn_settings import SupmpnSettings
+from samesense.recipes.supmpn.settings import SupmpnSettings
 from samesense.recipes.sweep.file import LAYERS, METHOD, read_sweep
 
 HERE = Path(__file__).parents[2] / "reproduce" / "supmpn"

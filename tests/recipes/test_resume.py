@@ -6,7 +6,8 @@ import pytest
 from transformers import TrainerCallback
 
 from samesense.data import read_pairs
-from samesense.recipes import cosent, kinds
+from samesense.recipes import model_adapters as kinds
+from samesense.recipes.cosent import recipe as cosent
 from samesense.recipes.settings import CosentSettings
 from samesense.training import fit as module
 

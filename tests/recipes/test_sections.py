@@ -5,14 +5,14 @@ import json
 import pytest
 
 from samesense.cli.main import app
-from samesense.data.documents import read_documents
-from samesense.data.sections import section_triplets
+from samesense.data.documents.sectioned import read_documents
+from samesense.data.documents.triplets import section_triplets
 from samesense.encoder.candidates import open_candidate
 from samesense.errors import DataError
 from samesense.evaluation.sections import SectionTask
-from samesense.recipes import sections
 from samesense.recipes.methods import METHODS
-from samesense.recipes.sections_settings import SectionsSettings
+from samesense.recipes.sections import recipe as sections
+from samesense.recipes.sections.settings import SectionsSettings
 from tests.conftest import WORDS
 
 

@@ -6,12 +6,12 @@ import pytest
 from transformers import AutoTokenizer, BertConfig, BertForMaskedLM
 
 from samesense.data import read_pairs
-from samesense.data.unlabelled import read_unlabelled
+from samesense.data.sentences.data import read_unlabelled
 from samesense.encoder.build import build
 from samesense.encoder.encode import encode
 from samesense.errors import ConfigError, DataError
-from samesense.recipes import simcse
-from samesense.recipes.unlabelled import SimcseSettings
+from samesense.recipes.unsupervised import simcse
+from samesense.recipes.unsupervised.settings import SimcseSettings
 
 
 @pytest.fixture

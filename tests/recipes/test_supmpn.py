@@ -10,11 +10,11 @@ import pytest
 
 from samesense.data import read_pairs
 from samesense.errors import ConfigError, DataError
-from samesense.recipes import supmpn
 from samesense.recipes.settings import read_settings
-from samesense.recipes.supmpn import SupmpnSettings, read, run
-from samesense.recipes.supmpn_parts import prepare, sentences_each, sized
-from samesense.recipes.supmpn_settings import OWNERS
+from samesense.recipes.supmpn import recipe as supmpn
+from samesense.recipes.supmpn.parts import prepare, sentences_each, sized
+from samesense.recipes.supmpn.recipe import SupmpnSettings, read, run
+from samesense.recipes.supmpn.settings import OWNERS
 from tests.conftest import WORDS
 
 LOSSES = ("supmpn", "mnrl", "triplet", "softmax", "supcon", "batch-hard")

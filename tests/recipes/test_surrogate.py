@@ -9,14 +9,14 @@ from sentence_transformers import CrossEncoder, SentenceTransformer
 
 from samesense.cli.main import app
 from samesense.data import read_pairs
-from samesense.data.pairs import pair_key
+from samesense.data.pairs.data import pair_key
 from samesense.encoder.candidates import open_candidate
 from samesense.errors import ConfigError, DataError, OutputError
 from samesense.metrics import spearman
-from samesense.recipes import surrogate
 from samesense.recipes.methods import METHODS
-from samesense.recipes.surrogate_data import read, targets_of
-from samesense.recipes.surrogate_settings import SurrogateSettings
+from samesense.recipes.surrogate import recipe as surrogate
+from samesense.recipes.surrogate.data import read, targets_of
+from samesense.recipes.surrogate.settings import SurrogateSettings
 from samesense.reports import read_results
 from tests.recipes.harvests import cross_pairs, some_pairs, write_harvest
 

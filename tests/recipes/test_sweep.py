@@ -241,7 +241,7 @@ def test_a_failing_cell_is_recorded_and_the_rest_is_run(toy, tmp_path, monkeypat
 def test_an_interrupted_cell_goes_on_where_it_was(toy, tmp_path, monkeypatch):
     from transformers import TrainerCallback
 
-    from samesense.recipes import kinds
+    from samesense.recipes import model_adapters as kinds
     from samesense.training import fit as module
 
     class Interrupt(TrainerCallback):

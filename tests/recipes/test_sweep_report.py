@@ -153,7 +153,7 @@ def test_a_long_name_has_a_folder(file, tmp_path):
 
 
 def test_files_that_decide_count_by_their_content(file, tmp_path):
-    from samesense.recipes.context_settings import ContextSettings
+    from samesense.recipes.context.settings import ContextSettings
     from samesense.recipes.sweep.plan import _deciding
 
     config, vectors = tmp_path / "origin.toml", tmp_path / "words.vec"

@@ -14,8 +14,8 @@ from samesense.encoder.encode import encode
 from samesense.encoder.storage import save
 from samesense.errors import ConfigError
 from samesense.recipes.settings import bind, read_settings
-from samesense.recipes.unlabelled import RankcseSettings, SimcseSettings, read_bare, read_for_simcse
-from samesense.recipes.views import check_two_views, new_head, set_dropout
+from samesense.recipes.unsupervised.settings import RankcseSettings, SimcseSettings, read_bare, read_for_simcse
+from samesense.recipes.unsupervised.views import check_two_views, new_head, set_dropout
 
 
 def static(tiny_trunk):

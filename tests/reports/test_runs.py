@@ -34,7 +34,7 @@ def test_a_run_without_dev_has_no_curve(tmp_path):
 
 def test_what_training_writes_can_be_read(tiny_trunk, toy_pairs, tmp_path):
     from samesense.data import read_pairs
-    from samesense.recipes import cosent
+    from samesense.recipes.cosent import recipe as cosent
     from samesense.recipes.settings import CosentSettings, bind, read_settings
 
     pairs = read_pairs(toy_pairs / "train.tsv")

@@ -9,7 +9,7 @@ import torch
 from torch import distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-from samesense.training.cross_objective import CrossCoSENT, CrossEntropy
+from samesense.training.losses.cross import CrossCoSENT, CrossEntropy
 from samesense.training.ranks import finish
 
 PAIRS = [(f"{'ab' * (i % 4 + 1)}", f"{'ba' * (i % 3 + 1)}{i}") for i in range(11)]

@@ -10,9 +10,9 @@ from torch import distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from samesense.training.ragged import TupleBatchTriplet, TupleMultiPositive, TupleSupCon
-from samesense.training.ragged_batches import TupleBatches
+from samesense.training.losses.tuple_batches import TupleBatchTriplet, TupleMultiPositive, TupleSupCon
 from samesense.training.ranks import finish
+from samesense.training.tuple_batches import TupleBatches
 
 PLACES = (2, 1)
 TUPLES = [

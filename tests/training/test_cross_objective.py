@@ -8,7 +8,7 @@ from sentence_transformers.cross_encoder.losses import BinaryCrossEntropyLoss
 
 from samesense.encoder.build_cross import build_cross
 from samesense.encoder.cross import as_logits
-from samesense.training.cross_objective import CrossCoSENT, CrossEntropy, CrossMSE
+from samesense.training.losses.cross import CrossCoSENT, CrossEntropy, CrossMSE
 from tests.references.cosent import cosent as reference
 
 N = 24

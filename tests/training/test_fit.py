@@ -11,11 +11,11 @@ from samesense.data import read_pairs
 from samesense.encoder.build import build
 from samesense.encoder.encode import encode
 from samesense.errors import ConfigError
-from samesense.recipes.cosent import as_dataset
-from samesense.recipes.frame import dev_judge
-from samesense.recipes.kinds import BiEncoder
+from samesense.recipes.cosent.recipe import as_dataset
+from samesense.recipes.model_adapters import BiEncoder
+from samesense.recipes.runner import dev_judge
 from samesense.training.fit import fit, newest_checkpoint
-from samesense.training.objective import CoSENT
+from samesense.training.losses.pairs import CoSENT
 from samesense.training.settings import TrainingSettings
 
 SETTINGS = TrainingSettings(learning_rate=2e-3, epochs=3, evaluate_every=5, precision="float32", seed=7)  # 30 steps

@@ -6,11 +6,11 @@ from datasets import Dataset
 
 from samesense.errors import DataError
 from samesense.training.fit import fit
-from samesense.training.fits import check_fits, shape_of
-from samesense.training.objective import MSE, Contrastive, CoSENT, Softmax
-from samesense.training.sentence_objective import RankCSE, SupCon
+from samesense.training.losses.check import check_fits, shape_of
+from samesense.training.losses.pairs import MSE, Contrastive, CoSENT, Softmax
+from samesense.training.losses.sentences import RankCSE, SupCon
+from samesense.training.losses.tuples import InfoNCE, MultiPositive, Triplet
 from samesense.training.settings import TrainingSettings
-from samesense.training.tuple_objective import InfoNCE, MultiPositive, Triplet
 
 TEXTS = ["a dog runs", "the cat sleeps", "no rain"]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from samesense.training.gather import gather
+from samesense.training.losses.gather import gather
 from tests.training.two_ranks import OBJECTIVES, Encoder, batch, head_gradient
 
 

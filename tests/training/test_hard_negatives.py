@@ -6,9 +6,9 @@ from datasets import Dataset
 
 from samesense.errors import DataError
 from samesense.losses import info_nce
-from samesense.training.fits import check_fits
-from samesense.training.hard_negatives import SomeHardNegatives
-from samesense.training.tuple_objective import InfoNCE
+from samesense.training.losses.check import check_fits
+from samesense.training.losses.hard_negatives import SomeHardNegatives
+from samesense.training.losses.tuples import InfoNCE
 
 
 @pytest.mark.parametrize("known", [[1, 0, 1, 1, 0], [1, 1, 1, 1, 1], [0, 0, 0, 0, 0]])

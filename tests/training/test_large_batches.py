@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from samesense.encoder.dropout import use_cheap_dropout
-from samesense.training.objective import CoSENT
+from samesense.training.losses.pairs import CoSENT
 
 LABELS = torch.arange(20) % 4
 

@@ -7,8 +7,8 @@ from transformers import AutoTokenizer, BertConfig, BertForMaskedLM, DistilBertC
 
 from samesense.encoder.build import build
 from samesense.errors import ConfigError
-from samesense.training.mlm import IGNORED, InfoNCEWithMLM, Masking, masked_lm_head
-from samesense.training.tuple_objective import InfoNCE
+from samesense.training.losses.mlm import IGNORED, InfoNCEWithMLM, Masking, masked_lm_head
+from samesense.training.losses.tuples import InfoNCE
 
 
 @pytest.fixture

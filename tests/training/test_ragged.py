@@ -13,19 +13,19 @@ from datasets import Dataset
 from torch import nn
 from transformers import TrainerState
 
-from samesense.data.groups import Group
-from samesense.data.ragged import tuple_data
-from samesense.data.ragged_completion import Completion
-from samesense.data.ragged_keys import key_of
+from samesense.data.tuples.completion import Completion
+from samesense.data.tuples.data import tuple_data
+from samesense.data.tuples.groups import Group
+from samesense.data.tuples.keys import key_of
 from samesense.encoder.dropout import use_cheap_dropout
 from samesense.errors import DataError
 from samesense.losses import batch_hard, multi_positive, sup_con, triplet
 from samesense.training.fit import fit
-from samesense.training.fits import check_fits
-from samesense.training.ragged import TupleBatchTriplet, TupleMultiPositive, TupleSupCon, TupleTriplet
-from samesense.training.ragged_batches import SaySavings, SetEpoch, TupleBatches, has_dropout
+from samesense.training.losses.check import check_fits
+from samesense.training.losses.tuple_batches import TupleBatchTriplet, TupleMultiPositive, TupleSupCon, TupleTriplet
+from samesense.training.losses.tuples import MultiPositive
 from samesense.training.settings import TrainingSettings
-from samesense.training.tuple_objective import MultiPositive
+from samesense.training.tuple_batches import SaySavings, SetEpoch, TupleBatches, has_dropout
 from tests.training.ragged_two_ranks import Encoder, results
 
 ANCHORS = 9

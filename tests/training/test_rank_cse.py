@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from samesense.data.unlabelled import Sentences, fingerprint
+from samesense.data.sentences.data import Sentences, fingerprint
 from samesense.encoder.encode import encode
 from samesense.losses import cosine_matrix, rank_cse, teacher_scores
-from samesense.training.sentence_objective import RankCSE
+from samesense.training.losses.sentences import RankCSE
 from samesense.training.teachers import teacher_store
 from tests.references.rank_distillation import rank_cse as reference
 from tests.references.rank_distillation import teacher_scores as reference_teacher

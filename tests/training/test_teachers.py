@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from samesense.data.unlabelled import Sentences, fingerprint
+from samesense.data.sentences.data import Sentences, fingerprint
 from samesense.encoder.build import build
 from samesense.encoder.encode import encode
 from samesense.encoder.whitening import Whitening

@@ -9,12 +9,12 @@ import torch
 from torch import distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-from samesense.training.gather import gather
-from samesense.training.mlm import IGNORED, InfoNCEWithMLM
-from samesense.training.objective import MSE, Contrastive, CoSENT, Softmax
+from samesense.training.losses.gather import gather
+from samesense.training.losses.mlm import IGNORED, InfoNCEWithMLM
+from samesense.training.losses.pairs import MSE, Contrastive, CoSENT, Softmax
+from samesense.training.losses.sentences import BatchTriplet, RankCSE, SupCon
+from samesense.training.losses.tuples import InfoNCE, MultiPositive, Triplet, projection
 from samesense.training.ranks import finish
-from samesense.training.sentence_objective import BatchTriplet, RankCSE, SupCon
-from samesense.training.tuple_objective import InfoNCE, MultiPositive, Triplet, projection
 
 
 class Encoder(torch.nn.Module):

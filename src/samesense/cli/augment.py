@@ -7,7 +7,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from samesense.cli.output import LabelOrder, put, put_json, say
-from samesense.data.augment_named import PARAPHRASER, AugmentName
+from samesense.data.tuples.augment_named import PARAPHRASER, AugmentName
 
 
 def augment(
@@ -34,9 +34,9 @@ def augment(
         label_order: names of the labels 0, 1, 2 of NLI data, as in: entailment,neutral,contradiction
         json: print one JSON object an example.
     """
-    from samesense.data.augment import examples
-    from samesense.data.augment_named import augment_named
-    from samesense.data.ragged_reading import read_tuples
+    from samesense.data.tuples.augment import examples
+    from samesense.data.tuples.augment_named import augment_named
+    from samesense.data.tuples.read import read_tuples
 
     read = read_tuples(data, label_order=label_order)
     change = augment_named(augment, share=share, seed=seed, paraphraser=paraphraser)

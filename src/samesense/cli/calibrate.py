@@ -20,7 +20,7 @@ from samesense.cli.output import (
 )
 
 if TYPE_CHECKING:
-    from samesense.inference.calibrate_fit import Calibrated
+    from samesense.inference.calibration.fit import Calibrated
 
 
 def calibrate(
@@ -69,10 +69,10 @@ def calibrate(
     if pairs.dropped or pairs.dropped_unlabelled:
         say(f"{pairs.name}: left out {pairs.dropped} bad and {pairs.dropped_unlabelled} unlabelled rows")
     quiet_libraries()
-    from samesense.inference.calibrate_file import home_of, store
-    from samesense.inference.calibrate_fit import Wanted, check_labels
-    from samesense.inference.calibrate_fit import calibrate as run
-    from samesense.recipes.opening import open_named
+    from samesense.inference.calibration.fit import Wanted, check_labels
+    from samesense.inference.calibration.fit import calibrate as run
+    from samesense.inference.calibration.storage import home_of, store
+    from samesense.recipes.open_model import open_named
     from samesense.reports.figures import check_figure
     from samesense.reports.writing import check_place
 

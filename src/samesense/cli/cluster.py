@@ -7,7 +7,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from samesense.cli.output import PrecisionFlag, put_json, put_row, quiet_libraries, say
-from samesense.inference.backends_missing import let_threads_sleep
+from samesense.inference.models.optional_deps import let_threads_sleep
 
 
 def cluster(
@@ -30,15 +30,15 @@ def cluster(
         precision: arithmetic; auto is bfloat16 where the processor computes in it.
         json: print one JSON object a group with line numbers, centre, lowest cosine with it, and texts.
     """
-    from samesense.inference.clusters import check_asked
-    from samesense.inference.clusters import cluster as run
+    from samesense.inference.search.clusters import check_asked
+    from samesense.inference.search.clusters import cluster as run
     from samesense.inference.stream import encode_with_bar, read_texts
 
     check_asked(threshold, smallest)
     texts = read_texts(source)
     let_threads_sleep()
     quiet_libraries()
-    from samesense.inference.loading import load
+    from samesense.inference.models.load import load
 
     vectors = encode_with_bar(load(model, precision=precision), texts, normalize=True)
     groups = run(vectors, threshold, smallest=smallest)

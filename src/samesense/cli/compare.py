@@ -52,14 +52,14 @@ def compare(
         figures: folder for the figures as SVG and PNG.
         json: print one JSON object a result.
     """
-    from samesense.data.texts import unlabelled_texts
+    from samesense.data.sentences.texts import unlabelled_texts
     from samesense.reports.writing import check_place
 
     places = [output, results, markdown, latex, None if figures is None else figures / "plane.svg"]
     for place in filter(None, places):
         check_place(place)
     quiet_libraries()
-    from samesense.recipes.compare import Wanted, read_topics, run, write
+    from samesense.recipes.compare.recipe import Wanted, read_topics, run, write
     from samesense.reports import append_results
     from samesense.reports.latex import markdown_grids
 

@@ -11,8 +11,8 @@ from cyclopts import Parameter
 from samesense.cli.flags import flags
 from samesense.cli.output import put, put_json, quiet_libraries, say
 from samesense.data import read_pairs
-from samesense.recipes.distil_settings import DistilSettings, choose_distil
-from samesense.recipes.unlabelled import read_bare
+from samesense.recipes.distil.settings import DistilSettings, choose_distil
+from samesense.recipes.unsupervised.settings import read_bare
 from samesense.training.ranks import finish
 
 Flags: Any = flags({"distil": DistilSettings}, without=("model",))
@@ -60,7 +60,7 @@ def distil(
         put_json([chosen.model_dump()])
         return
     quiet_libraries()
-    from samesense.recipes.distil import run
+    from samesense.recipes.distil.recipe import run
 
     done = run(train, chosen, output, dev=dev_data, tests=tests, resume=resume, overwrite=overwrite, say=say)
     outcome = done.trained.outcome

@@ -32,7 +32,7 @@ def doctor(
         json: print the report as JSON.
     """
     from samesense.data import examine, read_pairs
-    from samesense.data.reading import read_bare_pairs
+    from samesense.data.pairs.read import read_bare_pairs
 
     pairs = read_pairs(
         data, columns=columns, label_order=label_order, label_range=label_range, drop_bad_rows=drop_bad_rows

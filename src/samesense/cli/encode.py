@@ -9,7 +9,7 @@ from cyclopts import Group, Parameter
 
 from samesense.cli.output import PrecisionFlag, quiet_libraries, say
 from samesense.errors import ConfigError
-from samesense.inference.backends import Backend
+from samesense.inference.models.backends import Backend
 
 if TYPE_CHECKING:
     from samesense.execution.tasks import Executor
@@ -61,8 +61,8 @@ def encode(
 
 
 def _prepare(model: str, backend: Backend) -> None:
-    from samesense.inference.backends_missing import let_threads_sleep
-    from samesense.inference.onnx_format import is_exported
+    from samesense.inference.models.optional_deps import let_threads_sleep
+    from samesense.inference.onnx.format import is_exported
 
     let_threads_sleep()
     if not is_exported(model) or backend == "torch":
@@ -75,7 +75,7 @@ def _one_file(model: str, source: str, output: str, wanted: Any, *, normalize: b
     form = format_of(output, wanted)
     texts = read_texts(source)
     _prepare(model, how["backend"])
-    from samesense.inference.loading import load
+    from samesense.inference.models.load import load
 
     opened = load(model, sample=texts, **how)
     embeddings = encode_with_bar(opened, texts, normalize=normalize)
@@ -110,8 +110,8 @@ def _executor(workers: int | None, name: Literal["embedded", "ray"] | None, addr
 
 
 def _shards(model: str, source: Path, output: Path, given: dict[str, Any], executor: Executor) -> None:
-    from samesense.inference.encode_shards import encode_shards
-    from samesense.inference.encode_shards_work import ShardSettings
+    from samesense.inference.shards.encode import encode_shards
+    from samesense.inference.shards.work import ShardSettings
     from samesense.recipes.settings import bind
 
     settings = bind(ShardSettings, given)

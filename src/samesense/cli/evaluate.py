@@ -57,7 +57,7 @@ def evaluate(
     ]
     quiet_libraries()
     from samesense.evaluation.pairs import judge_candidate
-    from samesense.recipes.opening import open_named
+    from samesense.recipes.open_model import open_named
     from samesense.reports import append_results, results_table
 
     candidate = open_named(model, precision=precision)

@@ -11,7 +11,7 @@ from samesense.cli.output import Columns, DropBadRows, LabelRange, put, put_json
 from samesense.errors import ConfigError, ModelError
 
 if TYPE_CHECKING:
-    from samesense.inference.onnx_format import Description
+    from samesense.inference.onnx.format import Description
 
 
 def export(
@@ -55,7 +55,7 @@ def export(
     if data is not None:
         pairs = read_pairs(data, columns=columns, label_range=label_range, drop_bad_rows=drop_bad_rows)
     quiet_libraries()
-    from samesense.inference.export import export as write
+    from samesense.inference.onnx.export import export as write
 
     description = write(model, output or "", int8=int8, pairs=pairs, weights=weights, overwrite=overwrite)
     if json:
@@ -83,7 +83,7 @@ def _points(reference: float, points: float) -> str:
 
 
 def _check(model: str, json: bool) -> None:
-    from samesense.inference.compatibility import compatibility
+    from samesense.inference.onnx.compatibility import compatibility
 
     folder = Path(model).expanduser()
     if (folder / "model" / "modules.json").is_file():  # a run folder of samesense train

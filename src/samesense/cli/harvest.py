@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from samesense.cli.flags import flags
 from samesense.cli.output import put, quiet_libraries, say
-from samesense.recipes.harvest_settings import HarvestSettings
+from samesense.recipes.harvest.settings import HarvestSettings
 from samesense.recipes.settings import bind, read_settings
 
 Flags: Any = flags({"harvest": HarvestSettings})
@@ -33,6 +33,6 @@ def harvest(
     given = {} if settings is None else settings.model_dump(exclude_none=True)
     chosen = bind(HarvestSettings, {} if config is None else read_settings(config), given)
     quiet_libraries()
-    from samesense.recipes.harvest import harvest as make
+    from samesense.recipes.harvest.recipe import harvest as make
 
     put(str(make(origin, output, chosen, say=say).folder))

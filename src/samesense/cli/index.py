@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import App, Parameter
 
 from samesense.cli.output import PrecisionFlag, put, put_json, put_row, quiet_libraries, say
-from samesense.inference.backends_missing import let_threads_sleep
+from samesense.inference.models.optional_deps import let_threads_sleep
 
 if TYPE_CHECKING:
-    from samesense.inference.collection import Collection
-    from samesense.inference.collection_model import Embedder
+    from samesense.inference.collection.collection import Collection
+    from samesense.inference.collection.embedder import Embedder
 
 index = App(
     name="index",
@@ -54,8 +54,8 @@ def build(
         overwrite: replace a collection that is there, once the new one is complete.
         json: print what the collection is as JSON.
     """
-    from samesense.inference.collection import Collection
-    from samesense.inference.collection_entries import read_entries
+    from samesense.inference.collection.collection import Collection
+    from samesense.inference.collection.entries import read_entries
 
     entries = read_entries(source, column=column)
     embedder = _embedder(model, precision)
@@ -83,7 +83,7 @@ def add(folder: Path, source: str, /, *, model: str | None = None, column: Colum
         column: name of the text column, if it is not sentence, text or question.
         json: print what the collection is as JSON.
     """
-    from samesense.inference.collection_entries import read_entries
+    from samesense.inference.collection.entries import read_entries
 
     collection = _open(folder, with_graph=False)
     entries = read_entries(source, column=column)
@@ -178,7 +178,7 @@ def info(folder: Path, /, *, json: Json = False) -> None:
 
 
 def _open(folder: Path, *, with_graph: bool = True) -> Collection:
-    from samesense.inference.collection import Collection
+    from samesense.inference.collection.collection import Collection
 
     return Collection.open(folder, with_graph=with_graph)
 
@@ -186,7 +186,7 @@ def _open(folder: Path, *, with_graph: bool = True) -> Collection:
 def _embedder(name: str, precision: Any) -> Embedder:
     let_threads_sleep()
     quiet_libraries()
-    from samesense.inference.collection_model import open_embedder
+    from samesense.inference.collection.embedder import open_embedder
 
     return open_embedder(name, precision)
 

@@ -9,7 +9,7 @@ from cyclopts import App, CycloptsError
 
 from samesense import __version__
 from samesense.errors import SamesenseError
-from samesense.inference.backends_missing import needs_torch
+from samesense.inference.models.optional_deps import needs_torch
 
 app = App(
     name="samesense",

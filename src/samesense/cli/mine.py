@@ -7,7 +7,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from samesense.cli.output import PrecisionFlag, put_json, put_row, quiet_libraries, say
-from samesense.inference.backends_missing import let_threads_sleep
+from samesense.inference.models.optional_deps import let_threads_sleep
 
 
 def mine(
@@ -30,15 +30,15 @@ def mine(
         precision: arithmetic; auto is bfloat16 where the processor computes in it.
         json: print JSON lines with both line numbers, both texts and the score.
     """
-    from samesense.inference.mining import check_asked
-    from samesense.inference.mining import mine as run
+    from samesense.inference.search.mining import check_asked
+    from samesense.inference.search.mining import mine as run
     from samesense.inference.stream import encode_with_bar, read_texts
 
     check_asked(top, threshold)
     texts = read_texts(source)
     let_threads_sleep()
     quiet_libraries()
-    from samesense.inference.loading import load
+    from samesense.inference.models.load import load
 
     pairs = run(encode_with_bar(load(model, precision=precision), texts, normalize=True), top=top, threshold=threshold)
     for first, second, score in pairs:

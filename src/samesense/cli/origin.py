@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from samesense.cli.flags import flags
 from samesense.cli.output import put, put_json, quiet_libraries, say
 from samesense.errors import ConfigError
-from samesense.recipes.origin_settings import OriginSettings, choose_origin
+from samesense.recipes.origin.settings import OriginSettings, choose_origin
 
 Flags: Any = flags({"origin": OriginSettings})
 
@@ -48,14 +48,14 @@ def origin(
         )
     quiet_libraries()
     if documents:
-        from samesense.recipes.origin import run
+        from samesense.recipes.origin.recipe import run
 
         if not run(documents, choose_origin(config, given), output, overwrite=overwrite, say=say):
             say("stopped; everything is kept. Go on with the same command.")
             raise KeyboardInterrupt
         say(f"done: samesense similarity origin:{output} TEXT TEXT")
     if explain is not None:
-        from samesense.context.origin import Origin
+        from samesense.context.origin.origin import Origin
 
         told = Origin.open(output).explain(*explain, top=top)
         if json:

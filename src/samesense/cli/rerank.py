@@ -38,8 +38,8 @@ def rerank(
         raise DataError('The query is empty. Give a text: --query "How do I get home?"')
     texts = read_texts(source)
     quiet_libraries()
-    from samesense.inference.rerank import rerank as run
-    from samesense.recipes.opening import open_named
+    from samesense.inference.search.rerank import rerank as run
+    from samesense.recipes.open_model import open_named
 
     finder = open_named(model, precision=precision)
     if finder.encode is None:

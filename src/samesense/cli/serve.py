@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from samesense.cli.output import PrecisionFlag, quiet_libraries, say
 from samesense.errors import MissingExtraError
-from samesense.inference.backends import Backend
+from samesense.inference.models.backends import Backend
 
 
 def serve(
@@ -67,7 +67,7 @@ def serve(
         if find_spec(module) is None:
             raise MissingExtraError(package, "serve")
     from samesense.inference.serve.limits import Limits
-    from samesense.inference.serve.opening import open_calibration, open_reranker, open_search, read_keys
+    from samesense.inference.serve.loading import open_calibration, open_reranker, open_search, read_keys
 
     limits = Limits(
         texts=max_texts, chars=max_chars, body=max_body, seconds=max_seconds, queue_tokens=queue_tokens,
@@ -75,7 +75,7 @@ def serve(
     )  # fmt: skip
     keys = read_keys(api_key_file)
     quiet_libraries()
-    from samesense.inference.loading import load
+    from samesense.inference.models.load import load
     from samesense.inference.serve.run import serve as run
     from samesense.inference.serve.service import Serving
     from samesense.inference.serve.tokens import served_tokens

@@ -47,8 +47,8 @@ def similarity(
     pairs = _from_stdin() if text1 is None else [_given(text1, text2)]
     calibrated = calibrated or calibration is not None
     quiet_libraries()
-    from samesense.inference.calibrate_file import read_of
-    from samesense.recipes.opening import open_named
+    from samesense.inference.calibration.storage import read_of
+    from samesense.recipes.open_model import open_named
 
     candidate = open_named(model, precision=precision)
     fitted = read_of(model, calibration) if calibrated or yes_no else None

@@ -5,14 +5,14 @@ from __future__ import annotations
 from importlib import resources
 from pathlib import Path
 
-from samesense.data.benchmarks import find_parts, hub_parts
-from samesense.data.catalogue import BENCHMARKS
-from samesense.data.doctor import examine
-from samesense.data.pairs import PairData, concat
-from samesense.data.reading import read_pairs
-from samesense.data.report import DataReport
-from samesense.data.sentences import LabelledSentences, read_sentences
-from samesense.data.sources import load_rows
+from samesense.data.benchmarks.catalogue import BENCHMARKS
+from samesense.data.benchmarks.find import find_parts, hub_parts
+from samesense.data.benchmarks.sentences import LabelledSentences, read_sentences
+from samesense.data.formats.sources import load_rows
+from samesense.data.pairs.data import PairData, concat
+from samesense.data.pairs.doctor import examine
+from samesense.data.pairs.read import read_pairs
+from samesense.data.pairs.report import DataReport
 from samesense.errors import DataError
 
 __all__ = [

@@ -1,7 +1,7 @@
 """Many texts through a model with little padding and bounded memory.
 
 Rows are sorted by length, cut into chunks, and put back in order. With a token budget, a batch beyond it goes through
-:mod:`samesense.encoder.replay`, so that the peak is one chunk's and not the batch's.
+:mod:`samesense.encoder.grad_cache`, so that the peak is one chunk's and not the batch's.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from samesense.encoder.replay import Features, forward, replayed
+from samesense.encoder.grad_cache import Features, forward, replayed
 
 CHUNK_COST = 64
 """Cost of one more forward, in tokens: below that much saved padding a cut does not pay (measured on CPU)."""

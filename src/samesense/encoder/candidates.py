@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, get_args
 
 from samesense.encoder.cosine import cosine_score
-from samesense.encoder.remember import Remembered, remember
+from samesense.encoder.embedding_cache import Remembered, remember
 from samesense.errors import ConfigError
 from samesense.types import Candidate, Embeddings, PoolingName, Precision
 
@@ -44,8 +44,8 @@ def open_candidate(
 ) -> Candidate:
     """Open what ``spec`` names, ready to be judged.
 
-    The ``encode`` of the candidate, where there is one, is a :class:`~samesense.encoder.remember.Remembered`: each
-    distinct text is encoded once, and ``fill`` takes the texts of several tasks together.
+    The ``encode`` of the candidate, where there is one, is a :class:`~samesense.encoder.embedding_cache.Remembered`:
+    each distinct text is encoded once, and ``fill`` takes the texts of several tasks together.
 
     Args:
         spec: a name from the table above.

@@ -11,7 +11,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 from tokenizers import Tokenizer
 
-from samesense.encoder.replay import forward
+from samesense.encoder.grad_cache import forward
 from samesense.errors import ConfigError, ModelError
 from samesense.types import Embeddings
 
@@ -26,7 +26,7 @@ def static_student(teacher: SentenceTransformer, texts: Sequence[str], dim: int 
     """Return a static model with the teacher's tokenizer, whose token vectors are the teacher's of each token alone.
 
     The vectors are centred, turned to their principal axes, cut to ``dim`` of these, and weighted by how rare a token
-    is among ``texts``. Training makes it good; see :mod:`samesense.training.distillation`.
+    is among ``texts``. Training makes it good; see :mod:`samesense.training.losses.distillation`.
 
     Args:
         teacher: an encoder with a fast tokenizer.

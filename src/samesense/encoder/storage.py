@@ -17,7 +17,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 
 from samesense.errors import OutputError
-from samesense.execution.alone import is_empty
+from samesense.execution.folder_lock import is_empty
 
 _LEGACY_FLAGS = {
     "pooling_mode_cls_token": "cls",

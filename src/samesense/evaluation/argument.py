@@ -12,7 +12,7 @@ import numpy.typing as npt
 from samesense.data import PairData
 from samesense.errors import ConfigError, DataError
 from samesense.evaluation.checks import MOST_SUBSETS, check_inputs, subset_members
-from samesense.evaluation.record import Record, split_of, timed_scores
+from samesense.evaluation.result_builder import Record, split_of, timed_scores
 from samesense.evaluation.sts import evaluate_sts
 from samesense.types import Candidate, Judgement
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from samesense.data.remarks import NOT_COMPARABLE, why_not_comparable
+from samesense.data.benchmarks.comparability import NOT_COMPARABLE, why_not_comparable
 from samesense.errors import DataError
 from samesense.types import Result
 

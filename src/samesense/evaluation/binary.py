@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from samesense.data import PairData
-from samesense.data.pairs import pair_key
+from samesense.data.pairs.data import pair_key
 from samesense.errors import DataError
-from samesense.evaluation.record import Record, timed_scores
+from samesense.evaluation.result_builder import Record, timed_scores
 from samesense.metrics import average_precision, best_threshold, f1_at, mean_interval
 from samesense.metrics.classification import check_binary
 from samesense.types import Candidate, Judgement

@@ -9,8 +9,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from samesense.evaluation.descent import descend
 from samesense.evaluation.probe import Classes, fit_probes, predict
+from samesense.evaluation.senteval_adam import descend
 
 Classifier = Literal["senteval", "minimum"]
 """``senteval``: Adam with early stopping, as published figures are made; ``minimum``: the objective's very minimum."""

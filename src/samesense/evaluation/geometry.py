@@ -10,7 +10,7 @@ import numpy as np
 from samesense.data import PairData
 from samesense.encoder.cosine import checked_rows, nonzero_rows
 from samesense.errors import DataError, ModelError
-from samesense.evaluation.record import Record
+from samesense.evaluation.result_builder import Record
 from samesense.metrics import alignment, anisotropy, effective_rank, uniformity
 from samesense.metrics.geometry import unit_rows
 from samesense.types import Candidate, Judgement

@@ -8,7 +8,7 @@ from samesense.data import PairData
 from samesense.encoder.candidates import encoder_protocol
 from samesense.encoder.cosine import cosine_score
 from samesense.encoder.encode import as_encode
-from samesense.evaluation.record import split_of
+from samesense.evaluation.result_builder import split_of
 from samesense.evaluation.sts import evaluate_sts
 from samesense.types import Candidate, Precision, Result
 

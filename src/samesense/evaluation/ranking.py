@@ -10,7 +10,7 @@ import numpy as np
 
 from samesense.data import PairData
 from samesense.errors import DataError, ModelError
-from samesense.evaluation.record import Record, timed_scores
+from samesense.evaluation.result_builder import Record, timed_scores
 from samesense.metrics import kendall, mean_interval, ndcg
 from samesense.metrics.inputs import is_constant
 from samesense.metrics.ranking import Gain

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from samesense.data.sections import Triplet
+from samesense.data.documents.triplets import Triplet
 from samesense.errors import DataError
-from samesense.evaluation.record import Record, timed_scores
+from samesense.evaluation.result_builder import Record, timed_scores
 from samesense.metrics import mean_interval
 from samesense.types import Candidate, Judgement
 
@@ -18,7 +18,7 @@ class SectionTask:
 
     Strictly higher: a tie is an error, and the protocol counts ties. Chance is one half.
 
-    Source: Ein Dor et al. (2018), as :func:`~samesense.data.sections.section_triplets`.
+    Source: Ein Dor et al. (2018), as :func:`~samesense.data.documents.triplets.section_triplets`.
 
     Attributes:
         suite: ``"sections"``.

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from samesense.errors import ConfigError, DataError
 from samesense.evaluation.checks import check_inputs, checked_scores, subset_members
-from samesense.evaluation.record import SAMPLES
+from samesense.evaluation.result_builder import SAMPLES
 from samesense.metrics import Statistic, bootstrap_interval, pearson, spearman
 from samesense.types import Pair, Result, Score, Scores
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from samesense.data import PairData
 from samesense.evaluation.checks import check_inputs
-from samesense.evaluation.record import Record, split_of, timed_scores
+from samesense.evaluation.result_builder import Record, split_of, timed_scores
 from samesense.evaluation.sts import evaluate_sts
 from samesense.types import Candidate, Judgement
 

@@ -8,19 +8,19 @@ from pathlib import Path
 from typing import NamedTuple
 
 from samesense.data import PairData, read_pairs
-from samesense.data.benchmarks import INSIDE, Part, file_part, find_parts, hub_parts
-from samesense.data.catalogue import BENCHMARKS
-from samesense.data.documents import holds_documents, read_documents
-from samesense.data.sections import section_triplets
-from samesense.data.variant import text_variant
+from samesense.data.benchmarks.catalogue import BENCHMARKS
+from samesense.data.benchmarks.find import INSIDE, Part, file_part, find_parts, hub_parts
+from samesense.data.benchmarks.text_variant import text_variant
+from samesense.data.documents.sectioned import holds_documents, read_documents
+from samesense.data.documents.triplets import section_triplets
 from samesense.errors import ConfigError, DataError
 from samesense.evaluation.averages import averages
+from samesense.evaluation.benchmark_splits import SUITES as BENCHMARK_SUITES
+from samesense.evaluation.benchmark_splits import Shelf
 from samesense.evaluation.binary import BinaryTask
 from samesense.evaluation.geometry import GeometryTask
 from samesense.evaluation.ranking import RankingTask
 from samesense.evaluation.sections import SectionTask
-from samesense.evaluation.shelf import SUITES as BENCHMARK_SUITES
-from samesense.evaluation.shelf import Shelf
 from samesense.evaluation.sts_task import StsTask
 from samesense.types import Task
 

@@ -11,10 +11,10 @@ import numpy.typing as npt
 
 from samesense.encoder.cosine import checked_rows
 from samesense.errors import DataError, ModelError
+from samesense.evaluation.classification import Labels, check_examples, class_numbers, part_size
 from samesense.evaluation.folds import GRID, SEED, Classifier, Fold, cross_predict, nested_folds, split_folds
-from samesense.evaluation.labelled import Labels, check_examples, class_numbers, part_size
 from samesense.evaluation.probe import TOLERANCE
-from samesense.evaluation.record import Record
+from samesense.evaluation.result_builder import Record
 from samesense.types import Candidate, Encode, Judgement, Pair
 
 Labelled = tuple[Sequence[str], Labels]
@@ -37,7 +37,7 @@ class TransferTask:
 
     Source: Conneau and Kiela (2018), "SentEval: an evaluation toolkit for universal sentence representations".
     Differs: accuracies are averaged as they are, where SentEval first rounds that of each fold to two decimals; what
-    differs in the classifier is with :func:`~samesense.evaluation.descent.descend`.
+    differs in the classifier is with :func:`~samesense.evaluation.senteval_adam.descend`.
 
     Attributes:
         suite: ``"transfer"``.

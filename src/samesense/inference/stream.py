@@ -10,14 +10,14 @@ from typing import IO, TYPE_CHECKING, Literal
 
 import numpy as np
 
-from samesense.data.files import split_suffix
-from samesense.data.lines import read_lines
+from samesense.data.formats.files import split_suffix
+from samesense.data.formats.lines import read_lines
 from samesense.encoder.cosine import checked_rows
 from samesense.errors import ConfigError, DataError
 from samesense.types import Embeddings
 
 if TYPE_CHECKING:
-    from samesense.inference.model import Model
+    from samesense.inference.models.model import Model
 
 Format = Literal["npy", "parquet", "jsonl"]
 FORMATS: dict[str, Format] = {".npy": "npy", ".parquet": "parquet", ".jsonl": "jsonl"}

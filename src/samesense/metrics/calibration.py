@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from samesense.errors import DataError
-from samesense.metrics.inputs import Floats, Numbers, matching_vectors
+from samesense.metrics.inputs import Numbers, matching_vectors
+from samesense.types import Floats
 
 BINS = 10
 """Bins of a calibration error, at most."""

@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from samesense.errors import ConfigError, DataError
-from samesense.metrics.inputs import Floats, Numbers, finite_vector, matching_vectors
+from samesense.metrics.inputs import Numbers, finite_vector, matching_vectors
+from samesense.types import Floats
 
 Target = Literal["accuracy", "f1"]
 """What a threshold is fitted for."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from samesense.metrics.inputs import Floats, Numbers, check_correlates
+from samesense.metrics.inputs import Numbers, check_correlates
+from samesense.types import Floats
 
 
 def average_ranks(values: Floats) -> Floats:

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from samesense.errors import DataError
+from samesense.types import Floats
 
-Floats = npt.NDArray[np.float64]
 """Vector of float64."""
 
 Matrix = npt.NDArray[np.floating]

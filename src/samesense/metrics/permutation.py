@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from samesense.metrics.correlation import average_ranks, centred, pearson, spearman
-from samesense.metrics.inputs import Floats, Numbers, check_correlates
+from samesense.metrics.inputs import Numbers, check_correlates
 from samesense.metrics.resampling import BLOCK_CELLS, Side, correlations
 from samesense.metrics.significance import Statistic, check_sampling, check_statistic
+from samesense.types import Floats
 
 ROUNDING = 1e-12
 """Differences closer than this count as equal; a swap of two equal scores changes only the last digits."""

@@ -7,7 +7,8 @@ from typing import Literal
 import numpy as np
 
 from samesense.errors import ConfigError, DataError
-from samesense.metrics.inputs import Floats, Numbers, check_correlates, matching_vectors
+from samesense.metrics.inputs import Numbers, check_correlates, matching_vectors
+from samesense.types import Floats
 
 Gain = Literal["linear", "exponential"]
 """What a graded item is worth: its label, or 2 to its label less 1."""

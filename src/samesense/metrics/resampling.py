@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from samesense.metrics.correlation import centred
-from samesense.metrics.inputs import Floats
+from samesense.types import Floats
 
 BLOCK_CELLS = 500_000
 """Resamples times rows that are held at once, which bounds the memory; it does not change any number."""

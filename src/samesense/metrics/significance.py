@@ -10,8 +10,9 @@ import numpy as np
 
 from samesense.errors import ConfigError, DataError
 from samesense.metrics.correlation import pearson, spearman
-from samesense.metrics.inputs import Floats, Numbers, check_correlates, finite_vector
+from samesense.metrics.inputs import Numbers, check_correlates, finite_vector
 from samesense.metrics.resampling import Side, correlations, resample_counts
+from samesense.types import Floats
 
 Statistic = Literal["spearman", "pearson"]
 """Name of a correlation."""

@@ -22,10 +22,10 @@ from samesense.encoder.candidates import open_candidate
 from samesense.encoder.storage import check_free
 from samesense.errors import ConfigError
 from samesense.evaluation.argument import ArgumentTask, Fold, Mode
-from samesense.execution.alone import only_writer
-from samesense.recipes.frame import Say, silent
+from samesense.execution.folder_lock import only_writer
 from samesense.recipes.methods import Method
 from samesense.recipes.run_folder import identity
+from samesense.recipes.runner import Say, silent
 from samesense.recipes.settings import EncoderSettings
 from samesense.reports import append_results
 from samesense.reports.writing import write_whole

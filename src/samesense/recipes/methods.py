@@ -9,18 +9,18 @@ from pathlib import Path
 from typing import Any
 
 from samesense.data import PairData, concat, read_pairs
-from samesense.data.argument import holds_arguments, read_argument_pairs
+from samesense.data.benchmarks.argument import holds_arguments, read_argument_pairs
 from samesense.data.examples import Examples
-from samesense.data.files import split_suffix
-from samesense.data.reading import holds_scores
+from samesense.data.formats.files import split_suffix
+from samesense.data.pairs.read import holds_scores
 from samesense.errors import ConfigError
-from samesense.recipes.context_settings import ContextSettings
+from samesense.recipes.context.settings import ContextSettings
 from samesense.recipes.holdout import hold_out
-from samesense.recipes.sections_settings import SectionsSettings
+from samesense.recipes.sections.settings import SectionsSettings
 from samesense.recipes.settings import CosentSettings, EncoderSettings, bind, choose, read_settings, shipped
-from samesense.recipes.supmpn_settings import SupmpnSettings
-from samesense.recipes.surrogate_settings import SurrogateSettings
-from samesense.recipes.unlabelled import RankcseSettings, SimcseSettings
+from samesense.recipes.supmpn.settings import SupmpnSettings
+from samesense.recipes.surrogate.settings import SurrogateSettings
+from samesense.recipes.unsupervised.settings import RankcseSettings, SimcseSettings
 
 _BARE = ("keep_repeated", "shortest", "longest")
 
@@ -49,6 +49,7 @@ class Method:
         name: as in ``--method``.
         takes: the data, in words.
         settings: its settings.
+        recipe: module below ``samesense.recipes`` with its ``read`` and ``run``.
         reading: the settings that decide what is read.
         selects: what its recipe selects by where no pairs are given for that, in words.
     """
@@ -56,6 +57,7 @@ class Method:
     name: str
     takes: str
     settings: type[EncoderSettings]
+    recipe: str
     reading: tuple[str, ...] = ()
     selects: str = "none, the last state is kept; --dev FILE of labelled pairs selects the best"
 
@@ -114,11 +116,11 @@ class Method:
         return []
 
     def run(self, train: Examples, settings: EncoderSettings, output: Path, **rest: Any) -> Any:
-        """Train; see :func:`samesense.recipes.frame.run` for the rest and for what is returned."""
+        """Train; see :func:`samesense.recipes.runner.run` for the rest and for what is returned."""
         return self._recipe().run(train, settings, output, **rest)
 
     def _recipe(self) -> Any:
-        return import_module(f"samesense.recipes.{self.name}")
+        return import_module(f"samesense.recipes.{self.recipe}")
 
 
 class _Cosent(Method):
@@ -135,13 +137,13 @@ class _Cosent(Method):
 
     def account(self, train: Any, settings: Any) -> list[str]:
         if settings.encoder == "cross":
-            from samesense.recipes.cosent_cross import prepare
+            from samesense.recipes.cosent.cross import prepare
 
             return [prepare(train, settings).account]
         return [settings.targets(train).account]
 
     def run(self, train: Examples, settings: Any, output: Path, **rest: Any) -> Any:
-        recipe = "cosent_cross" if settings.encoder == "cross" else "cosent"
+        recipe = "cosent.cross" if settings.encoder == "cross" else self.recipe
         return import_module(f"samesense.recipes.{recipe}").run(train, settings, output, **rest)
 
 
@@ -158,21 +160,41 @@ READING = tuple(field.name for field in fields(Reading))
 METHODS: dict[str, Method] = {
     method.name: method
     for method in (
-        _Cosent("cosent", "labelled pairs: scored, binary or NLI", CosentSettings),
-        Method("simcse", "bare sentences; supervised: NLI pairs or triples", SimcseSettings, ("supervised", *_BARE)),
-        Method("rankcse", "bare sentences, and teachers", RankcseSettings, _BARE),
+        _Cosent("cosent", "labelled pairs: scored, binary or NLI", CosentSettings, "cosent.recipe"),
+        Method(
+            "simcse",
+            "bare sentences; supervised: NLI pairs or triples",
+            SimcseSettings,
+            "unsupervised.simcse",
+            ("supervised", *_BARE),
+        ),
+        Method("rankcse", "bare sentences, and teachers", RankcseSettings, "unsupervised.rankcse", _BARE),
         Method(
             "supmpn",
             "anchors with several positives and negatives, or NLI pairs, which it groups by premise",
             SupmpnSettings,
+            "supmpn.recipe",
             ("merge", "label_order", "most_rows", "drop_bad_rows"),
         ),
-        Method("sections", "documents with sections", SectionsSettings, ("per_document", "triplets_seed")),
-        Method("surrogate", "a folder of samesense harvest", SurrogateSettings, ("held_out", "most_pairs")),
+        Method(
+            "sections",
+            "documents with sections",
+            SectionsSettings,
+            "sections.recipe",
+            ("per_document", "triplets_seed"),
+        ),
+        Method(
+            "surrogate",
+            "a folder of samesense harvest",
+            SurrogateSettings,
+            "surrogate.recipe",
+            ("held_out", "most_pairs"),
+        ),
         Method(
             "context",
             "running documents",
             ContextSettings,
+            "context.recipe",
             selects="Spearman on pairs held out of the harvest; --dev FILE of labelled pairs replaces them",
         ),
     )

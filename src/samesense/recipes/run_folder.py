@@ -19,7 +19,7 @@ from samesense.data import PairData
 from samesense.data.examples import Examples
 from samesense.encoder.storage import check_free
 from samesense.errors import OutputError
-from samesense.execution.alone import only_writer
+from samesense.execution.folder_lock import only_writer
 from samesense.reports.writing import write_whole
 from samesense.training import manifest
 from samesense.training.fit import Outcome

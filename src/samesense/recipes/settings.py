@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from samesense.data import PairData
-from samesense.data.targets import LossName, Targets, targets
+from samesense.data.pairs.targets import LossName, Targets, targets
 from samesense.errors import ConfigError
 from samesense.training.settings import TrainingSettings
 from samesense.types import First, PoolingName
@@ -96,7 +96,7 @@ class CosentSettings(EncoderSettings):
         return self
 
     def targets(self, train: PairData) -> Targets:
-        """Return what the loss is trained on; see :func:`samesense.data.targets.targets`."""
+        """Return what the loss is trained on; see :func:`samesense.data.pairs.targets.targets`."""
         return targets(train, self.loss, positive_above=self.positive_above, hard_negatives=self.hard_negatives)
 
 

@@ -20,8 +20,8 @@ from samesense.encoder.precision import Choice, inference_precision, training_pr
 from samesense.errors import ConfigError
 from samesense.training.batches import Batches, sampler_of
 from samesense.training.callbacks import DEV_METRIC, History, Progress, StopOnInterrupt
-from samesense.training.fits import check_fits
 from samesense.training.head import FILE, KeepHead, load_head, own_weights
+from samesense.training.losses.check import check_fits
 from samesense.training.ranks import is_main, world_size
 from samesense.training.settings import TrainingSettings
 
@@ -90,7 +90,8 @@ def fit(  # noqa: PLR0913 - what a run may be told
 
     Raises:
         ConfigError: if patience is asked for without a judge.
-        DataError: if columns or labels do not fit the objective; see :func:`samesense.training.fits.check_fits`.
+        DataError: if columns or labels do not fit the objective; see
+            :func:`samesense.training.losses.check.check_fits`.
 
     Differs: dropout masks of a CPU run come from :class:`~samesense.encoder.dropout.CheapDropout`, which has the
         same distribution and other random numbers.

@@ -26,7 +26,7 @@ from filelock import FileLock, Timeout
 from torch import Tensor
 from tqdm.auto import tqdm
 
-from samesense.data.unlabelled import Sentences
+from samesense.data.sentences.data import Sentences
 from samesense.encoder.cosine import checked_rows, nonzero_rows
 from samesense.errors import ConfigError, ModelError
 from samesense.losses.cosine import unit

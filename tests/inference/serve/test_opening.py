@@ -8,8 +8,8 @@ from samesense.encoder.build_cross import build_cross
 from samesense.encoder.cross import as_logits
 from samesense.encoder.storage import save
 from samesense.errors import ModelError
-from samesense.inference.calibrate_file import home_of, store
-from samesense.inference.serve.opening import open_calibration, open_reranker
+from samesense.inference.calibration.storage import home_of, store
+from samesense.inference.serve.loading import open_calibration, open_reranker
 from samesense.inference.serve.tokens import served_tokens
 from tests.inference.serve.toy import calibrated, running, served
 

@@ -12,10 +12,11 @@ from typing import Any, TypeVar
 from fastapi import FastAPI, Request, Response
 from starlette.responses import JSONResponse
 
-from samesense.inference.serve.answers import as_json, meanings, pairs_of, policy, ranked, similarities
-from samesense.inference.serve.doorman import Doorman
-from samesense.inference.serve.failures import tell_errors
-from samesense.inference.serve.forms import (
+from samesense.inference.serve.exception_handlers import tell_errors
+from samesense.inference.serve.middleware import Doorman
+from samesense.inference.serve.refusal import Refusal, invalid
+from samesense.inference.serve.responses import as_json, meanings, pairs_of, policy, ranked, similarities
+from samesense.inference.serve.schemas import (
     EmbeddingsForm,
     RerankForm,
     SearchForm,
@@ -23,7 +24,6 @@ from samesense.inference.serve.forms import (
     embeddings_answer,
     usage,
 )
-from samesense.inference.serve.refusal import Refusal, invalid
 from samesense.inference.serve.service import Service
 
 T = TypeVar("T")

@@ -12,18 +12,18 @@ import numpy as np
 
 from samesense.encoder.cosine import checked_rows, cosine_score, nonzero_rows
 from samesense.errors import DataError, ModelError
-from samesense.inference.calibrate import Calibration
+from samesense.inference.calibration.calibration import Calibration
 from samesense.inference.serve.batching import Batcher
-from samesense.inference.serve.forms import Ids
 from samesense.inference.serve.limits import Limits
 from samesense.inference.serve.metrics import Metrics
 from samesense.inference.serve.refusal import Refusal, invalid
+from samesense.inference.serve.schemas import Ids
 from samesense.inference.serve.tokens import Tokens
 from samesense.types import Embeddings, Encode, Pair, Score, Scores
 
 
 class Hit(Protocol):
-    """One text of a collection that was found, as :class:`~samesense.inference.collection.Found` is."""
+    """One text of a collection that was found, as :class:`~samesense.inference.collection.collection.Found` is."""
 
     @property
     def id(self) -> int:

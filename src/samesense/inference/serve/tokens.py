@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from samesense.errors import ConfigError, DataError
-from samesense.inference.onnx_format import TOKENIZER
+from samesense.inference.onnx.format import TOKENIZER
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-    from samesense.inference.model import Model
+    from samesense.inference.models.model import Model
 
 UNLIMITED = 2**31
 """Tokens that a model reads which has no limit."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from samesense.errors import ConfigError, DataError
-from samesense.recipes.context_settings import ContextSettings
+from samesense.recipes.context.settings import ContextSettings
 from samesense.recipes.methods import Method, method_named
 from samesense.recipes.settings import EncoderSettings
 from samesense.recipes.sweep.file import LAYERS, METHOD, START, DataEntry, SweepFile, Variant
@@ -217,7 +217,7 @@ def _deciding(settings: EncoderSettings, known: dict[str, str]) -> dict[str, Any
 
 def _content(source: str) -> str:
     """Return what tells a file or folder from others, wherever it lies; of a name on the hub, the name."""
-    from samesense.recipes.origin_stages import fingerprint
+    from samesense.recipes.origin.stages import fingerprint
 
     return fingerprint(source)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from samesense.data import PairData, examine
 from samesense.errors import ConfigError, SamesenseError
-from samesense.execution.alone import only_writer
+from samesense.execution.folder_lock import only_writer
 from samesense.recipes.sweep.cell import (
     RESULTS,
     Say,

@@ -29,9 +29,9 @@ def untrained(name: str, settings: EncoderSettings, precision: Precision) -> Can
     """Make the encoder from which a cell with these settings would start."""
     from samesense.encoder.candidates import encoder_protocol
     from samesense.encoder.cosine import cosine_score
+    from samesense.encoder.embedding_cache import remember
     from samesense.encoder.encode import as_encode
-    from samesense.encoder.remember import remember
-    from samesense.recipes.kinds import BiEncoder
+    from samesense.recipes.model_adapters import BiEncoder
 
     model = BiEncoder().build(settings)
     encode = remember(as_encode(model, precision=precision))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from samesense.data.scale import number_text
+from samesense.data.formats.scale import number_text
 from samesense.metrics.calibration import reliability
 from samesense.reports.figures.drawing import Drawing, styled
 from samesense.reports.figures.palette import INK, MUTED, Look, look

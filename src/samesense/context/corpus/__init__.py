@@ -1,0 +1,1 @@
+"""Documents as sentences in order, with their words; windows around a sentence."""

@@ -1,0 +1,1 @@
+"""Tells the sentence that stood in a context from others: its model, training and scores."""

@@ -1,0 +1,136 @@
+"""Batches of windows, each with its own centre and replacements of it, decided by the seed alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch.utils.data import Dataset
+from transformers import EvalPrediction
+
+from samesense.context.corpus.corpus import Corpus, Ids
+from samesense.context.discriminator.encoder import Reader
+from samesense.context.discriminator.lstm import padded
+from samesense.context.discriminator.negatives import draw_negatives
+
+RUN_WINDOWS = 8
+"""Windows that follow each other and go into a batch together: they share most of their sentences, encoded once."""
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """What decides the batches of a run: windows in a batch, epochs, replacements of each centre, and the seed."""
+
+    batch_size: int
+    epochs: int
+    negatives: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Windows with the sentences put into their centres ``(windows, k)``, and which of these stood there."""
+
+    windows: Ids
+    centres: Ids
+    labels: npt.NDArray[np.float32]
+
+
+def _batch(windows: Ids, negatives: Ids) -> Batch:
+    centres = np.concatenate([windows[:, None], negatives], axis=1)
+    labels = np.zeros(centres.shape, dtype=np.float32)
+    labels[:, 0] = 1.0
+    return Batch(windows, centres, labels)
+
+
+class Steps(Dataset[Batch]):
+    """Every step of a run, in order, each decided by the seed alone, so that a resumed run sees what is left."""
+
+    def __init__(self, corpus: Corpus, windows: Ids, schedule: Schedule) -> None:
+        self._corpus, self._schedule = corpus, schedule
+        self._runs = _runs(corpus, windows)
+        self._epoch, self._windows, self._negatives = -1, windows, windows
+        self._an_epoch = -(-len(windows) // schedule.batch_size)
+
+    def __len__(self) -> int:
+        return self._an_epoch * self._schedule.epochs
+
+    def __getitem__(self, step: int) -> Batch:
+        epoch, place = divmod(step, self._an_epoch)
+        if epoch != self._epoch:
+            self._begin(epoch)
+        rows = slice(place * self._schedule.batch_size, (place + 1) * self._schedule.batch_size)
+        return _batch(self._windows[rows], self._negatives[rows])
+
+    def _begin(self, epoch: int) -> None:
+        seed = [self._schedule.seed, epoch]
+        order = np.random.default_rng(seed).permutation(len(self._runs))
+        self._windows = np.concatenate([self._runs[run] for run in order])
+        self._negatives = draw_negatives(self._corpus, self._windows, self._schedule.negatives, [*seed, 1])[0]
+        self._epoch = epoch
+
+
+def _runs(corpus: Corpus, windows: Ids) -> list[Ids]:
+    """Return windows in runs of some that follow each other in a document; the last run of a document is shorter."""
+    documents = corpus.documents_of(windows)
+    parts = np.split(windows, np.flatnonzero(np.diff(documents)) + 1)
+    return [part[start : start + RUN_WINDOWS] for part in parts for start in range(0, len(part), RUN_WINDOWS)]
+
+
+class Looks(Dataset[Batch]):
+    """The held-out windows, always with the same replacements."""
+
+    def __init__(self, corpus: Corpus, windows: Ids, schedule: Schedule) -> None:
+        negatives, near = draw_negatives(corpus, windows, schedule.negatives, [schedule.seed, 2])
+        starts = range(0, len(windows), schedule.batch_size)
+        pieces = [slice(start, start + schedule.batch_size) for start in starts]
+        self._batches = [_batch(windows[piece], negatives[piece]) for piece in pieces]
+        own = np.ones((len(windows), 1), dtype=np.bool_)
+        kinds = {
+            "all": np.concatenate([own, np.ones_like(near)], axis=1),
+            "positive": np.concatenate([own, np.zeros_like(near)], axis=1),
+            "same document": np.concatenate([~own, near], axis=1),
+            "anywhere": np.concatenate([~own, ~near], axis=1),
+        }
+        self.kinds = {name: which for name, which in kinds.items() if which.any()}
+
+    def __len__(self) -> int:
+        return len(self._batches)
+
+    def __getitem__(self, at: int) -> Batch:
+        return self._batches[at]
+
+    def accuracies(self, predicted: EvalPrediction) -> dict[str, float]:
+        """Return the share of right answers of each kind of example."""
+        right = (np.asarray(predicted.predictions) > 0) == (np.asarray(predicted.label_ids) > 0.5)
+        return {name: float(right[which].mean()) for name, which in self.kinds.items()}
+
+
+class Collate:
+    """Makes tensors of the one batch that the trainer draws, each sentence encoded once."""
+
+    def __init__(self, reader: Reader, corpus: Corpus) -> None:
+        self._reader, self._corpus = reader, corpus
+
+    def __call__(self, batches: Sequence[Batch]) -> dict[str, torch.Tensor]:
+        """Return the arguments of :meth:`~samesense.context.discriminator.lstm.Coherence.forward`."""
+        (batch,) = batches
+        first, end = self._corpus.window_bounds(batch.windows)
+        shape = self._corpus.shape
+        sides = np.full((len(batch.windows), 2, max(shape.left, shape.right)), -1, dtype=np.int64)
+        sides[:, 0, : shape.left] = batch.windows[:, None] + np.arange(-shape.left, 0)
+        sides[:, 1, : shape.right] = batch.windows[:, None] + np.arange(1, shape.right + 1)
+        sides[(sides < first[:, None, None]) | (sides >= end[:, None, None])] = -1
+        rows, place = np.unique(np.concatenate([[-1], sides.ravel(), batch.centres.ravel()]), return_inverse=True)
+        place = place[1:] - 1  # -1 stays -1
+        tokens, lengths = padded(self._reader.numbers(self._corpus.sentences(rows[1:])))
+        return {
+            "tokens": tokens,
+            "lengths": lengths,
+            "sides": torch.from_numpy(place[: sides.size].reshape(sides.shape)),
+            "centres": torch.from_numpy(place[sides.size :].reshape(batch.centres.shape)),
+            "labels": torch.from_numpy(batch.labels),
+        }

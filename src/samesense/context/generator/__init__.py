@@ -1,0 +1,1 @@
+"""Language models that give the probability of a text given another: our own, and pretrained ones."""

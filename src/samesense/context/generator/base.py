@@ -1,0 +1,140 @@
+"""How probable is a text, given the other two parts of its surroundings? What every generator answers."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from samesense.context.corpus.windows import Window
+from samesense.errors import ModelError
+from samesense.types import Floats, Indices
+
+Kind = Literal["sentence", "left", "right"]
+"""What is generated from the other two: the sentence, the text before it, or the text after it."""
+
+KINDS: tuple[Kind, ...] = ("sentence", "left", "right")
+
+Size = Literal["tiny", "small", "base", "large"]
+"""Size of a generator that is trained here."""
+
+Reading = Literal["apart", "together"]
+"""Whether its encoder reads each sentence by itself, or all that is read as one row."""
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Which sentence is to be judged in which context; cell *k* is ``sentences[rows[k]]`` in ``windows[columns[k]]``.
+
+    Attributes:
+        sentences: the sentences that take the place of the centre.
+        windows: the contexts; their own centres play no part.
+        rows: index of a sentence, ``(n,)``.
+        columns: index of a window, ``(n,)``.
+    """
+
+    sentences: Sequence[str]
+    windows: Sequence[Window]
+    rows: Indices
+    columns: Indices
+
+    @classmethod
+    def grid(cls, sentences: Sequence[str], windows: Sequence[Window]) -> Cells:
+        """Return every sentence in every window, sentence by sentence."""
+        rows, columns = np.divmod(np.arange(len(sentences) * len(windows), dtype=np.int64), max(1, len(windows)))
+        return cls(sentences, windows, rows, columns)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def take(self, members: npt.NDArray[np.integer]) -> Cells:
+        """Return some of the cells, in the order of ``members``."""
+        return Cells(self.sentences, self.windows, self.rows[members], self.columns[members])
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a generator says of some cells.
+
+    Attributes:
+        totals: log probability of the generated text in nats, ``(kinds, n)``.
+        tokens: how many tokens that text has for this generator, ``(kinds, n)``; at least 1.
+    """
+
+    totals: Floats
+    tokens: Indices
+
+    @property
+    def per_token(self) -> Floats:
+        """The log probability a token, ``(kinds, n)``: Eq. 3's 1/|.| log p(.)."""
+        quotient: Floats = self.totals / self.tokens
+        return quotient
+
+
+class Generator(ABC):
+    """Gives p(s | left, right), p(left | s, right) and p(right | left, s).
+
+    Source: Sun et al. 2022 (TACL), "Sentence Similarity Based on Contexts", section 3.2.2, Eq. 2.
+
+    Attributes:
+        identity: everything that decides a probability besides the texts.
+        protocol: the same in words, for results.
+    """
+
+    identity: str
+    protocol: str
+
+    @abstractmethod
+    def measure(self, cells: Cells, kinds: Sequence[Kind] = KINDS) -> Measured:
+        """Return the log probabilities of all cells, for each of ``kinds`` a row.
+
+        Raises:
+            DataError: if a window lacks the side that is to be generated.
+        """
+
+    def log_probability(
+        self, kind: Kind, sentences: Sequence[str], windows: Sequence[Window]
+    ) -> tuple[Floats, Indices]:
+        """Return the log probability a token, and the number of tokens, both ``(sentences, windows)``."""
+        measured = self.measure(Cells.grid(sentences, windows), (kind,))
+        shape = (len(sentences), len(windows))
+        return measured.per_token[0].reshape(shape), measured.tokens[0].reshape(shape)
+
+
+class NoGenerator(Generator):
+    """Stands where no term of a generator counts: none is trained, nor opened."""
+
+    identity = "none"
+    protocol = "no generator"
+
+    def measure(self, cells: Cells, kinds: Sequence[Kind] = KINDS) -> Measured:
+        """Raise ModelError: nothing can be measured."""
+        raise ModelError(
+            f"Without a generator there is no probability of {', '.join(kinds)}. Give these terms weight 0."
+        )
+
+
+def target_texts(kind: Kind, sentence: str, window: Window) -> tuple[str, ...]:
+    """Return the sentences that are to be generated."""
+    return {"sentence": (sentence,), "left": window.left, "right": window.right}[kind]
+
+
+def checked(measured: Measured, cells: Cells, kinds: Sequence[Kind]) -> Measured:
+    """Return what was measured, if it is finite.
+
+    Raises:
+        ModelError: otherwise, naming the first cell concerned.
+    """
+    broken = np.argwhere(~np.isfinite(measured.totals))
+    if len(broken):
+        kind, cell = broken[0]
+        raise ModelError(
+            f"A log probability must be finite; that of the {kinds[kind]} is {measured.totals[kind, cell]} for "
+            f"{cells.sentences[cells.rows[cell]][:60]!r} in context {cells.windows[cells.columns[cell]].id} "
+            f"({len(broken)} of {measured.totals.size}). The model may have diverged, or overflow in its precision."
+        )
+    return measured

@@ -1,0 +1,222 @@
+"""The generator that is trained from scratch, at work: encoder states shared, targets scored in batches."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from samesense.context.files import read_json, write_json
+from samesense.context.generator.base import KINDS, Cells, Generator, Kind, Measured, Reading, checked
+from samesense.context.generator.batching import batches_of, groups_of
+from samesense.context.generator.memory import Layout, encode_packs, gather, on_device, source_of
+from samesense.context.generator.tokens import PAD, Tokens, parts, shifted
+from samesense.context.generator.transformer import Architecture, Seq2Seq
+from samesense.errors import ModelError
+from samesense.execution.onednn import fast_linear
+from samesense.types import Indices
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+CELLS = {"apart": 16384, "together": 1024}
+"""Cells for which encoder states are held at once."""
+
+WORTH_SHARING = 8
+"""Sentences in one context from which on they share its memory in one forward."""
+
+CPU_TOKENS = 2048
+"""Target tokens of one forward on a CPU, padding included."""
+
+CPU_ROWS = 256
+"""Tokens whose scores of the whole vocabulary are held at once on a CPU; 2048 took 1.7 to 2.8 times as long."""
+
+ACCELERATOR_TOKENS = 65536
+"""The same on an accelerator; not measured."""
+
+
+class Seq2SeqGenerator(Generator):
+    """Scores with one model for all three directions, or one for each.
+
+    Source: Sun et al. 2022 (TACL), sections 3.2.2 and 4.1.
+    Differs: with ``reading="apart"`` the encoder reads each sentence by itself and the decoder attends to all of them,
+        so that the states of a sentence are formed once for every cell in which it is read; ``"together"`` is the
+        paper's. The end mark of each generated sentence is a token of it, in the probability and in the length.
+
+    Args:
+        models: the model of each direction; the same one thrice if it is shared.
+        tokenizer: see :class:`~samesense.context.generator.tokens.Tokens`.
+        reading: how the models were trained to read.
+        precision: arithmetic.
+    """
+
+    def __init__(
+        self,
+        models: Mapping[Kind, Seq2Seq],
+        tokenizer: Tokenizer,
+        reading: Reading = "apart",
+        *,
+        precision: Literal["float32", "bfloat16"] = "float32",
+    ) -> None:
+        self.models = {kind: models[kind].eval() for kind in KINDS}
+        self.tokenizer = tokenizer
+        self.tokens = Tokens(tokenizer, models["sentence"].shape.max_tokens)
+        self.reading: Reading = reading
+        self.precision = precision
+        self.identity = _identity(self)
+        number = len({id(model) for model in self.models.values()})
+        shape = models["sentence"].shape
+        self.protocol = (
+            f"{number} sequence-to-sequence model{'s' * (number > 1)} of {shape.layers}+{shape.layers} layers x "
+            f"{shape.width}, sentences read {reading}, {precision}"
+        )
+
+    def measure(self, cells: Cells, kinds: Sequence[Kind] = KINDS) -> Measured:
+        """Return the log probabilities of all cells; see the base class."""
+        totals = np.empty((len(kinds), len(cells)))
+        tokens = np.empty((len(kinds), len(cells)), dtype=np.int64)
+        order = np.argsort(cells.columns, kind="stable")
+        for start in range(0, len(order), CELLS[self.reading]):
+            members = order[start : start + CELLS[self.reading]]
+            block = cells.take(members)
+            self.tokens.learn(_texts(block))
+            for at, kind in enumerate(kinds):
+                totals[at, members], tokens[at, members] = self._kind(kind, block)
+        return checked(Measured(totals, tokens), cells, kinds)
+
+    def _kind(self, kind: Kind, cells: Cells) -> tuple[np.ndarray, Indices]:
+        """Return totals and tokens of the cells of one block, ``(n,)`` each."""
+        pairs = zip(cells.rows, cells.columns, strict=True)
+        both = [parts(kind, cells.sentences[row], cells.windows[column]) for row, column in pairs]
+        sources, targets = [source_of(read, self.reading) for read, _ in both], [target for _, target in both]
+        lengths = np.array([self.tokens.length(target) for target in targets], dtype=np.int64)
+        model = self.models[kind]
+        device = next(model.parameters()).device
+        budget = CPU_TOKENS if device.type == "cpu" else ACCELERATOR_TOKENS
+        totals = np.empty(len(cells))
+        arithmetic = torch.autocast(device.type, torch.bfloat16, self.precision == "bfloat16")
+        with torch.inference_mode(), arithmetic, fast_linear(device, measured=False):
+            layout = Layout(self.tokens, sources, budget)
+            states = encode_packs(model, [on_device(pack, device) for pack in layout.packs])
+            for members, shared in _plan(kind, cells.columns, lengths, budget):
+                read = layout.places([sources[at] for at in (members[:1] if shared else members)])
+                memory, absent = gather(states, torch.from_numpy(read).to(device))
+                target = self.tokens.pack([targets[at] for at in members])
+                costs, real = token_costs(
+                    model, on_device(shifted(target), device), on_device(target, device)[0], memory, absent
+                )
+                summed = torch.zeros(real.shape, device=device)
+                summed[real] = costs
+                totals[members] = -summed.sum(dim=1).cpu().numpy()
+        return totals, lengths
+
+    def save(self, folder: Path) -> None:
+        """Write the models, each once, the tokenizer and ``generator.json``; the last file makes it whole."""
+        from safetensors.torch import save_file
+
+        folder.mkdir(parents=True, exist_ok=True)
+        files: dict[int, str] = {}
+        for kind, model in self.models.items():
+            if id(model) not in files:
+                files[id(model)] = f"{kind}.safetensors"
+                save_file(
+                    {name: value.contiguous() for name, value in model.state_dict().items()}, folder / files[id(model)]
+                )
+        self.tokenizer.save(str(folder / "tokenizer.json"))
+        models = {kind: [files[id(model)], asdict(model.shape)] for kind, model in self.models.items()}
+        write_json(folder / "generator.json", {"form": "seq2seq", "reading": self.reading, "models": models})
+
+
+def open_seq2seq(
+    folder: Path, *, precision: Literal["float32", "bfloat16"] = "float32", device: str = "cpu"
+) -> Seq2SeqGenerator:
+    """Open what :meth:`Seq2SeqGenerator.save` wrote.
+
+    Raises:
+        DataError: if there is no generator.
+        ModelError: if its weights cannot be read.
+    """
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+    from tokenizers import Tokenizer
+
+    content = read_json(folder / "generator.json")
+    opened: dict[str, Seq2Seq] = {}
+    for file, shape in content["models"].values():
+        if file not in opened:
+            model = Seq2Seq(Architecture(**shape))
+            try:
+                model.load_state_dict(load_file(folder / file))
+            except (OSError, RuntimeError, SafetensorError) as error:
+                raise ModelError(f"{folder / file} cannot be read: {error}. Train the generator anew.") from error
+            opened[file] = model.to(device)
+    models: dict[Kind, Seq2Seq] = {kind: opened[content["models"][kind][0]] for kind in KINDS}
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    return Seq2SeqGenerator(models, tokenizer, content["reading"], precision=precision)
+
+
+def token_costs(
+    model: Seq2Seq, inputs: Sequence[Tensor], wanted: Tensor, memory: Tensor, absent: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Return what each token of the targets costs, in nats.
+
+    Args:
+        model: the model.
+        inputs: decoder inputs, see :func:`~samesense.context.generator.tokens.shifted`.
+        wanted: the targets' tokens ``(targets, length)``.
+        memory: see :meth:`Seq2Seq.decode`.
+        absent: see :meth:`Seq2Seq.decode`.
+
+    Returns:
+        Costs of the tokens that are not padding, end marks included, in float32 ``(tokens,)``, and where those stand
+        in ``wanted``.
+    """
+    real = wanted != PAD
+    states = model.decode(inputs[0], inputs[1], inputs[2], memory, absent)
+    chosen, ids = states[real], wanted[real]
+    rows = CPU_ROWS if wanted.device.type == "cpu" else len(ids)
+    costs = [
+        nn.functional.cross_entropy(model.logits(chosen[at : at + rows]).float(), ids[at : at + rows], reduction="none")
+        for at in range(0, len(ids), rows)
+    ]
+    return torch.cat(costs), real
+
+
+def _plan(kind: Kind, columns: Indices, lengths: Indices, budget: int) -> list[tuple[Indices, bool]]:
+    """Return the cells of each forward, and whether they share one memory: sentences in one context can."""
+    plan: list[tuple[Indices, bool]] = []
+    alone = [np.arange(len(columns))]
+    if kind == "sentence":
+        groups = groups_of(columns)
+        alone = [members for members in groups if len(members) < WORTH_SHARING]
+        for members in groups:
+            if len(members) >= WORTH_SHARING:
+                plan += [(members[batch], True) for batch in batches_of(lengths[members], budget)]
+    rest = np.concatenate(alone) if alone else np.empty(0, dtype=np.int64)
+    plan += [(rest[batch], False) for batch in batches_of(lengths[rest], budget)]
+    return plan
+
+
+def _texts(cells: Cells) -> list[str]:
+    texts = [cells.sentences[row] for row in np.unique(cells.rows)]
+    for column in np.unique(cells.columns):
+        texts += [*cells.windows[column].left, *cells.windows[column].right]
+    return texts
+
+
+def _identity(generator: Seq2SeqGenerator) -> str:
+    """Return a hash over weights, tokenizer, reading and precision."""
+    digest = hashlib.sha256(generator.tokenizer.to_str().encode())
+    for kind, model in generator.models.items():
+        digest.update(f"{kind} {model.shape}".encode())
+        for name, value in sorted(model.state_dict().items()):
+            digest.update(name.encode())
+            digest.update(value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
+    return json.dumps(["seq2seq", generator.reading, generator.precision, digest.hexdigest()])

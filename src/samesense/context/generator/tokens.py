@@ -1,0 +1,148 @@
+"""Windows as rows of tokens: what is read, what is generated, and where each sentence stands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from samesense.context.corpus.windows import Window
+from samesense.context.generator.base import Kind
+from samesense.errors import DataError
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+PAD, START, END = 0, 1, 2
+SPECIAL = ("<pad>", "<s>", "</s>")
+
+Ids = npt.NDArray[np.int64]
+
+
+class Part(NamedTuple):
+    """A sentence and its place in the window: 0 for the centre, -1 for the sentence before, 1 for the one after."""
+
+    text: str
+    place: int
+
+
+Row = tuple[Part, ...]
+"""Sentences that are encoded together."""
+
+
+class Packed(NamedTuple):
+    """Rows of tokens, padded to one length: tokens, their places in their sentences, and the sentences' places."""
+
+    tokens: Ids
+    places: Ids
+    sentences: Ids
+
+
+def parts(kind: Kind, sentence: str, window: Window) -> tuple[Row, Row]:
+    """Return what is read and what is generated when ``sentence`` stands in ``window``.
+
+    Raises:
+        DataError: if one of them is empty.
+    """
+    left = tuple(Part(text, at - len(window.left)) for at, text in enumerate(window.left))
+    right = tuple(Part(text, at + 1) for at, text in enumerate(window.right))
+    centre = (Part(sentence, 0),)
+    source, target = {
+        "sentence": (left + right, centre),
+        "left": (centre + right, left),
+        "right": (left + centre, right),
+    }[kind]
+    if not source or not target:
+        raise DataError(
+            f"To generate the {kind}, a context must have it and something to read; context {window.id} has "
+            f"{len(left)} sentences before its centre and {len(right)} after. Leave such windows out."
+        )
+    return source, target
+
+
+class Tokens:
+    """Turns sentences into tokens, each ending in the end mark; a sentence too long is cut, the mark kept.
+
+    Args:
+        tokenizer: of the ``tokenizers`` library, with :data:`SPECIAL` as its first three tokens.
+        max_tokens: longest sentence, end mark included.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, max_tokens: int) -> None:
+        self.tokenizer = tokenizer
+        self.max_tokens = max_tokens
+        self._known: dict[str, Ids] = {}
+
+    def learn(self, texts: Iterable[str]) -> None:
+        """Tokenise texts together, in place of those that were known before."""
+        wanted = list(dict.fromkeys(texts))
+        self._known = {text: self._known[text] for text in wanted if text in self._known}
+        new = [text for text in wanted if text not in self._known]
+        for text, found in zip(new, self.tokenizer.encode_batch(new, add_special_tokens=False), strict=True):
+            self._known[text] = np.array([*found.ids[: self.max_tokens - 1], END], dtype=np.int64)
+
+    def ids(self, text: str) -> Ids:
+        """Return the tokens of a text that was learnt."""
+        return self._known[text]
+
+    def length(self, row: Row) -> int:
+        """Return the tokens of a row, end marks included."""
+        return sum(len(self._known[part.text]) for part in row)
+
+    def pack(self, rows: Sequence[Row]) -> Packed:
+        """Return the rows, ``(rows, length)`` each, padded at the right."""
+        shape = (len(rows), max(self.length(row) for row in rows))
+        packed = Packed(*(np.zeros(shape, dtype=np.int64) for _ in Packed._fields))
+        for at, row in enumerate(rows):
+            start = 0
+            for part in row:
+                ids = self._known[part.text]
+                span = slice(start, start + len(ids))
+                packed.tokens[at, span] = ids
+                packed.places[at, span] = np.arange(len(ids))
+                packed.sentences[at, span] = part.place
+                start += len(ids)
+        return packed
+
+
+def shifted(target: Packed) -> Packed:
+    """Return the decoder inputs for a target: its tokens one step late, with the places of what is predicted."""
+    tokens = np.concatenate([np.full((len(target.tokens), 1), START), target.tokens[:, :-1]], axis=1)
+    return target._replace(tokens=tokens)
+
+
+def train_tokenizer(texts: Iterable[str], size: int) -> Tokenizer:
+    """Train a byte-level BPE tokenizer: it reads every language, and knows every text.
+
+    Args:
+        texts: the sentences of a corpus.
+        size: number of tokens, the 256 bytes and the three marks among them.
+
+    Raises:
+        DataError: if there is no text.
+    """
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+    ahead = iter(texts)
+    first = list(islice(ahead, 1))
+    if not first:
+        raise DataError("A tokenizer is trained on sentences, and there are none.")
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=size,
+        special_tokens=list(SPECIAL),
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(_chained(first, ahead), trainer)
+    return tokenizer
+
+
+def _chained(first: Sequence[str], rest: Iterable[str]) -> Iterator[str]:
+    yield from first
+    yield from rest

@@ -1,0 +1,262 @@
+"""Train a generator from scratch on the windows of a corpus, with the trainer of transformers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.utils.data import Dataset, Sampler
+from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments, set_seed
+from transformers.trainer_pt_utils import LengthGroupedSampler
+
+from samesense.context.corpus.corpus import Corpus
+from samesense.context.corpus.splits import hold_out
+from samesense.context.corpus.windows import Window
+from samesense.context.generator.base import Kind, Reading, Size
+from samesense.context.generator.memory import Layout, encode_packs, gather, on_device, source_of
+from samesense.context.generator.seq2seq import token_costs
+from samesense.context.generator.tokens import Tokens, parts, shifted
+from samesense.context.generator.transformer import Architecture, Seq2Seq
+from samesense.types import Indices
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+PACK_TOKENS = 4096
+"""Most tokens encoded together in training, padding included: rows of like length go together."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GeneratorTraining:
+    """How a generator is trained; sizes are named in :data:`~samesense.context.generator.transformer.SIZES`.
+
+    Attributes:
+        size: of the model.
+        reading: see :class:`~samesense.context.generator.seq2seq.Seq2SeqGenerator`.
+        max_tokens: longest sentence.
+        dropout: share of values dropped.
+        learning_rate: peak of AdamW.
+        warmup: share of the steps in which it rises to the peak; it falls linearly after that.
+        weight_decay: not applied to biases and layer norms.
+        batch_size: targets in a step.
+        epochs: passes over all windows, each once for every direction that the model learns.
+        max_steps: stop there, whatever the epochs; ``None`` for no bound.
+        evaluate_every: steps between looks at the held-out windows and checkpoints; ``None`` for ten a run.
+        held_out: windows that are not trained on and choose the best state.
+        precision: arithmetic.
+        seed: of weights, order and dropout.
+    """
+
+    size: Size = "tiny"
+    reading: Reading = "apart"
+    max_tokens: int = 64
+    dropout: float = 0.1
+    learning_rate: float = 1e-3
+    warmup: float = 0.05
+    weight_decay: float = 0.01
+    batch_size: int = 64
+    epochs: float = 1.0
+    max_steps: int | None = None
+    evaluate_every: int | None = None
+    held_out: int = 300
+    precision: Literal["float32", "bfloat16"] = "float32"
+    seed: int = 42
+
+
+@dataclass(frozen=True)
+class TrainedGenerator:
+    """A trained model, its best cost on the held-out windows in nats a token, its steps, and whether it was stopped."""
+
+    model: Seq2Seq
+    held_out_cost: float | None
+    steps: int
+    interrupted: bool
+
+
+def train_generator(
+    corpus: Corpus,
+    tokenizer: Tokenizer,
+    kinds: Sequence[Kind],
+    training: GeneratorTraining,
+    checkpoints: Path,
+    *,
+    resume_from: Path | None = None,
+    callbacks: Sequence[TrainerCallback] = (),
+) -> TrainedGenerator:
+    """Train one model for some of the directions.
+
+    Args:
+        corpus: its windows are the examples.
+        tokenizer: see :func:`~samesense.context.generator.tokens.train_tokenizer`.
+        kinds: what the model learns to generate; which it is asked for, it sees from the places of the sentence that
+            it writes.
+        training: see :class:`GeneratorTraining`.
+        checkpoints: where the state is kept while the training goes on.
+        resume_from: the checkpoint to go on from.
+        callbacks: of the trainer.
+
+    Raises:
+        ConfigError: if more windows are held out than half of all.
+
+    Source: Sun et al. 2022 (TACL), sections 3.2.2 and 4.1.
+    Differs: the paper states neither the optimiser nor its settings for the generators; those of Vaswani et al. 2017,
+        with AdamW, are the starting point.
+    """
+    set_seed(training.seed)
+    shape = Architecture.of(
+        training.size, tokenizer.get_vocab_size(), max_tokens=training.max_tokens, dropout=training.dropout
+    )
+    objective = _Objective(Seq2Seq(shape))
+    collate = _Collate(Tokens(tokenizer, training.max_tokens), training.reading)
+    learnt, held = hold_out(corpus, training.held_out, training.seed)
+    trainer = _Trainer(
+        model=objective,
+        args=_arguments(training, len(learnt) * len(kinds), checkpoints),
+        train_dataset=_Targets(corpus, learnt, kinds),
+        eval_dataset=_Targets(corpus, held, kinds),
+        data_collator=collate,
+        callbacks=list(callbacks),
+    )
+    trainer.remove_callback(PrinterCallback)
+    trainer.train(resume_from_checkpoint=None if resume_from is None else str(resume_from))
+    best = trainer.state.best_metric
+    return TrainedGenerator(
+        model=objective.model.eval(),
+        held_out_cost=None if best is None else float(best),
+        steps=trainer.state.global_step,
+        interrupted=trainer.state.global_step < trainer.state.max_steps,
+    )
+
+
+class _Targets(Dataset[tuple[Kind, Window]]):
+    """Every window with every direction."""
+
+    def __init__(self, corpus: Corpus, windows: Indices, kinds: Sequence[Kind]) -> None:
+        self.corpus, self.windows, self.kinds = corpus, windows, kinds
+
+    def __len__(self) -> int:
+        return len(self.windows) * len(self.kinds)
+
+    def __getitem__(self, at: int) -> tuple[Kind, Window]:
+        window, kind = divmod(at, len(self.kinds))
+        return self.kinds[kind], self.corpus.window(int(self.windows[window]))
+
+    def lengths(self) -> list[int]:
+        """Return the characters of each target."""
+        ends = np.cumsum([0, *(len(sentence) for sentence in self.corpus)])
+        first, last = self.corpus.window_bounds(self.windows)
+        bounds = {
+            "sentence": (self.windows, self.windows + 1),
+            "left": (first, self.windows),
+            "right": (self.windows + 1, last),
+        }
+        columns = [ends[bounds[kind][1]] - ends[bounds[kind][0]] for kind in self.kinds]
+        lengths: list[int] = np.stack(columns, axis=1).reshape(-1).tolist()
+        return lengths
+
+
+class _Collate:
+    """Makes a batch of targets with all that they attend to."""
+
+    def __init__(self, tokens: Tokens, reading: Reading) -> None:
+        self.tokens, self.reading = tokens, reading
+
+    def __call__(self, examples: Sequence[tuple[Kind, Window]]) -> dict[str, Any]:
+        both = [parts(kind, window.centre, window) for kind, window in examples]
+        self.tokens.learn(part.text for read, target in both for part in (*read, *target))
+        sources = [source_of(read, self.reading) for read, _ in both]
+        layout = Layout(self.tokens, sources, PACK_TOKENS)
+        target = self.tokens.pack([target for _, target in both])
+        return {
+            "packs": [on_device(pack) for pack in layout.packs],
+            "places": torch.from_numpy(layout.places(sources)),
+            "inputs": on_device(shifted(target)),
+            "wanted": torch.from_numpy(target.tokens),
+        }
+
+
+class _Objective(nn.Module):
+    """The mean cost of a token, in the form that the trainer takes."""
+
+    def __init__(self, model: Seq2Seq) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(
+        self, packs: list[list[Tensor]], places: Tensor, inputs: list[Tensor], wanted: Tensor
+    ) -> dict[str, Tensor]:
+        """Return the loss."""
+        memory, absent = gather(encode_packs(self.model, packs), places)
+        costs, _ = token_costs(self.model, inputs, wanted, memory, absent)
+        return {"loss": costs.mean()}
+
+
+class _Trainer(Trainer):
+    """Batches of targets of like length, so that little is padded."""
+
+    def _get_train_sampler(self, train_dataset: Any = None) -> Sampler[int]:
+        targets: Any = self.train_dataset
+        size = self.args.train_batch_size
+        an_epoch = -(-len(targets) // size)
+        return _ByLength(targets.lengths(), size, self.args.seed, lambda: self.state.global_step // an_epoch)
+
+
+class _ByLength(Sampler[int]):
+    """An order for each epoch, decided by seed and epoch alone, so that a resumed run sees what is left of its own.
+
+    The trainer's own way draws the first order again after any resumption.
+    """
+
+    def __init__(self, lengths: list[int], batch_size: int, seed: int, epoch: Callable[[], int]) -> None:
+        self._lengths, self._batch_size, self._seed, self._epoch = lengths, batch_size, seed, epoch
+
+    def __len__(self) -> int:
+        return len(self._lengths)
+
+    def __iter__(self) -> Iterator[int]:
+        generator = torch.Generator()
+        generator.manual_seed(self._seed)
+        for _ in range(self._epoch()):  # the orders of the epochs before
+            torch.randperm(len(self._lengths), generator=generator)
+        return iter(LengthGroupedSampler(self._batch_size, lengths=self._lengths, generator=generator))
+
+
+def _arguments(training: GeneratorTraining, targets: int, checkpoints: Path) -> TrainingArguments:
+    steps = training.max_steps or int(-(-targets // training.batch_size) * training.epochs)
+    every = training.evaluate_every or max(1, steps // 10)
+    return TrainingArguments(
+        output_dir=str(checkpoints),
+        num_train_epochs=training.epochs,
+        max_steps=training.max_steps or -1,
+        per_device_train_batch_size=training.batch_size,
+        per_device_eval_batch_size=training.batch_size,
+        learning_rate=training.learning_rate,
+        warmup_steps=training.warmup,  # a share of the steps when below 1
+        weight_decay=training.weight_decay,
+        adam_beta2=0.98,
+        optim="adamw_torch_fused",
+        bf16=training.precision == "bfloat16",
+        use_cpu=not torch.cuda.is_available(),
+        seed=training.seed,
+        data_seed=training.seed,
+        eval_strategy="steps",
+        eval_steps=every,
+        save_strategy="steps",
+        save_steps=every,
+        save_total_limit=2,
+        load_best_model_at_end=True,
+        metric_for_best_model="eval_loss",
+        greater_is_better=False,
+        logging_steps=max(1, every // 5),
+        label_names=["wanted"],
+        prediction_loss_only=True,
+        remove_unused_columns=False,
+        report_to="none",
+        disable_tqdm=True,
+        dataloader_pin_memory=False,
+    )

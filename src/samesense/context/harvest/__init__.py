@@ -1,0 +1,1 @@
+"""Which pairs of a corpus are scored, and how they are scored together."""

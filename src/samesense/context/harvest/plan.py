@@ -1,0 +1,219 @@
+"""Which pairs a harvest scores: shard by shard, each a function of the corpus, the settings and its number alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from typing import Literal, get_args
+
+import numpy as np
+
+from samesense.context.corpus.corpus import Corpus, Ids
+from samesense.context.harvest.population import Population
+from samesense.context.harvest.units import Finds, Neighbours, NeighbourUnits, RandomUnits, SectionUnits
+from samesense.errors import ConfigError
+from samesense.types import Pair
+
+PairKind = Literal["random", "neighbours", "section"]
+PAIR_KINDS: tuple[PairKind, ...] = get_args(PairKind)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mixture:
+    """What a harvest is made of.
+
+    Attributes:
+        pairs: how many in all.
+        shares: weight of each kind; those of 0 are not made.
+        shard_size: pairs of a shard.
+        unit: sentences that are paired with each other, at most.
+        spacings: how near neighbours are, see :class:`~samesense.context.harvest.units.Neighbours`; each gives as many.
+        least_words: shorter sentences take no part.
+        most_words: longer ones neither.
+        seed: of everything drawn.
+
+    Raises:
+        ConfigError: if a number is out of range.
+    """
+
+    pairs: int
+    shares: Mapping[PairKind, float]
+    shard_size: int = 1000
+    unit: int = 32
+    spacings: tuple[int, ...] = (4, 16, 64)
+    least_words: int = 3
+    most_words: int = 64
+    seed: int = 42
+
+    def __post_init__(self) -> None:
+        shares = [self.shares.get(kind, 0.0) for kind in PAIR_KINDS]
+        if not all(math.isfinite(share) and share >= 0 for share in shares) or not sum(shares) > 0:
+            raise ConfigError(f"The shares of the kinds are 0 or more, and one at least is above 0; received {shares}.")
+        if min(self.pairs, self.shard_size, self.least_words) < 1 or self.unit < 2:
+            raise ConfigError(
+                "A harvest has 1 pair or more, a shard too, and a unit has 2 sentences or more; received "
+                f"{self.pairs}, {self.shard_size} and {self.unit}."
+            )
+        if self.most_words < self.least_words:
+            raise ConfigError(f"No sentence has {self.least_words} words or more and {self.most_words} or fewer.")
+        if not self.spacings or min(self.spacings) < 2 or list(self.spacings) != sorted(set(self.spacings)):
+            raise ConfigError(f"Spacings are different numbers from 2 on, ascending; received {self.spacings}.")
+
+
+@dataclass(frozen=True)
+class Planned:
+    """The pairs of one shard, in order.
+
+    Attributes:
+        first: number in the corpus of one sentence of each pair, ``(n,)``.
+        second: that of the other.
+        kinds: of each pair.
+        wanted: how many of each kind there should be.
+    """
+
+    first: Ids
+    second: Ids
+    kinds: list[PairKind]
+    wanted: dict[PairKind, int]
+
+    def texts(self, corpus: Corpus) -> list[Pair]:
+        """Return the sentences of each pair."""
+        return list(zip(corpus.sentences(self.first), corpus.sentences(self.second), strict=True))
+
+
+@dataclass(frozen=True)
+class _Stream:
+    """One source of pairs: its units, and which of a unit's pairs are its own."""
+
+    kind: PairKind
+    share: float
+    units: int
+    members: Callable[[int], Ids]
+    owns: Callable[[int, int, int], bool]
+
+
+class Plan:
+    """All pairs of a harvest, none of them held.
+
+    A pair has one kind: section if both sentences are in one section; otherwise neighbours if they are that; otherwise
+    random. Within a kind, no pair is in two units, and shard k takes units k, k + shards, k + 2 shards and so on until
+    it has its number of pairs, so that no pair comes twice. Kinds with a share of 0 do not exist.
+
+    Source: Sun et al. 2022 (TACL), section 3.4, which does not say how pairs were chosen.
+
+    Args:
+        corpus: where sentences are from.
+        screening: over it.
+        mixture: what is wanted.
+
+    Attributes:
+        shards: how many there are.
+    """
+
+    def __init__(self, corpus: Corpus, screening: Finds, mixture: Mixture) -> None:
+        self.corpus, self.mixture = corpus, mixture
+        self.shards = -(-mixture.pairs // mixture.shard_size)
+        self.population = Population(corpus, mixture.seed, mixture.least_words, mixture.most_words)
+        self._neighbours = Neighbours(self.population, screening, mixture.spacings)
+        self._sections = SectionUnits(self.population, mixture.unit, mixture.seed)
+        self._streams = [stream for stream in self._every() if stream.share > 0]
+        shares = list(accumulate(stream.share for stream in self._streams))
+        self._edges = [0.0, *(share / shares[-1] for share in shares[:-1]), 1.0]
+
+    def describe(self) -> list[str]:
+        """Return in words what is wanted, and what of it cannot be had for certain."""
+        total = self._wanted(0, self.mixture.pairs)
+        parts = ", ".join(f"{kind} {count}" for kind, count in total.items())
+        lines = [f"{self.mixture.pairs} pairs in {self.shards} shards: {parts}"]
+        lines += [f"{len(self.population)} different sentences of {len(self.corpus)}"]
+        if "neighbours" in total:
+            left_out = [str(D) for D in self.mixture.spacings if D not in self._neighbours.spacings]
+            note = f"; too wide for so few sentences: {', '.join(left_out)}" if left_out else ""
+            lines.append(f"neighbours at spacings {', '.join(map(str, self._neighbours.spacings))}{note}")
+        if total.get("section", 0) > self._sections.pairs():
+            lines.append(f"sections have at most {self._sections.pairs()} pairs; the rest cannot be had")
+        if self._only_section() and len(total) > 1:
+            lines.append("all sentences are in one section, so that pairs of other kinds cannot be had")
+        return lines
+
+    def size(self, shard: int) -> int:
+        """Return how many pairs a shard should have."""
+        start = shard * self.mixture.shard_size
+        return min(self.mixture.pairs, start + self.mixture.shard_size) - start
+
+    def shard(self, shard: int) -> Planned:
+        """Return the pairs of a shard; fewer than wanted where its units are exhausted."""
+        start = shard * self.mixture.shard_size
+        wanted = self._counts(start, start + self.size(shard))
+        drawn: list[tuple[int, int]] = []
+        kinds: list[PairKind] = []
+        for stream, count in zip(self._streams, wanted, strict=True):
+            own = list(self._draw(stream, shard, count))
+            drawn += own
+            kinds += [stream.kind] * len(own)
+        places = np.array(drawn, dtype=np.int64).reshape(-1, 2)
+        first, second = self.population.ids[places].T
+        return Planned(first, second, kinds, self._wanted(start, start + self.size(shard)))
+
+    def _draw(self, stream: _Stream, shard: int, count: int) -> Iterator[tuple[int, int]]:
+        """Yield pairs of positions, those among the first sentences of a unit before those with further ones."""
+        if count == 0:
+            return
+        for unit in range(shard, stream.units, self.shards):
+            members = stream.members(unit)
+            for at in range(1, len(members)):
+                for before in range(at):
+                    one, other = int(members[before]), int(members[at])
+                    if stream.owns(unit, one, other):
+                        yield one, other
+                        count -= 1
+                        if count == 0:
+                            return
+
+    def _counts(self, start: int, end: int) -> list[int]:
+        """Return how many of the pairs ``start`` to ``end`` each stream gives; parts of a whole sum to the whole."""
+        starts, ends = ([math.floor(at * edge) for edge in self._edges] for at in (start, end))
+        upto = [b - a for a, b in zip(starts, ends, strict=True)]
+        return [b - a for a, b in pairwise(upto)]
+
+    def _wanted(self, start: int, end: int) -> dict[PairKind, int]:
+        wanted: dict[PairKind, int] = {}
+        for stream, count in zip(self._streams, self._counts(start, end), strict=True):
+            wanted[stream.kind] = wanted.get(stream.kind, 0) + count
+        return wanted
+
+    def _every(self) -> Iterator[_Stream]:
+        shares, unit = self.mixture.shares, self.mixture.unit
+        others = not self._only_section()  # or all units would be searched for what none has
+        spread = RandomUnits(self.population, unit)
+        yield _Stream("random", shares.get("random", 0.0), len(spread) * others, spread.members, self._is_random)
+        share = shares.get("neighbours", 0.0) / len(self._neighbours.spacings)
+        for spacing in self._neighbours.spacings:
+            near = NeighbourUnits(self.population, self._neighbours, spacing, unit)
+            yield _Stream("neighbours", share, len(near) * others, near.members, self._neighbour_rule(near))
+        sections = self._sections
+        yield _Stream("section", shares.get("section", 0.0), len(sections), sections.members, lambda *_: True)
+
+    def _neighbour_rule(self, units: NeighbourUnits) -> Callable[[int, int, int], bool]:
+        def owns(unit: int, one: int, other: int) -> bool:
+            return not self._in_section(one, other) and self._neighbours.first_round(one, other) == units.round(unit)
+
+        return owns
+
+    def _is_random(self, unit: int, one: int, other: int) -> bool:
+        if self._in_section(one, other):
+            return False
+        return not self.mixture.shares.get("neighbours", 0.0) or self._neighbours.first_round(one, other) < 0
+
+    def _only_section(self) -> bool:
+        """Return whether every pair is of the kind section."""
+        return self._sections.single and self.mixture.shares.get("section", 0.0) > 0
+
+    def _in_section(self, one: int, other: int) -> bool:
+        """Return whether a pair is of the kind section, if there is that kind."""
+        if not self.mixture.shares.get("section", 0.0):
+            return False
+        first, second = self.population.sections(np.array([one, other]))
+        return bool(first == second)

@@ -1,0 +1,230 @@
+"""Units of a harvest: small sets of sentences all of whose pairs are scored, so that a sentence pays for many pairs.
+
+Each kind numbers its units, and no pair is in two units of a kind. A unit is a function of the population, the settings
+and its number, so that any worker can make it without knowing of the others.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from samesense.context.corpus.corpus import Ids
+from samesense.context.corpus.words import Keys
+from samesense.context.files import spans
+from samesense.context.harvest.population import Population
+from samesense.context.top_k import highest
+
+SWEEPS = 4
+"""How often each spacing of leaders is gone through, every time with other leaders."""
+
+DEPTH = 4
+"""Neighbours looked at, in spacings: a leader is among so many nearest ones with a chance of 1 - exp(-4)."""
+
+SENTENCES_PER_LEADER = 32
+"""A spacing is used if the corpus has this many times as many sentences, so that most pairs remain random ones."""
+
+KNOWN_NEIGHBOURS = 8192
+"""Sentences whose neighbours are kept: 17 MB at the default spacings."""
+
+KNOWN_LEADERS = 1 << 18
+"""Sentences whose leaders are kept: some 60 MB."""
+
+
+class Finds(Protocol):
+    """What is needed of a screening."""
+
+    def chunks(self, sentence: str, k: int) -> tuple[Ids, npt.NDArray[np.float64]]:
+        """Return the best chunks for a sentence and their cosines, best first."""
+
+
+class RandomUnits:
+    """Any sentences, in units of which no two share more than one.
+
+    The sentences, in random order, fill a table of p columns, column by column, p prime. Unit (r, g) takes from each
+    row a the column (g + r a) mod p. Two sentences of different rows are in one unit for exactly one r, as p is prime;
+    two of the same row never are. Every r is a partition, so that all sentences come equally often; and as the order
+    is random, every pair of sentences is equally likely to be drawn.
+
+    Source: transversal designs, e.g. Stinson 2004, "Combinatorial Designs", section 6.
+
+    Args:
+        population: the sentences.
+        size: sentences of a unit, at most; fewer in a population below ``size`` squared.
+    """
+
+    def __init__(self, population: Population, size: int) -> None:
+        self._population = population
+        self._rows = max(2, min(size, math.isqrt(len(population))))
+        self._columns = _prime_from(max(self._rows, -(-len(population) // self._rows)))
+
+    def __len__(self) -> int:
+        return self._columns**2
+
+    def members(self, unit: int) -> Ids:
+        """Return the positions of the sentences of a unit."""
+        turn, column = divmod(unit, self._columns)
+        rows = np.arange(self._rows, dtype=np.int64)
+        places = (column + turn * rows) % self._columns * self._rows + rows
+        return self._population.fitting(places[places < len(self._population)])
+
+
+class SectionUnits:
+    """Sentences of one section; longer sections are cut into units at random.
+
+    Args:
+        population: the sentences.
+        size: sentences of a unit, at most.
+        seed: of the order of units.
+
+    Attributes:
+        single: whether all sentences are in one section.
+    """
+
+    def __init__(self, population: Population, size: int, seed: int) -> None:
+        self._population = population
+        sections = population.sections(np.arange(len(population), dtype=np.int64))
+        self._order: Ids = np.argsort(sections, kind="stable")
+        lengths = np.unique(sections, return_counts=True)[1]
+        self.single = len(lengths) == 1
+        cuts = -(-lengths // size)
+        pieces = np.repeat(np.cumsum(lengths) - lengths, cuts)
+        which = spans(np.zeros_like(cuts), cuts)
+        starts = pieces + which * np.repeat(lengths, cuts) // np.repeat(cuts, cuts)
+        ends = np.append(starts[1:], len(population))
+        drawn = np.random.default_rng([seed, 1]).permutation(np.flatnonzero(ends - starts > 1))
+        self._starts, self._ends = starts[drawn], ends[drawn]
+
+    def __len__(self) -> int:
+        return len(self._starts)
+
+    def pairs(self) -> int:
+        """Return how many pairs all units have, short and long sentences included."""
+        lengths = self._ends - self._starts
+        return int((lengths * (lengths - 1) // 2).sum())
+
+    def members(self, unit: int) -> Ids:
+        """Return the positions of the sentences of a unit."""
+        return self._population.fitting(self._order[self._starts[unit] : self._ends[unit]])
+
+
+class Neighbours:
+    """Which sentences are near each other, by leaders.
+
+    Every D-th sentence of the random order is a leader. Each sentence follows the leader that is nearest among its own
+    neighbours: screened chunks, their sentences ordered by the share of words and pairs of words that they have in
+    common, equals by position. Two sentences are neighbours if they follow the same leader. About D sentences follow
+    one, so that a small D gives close pairs and a large one distant pairs. Other sweeps have other leaders.
+
+    A round is a sweep of one spacing. A pair belongs to the first round in which it has the same leader, so that it
+    comes once.
+
+    Args:
+        population: the sentences.
+        screening: over the same corpus.
+        spacings: each D, ascending; those too wide for the population are left out, but the first is kept.
+
+    Attributes:
+        rounds: spacing and sweep of each.
+    """
+
+    def __init__(self, population: Population, screening: Finds, spacings: Sequence[int]) -> None:
+        self._population, self._screening = population, screening
+        used = [D for D in spacings if len(population) >= SENTENCES_PER_LEADER * D] or list(spacings[:1])
+        self.spacings = tuple(used)
+        self.rounds = [(D, sweep) for sweep in range(min(SWEEPS, used[0])) for D in used]
+        self._depth = DEPTH * used[-1]
+        self.near = lru_cache(maxsize=KNOWN_NEIGHBOURS)(self._near)
+        self.leaders = lru_cache(maxsize=KNOWN_LEADERS)(self._leaders)
+
+    def first_round(self, one: int, other: int) -> int:
+        """Return the first round in which two sentences follow the same leader, -1 if there is none."""
+        first, second = self.leaders(one), self.leaders(other)
+        same = np.flatnonzero((first == second) & (first >= 0))
+        return int(same[0]) if len(same) else -1
+
+    def _near(self, position: int) -> Ids:
+        """Return the nearest sentences of one, best first."""
+        corpus = self._population.corpus
+        chunks = -(-2 * self._depth // corpus.shape.chunk)  # of some, sentences are copies or too short
+        found = self._screening.chunks(self._population.text(position), chunks)[0]
+        places = np.unique(self._population.positions[spans(*corpus.chunk_bounds(found))])
+        places = self._population.fitting(places[places != position])
+        own = self._population.terms(position)
+        shares = _overlaps(own, [self._population.terms(int(at)) for at in places])
+        return places[highest(shares, self._depth)]
+
+    def _leaders(self, position: int) -> Ids:
+        """Return the leader of a sentence in each round, -1 where none of its neighbours is one."""
+        near = np.append(position, self.near(position))  # a leader follows itself
+        leaders = np.full(len(self.rounds), -1, dtype=np.int64)
+        for at, (spacing, sweep) in enumerate(self.rounds):
+            hits = near[near % spacing == sweep]
+            if len(hits):
+                leaders[at] = hits[0]
+        return leaders
+
+
+class NeighbourUnits:
+    """Followers of one leader, for one spacing.
+
+    Args:
+        population: the sentences.
+        neighbours: who follows whom.
+        spacing: one of theirs.
+        size: sentences of a unit, at most; of more followers, those at even steps in nearness are taken.
+    """
+
+    def __init__(self, population: Population, neighbours: Neighbours, spacing: int, size: int) -> None:
+        self._population, self._neighbours, self._size, self.spacing = population, neighbours, size, spacing
+        self._rounds = [at for at, (D, _) in enumerate(neighbours.rounds) if spacing == D]
+        self._leaders = -(-len(population) // spacing)
+
+    def __len__(self) -> int:
+        return self._leaders * len(self._rounds)
+
+    def round(self, unit: int) -> int:
+        """Return the round of a unit."""
+        return self._rounds[unit // self._leaders]
+
+    def members(self, unit: int) -> Ids:
+        """Return the positions of a leader and its followers, none if there is no such leader."""
+        at = self.round(unit)
+        spacing, sweep = self._neighbours.rounds[at]
+        leader = sweep + spacing * (unit % self._leaders)
+        if leader >= len(self._population) or not len(self._population.fitting(np.array([leader]))):
+            return np.zeros(0, dtype=np.int64)
+        near = _evenly(self._neighbours.near(leader)[: DEPTH * spacing], 2 * self._size)
+        follow = [int(one) for one in near if self._neighbours.leaders(int(one))[at] == leader]
+        return np.append(leader, _evenly(np.array(follow, dtype=np.int64), self._size - 1))
+
+
+def _evenly(values: Ids, most: int) -> Ids:
+    """Return at most so many of the values, at even steps from the first."""
+    if len(values) <= most:
+        return values
+    return values[np.arange(most) * len(values) // most]
+
+
+def _overlaps(one: Keys, others: Sequence[Keys]) -> npt.NDArray[np.float64]:
+    """Return the cosine of a set of terms and of each other set, all ascending, ``(others,)``."""
+    lengths = np.array([len(other) for other in others], dtype=np.int64)
+    if not len(one) or not lengths.sum():
+        return np.zeros(len(others))
+    terms = np.concatenate(others)
+    hits = one[np.minimum(np.searchsorted(one, terms), len(one) - 1)] == terms
+    shared = np.bincount(np.repeat(np.arange(len(others)), lengths), hits, minlength=len(others))
+    cosines: npt.NDArray[np.float64] = shared / np.sqrt(len(one) * np.maximum(lengths, 1))
+    return cosines
+
+
+def _prime_from(number: int) -> int:
+    """Return the smallest prime that is not below ``number``."""
+    while any(number % divisor == 0 for divisor in range(2, math.isqrt(number) + 1)):
+        number += 1
+    return number

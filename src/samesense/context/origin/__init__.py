@@ -1,0 +1,1 @@
+"""Similarity of two sentences by the contexts that both fit."""

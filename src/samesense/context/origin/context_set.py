@@ -1,0 +1,254 @@
+"""The contexts in which a sentence is looked at: screened, ranked, scored, and chosen to differ from each other."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal, Protocol
+
+import numpy as np
+from scipy import sparse
+
+from samesense.context.corpus.corpus import Corpus
+from samesense.context.corpus.words import text_keys, words
+from samesense.context.generator.base import Cells
+from samesense.context.origin.cache import ArrayCache
+from samesense.context.origin.similarity import fit
+from samesense.context.origin.terms import Terms
+from samesense.context.top_k import highest
+from samesense.errors import ConfigError, DataError
+from samesense.types import Floats, Indices
+
+Strategy = Literal["diverse", "no-diversity", "random"]
+
+BLOCK_SEARCHES = 32
+"""Sentences whose screened windows, up to all of the corpus, are held and ranked at once."""
+
+BLOCK_SENTENCES = 4096
+"""Sentences whose sets are made together: those in one context share its computation."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """How a context set is chosen.
+
+    Source: Sun et al. 2022 (TACL), section 3.3; the variants are those of section 5.4.
+    Differs: the paper does not say how many contexts reach Eq. 3; ``rescored`` of those that the discriminator ranks
+        highest do. Without diversity, neither the bound of one context a chunk nor that of Jaccard holds.
+
+    Attributes:
+        size: contexts of a sentence, at most.
+        screened: text chunks that screening finds, at most.
+        rescored: contexts scored by Eq. 3, at most.
+        jaccard: the words of the sentences just before two chosen contexts overlap by less than this.
+        strategy: ``"diverse"`` for the paper's way, ``"no-diversity"`` without its two bounds, ``"random"`` for any
+            contexts of the corpus.
+        by: Eq. 3 with its terms as they are (``"raw"``, the paper's), or standardised in their contexts, which asks for
+            statistics of every context that is scored.
+        seed: of the random strategy.
+    """
+
+    size: int = 500
+    screened: int = 20000
+    rescored: int = 2000
+    jaccard: float = 0.5
+    strategy: Strategy = "diverse"
+    by: Literal["raw", "standardised"] = "raw"
+    seed: int = 42
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.size <= self.rescored or self.screened < 1 or not 0 < self.jaccard <= 1:
+            raise ConfigError(
+                "A context set has 1 context or more, at most as many as are scored (rescored), and jaccard lies above "
+                f"0, at most at 1; received {self}."
+            )
+
+
+class Screens(Protocol):
+    """What is needed of a screening."""
+
+    @property
+    def identity(self) -> str:
+        """Everything that decides what a search finds."""
+
+    def search(self, sentences: Sequence[str], k: int) -> list[Indices]:
+        """Return the windows of the best chunks for each sentence, its own left out, best first."""
+
+
+class NoContextError(DataError):
+    """A sentence has no context in a corpus."""
+
+
+class ContextSets:
+    """Makes and keeps the context set of every sentence that is asked for.
+
+    Args:
+        corpus: where the contexts come from.
+        screening: finds the first candidates.
+        terms: scores them; its discriminator ranks.
+        reference: sentences that say what is usual, for ``by="standardised"``.
+        selection: how to choose.
+        folder: where sets are kept between runs; ``None`` keeps them in memory.
+
+    Attributes:
+        short: how many sentences of this run have fewer contexts than asked for.
+        widened: for how many of them the discriminator ranked all windows, because screening found too few.
+    """
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        screening: Screens,
+        terms: Terms,
+        reference: Sequence[str],
+        selection: Selection,
+        folder: Path | None = None,
+    ) -> None:
+        self.corpus, self.screening, self.terms, self.selection = corpus, screening, terms, selection
+        self.reference = list(reference)
+        self.short = self.widened = 0
+        self._sets = ArrayCache(folder, self._identity())
+        self._previous: dict[int, frozenset[str]] = {}
+
+    def of(self, sentences: Sequence[str]) -> dict[str, Indices]:
+        """Return the context set of each distinct sentence: numbers of windows, the best fitting first.
+
+        Raises:
+            NoContextError: if a sentence has no context at all.
+        """
+        found: dict[str, Indices] = {}
+        wanted = []
+        for sentence in dict.fromkeys(sentences):
+            known = self._sets.find(sentence)
+            if known is None:
+                wanted.append(sentence)
+            else:
+                found[sentence] = known
+        for start in range(0, len(wanted), BLOCK_SENTENCES):
+            block = wanted[start : start + BLOCK_SENTENCES]
+            sets = self._random(block) if self.selection.strategy == "random" else self._chosen(block)
+            for sentence, ids in zip(block, sets, strict=True):
+                if not len(ids):
+                    raise NoContextError(f"There is no context for {sentence[:60]!r} in {self.corpus.folder}.")
+                self._sets.write(sentence, ids)
+                found[sentence] = ids
+        self.short = sum(len(ids) < self.selection.size for ids in found.values())
+        return found
+
+    def candidates(self, sentences: Sequence[str]) -> list[Indices]:
+        """Return the windows of each sentence that are scored by Eq. 3, in the order of the discriminator.
+
+        Where screening finds fewer than a set takes, all windows of the corpus are ranked.
+        """
+        blocks = (sentences[at : at + BLOCK_SEARCHES] for at in range(0, len(sentences), BLOCK_SEARCHES))
+        return [ranked for block in blocks for ranked in self._ranked(block)]
+
+    def _ranked(self, sentences: Sequence[str]) -> list[Indices]:
+        windows = self.corpus.windows
+        pools = self.screening.search(sentences, self.selection.screened)
+        for at, own in enumerate(text_keys(sentences)):
+            if len(pools[at]) < min(self.selection.size, len(windows)):
+                pools[at] = windows[self.corpus.text_keys[windows] != own]
+                self.widened += 1
+        return self.terms.ranked(sentences, pools, self.selection.rescored)
+
+    def _chosen(self, sentences: Sequence[str]) -> list[Indices]:
+        candidates = self.candidates(sentences)
+        ids, columns = np.unique(np.concatenate(candidates), return_inverse=True)
+        counts = np.array([len(own) for own in candidates])
+        rows = np.repeat(np.arange(len(sentences), dtype=np.int64), counts)
+        scores = self._scores(Cells(sentences, self.corpus.windows_at(ids), rows, columns))
+        return [
+            self._greedy(own, part)
+            for own, part in zip(candidates, np.split(scores, np.cumsum(counts)[:-1]), strict=True)
+        ]
+
+    def _scores(self, cells: Cells) -> Floats:
+        """Return Eq. 3 of all cells; minus infinity where a standardised term is undefined."""
+        values = self.terms.values(cells)
+        if self.selection.by == "raw":
+            return fit(values, self.terms.weights)
+        usual = self.terms.statistics(cells.windows, self.reference)
+        scores = fit(usual.standardise(values, cells.columns), self.terms.weights)
+        return np.where(usual.defined(self.terms.weights)[cells.columns], scores, -np.inf)
+
+    def _greedy(self, ids: Indices, scores: Floats) -> Indices:
+        ascending = np.argsort(ids)
+        ranked = ids[ascending][highest(scores[ascending], int(np.isfinite(scores).sum()))]
+        if self.selection.strategy == "no-diversity":
+            return ranked[: self.selection.size]
+        taken = diverse(
+            [self._words_before(int(i)) for i in ranked],
+            self.corpus.chunks_of(ranked),
+            self.selection.size,
+            self.selection.jaccard,
+        )
+        return ranked[taken]
+
+    def _words_before(self, window: int) -> frozenset[str]:
+        if window not in self._previous:
+            self._previous[window] = frozenset(words(self.corpus.sentence(window - 1)))
+        return self._previous[window]
+
+    def _random(self, sentences: Sequence[str]) -> list[Indices]:
+        """Return random windows for each sentence, the same whatever else is asked for with it."""
+        sets = []
+        windows = self.corpus.windows
+        for own in text_keys(sentences):
+            same = int((self.corpus.text_keys[windows] == own).sum())
+            drawn = self.corpus.random_windows(
+                int(own) ^ self.selection.seed, min(len(windows), self.selection.size + same)
+            )
+            sets.append(drawn[self.corpus.text_keys[drawn] != own][: self.selection.size])
+        return sets
+
+    def _identity(self) -> str:
+        """Return all that decides a set."""
+        shape = asdict(self.corpus.shape)
+        parts: dict[str, object] = {"corpus": self.corpus.sha256, "shape": shape, "selection": asdict(self.selection)}
+        if self.selection.strategy != "random":
+            parts |= {
+                "screening": self.screening.identity,
+                "discriminator": self.terms.discriminator.reader.identity(),
+                "generator": self.terms.generator.identity,
+            }
+            parts |= {"weights": self.terms.weights.values()}
+        if self.selection.by == "standardised":
+            parts |= {"reference": self.reference}
+        return json.dumps(parts)
+
+
+def diverse(previous: Sequence[frozenset[str]], chunks: Indices, size: int, jaccard: float) -> Indices:
+    """Return which of the ranked contexts are taken, one after the other, ``(at most size,)``.
+
+    A context is passed over if one from its chunk was taken, or if the words of its previous sentence overlap with
+    those of a taken one by ``jaccard`` or more. Two sentences without a word count as the same.
+
+    Source: Sun et al. 2022 (TACL), section 3.3.
+
+    Args:
+        previous: the words of the sentence just before each context, best context first.
+        chunks: number of the chunk of each, ``(n,)``.
+        size: contexts to take, at most.
+        jaccard: overlap from which on a context is passed over.
+    """
+    vocabulary = {word: at for at, word in enumerate(dict.fromkeys(word for own in previous for word in own))}
+    sizes = np.array([len(own) for own in previous], dtype=np.int64)
+    columns = [vocabulary[word] for own in previous for word in own]
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    has = sparse.csr_matrix((np.ones(len(columns)), columns, starts), shape=(len(previous), len(vocabulary)))
+    free = np.ones(len(previous), dtype=np.bool_)
+    taken: list[int] = []
+    for at in range(len(previous)):
+        if not free[at]:
+            continue
+        taken.append(at)
+        if len(taken) == size:
+            break
+        wanted = np.zeros(len(vocabulary))
+        wanted[columns[starts[at] : starts[at + 1]]] = 1
+        shared = has @ wanted
+        free &= (chunks != chunks[at]) & (shared < jaccard * (sizes + sizes[at] - shared))
+    return np.array(taken, dtype=np.int64)

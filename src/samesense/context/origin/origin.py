@@ -1,0 +1,221 @@
+"""Origin: two sentences are alike if they fit, and do not fit, the same contexts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from samesense.context.corpus.corpus import Corpus
+from samesense.context.corpus.windows import Shape
+from samesense.context.files import read_json
+from samesense.context.generator.base import Generator, NoGenerator
+from samesense.context.origin.context_set import ContextSets, Screens
+from samesense.context.origin.explain import Contribution, Explanation, Whose
+from samesense.context.origin.pair_vectors import PairVectors
+from samesense.context.origin.scheme import Scheme, reference_sentences
+from samesense.context.origin.similarity import contributions, cosine
+from samesense.context.origin.terms import Discriminates, Terms
+from samesense.errors import DataError
+from samesense.types import Candidate, Indices, Pair, Scores
+
+BLOCK_PAIRS = 2000
+"""Pairs whose terms are held at once."""
+
+FILE = "origin.json"
+
+
+class Origin:
+    """A :data:`~samesense.types.Score` that asks a corpus.
+
+    Source: Sun et al. 2022 (TACL), section 3.3.
+    Differs: terms are standardised in each context unless told otherwise, see
+        :func:`~samesense.context.origin.similarity.vector`.
+
+    Args:
+        corpus: where contexts come from.
+        screening: over this corpus.
+        discriminator: over this corpus.
+        generator: gives the generative terms.
+        scheme: how to score.
+        folder: where everything that was computed is kept by content; ``None`` keeps it in memory.
+        reference: sentences that say what is usual; ``None`` draws them from the corpus as the scheme says.
+        on_progress: called with a word for what is computed, and the number of cells just finished.
+
+    Attributes:
+        undefined: contexts left out of the vectors of the last call, because a term did not vary over the reference.
+    """
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        screening: Screens,
+        discriminator: Discriminates,
+        generator: Generator,
+        scheme: Scheme,
+        *,
+        folder: Path | None = None,
+        reference: Sequence[str] | None = None,
+        on_progress: Callable[[str, int], None] = lambda what, cells: None,
+    ) -> None:
+        self.corpus, self.generator, self.scheme = corpus, generator, scheme
+        self.reference = list(reference) if reference is not None else reference_sentences(corpus, scheme)
+        self.terms = Terms(
+            discriminator,
+            generator,
+            scheme.weights,
+            None if folder is None else folder / "cells",
+            on_progress=on_progress,
+        )
+        sets = None if folder is None else folder / "sets"
+        self.sets = ContextSets(corpus, screening, self.terms, self.reference, scheme.selection, sets)
+        self.undefined = 0
+
+    @classmethod
+    def open(
+        cls,
+        folder: Path,
+        *,
+        scheme: Scheme | None = None,
+        precision: Literal["float32", "bfloat16"] | None = None,
+        device: str = "cpu",
+        on_progress: Callable[[str, int], None] = lambda what, cells: None,
+    ) -> Origin:
+        """Open a folder that the recipe has made.
+
+        Args:
+            folder: holds ``origin.json``.
+            scheme: another than the folder's own, for ablations; what it shares with others is not computed again.
+            precision: arithmetic of the generator; ``None`` for the folder's own.
+            device: torch device.
+            on_progress: as in the class.
+
+        Raises:
+            DataError, ModelError: if a part is missing or damaged.
+        """
+        from samesense.context.discriminator.scorer import Discriminator
+        from samesense.context.retrieval.tfidf import Screening
+
+        if not (folder / FILE).is_file():
+            raise DataError(
+                f"{folder} is no finished Origin: it has no {FILE}. Make one from documents with: samesense origin."
+            )
+        content = read_json(folder / FILE)
+        corpus = Corpus.open(folder / "corpus", Shape(**content["shape"]))
+        scheme = scheme or Scheme.from_dict(content["scheme"])
+        wanted = scheme.weights.generative
+        return cls(
+            corpus,
+            Screening(corpus, folder / "index", unigrams=content["unigrams"]),
+            Discriminator.open(folder / "discriminator", corpus, folder / "index", device=device),
+            _open_generator(folder, content, precision or content["precision"], device) if wanted else NoGenerator(),
+            scheme,
+            folder=folder / "cache",
+            on_progress=on_progress,
+        )
+
+    @property
+    def protocol(self) -> str:
+        """Everything that changes a score, in words."""
+        scheme, selection = self.scheme, self.scheme.selection
+        terms = ", ".join(f"{name} {value:g}" for name, value in asdict(scheme.weights).items() if value)
+        return (
+            f"Origin: cosine over {selection.size} contexts a sentence ({selection.strategy}, {selection.by} fits of "
+            f"{selection.rescored}), {scheme.normalisation}; weights {terms}; corpus of {len(self.corpus)} sentences; "
+            f"{self.generator.protocol}"
+        )
+
+    def __call__(self, pairs: Sequence[Pair]) -> Scores:
+        """Return the similarity of each pair, ``(pairs,)``.
+
+        Raises:
+            DataError: if a sentence is blank, or has no context.
+            ModelError: if a cosine is undefined.
+        """
+        self._check(pairs)
+        self.undefined = 0
+        scores = np.empty(len(pairs), dtype=np.float64)
+        sets = self.sets.of([text for pair in pairs for text in pair])
+        for start in range(0, len(pairs), BLOCK_PAIRS):
+            block = pairs[start : start + BLOCK_PAIRS]
+            view = self._view(block, sets)
+            for at, pair in enumerate(block, start):
+                _, first, second = view.vectors(pair)
+                scores[at] = cosine(first, second, pair)
+            self.undefined += view.undefined
+        return scores
+
+    def explain(self, first: str, second: str, *, top: int = 5) -> Explanation:
+        """Return the similarity of two sentences with the contexts that made it.
+
+        Args:
+            first: a sentence.
+            second: another.
+            top: most contexts shown on each side.
+
+        Raises:
+            DataError, ModelError: as for scores.
+        """
+        pair = (first, second)
+        self._check([pair])
+        sets = self.sets.of(pair)
+        ids, one, other = self._view([pair], sets).vectors(pair)
+        shares = contributions(one, other, pair)
+        distinct, place = np.unique(ids, return_inverse=True)
+        summed = np.bincount(place, shares)
+        at = np.array([int(np.argmax(ids == i)) for i in distinct])
+
+        def entry(k: int) -> Contribution:
+            i = int(distinct[k])
+            return Contribution.of(
+                self.corpus.window(i), _whose(i, sets[first], sets[second]), float(one[at[k]]), float(other[at[k]]),
+                float(summed[k]),
+            )  # fmt: skip
+
+        order = np.argsort(-summed, kind="stable")
+        return Explanation(
+            sentences=pair,
+            score=cosine(one, other, pair),
+            contexts=len(ids),
+            alike=[entry(k) for k in order[:top] if summed[k] > 0],
+            apart=[entry(k) for k in order[::-1][:top] if summed[k] < 0],
+        )
+
+    def _view(self, pairs: Sequence[Pair], sets: dict[str, Indices]) -> PairVectors:
+        return PairVectors(self.corpus, self.terms, self.reference, self.scheme, pairs, sets)
+
+    def _check(self, pairs: Sequence[Pair]) -> None:
+        for row, pair in enumerate(pairs):
+            if not all(text.strip() for text in pair):
+                raise DataError(f"A pair needs two texts; pair {row} has an empty one: {pair!r}. Leave it out.")
+
+
+def open_origin(place: str, *, device: str = "cpu") -> Candidate:
+    """Open an Origin folder as something that can be judged."""
+    origin = Origin.open(Path(place).expanduser(), device=device)
+    return Candidate(name=f"origin:{place}", score=origin, encode=None, protocol=origin.protocol)
+
+
+def _open_generator(
+    folder: Path, content: dict[str, Any], precision: Literal["float32", "bfloat16"], device: str
+) -> Generator:
+    if content["language_model"] is not None:
+        from samesense.context.generator.load import open_language_model
+
+        return open_language_model(content["language_model"], precision=precision, device=device)
+    if not (folder / "generator").exists():
+        raise DataError(
+            f"{folder} has no generator: it was made with weights of 0 for its terms, or is damaged. Make one with "
+            "samesense origin, the same documents and settings, and a weight above 0."
+        )
+    from samesense.context.generator.seq2seq import open_seq2seq
+
+    return open_seq2seq(folder / "generator", precision=precision, device=device)
+
+
+def _whose(window: int, first: Indices, second: Indices) -> Whose:
+    own, other = bool((first == window).any()), bool((second == window).any())
+    return "both" if own and other else "first" if own else "second"

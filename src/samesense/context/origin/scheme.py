@@ -1,0 +1,70 @@
+"""How similarity is computed from a corpus and its models."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from samesense.context.corpus.corpus import Corpus
+from samesense.context.corpus.words import words
+from samesense.context.origin.context_set import Selection
+from samesense.context.origin.similarity import Normalisation, Weights
+from samesense.errors import ConfigError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scheme:
+    """How similarity is computed from models that are there.
+
+    Attributes:
+        weights: λ1 to λ4 of Eq. 3.
+        normalisation: see :func:`~samesense.context.origin.similarity.vector`.
+        twice: a context in the sets of both sentences counts twice, as Eq. 4 is written; once otherwise.
+        selection: how context sets are chosen.
+        reference: sentences of the corpus that say what is usual in a context.
+        seed: of their choice.
+    """
+
+    weights: Weights = field(default_factory=Weights)
+    normalisation: Normalisation = "standardised"
+    twice: bool = True
+    selection: Selection = field(default_factory=Selection)
+    reference: int = 64
+    seed: int = 42
+
+    @classmethod
+    def from_dict(cls, content: dict[str, Any]) -> Scheme:
+        """Return the scheme that ``dataclasses.asdict`` turned into JSON types.
+
+        Raises:
+            ConfigError: for an unknown or missing part.
+        """
+        try:
+            parts = {"weights": Weights(**content["weights"]), "selection": Selection(**content["selection"])}
+            return cls(**(content | parts))
+        except (KeyError, TypeError) as error:
+            raise ConfigError(f"A scheme of Origin cannot be read: {error}. Make it anew.") from error
+
+
+def reference_sentences(corpus: Corpus, scheme: Scheme) -> list[str]:
+    """Return distinct sentences of the corpus, drawn at random, that have two words or more.
+
+    Raises:
+        ConfigError: if the corpus has not so many.
+    """
+    order = np.random.default_rng(scheme.seed).permutation(len(corpus))
+    drawn: dict[str, None] = {}
+    for i in order:
+        if len(drawn) == scheme.reference:
+            break
+        sentence = corpus.sentence(int(i))
+        if len(words(sentence)) > 1:
+            drawn[sentence] = None
+    if len(drawn) < max(2, scheme.reference):
+        raise ConfigError(
+            f"The reference is {scheme.reference} different sentences of two words or more (2 at least); the corpus "
+            f"has {len(drawn)}. Lower reference."
+        )
+    return list(drawn)

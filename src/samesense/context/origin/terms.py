@@ -1,0 +1,184 @@
+"""The four terms of Eq. 3 for many cells at once, each computed once and kept."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from samesense.context.corpus.windows import Window
+from samesense.context.generator.base import KINDS, Cells, Generator, Kind
+from samesense.context.generator.batching import groups_of
+from samesense.context.origin.cache import CellCache, Keys, cell_keys, content_keys
+from samesense.context.origin.similarity import TERMS, Statistics, Weights
+from samesense.context.top_k import highest
+from samesense.types import Embeddings, Floats, Indices
+
+BLOCK_CELLS = 65536
+"""Cells computed, and written, at a time: what a killed run may lose."""
+
+BLOCK_WINDOWS = 256
+"""Contexts whose statistics are computed, and written, at a time."""
+
+
+class Encodes(Protocol):
+    """What is needed of a discriminator's reader."""
+
+    def encode(self, sentences: Sequence[str]) -> Embeddings:
+        """Return the vectors of sentences."""
+
+    def identity(self) -> str:
+        """Return everything that decides a vector."""
+
+
+class Discriminates(Protocol):
+    """What is needed of a discriminator."""
+
+    @property
+    def reader(self) -> Encodes:
+        """Makes sentence vectors."""
+
+    def scores(self, vectors: Embeddings, windows: Indices) -> Floats:
+        """Return log p(y = 1) of every sentence in every window, ``(sentences, windows)``."""
+
+
+class Terms:
+    """Computes terms, asking nothing of a model whose weight is 0.
+
+    Args:
+        discriminator: gives the first term.
+        generator: gives the other three, a token of the generated text each.
+        weights: which terms count.
+        folder: where what a generator gave is kept; ``None`` keeps it in memory.
+        on_progress: called with a word for what is computed, and the number of cells just finished.
+
+    Attributes:
+        computed: cells of a generator's term computed so far, not counting those found.
+    """
+
+    def __init__(
+        self,
+        discriminator: Discriminates,
+        generator: Generator,
+        weights: Weights,
+        folder: Path | None = None,
+        *,
+        on_progress: Callable[[str, int], None] = lambda what, cells: None,
+    ) -> None:
+        self.discriminator, self.generator, self.weights = discriminator, generator, weights
+        self.kinds: tuple[Kind, ...] = tuple(kind for kind in KINDS if getattr(weights, kind) > 0)
+        self.computed = 0
+        self._say = on_progress
+        self._cells = {kind: CellCache(folder, json.dumps([generator.identity, kind])) for kind in self.kinds}
+        self._usual = {
+            kind: CellCache(folder, json.dumps([generator.identity, kind, "usual"]), 2) for kind in self.kinds
+        }
+
+    def values(self, cells: Cells) -> Floats:
+        """Return the terms of all cells, ``(4, n)``; 0 for those that do not count."""
+        terms = np.zeros((len(TERMS), len(cells)))
+        if self.weights.discriminative > 0:
+            terms[0] = self._discriminative(cells)
+        if self.kinds:
+            keys = cell_keys(content_keys(cells.sentences)[cells.rows], window_keys(cells.windows)[cells.columns])
+            order = np.argsort(cells.columns, kind="stable")
+            for start in range(0, len(order), BLOCK_CELLS):
+                members = order[start : start + BLOCK_CELLS]
+                for kind, found in self._generative(cells.take(members), keys[members]).items():
+                    terms[TERMS.index(kind), members] = found
+        return terms
+
+    def statistics(self, windows: Sequence[Window], reference: Sequence[str]) -> Statistics:
+        """Return what is usual in each window for the sentences of ``reference``."""
+        means, deviations = np.zeros((len(TERMS), len(windows))), np.zeros((len(TERMS), len(windows)))
+        if self.weights.discriminative > 0 and windows:
+            ids = np.array([window.id for window in windows], dtype=np.int64)
+            usual = self.discriminator.scores(self.discriminator.reader.encode(reference), ids)
+            means[0], deviations[0] = usual.mean(axis=0), usual.std(axis=0)
+        population = content_keys([json.dumps(list(reference))])
+        for start in range(0, len(windows), BLOCK_WINDOWS):
+            block = windows[start : start + BLOCK_WINDOWS]
+            span = slice(start, start + len(block))
+            keys = cell_keys(np.repeat(population, len(block), axis=0), window_keys(block))
+            for kind, found in self._usual_of(block, reference, keys).items():
+                means[TERMS.index(kind), span], deviations[TERMS.index(kind), span] = found.T
+        return Statistics(means, deviations)
+
+    def ranked(self, sentences: Sequence[str], pools: Sequence[Indices], most: int) -> list[Indices]:
+        """Return the best windows of each sentence's pool in the order of the discriminator, equals by number.
+
+        Args:
+            sentences: any texts.
+            pools: numbers of windows, for each sentence its own.
+            most: as many of each pool, at most.
+        """
+        ascending = [np.sort(pool) for pool in pools]
+        fits = self._fits_of(self.discriminator.reader.encode(sentences), ascending)
+        return [pool[highest(own, most)] for pool, own in zip(ascending, fits, strict=True)]
+
+    def _fits_of(self, vectors: Embeddings, pools: Sequence[Indices]) -> list[Floats]:
+        """Return log p(y = 1) of each sentence in the windows of its pool, ascending.
+
+        Pools that have much in common are scored as one, so that a window is read once for all sentences.
+        """
+        if not pools:
+            return []
+        union = np.unique(np.concatenate(pools))
+        if len(union) * len(pools) > 2 * sum(len(pool) for pool in pools):
+            return [self._fits(vector, pool) for vector, pool in zip(vectors, pools, strict=True)]
+        fits = self.discriminator.scores(vectors, union)
+        return [own[np.searchsorted(union, pool)] for own, pool in zip(fits, pools, strict=True)]
+
+    def _fits(self, vector: Embeddings, windows: Indices) -> Floats:
+        """Return log p(y = 1) of one sentence, ``(windows,)``."""
+        fits: Floats = self.discriminator.scores(vector[None], windows)[0]
+        return fits
+
+    def _discriminative(self, cells: Cells) -> Floats:
+        ids = np.array([window.id for window in cells.windows], dtype=np.int64)
+        vectors = self.discriminator.reader.encode(cells.sentences)
+        found = np.empty(len(cells))
+        for members in groups_of(cells.rows):
+            found[members] = self._fits(vectors[cells.rows[members[0]]], ids[cells.columns[members]])
+        return found
+
+    def _generative(self, cells: Cells, keys: Keys) -> dict[Kind, Floats]:
+        """Return the terms of a generator for each kind ``(n,)``, computing those that no cache holds."""
+        looked = {kind: self._cells[kind].find(keys) for kind in self.kinds}
+        missing = np.flatnonzero(~np.logical_and.reduce([known for _, known in looked.values()]))
+        found = {kind: values[:, 0].astype(np.float64) for kind, (values, _) in looked.items()}
+        if len(missing):
+            fresh = self.generator.measure(cells.take(missing), self.kinds).per_token.astype(np.float32)
+            for kind, values in zip(self.kinds, fresh, strict=True):
+                new = ~looked[kind][1][missing]
+                self._cells[kind].write(keys[missing[new]], values[new, None])
+                found[kind][missing[new]] = values[new]
+            self.computed += len(missing) * len(self.kinds)
+        self._say("cells", len(cells))
+        return found
+
+    def _usual_of(self, windows: Sequence[Window], reference: Sequence[str], keys: Keys) -> dict[Kind, Floats]:
+        """Return mean and deviation of each kind over the reference, ``(windows, 2)``."""
+        looked = {kind: self._usual[kind].find(keys) for kind in self.kinds}
+        found = {kind: values.astype(np.float64) for kind, (values, _) in looked.items()}
+        if not looked:
+            return found
+        missing = np.flatnonzero(~np.logical_and.reduce([known for _, known in looked.values()]))
+        if len(missing):
+            cells = Cells.grid(reference, [windows[int(at)] for at in missing])
+            fresh = self.generator.measure(cells, self.kinds).per_token.reshape(len(self.kinds), len(reference), -1)
+            both = np.stack([fresh.mean(axis=1), fresh.std(axis=1)], axis=2).astype(np.float32)
+            for kind, values in zip(self.kinds, both, strict=True):
+                self._usual[kind].write(keys[missing], values)
+                found[kind][missing] = values
+            self.computed += len(cells) * len(self.kinds)
+        self._say("reference cells", len(windows) * len(reference))
+        return found
+
+
+def window_keys(windows: Sequence[Window]) -> Keys:
+    """Return a key for the context of each window ``(windows, 2)``, whatever stands in it."""
+    return content_keys([json.dumps([window.left, window.right]) for window in windows])

@@ -1,0 +1,1 @@
+"""Candidate sentences by the words they share."""

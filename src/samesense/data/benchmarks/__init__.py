@@ -1,0 +1,1 @@
+"""Where benchmark data stand in a folder, and how each set is read."""

@@ -1,0 +1,1 @@
+"""Running documents, and documents with sections."""

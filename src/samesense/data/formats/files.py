@@ -1,0 +1,133 @@
+"""Rows out of one file: TSV, CSV, JSON lines, a JSON list or Parquet."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from samesense.data.formats.delimited import csv_rows, refuse_repeated, tsv_rows
+from samesense.data.formats.lines import Line, read_lines
+from samesense.errors import DataError
+
+Row = tuple[int, dict[str, object]]
+"""Row number as the file counts it, and the cells by column name."""
+
+SUFFIXES = (".tsv", ".csv", ".jsonl", ".ndjson", ".json", ".parquet")
+"""File name endings that are read; all but Parquet may be followed by ``.gz``."""
+
+
+def split_suffix(name: str) -> tuple[str, bool]:
+    """Return the known suffix of a file name (or an empty text), and whether ``.gz`` follows it."""
+    lowered = name.lower()
+    stem = lowered.removesuffix(".gz")
+    return next((suffix for suffix in SUFFIXES if stem.endswith(suffix)), ""), stem != lowered
+
+
+def read_rows(source: str | Path) -> Iterator[Row]:
+    """Read the rows of one file, lazily.
+
+    The row number is the line in the file on which the row starts, the header being line 1; for Parquet and
+    for a JSON list it is the number of the record, from 1.
+
+    Args:
+        source: path of a file whose name says its format.
+
+    Returns:
+        Row numbers with cells by column name.
+
+    Raises:
+        DataError: if the file is missing, has an unknown suffix, or breaks a rule of its format.
+    """
+    path = Path(source).expanduser()
+    if not path.is_file():
+        raise missing_file(str(source))
+    suffix, zipped = split_suffix(path.name)
+    if not suffix:
+        raise DataError(
+            f"{source}: the format is told from the end of the file name, which is none of {', '.join(SUFFIXES)} "
+            "(or one of these with .gz). Rename or convert the file."
+        )
+    if suffix == ".parquet":
+        if zipped:
+            raise DataError(
+                f"{source}: Parquet compresses by itself and is not read inside gzip. Unpack it: gunzip {source}"
+            )
+        return _parquet_rows(path)
+    lines = read_lines(path, zipped)
+    if suffix == ".json":
+        return _json_list_rows(path, lines)
+    return {".tsv": tsv_rows, ".csv": csv_rows}.get(suffix, _json_lines_rows)(path, lines)
+
+
+def missing_file(source: str) -> DataError:
+    """Build the error for a path that leads nowhere."""
+    return DataError(f"{source}: there is no such file. Check the spelling and the working directory.")
+
+
+def _json_lines_rows(path: Path, lines: Iterable[Line]) -> Iterator[Row]:
+    for number, line in lines:
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise DataError(
+                f"{path}, row {number}: every line must be one JSON object; this one is not JSON ({error}). "
+                "Correct the line; a JSON list belongs in a file that ends in .json."
+            ) from error
+        yield number, _as_object(path, number, record)
+
+
+def _json_list_rows(path: Path, lines: Iterable[Line]) -> Iterator[Row]:
+    text = "".join(line for _, line in lines)
+    if not text.strip():
+        return
+    try:
+        records = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise DataError(
+            f"{path}: the file must be one JSON list of objects; it is not JSON ({error}). "
+            "If every line is an object of its own, rename the file to end in .jsonl."
+        ) from error
+    if not isinstance(records, list):
+        raise DataError(
+            f"{path}: the file must be one JSON list of objects; received {_kind(records)}. "
+            "Put the rows into a list, or one on each line of a .jsonl file."
+        )
+    for number, record in enumerate(records, 1):
+        yield number, _as_object(path, number, record)
+
+
+def _as_object(path: Path, number: int, record: object) -> dict[str, object]:
+    if isinstance(record, dict):
+        return record
+    raise DataError(
+        f"{path}, row {number}: a row must be a JSON object with named columns; received {_kind(record)}. "
+        'Write it as {"sentence1": ..., "sentence2": ..., "score": ...}.'
+    )
+
+
+def _kind(value: object) -> str:
+    names = {dict: "an object", list: "a list", str: "a string", bool: "true or false", type(None): "null"}
+    return names.get(type(value), "a number")
+
+
+def _parquet_rows(path: Path) -> Iterator[Row]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    number = 0
+    try:
+        with pq.ParquetFile(path) as table:
+            refuse_repeated(str(path), table.schema_arrow.names)
+            for batch in table.iter_batches():
+                for record in batch.to_pylist():
+                    number += 1
+                    yield number, record
+    except (pa.ArrowException, OSError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise DataError(
+            f"{path}: this is not a whole Parquet file ({reason}; {number} rows were readable). "
+            "Download or write it again."
+        ) from error

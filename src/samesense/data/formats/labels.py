@@ -1,0 +1,189 @@
+"""Labels out of cells: what kind they are, what each is worth, and which cannot be used."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from samesense.data.formats.columns import CLASS_NAMES, SCORE_NAMES, Columns
+from samesense.data.formats.scale import Scale, infer_scale, number_text, share_text, to_number
+from samesense.errors import ConfigError, DataError
+
+Kind = Literal["scored", "binary", "nli", "triple"]
+
+NLI_VALUES = {"contradiction": 0.0, "not_entailment": 0.0, "neutral": 1.0, "entailment": 2.0}
+"""What each class of natural language inference is worth: more means closer."""
+
+NLI_SCALE: Scale = (0.0, 2.0)
+_UNLABELLED = ("-", "-1", "-1.0", "")
+
+
+@dataclass(frozen=True)
+class ParsedLabels:
+    """The labels of one source, by position.
+
+    Attributes:
+        values: a number for every usable label, ``None`` elsewhere.
+        kind: what the labels are.
+        scale: lowest and highest value they can take; ``None`` if no known range holds them.
+        problems: position to what is wrong and how to put it right.
+        unlabelled: positions marked as having no label, which the field's convention leaves out.
+    """
+
+    values: list[float | None]
+    kind: Kind
+    scale: Scale | None
+    problems: dict[int, tuple[str, str]] = field(default_factory=dict)
+    unlabelled: frozenset[int] = frozenset()
+
+
+def parse_labels(
+    raw: Sequence[object],
+    columns: Columns,
+    source: str,
+    label_order: str | None = None,
+    label_range: Scale | None = None,
+) -> ParsedLabels:
+    """Decide what the labels of a source are and turn them into numbers.
+
+    Args:
+        raw: the label cells in order.
+        columns: where they stand, which tells inference data from scores.
+        source: where they come from, for messages.
+        label_order: names of the integer classes 0, 1, 2 in order, such as ``"entailment,neutral,contradiction"``.
+        label_range: lowest and highest score, instead of inferring them.
+
+    Raises:
+        DataError: if integers may be inference classes and nothing says which is which.
+        ConfigError: if an option is malformed or contradicts the labels.
+    """
+    _check_options(label_order, label_range)
+    named = any(isinstance(value, str) and value.strip().casefold() in NLI_VALUES for value in raw)
+    if named and (label_order or label_range):
+        option = "--label-order" if label_order else "--label-range"
+        raise ConfigError(
+            f"{source}: {option} is for numeric labels, and column {columns.label!r} names its classes. Leave it out."
+        )
+    if named:
+        return _parse_classes(raw, NLI_VALUES, "one of " + ", ".join(NLI_VALUES))
+    if label_order and (columns.label or "").strip().casefold() in SCORE_NAMES:
+        raise ConfigError(
+            f"{source}: --label-order is for classes, and column {columns.label!r} holds scores by its name. "
+            "Leave it out, or name the column label. Where other files of the command need it, write their classes in "
+            "words instead."
+        )
+    if label_order:
+        coded = {str(number): NLI_VALUES[name] for number, name in enumerate(_class_names(label_order))}
+        return _parse_classes(raw, coded, f"one of the integers {', '.join(coded)} that --label-order names")
+    parsed = _parse_numbers(raw, label_range)
+    if label_range is None:
+        _refuse_coded_classes(parsed, columns, source)
+    return parsed
+
+
+def _class_names(label_order: str) -> list[str]:
+    return [name.strip().casefold() for name in label_order.split(",")]
+
+
+def _check_options(label_order: str | None, label_range: Scale | None) -> None:
+    if label_order is not None:
+        names = _class_names(label_order)
+        if not 2 <= len(names) <= 3 or len(set(names)) < len(names) or not NLI_VALUES.keys() >= set(names):
+            raise ConfigError(
+                f"--label-order takes two or three different names out of {', '.join(NLI_VALUES)}; received "
+                f"{label_order!r}. Example: --label-order entailment,neutral,contradiction"
+            )
+        if label_range is not None:
+            raise ConfigError("--label-order is for classes and --label-range for scores; give one of them.")
+    if label_range is not None:
+        low, high = label_range
+        if not (math.isfinite(low) and math.isfinite(high) and low < high):
+            raise ConfigError(f"--label-range takes a lower and a higher number; received {low} {high}. Example: 0 5")
+
+
+def _parse_classes(raw: Sequence[object], classes: dict[str, float], rule: str) -> ParsedLabels:
+    values: list[float | None] = []
+    problems: dict[int, tuple[str, str]] = {}
+    unlabelled: set[int] = set()
+    for position, cell in enumerate(raw):
+        text = _class_text(cell)
+        values.append(classes.get(text))
+        if text in _UNLABELLED:
+            unlabelled.add(position)
+        elif text not in classes:
+            problems[position] = (f"label {cell!r} is not {rule}", "correct the label, or write - if there is none")
+    return ParsedLabels(values, "nli", NLI_SCALE, problems, frozenset(unlabelled))
+
+
+def _class_text(cell: object) -> str:
+    if cell is None:
+        return ""
+    if isinstance(cell, str):
+        text = cell.strip().casefold()
+        return text.removesuffix(".0")
+    if isinstance(cell, float) and cell.is_integer():
+        return str(int(cell))
+    return str(cell)
+
+
+def _parse_numbers(raw: Sequence[object], label_range: Scale | None) -> ParsedLabels:
+    values = [to_number(cell) for cell in raw]
+    problems = {
+        position: _not_a_number(cell)
+        for position, (cell, value) in enumerate(zip(raw, values, strict=True))
+        if value is None
+    }
+    numbers = [value for value in values if value is not None]
+    scale = infer_scale(numbers) if numbers else None
+    if label_range is not None:
+        scale = float(label_range[0]), float(label_range[1])
+    if scale is not None:
+        low, high = scale
+        inside = sum(low <= number <= high for number in numbers)
+        share = share_text(inside, len(numbers)) if numbers else ""
+        for position, value in enumerate(values):
+            if value is not None and not low <= value <= high:
+                problems[position] = _outside(value, scale, "" if label_range else share)
+                values[position] = None
+    kept = {value for value in values if value is not None}
+    kind: Kind = "binary" if kept and kept <= {0.0, 1.0} and label_range in (None, (0, 1)) else "scored"
+    return ParsedLabels(values, kind, scale, problems)
+
+
+def _not_a_number(cell: object) -> tuple[str, str]:
+    if cell is None or (isinstance(cell, str) and not cell.strip()):
+        return "there is no label", "give a label or delete the row"
+    if isinstance(cell, str) and "," in cell and to_number(cell.replace(",", ".")) is not None:
+        return f"label {cell!r} is not a number", "write decimals with a point"
+    if isinstance(cell, (str, int, float)):
+        return f"label {cell!r} is not a finite number, true or false, or a class of inference", "correct the label"
+    return f"label of type {type(cell).__name__} is not a number", "write one number in the label column"
+
+
+def _outside(value: float, scale: Scale, share: str) -> tuple[str, str]:
+    span = f"{number_text(scale[0])}-{number_text(scale[1])}"
+    if not share:
+        return f"label {number_text(value)} is outside the range {span} given with --label-range", "correct the label"
+    return (
+        f"label {number_text(value)} is outside the scale {span} that the other {share} use",
+        "correct the label, or give the true scale with --label-range LOW HIGH",
+    )
+
+
+def _refuse_coded_classes(parsed: ParsedLabels, columns: Columns, source: str) -> None:
+    kept = {value for value in parsed.values if value is not None} - {-1.0}
+    in_class_column = (columns.label or "").strip().casefold() in CLASS_NAMES
+    suspicious = (columns.is_premise_hypothesis and bool(kept) and kept <= {0.0, 1.0, 2.0}) or (
+        in_class_column and kept == {0.0, 1.0, 2.0}
+    )
+    if suspicious:
+        seen = ", ".join(number_text(value) for value in sorted(kept))
+        raise DataError(
+            f"{source}: column {columns.label!r} holds the integers {seen}, which may be classes of natural language "
+            "inference, and data sets disagree about their order (SNLI and SICK on the hub code 0 as entailment). "
+            "Name the classes of 0, 1, 2 in order: --label-order entailment,neutral,contradiction "
+            "(label_order='entailment,neutral,contradiction'). If they are similarity scores, give their "
+            "scale: --label-range 0 2 (label_range=(0, 2))."
+        )

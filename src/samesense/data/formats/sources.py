@@ -1,0 +1,124 @@
+"""Rows out of whatever a user names: a file, a folder saved by datasets, or a name on the hub."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from samesense.data.formats.files import SUFFIXES, Row, missing_file, read_rows, split_suffix
+from samesense.errors import DataError, MissingExtraError
+
+_HUB_NAME = re.compile(r"(?P<name>[\w.-]+/[\w.-]+)(?:@(?P<config>[\w.+-]+))?(?::(?P<split>[^:]+))?")
+
+UNLABELLED = "-"
+"""What a hub class label of -1, the hub's mark for a hidden or missing label, is read as."""
+
+
+def load_rows(source: str | Path) -> Iterator[Row]:
+    """Read rows from a file, a folder saved by ``datasets``, or the hub.
+
+    Args:
+        source: path of a file; path of a folder, followed by ``:split`` where it holds several; or
+            ``owner/name``, ``owner/name@config``, ``owner/name:split`` or ``owner/name@config:split``
+            on the hub (split ``train`` unless given).
+
+    Returns:
+        Row numbers with cells by column name. Class labels arrive as their names, never as integers.
+
+    Raises:
+        DataError: if the source cannot be found or read.
+        MissingExtraError: if ``datasets`` is needed and absent.
+    """
+    text = str(source)
+    if Path(source).expanduser().is_file():
+        return read_rows(source)
+    folder, split = _folder_and_split(text)
+    if folder is not None:
+        return _dataset_rows(_from_disk(folder, split))
+    match = _HUB_NAME.fullmatch(text)
+    if isinstance(source, Path) or _looks_like_path(text):
+        raise missing_file(text)
+    if match is None:
+        raise DataError(
+            f"{text}: this is no existing file or folder, and no hub name of the form owner/name, owner/name@config "
+            f"or owner/name:split. Name a file that ends in {', '.join(SUFFIXES)} (or one of these with .gz)."
+        )
+    return _dataset_rows(_from_hub(match["name"], match["config"], match["split"] or "train", text))
+
+
+def _folder_and_split(text: str) -> tuple[Path | None, str | None]:
+    whole = Path(text).expanduser()
+    if whole.is_dir():
+        return whole, None
+    name, colon, split = text.rpartition(":")
+    folder = Path(name).expanduser()
+    return (folder, split) if colon and name and split and folder.is_dir() else (None, None)
+
+
+def _looks_like_path(text: str) -> bool:
+    if split_suffix(text)[0] or text.startswith((".", "/", "~")) or "\\" in text:
+        return True
+    parent = text.rpartition("/")[0]
+    return bool(parent) and Path(parent).is_dir()
+
+
+def _import_datasets() -> Any:
+    try:
+        import datasets
+    except ImportError as error:
+        raise MissingExtraError("datasets", "train") from error
+    return datasets
+
+
+def _from_disk(folder: Path, split: str | None) -> Any:
+    datasets = _import_datasets()
+    try:
+        loaded = datasets.load_from_disk(str(folder))
+    except Exception as error:
+        raise DataError(
+            f"{folder}: a folder must be one written by save_to_disk of datasets; it could not be read as that "
+            f"({_one_line(error)}). Name a file inside it instead."
+        ) from error
+    if not isinstance(loaded, dict):
+        if split is not None:
+            raise DataError(
+                f"{folder}: this folder holds one dataset without splits; received ':{split}'. Leave out ':{split}'."
+            )
+        return loaded
+    if split not in loaded:
+        received = "none was named" if split is None else f"received {split!r}"
+        raise DataError(
+            f"{folder}: this folder holds several splits and one must be named; {received}. Splits available: "
+            f"{', '.join(loaded)}. Write for example {folder}:{next(iter(loaded), 'train')}"
+        )
+    return loaded[split]
+
+
+def _from_hub(name: str, config: str | None, split: str, source: str) -> Any:
+    datasets = _import_datasets()
+    try:
+        return datasets.load_dataset(name, config, split=split)
+    except Exception as error:
+        raise DataError(
+            f"{source}: no such file or folder, and it could not be loaded from the hub ({_one_line(error)}). "
+            "Check the spelling and the network; a local file works offline."
+        ) from error
+
+
+def _one_line(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text[:200]}" if text else type(error).__name__
+
+
+def _dataset_rows(dataset: Any) -> Iterator[Row]:
+    names = {column: feature.names for column, feature in dataset.features.items() if hasattr(feature, "int2str")}
+    for number, record in enumerate(dataset.with_format(None), 1):
+        yield number, {key: _named(value, names[key]) if key in names else value for key, value in record.items()}
+
+
+def _named(value: Any, names: list[str]) -> object:
+    if value is None:
+        return None
+    return names[value] if 0 <= value < len(names) else UNLABELLED

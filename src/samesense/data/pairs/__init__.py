@@ -1,0 +1,1 @@
+"""Labelled pairs: reading, checking, and what each loss is trained on."""

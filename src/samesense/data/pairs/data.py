@@ -1,0 +1,172 @@
+"""Labelled sentence pairs: the one shape that training and evaluation receive."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from samesense.data.formats.files import split_suffix
+from samesense.data.formats.labels import Kind
+from samesense.data.formats.scale import Scale
+from samesense.errors import ConfigError, DataError
+from samesense.types import Pair
+
+_JOINT = " + "
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairData:
+    """Labelled sentence pairs of one source, in its order.
+
+    Attributes:
+        sentences1: first sentence of every pair.
+        sentences2: second sentence of every pair.
+        labels: one number a pair; larger means more similar.
+        subsets: name of the part each pair belongs to, where the source says so.
+        kind: ``"scored"``, ``"binary"``, ``"nli"`` or ``"triple"``.
+        scale: lowest and highest value a label can take; ``None`` if no known range holds them.
+        source: the file, folder or name as the user gave it.
+        label_column: where the labels come from; the negative column for triples.
+        dropped: bad rows left out on request.
+        dropped_unlabelled: rows marked as having no label, always left out.
+        sha256: fingerprint of the content in order; equal for equal content in any file format.
+    """
+
+    sentences1: list[str]
+    sentences2: list[str]
+    labels: list[float]
+    subsets: list[str] | None
+    kind: Kind
+    scale: Scale | None
+    source: str
+    label_column: str
+    dropped: int
+    dropped_unlabelled: int
+    sha256: str
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def name(self) -> str:
+        """Short name for people: the file name of a file, else the source itself."""
+        parts = self.source.split(_JOINT)
+        return _JOINT.join(Path(part).name if split_suffix(part)[0] else part for part in parts)
+
+    def pairs(self) -> list[Pair]:
+        """Return the two sentences of every row."""
+        return list(zip(self.sentences1, self.sentences2, strict=True))
+
+    def take(self, indices: Iterable[int]) -> PairData:
+        """Return the rows at these positions, in the order given."""
+        chosen = [int(index) for index in indices]
+        sentences1 = [self.sentences1[index] for index in chosen]
+        sentences2 = [self.sentences2[index] for index in chosen]
+        labels = [self.labels[index] for index in chosen]
+        subsets = None if self.subsets is None else [self.subsets[index] for index in chosen]
+        sha256 = fingerprint(sentences1, sentences2, labels, subsets, self.kind)
+        return replace(
+            self, sentences1=sentences1, sentences2=sentences2, labels=labels, subsets=subsets, sha256=sha256
+        )
+
+    def split(self, fraction: float, seed: int) -> tuple[PairData, PairData]:
+        """Hold out a part so that no pair of sentences stands on both sides.
+
+        Pairs count as one whichever sentence comes first and whatever the case of their letters. The choice
+        depends on the seed and the sentences only, not on the order of the rows.
+
+        Args:
+            fraction: share of the rows to hold out, between 0 and 1.
+            seed: another seed, another choice.
+
+        Returns:
+            The larger rest and the held-out part, each in the order of the source.
+
+        Raises:
+            ConfigError: if the fraction is not between 0 and 1.
+            DataError: if one side would be empty.
+        """
+        if not 0 < fraction < 1:
+            raise ConfigError(f"The share to hold out must lie between 0 and 1; received {fraction}. Example: 0.1")
+        groups: dict[Pair, list[int]] = {}
+        for index, pair in enumerate(self.pairs()):
+            groups.setdefault(pair_key(*pair), []).append(index)
+        wanted = max(1, round(fraction * len(self)))
+        held: set[int] = set()
+        for key in sorted(groups, key=lambda key: _digest([seed, *key])):
+            if len(held) >= wanted:
+                break
+            held.update(groups[key])
+        if not held or len(held) == len(self):
+            raise DataError(
+                f"{self.source}: {len(self)} rows with {len(groups)} different pairs cannot be split into two parts. "
+                "Give a file with more pairs, or a dev file of its own."
+            )
+        return self.take(index for index in range(len(self)) if index not in held), self.take(sorted(held))
+
+
+def fingerprint(
+    sentences1: Sequence[str],
+    sentences2: Sequence[str],
+    labels: Sequence[float],
+    subsets: Sequence[str] | None,
+    kind: str,
+) -> str:
+    """Return the SHA-256 of the content in order."""
+    digest = hashlib.sha256(json.dumps([kind, subsets is not None]).encode())
+    parts = subsets if subsets is not None else [""] * len(labels)
+    for row in zip(sentences1, sentences2, labels, parts, strict=True):
+        digest.update(json.dumps(row).encode() + b"\n")
+    return digest.hexdigest()
+
+
+def pair_key(first: str, second: str) -> Pair:
+    """Return what two spellings of one pair share: letters in one case, the smaller sentence first."""
+    one, two = first.casefold(), second.casefold()
+    return (one, two) if one <= two else (two, one)
+
+
+def concat(parts: Sequence[PairData]) -> PairData:
+    """Join pairs of the same kind and scale into one.
+
+    Args:
+        parts: at least one; a part without subsets has empty ones if another part has some.
+
+    Raises:
+        DataError: if there is nothing to join, or labels of the parts cannot be compared.
+    """
+    if not parts:
+        raise DataError("There is nothing to join: no data was given. Give at least one source.")
+    first = parts[0]
+    for other in parts[1:]:
+        if (other.kind, other.scale) != (first.kind, first.scale):
+            raise DataError(
+                f"Labels can be joined only if they are of one kind and scale; {first.source} is {first.kind} on "
+                f"{first.scale} and {other.source} is {other.kind} on {other.scale}. Train on them apart, or rescale "
+                "one file."
+            )
+    subsets = [name for part in parts for name in (part.subsets or [""] * len(part))]
+    sentences1 = [text for part in parts for text in part.sentences1]
+    sentences2 = [text for part in parts for text in part.sentences2]
+    labels = [label for part in parts for label in part.labels]
+    kept = subsets if any(part.subsets is not None for part in parts) else None
+    return PairData(
+        sentences1=sentences1,
+        sentences2=sentences2,
+        labels=labels,
+        subsets=kept,
+        kind=first.kind,
+        scale=first.scale,
+        source=_JOINT.join(part.source for part in parts),
+        label_column=_JOINT.join(dict.fromkeys(part.label_column for part in parts)),
+        dropped=sum(part.dropped for part in parts),
+        dropped_unlabelled=sum(part.dropped_unlabelled for part in parts),
+        sha256=fingerprint(sentences1, sentences2, labels, kept, first.kind),
+    )
+
+
+def _digest(parts: Sequence[object]) -> bytes:
+    return hashlib.sha256(json.dumps(parts).encode()).digest()

@@ -1,0 +1,118 @@
+"""A look at labelled pairs before training: counts, contradictions, and what leaks into a test."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from samesense.data.formats.labels import Kind
+from samesense.data.formats.scale import number_text
+from samesense.data.pairs.data import PairData
+from samesense.data.pairs.report import DataReport
+from samesense.types import Pair
+
+MOST_COUNTED = 12
+"""Labels with more distinct values than this are described by quantiles."""
+
+_NLI_NAMES = {0.0: "contradiction", 1.0: "neutral", 2.0: "entailment"}
+_CJK = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]")
+_QUANTILES = {"min": 0, "25%": 25, "50%": 50, "75%": 75, "max": 100}
+
+
+def examine(data: PairData, *, against: Mapping[str, PairData | Sequence[Pair]] | None = None) -> DataReport:
+    """Describe labelled pairs and point out what may spoil a training run or its test.
+
+    Args:
+        data: the pairs to look at.
+        against: other data by name, such as the test set, or its pairs; pairs in both are counted, whichever sentence
+            comes first, without regard to case and punctuation.
+    """
+    values: defaultdict[Pair, set[float]] = defaultdict(set)
+    for (first, second), label in zip(data.pairs(), data.labels, strict=True):
+        values[min(first, second), max(first, second)].add(label)
+    sentences = [*data.sentences1, *data.sentences2]
+    lengths = np.array([sentence_length(text) for text in sentences])
+    counts = Counter(data.labels)
+    own = _plain_pairs(data) if against else set()
+    found: dict[str, Any] = {
+        "label_counts": _label_counts(counts, data.kind),
+        "positive_share": counts[1.0] / len(data) if data.kind == "binary" else None,
+        "duplicate_pairs": len(data) - len(values),
+        "conflicting_pairs": sum(len(labels) > 1 for labels in values.values()),
+        "overlaps": {name: len(own & _plain_pairs(other)) for name, other in (against or {}).items()},
+    }
+    return DataReport(
+        name=data.name,
+        sha256=data.sha256,
+        rows=len(data),
+        kind=data.kind,
+        scale=data.scale,
+        label_quantiles={name: float(np.percentile(data.labels, at)) for name, at in _QUANTILES.items()},
+        distinct_sentences=len(set(sentences)),
+        length_unit="characters" if 2 * sum(map(bool, map(_CJK.search, sentences))) > len(sentences) else "words",
+        words_median=float(np.median(lengths)),
+        words_p99=float(np.percentile(lengths, 99, method="inverted_cdf")),
+        equal_pairs=sum(first == second for first, second in data.pairs()),
+        subsets=None if data.subsets is None else dict(Counter(data.subsets)),
+        dropped=data.dropped,
+        dropped_unlabelled=data.dropped_unlabelled,
+        warnings=list(_warnings(found, len(data))),
+        **found,
+    )
+
+
+def sentence_length(text: str) -> int:
+    """Count the words of a sentence, or its characters where the script puts no spaces between words."""
+    return len("".join(text.split())) if _CJK.search(text) else len(text.split())
+
+
+def _label_counts(counts: Counter[float], kind: Kind) -> dict[str, int] | None:
+    if len(counts) > MOST_COUNTED:
+        return None
+    names = _NLI_NAMES if kind == "nli" else {}
+    return {names.get(label, number_text(label)): counts[label] for label in sorted(counts)}
+
+
+class _DropPunctuation(dict[int, int | None]):
+    """Translation table that deletes punctuation, filled as characters are met."""
+
+    def __missing__(self, code: int) -> int | None:
+        self[code] = None if unicodedata.category(chr(code)).startswith("P") else code
+        return self[code]
+
+
+_TABLE = _DropPunctuation()
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.casefold().translate(_TABLE).split()) or text.casefold()  # all punctuation: as it is
+
+
+def _plain_pairs(data: PairData | Sequence[Pair]) -> set[Pair]:
+    pairs = data.pairs() if isinstance(data, PairData) else data
+    plain = [(_plain(first), _plain(second)) for first, second in pairs]
+    return {(min(pair), max(pair)) for pair in plain}
+
+
+def _warnings(found: Mapping[str, Any], rows: int) -> Iterable[str]:
+    for name, shared in found["overlaps"].items():
+        if shared:
+            yield f"{_pairs(shared)} also in {name}: a score on it would be inflated"
+    if found["conflicting_pairs"]:
+        yield f"{_pairs(found['conflicting_pairs'])} given different labels: decide which one is right"
+    if found["duplicate_pairs"] > 0.2 * rows:
+        yield f"{found['duplicate_pairs']} of {rows} rows repeat an earlier pair: they count more than the others"
+    if set(found["label_counts"] or ()) == {"-1", "0", "1"}:
+        yield "the labels are -1, 0 and 1: if -1 marks pairs without a label, leave those rows out"
+    share = found["positive_share"]
+    if share is not None and share < 0.05:
+        yield f"only {100 * share:.1f} % of the pairs are positive: a threshold will be unreliable"
+
+
+def _pairs(count: int) -> str:
+    return "1 pair is" if count == 1 else f"{count} pairs are"

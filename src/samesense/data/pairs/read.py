@@ -1,0 +1,186 @@
+"""From any source to labelled pairs, refusing rows that would spoil them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from samesense.data.formats.bad_rows import BadRow, bad_rows_error
+from samesense.data.formats.columns import SCORE_NAMES, Columns, resolve_columns
+from samesense.data.formats.files import Row
+from samesense.data.formats.labels import ParsedLabels, parse_labels
+from samesense.data.formats.scale import Scale, number_text
+from samesense.data.formats.sources import load_rows
+from samesense.data.pairs.data import PairData, fingerprint
+from samesense.errors import ConfigError, DataError
+from samesense.types import Pair
+
+
+def read_pairs(
+    source: str | Path,
+    *,
+    columns: str | None = None,
+    label_order: str | None = None,
+    label_range: Scale | None = None,
+    drop_bad_rows: bool = False,
+    limit_reported: int = 5,
+) -> PairData:
+    """Read labelled pairs, or triples as pairs, from one source.
+
+    Args:
+        source: a file, a folder saved by ``datasets``, or a hub name; see ``load_rows``.
+        columns: ``"first,second,label"`` where the names do not follow a convention.
+        label_order: names of integer inference classes 0, 1, 2 in order.
+        label_range: lowest and highest score, instead of inferring them.
+        drop_bad_rows: leave bad rows out and count them, instead of refusing the source.
+        limit_reported: how many bad rows the error shows.
+
+    Returns:
+        The pairs in the order of the source; a triple gives its positive pair, then its negative one.
+
+    Raises:
+        DataError: if the source cannot be read, holds bad rows, or has nothing to rank.
+        ConfigError: if an option is malformed or contradicts the data.
+        MissingExtraError: if ``datasets`` is needed and absent.
+    """
+    name = str(source)
+    rows = list(load_rows(source))
+    if not rows:
+        raise DataError(f"{name}: there are no rows. Check that this is the right file.")
+    found = resolve_columns(list(dict.fromkeys(key for _, cells in rows for key in cells)), columns, name)
+    parsed = _labels_of(rows, found, name, label_order, label_range)
+    labelled = [row for position, row in enumerate(rows) if position not in parsed.unlabelled]
+    problems = _text_problems(labelled, found)
+    problems += [BadRow(rows[at][0], str(found.label), *problem) for at, problem in parsed.problems.items()]
+    if problems and not drop_bad_rows:
+        raise bad_rows_error(name, problems, len(rows), limit_reported)
+    bad = {problem.row for problem in problems}
+    kept = [at for at, row in enumerate(rows) if row[0] not in bad and at not in parsed.unlabelled]
+    if not kept:
+        raise DataError(
+            f"{name}: no row is left of {len(rows)}; {len(bad)} cannot be used and {len(parsed.unlabelled)} have no "
+            "label (-, -1 or empty, as in test parts with hidden labels). Give a file with labels."
+        )
+    return _assembled(rows, kept, found, parsed, name, len(bad))
+
+
+def read_bare_pairs(source: str | Path, *, columns: str | None = None) -> list[Pair]:
+    """Read the pairs of one source whatever their labels, to look for them in other data.
+
+    Args:
+        source: as for :func:`read_pairs`; a row with a negative gives two pairs, one without two texts none.
+        columns: ``"first,second,label"`` where the names do not follow a convention; the third may be absent.
+
+    Raises:
+        DataError: if the source cannot be read, or has no two columns of texts.
+        ConfigError: if ``columns`` is malformed.
+        MissingExtraError: if ``datasets`` is needed and absent.
+    """
+    name = str(source)
+    rows = [cells for _, cells in load_rows(source)]
+    if not rows:
+        raise DataError(f"{name}: there are no rows. Check that this is the right file.")
+    found = resolve_columns(list(dict.fromkeys(key for cells in rows for key in cells)), columns, name, labelled=False)
+    partners = [column for column in (found.text2, found.negative) if column is not None]
+    texts = ((cells.get(found.text1), cells.get(column)) for cells in rows for column in partners)
+    return [(str(one), str(other)) for one, other in texts if not (_wrong_with(one) or _wrong_with(other))]
+
+
+def holds_scores(source: str | Path, columns: str | None = None) -> bool:
+    """Return whether the label column of a source is one of scores by its name.
+
+    Args:
+        source: as for :func:`read_pairs`; its first row decides.
+        columns: as for :func:`read_pairs`.
+
+    Raises:
+        DataError: as :func:`read_pairs`, as far as the first row shows it.
+        ConfigError: if ``columns`` is malformed.
+    """
+    first = next(iter(load_rows(source)), None)
+    label = None if first is None else resolve_columns(list(first[1]), columns, str(source)).label
+    return label is not None and label.strip().casefold() in SCORE_NAMES
+
+
+def _labels_of(
+    rows: Sequence[Row], columns: Columns, source: str, label_order: str | None, label_range: Scale | None
+) -> ParsedLabels:
+    if columns.label is not None:
+        return parse_labels([cells.get(columns.label) for _, cells in rows], columns, source, label_order, label_range)
+    if label_order is not None or label_range is not None:
+        raise ConfigError(
+            f"{source}: --label-order and --label-range are for a label column, and this source has triples with "
+            f"negatives in column {columns.negative!r}. Leave them out."
+        )
+    return ParsedLabels([1.0] * len(rows), "triple", (0.0, 1.0))
+
+
+def _text_problems(rows: Sequence[Row], columns: Columns) -> list[BadRow]:
+    names = [name for name in (columns.text1, columns.text2, columns.negative) if name is not None]
+    problems = []
+    for number, cells in rows:
+        for name in names:
+            what = _wrong_with(cells.get(name))
+            if what:
+                problems.append(BadRow(number, name, what, "give the sentence or delete the row"))
+    return problems
+
+
+def _wrong_with(value: object) -> str:
+    if value is None:
+        return "there is no text"
+    if not isinstance(value, str):
+        return f"a text is needed, received {type(value).__name__} {str(value)[:40]!r}"
+    if not value.strip():
+        return "the text is empty"
+    if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
+        return "the text holds half of a surrogate pair, which is no character"
+    return ""
+
+
+def _assembled(
+    rows: Sequence[Row], kept: Sequence[int], columns: Columns, parsed: ParsedLabels, source: str, dropped: int
+) -> PairData:
+    first: list[str] = []
+    second: list[str] = []
+    labels: list[float] = []
+    parts: list[str] = []
+    for at in kept:
+        cells = rows[at][1]
+        partners = [(columns.text2, parsed.values[at])]
+        if columns.negative is not None:
+            partners.append((columns.negative, 0.0))
+        for name, label in partners:
+            first.append(str(cells[columns.text1]))
+            second.append(str(cells[name]))
+            labels.append(float(label or 0.0))
+            parts.append(_subset_text(cells.get(columns.subset)) if columns.subset is not None else "")
+    _refuse_constant(labels, source)
+    subsets = parts if any(parts) else None
+    return PairData(
+        sentences1=first,
+        sentences2=second,
+        labels=labels,
+        subsets=subsets,
+        kind=parsed.kind,
+        scale=parsed.scale,
+        source=source,
+        label_column=str(columns.label or columns.negative),
+        dropped=dropped,
+        dropped_unlabelled=len(parsed.unlabelled),
+        sha256=fingerprint(first, second, labels, subsets, parsed.kind),
+    )
+
+
+def _subset_text(value: object) -> str:
+    return "" if value is None else str(value)
+
+
+def _refuse_constant(labels: Sequence[float], source: str) -> None:
+    if len(set(labels)) == 1:
+        number = labels[0]
+        shown = f"{number:.1f}" if number.is_integer() else number_text(number)
+        raise DataError(
+            f"{source}: every label is {shown}: nothing to rank. The labels must differ; "
+            "check that the label column is the right one."
+        )

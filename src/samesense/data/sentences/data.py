@@ -1,0 +1,103 @@
+"""Bare sentences as training data: several sources joined, repeated ones left out, one fingerprint."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from samesense.data.sentences.texts import all_texts
+from samesense.errors import ConfigError, DataError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sentences:
+    """Sentences of one or several sources, in their order.
+
+    Attributes:
+        texts: the sentences.
+        source: the files, folders or names as the user gave them.
+        name: short name for people.
+        sha256: fingerprint of the texts in order; equal for equal texts from any file.
+        left_out: how many texts of the sources were left out, by reason.
+    """
+
+    texts: list[str]
+    source: str
+    name: str
+    sha256: str
+    left_out: dict[str, int] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def take(self, indices: Iterable[int]) -> Sentences:
+        """Return the sentences at these positions, in the order given."""
+        texts = [self.texts[int(index)] for index in indices]
+        return replace(self, texts=texts, sha256=fingerprint(texts))
+
+    @property
+    def account(self) -> str:
+        """One line for people: how many sentences there are, and how many were left out and why."""
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in self.left_out.items() if count)
+        return f"{len(self):,} sentences" + (f"; left out: {reasons}" if reasons else "")
+
+
+def read_unlabelled(
+    sources: str | Path | Sequence[str | Path],
+    *,
+    keep_repeated: bool = False,
+    shortest: int | None = None,
+    longest: int | None = None,
+) -> Sentences:
+    """Read sentences from one or several sources.
+
+    Args:
+        sources: text files with one sentence a line, tables with a text column or two, documents, folders saved by
+            ``datasets``, hub names; see :func:`~samesense.data.sentences.texts.all_texts`.
+        keep_repeated: keep every sentence as often as it comes, instead of its first occurrence only. Of two equal
+            sentences in a batch, each would be a negative of the other.
+        shortest: leave out sentences of fewer characters.
+        longest: leave out sentences of more characters.
+
+    Raises:
+        ConfigError: if the two lengths exclude everything.
+        DataError: if a source cannot be read, or nothing is left.
+        MissingExtraError: if ``datasets`` is needed and absent.
+    """
+    given = [sources] if isinstance(sources, str | Path) else list(sources)
+    low, high = 1 if shortest is None else shortest, longest
+    if low < 1 or (high is not None and high < low):
+        raise ConfigError(f"Lengths must be 1 or more and leave a range; received {shortest} to {longest} characters.")
+    texts = [text for source in given for text in all_texts(source)]
+    filled = [text for text in texts if text.strip()]
+    fitting = [text for text in filled if low <= len(text) and (high is None or len(text) <= high)]
+    kept = fitting if keep_repeated else list(dict.fromkeys(fitting))
+    source = " + ".join(map(str, given))
+    if not kept:
+        raise DataError(
+            f"{source or 'No source'}: no sentence is left of {len(texts)}, {len(texts) - len(filled)} of them empty. "
+            "Give a file with one sentence a line, or with a column of texts."
+        )
+    return Sentences(
+        texts=kept,
+        source=source,
+        name=" + ".join(Path(part).name if Path(part).expanduser().is_file() else str(part) for part in given),
+        sha256=fingerprint(kept),
+        left_out={
+            "empty": len(texts) - len(filled),
+            "too short or too long": len(filled) - len(fitting),
+            "repeated": len(fitting) - len(kept),
+        },
+    )
+
+
+def fingerprint(texts: Iterable[str]) -> str:
+    """Return the SHA-256 of texts in order; where one ends and the next begins counts too."""
+    digest = hashlib.sha256()
+    for text in texts:
+        content = text.encode("utf-8", "surrogatepass")
+        digest.update(len(content).to_bytes(8, "little"))
+        digest.update(content)
+    return digest.hexdigest()

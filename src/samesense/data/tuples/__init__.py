@@ -1,0 +1,1 @@
+"""Anchors with positives and negatives: reading, grouping, completing, augmenting."""

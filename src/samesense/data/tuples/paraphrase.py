@@ -1,0 +1,101 @@
+"""Further positives written by a sequence-to-sequence model, such as a T5 that was trained to paraphrase."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from samesense.data.tuples.augment import Augment, Variant, random_of
+from samesense.data.tuples.keys import same
+from samesense.errors import ConfigError, ModelError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+BEAMS = 4
+"""Beams searched for one variant; for more variants of one text, as many as these."""
+
+
+def paraphrase(
+    model: str,
+    share: float = 0.5,
+    *,
+    seed: int = 0,
+    prompt: str = "paraphrase: ",
+    longest: int = 64,
+    batch_size: int = 32,
+) -> Augment:
+    """Return what has a share of the texts rewritten by a model.
+
+    The variants of a text are the beams found for it, the likeliest first, so they depend on the text only; which texts
+    are rewritten depends on the seed, too. A rewriting equal to its text but for case and spaces is no change.
+
+    Args:
+        model: folder or hub name of any sequence-to-sequence model of transformers.
+        share: of the texts that are rewritten.
+        seed: another seed, other texts.
+        prompt: what the model is given before each text.
+        longest: most tokens of a text and of its rewriting.
+        batch_size: texts rewritten at once.
+
+    Raises:
+        ConfigError: if the share is not above 0 and at most 1.
+        ModelError: if the model cannot be opened.
+    """
+    if not 0 < share <= 1:
+        raise ConfigError(f"The share of texts to rewrite must be above 0 and at most 1; received {share}.")
+    tokenizer, writer = _opened(model)
+
+    def rewrite(variants: Sequence[Variant]) -> list[str | None]:
+        chosen = [variant for variant in variants if random_of(seed, variant).random() < share]
+        most: dict[str, int] = {}
+        for text, number in chosen:
+            most[text] = max(most.get(text, 0), number)
+        written: dict[str, list[str]] = {}
+        for number in sorted(set(most.values())):
+            texts = sorted((text for text in most if most[text] == number), key=len, reverse=True)
+            for start in range(0, len(texts), batch_size):
+                part = texts[start : start + batch_size]
+                written |= zip(part, _written(tokenizer, writer, part, number + 1, prompt, longest), strict=True)
+        wanted = set(chosen)
+        found = [written[variant[0]][variant[1]] if variant in wanted else None for variant in variants]
+        return [
+            None if new is None or not new.strip() or same(new) == same(variant[0]) else new
+            for variant, new in zip(variants, found, strict=True)
+        ]
+
+    return rewrite
+
+
+def _opened(model: str) -> tuple[PreTrainedTokenizerBase, PreTrainedModel]:
+    import torch
+    from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+
+    try:
+        tokenizer: Any = AutoTokenizer.from_pretrained(model)
+        writer: Any = AutoModelForSeq2SeqLM.from_pretrained(model)
+    except (OSError, ValueError) as error:
+        raise ModelError(
+            f"Paraphrases need a sequence-to-sequence model with a tokenizer, as a folder or hub name; {model!r} "
+            f"cannot be opened as one: {' '.join(str(error).split())[:200]}"
+        ) from error
+    writer.to("cuda" if torch.cuda.is_available() else "cpu").eval()
+    return tokenizer, writer
+
+
+def _written(
+    tokenizer: Any, writer: Any, texts: Sequence[str], count: int, prompt: str, longest: int
+) -> list[list[str]]:
+    """Return for each text its ``count`` likeliest rewritings."""
+    import torch
+
+    inputs = tokenizer(
+        [prompt + text for text in texts], return_tensors="pt", padding=True, truncation=True, max_length=longest
+    ).to(writer.device)
+    with torch.inference_mode():
+        found = writer.generate(
+            input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"], do_sample=False,
+            num_beams=max(BEAMS, count), num_return_sequences=count, max_new_tokens=longest,
+        )  # fmt: skip
+    decoded = tokenizer.batch_decode(found, skip_special_tokens=True)
+    return [decoded[start : start + count] for start in range(0, len(decoded), count)]

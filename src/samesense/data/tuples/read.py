@@ -1,0 +1,167 @@
+"""From any source to anchors with positives and negatives: NLI rows by premise, lists of any length, triples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+
+from samesense.data.formats.bad_rows import BadRow, bad_rows_error
+from samesense.data.formats.columns import Columns
+from samesense.data.formats.files import Row, split_suffix
+from samesense.data.formats.labels import parse_labels
+from samesense.data.formats.sources import load_rows
+from samesense.data.tuples.data import TupleData, tuple_data
+from samesense.data.tuples.groups import MOST_ROWS, Group, Side, Statement, grouped
+from samesense.data.tuples.layout import Layout, layout_of, texts_in, wrong_with
+from samesense.errors import DataError
+
+SIDES: dict[float, Side] = {0.0: "negative", 1.0: "neutral", 2.0: "positive"}
+"""What a hypothesis of each class is to its premise."""
+
+_UNLABELLED = ("-", "-1", "-1.0", "")
+_NO_LABEL, _BAD = "rows without a label", "bad rows"
+
+
+def read_tuples(
+    sources: str | Path | Sequence[str | Path],
+    *,
+    merge: bool = True,
+    label_order: str | None = None,
+    drop_bad_rows: bool = False,
+    most_rows: int = MOST_ROWS,
+    limit_reported: int = 5,
+) -> TupleData:
+    """Read anchors with their positives and negatives from one source or several.
+
+    Args:
+        sources: files, folders saved by ``datasets`` or hub names; see ``load_rows``. The layouts may differ.
+        merge: put rows of one anchor together. Rows of NLI data always are.
+        label_order: names of integer inference classes 0, 1, 2 in order.
+        drop_bad_rows: leave bad rows out and count them, instead of refusing the source.
+        most_rows: statements held at once while grouping; see :func:`samesense.data.tuples.groups.grouped`.
+        limit_reported: how many bad rows the error shows.
+
+    Raises:
+        DataError: if a source cannot be read, has columns of no known layout or bad rows, or nothing is left.
+        ConfigError: if ``label_order`` is malformed or contradicts the data.
+    """
+    named = [sources] if isinstance(sources, (str, Path)) else list(sources)
+    left_out: dict[str, int] = {}
+    groups = read_groups(
+        named, merge=merge, label_order=label_order, drop_bad_rows=drop_bad_rows, most_rows=most_rows,
+        limit_reported=limit_reported, left_out=left_out,
+    )  # fmt: skip
+    source = " + ".join(map(str, named))
+    short = " + ".join(Path(part).name if split_suffix(str(part))[0] else str(part) for part in named)
+    data = tuple_data(groups, source=source, name=short, left_out=left_out)
+    if not any(data.positives):
+        raise DataError(
+            f"{source}: no anchor has a positive among {len(data)}. Give NLI data with entailments, or columns of "
+            "positives that are filled."
+        )
+    return data
+
+
+def read_groups(
+    sources: Sequence[str | Path],
+    *,
+    merge: bool = True,
+    label_order: str | None = None,
+    drop_bad_rows: bool = False,
+    most_rows: int = MOST_ROWS,
+    limit_reported: int = 5,
+    left_out: dict[str, int] | None = None,
+) -> Iterator[Group]:
+    """Yield the groups of sources that need not fit into memory.
+
+    Args:
+        sources: as in :func:`read_tuples`, like the five that follow.
+        merge: put rows of one anchor together.
+        label_order: names of integer inference classes.
+        drop_bad_rows: leave bad rows out.
+        most_rows: statements held at once.
+        limit_reported: how many bad rows the error shows.
+        left_out: takes what is left out, by reason, while the groups come.
+    """
+    counts: dict[str, int] = {} if left_out is None else left_out
+    counts |= {_NO_LABEL: 0, _BAD: 0}
+    readers = [_Reader(str(source), number, merge, label_order, counts) for number, source in enumerate(sources)]
+    limit = None if drop_bad_rows else limit_reported
+    said = (reader.statements(source, limit) for reader, source in zip(readers, sources, strict=True))
+    return grouped(chain.from_iterable(said), most_rows=most_rows)
+
+
+class _Reader:
+    """Turns the rows of one source into statements, and collects those that cannot be used."""
+
+    def __init__(self, source: str, number: int, merge: bool, label_order: str | None, counts: dict[str, int]) -> None:
+        self.source, self.number, self.merge = source, number, merge
+        self.label_order, self.counts = label_order, counts
+        self.classes: dict[str, tuple[Side | None, str]] = {}
+
+    def statements(self, source: str | Path, limit: int | None) -> Iterator[Statement]:
+        """Yield what the rows say; raises at the end if some are bad and ``limit`` says how many to show."""
+        layouts: dict[tuple[str, ...], Layout] = {}  # rows of JSON may have different keys
+        problems: list[BadRow] = []
+        total = 0
+        for row in load_rows(source):
+            total += 1
+            names = tuple(row[1])
+            if names not in layouts:
+                layouts[names] = layout_of(names, f"{self.source}, row {row[0]}" if layouts else self.source)
+            layout = layouts[names]
+            said, wrong = (self._tuple if layout.label is None else self._nli)(row, layout)
+            yield from () if wrong else said
+            problems += wrong
+        if problems and limit is not None:
+            raise bad_rows_error(self.source, problems, total, limit)
+        self.counts[_BAD] += len({problem.row for problem in problems})
+        if not total:
+            raise DataError(f"{self.source}: there are no rows. Check that this is the right file.")
+
+    def _tuple(self, row: Row, layout: Layout) -> tuple[list[Statement], list[BadRow]]:
+        number, cells = row
+        wrong = _problems(number, layout.anchor, [cells.get(layout.anchor)])
+        anchor = str(cells.get(layout.anchor))
+        group = anchor if self.merge else f"{self.number} {number}"
+        said: list[Statement] = []
+        for name, side in layout.partners:
+            texts = texts_in(cells.get(name))
+            wrong += _problems(number, name, texts)
+            said += [Statement(group, anchor, str(text), side) for text in texts]
+        if not said and not wrong:
+            wrong.append(BadRow(number, layout.anchor, "the anchor stands alone", "give it a positive or a negative"))
+        return said, wrong
+
+    def _nli(self, row: Row, layout: Layout) -> tuple[list[Statement], list[BadRow]]:
+        number, cells = row
+        hypothesis = layout.partners[0][0]
+        wrong = _problems(number, layout.anchor, [cells.get(layout.anchor)])
+        wrong += _problems(number, hypothesis, [cells.get(hypothesis)])
+        side, problem = self._side(cells.get(str(layout.label)), layout)
+        if problem:
+            wrong.append(BadRow(number, str(layout.label), problem, "correct the label, or write - if there is none"))
+        if side is None or wrong:
+            self.counts[_NO_LABEL] += not wrong
+            return [], wrong
+        anchor = str(cells[layout.anchor])
+        return [Statement(anchor, anchor, str(cells[hypothesis]), side)], []
+
+    def _side(self, cell: object, layout: Layout) -> tuple[Side | None, str]:
+        """Return what a label says, or what is wrong with it; neither if there is no label."""
+        text = "" if cell is None else str(cell).strip().casefold()
+        if text in _UNLABELLED:
+            return None, ""
+        if text not in self.classes:
+            columns = Columns(layout.anchor, layout.partners[0][0], layout.label)
+            parsed = parse_labels([cell], columns, self.source, self.label_order)
+            known = parsed.kind == "nli" and parsed.values[0] is not None
+            said = f"label {cell!r} is not entailment, neutral or contradiction"
+            self.classes[text] = (SIDES[parsed.values[0] or 0.0], "") if known else (None, said)
+        return self.classes[text]
+
+
+def _problems(number: int, column: str, texts: Sequence[object]) -> list[BadRow]:
+    found = [BadRow(number, column, wrong_with(text), "give the sentence or delete the row") for text in texts]
+    return [bad for bad in found if bad.what]

@@ -1,0 +1,1 @@
+"""What a score means: a value on the scale of labels, a probability, yes or no."""

@@ -1,0 +1,167 @@
+"""Fit a calibration on labelled pairs, and find by cross-validation how wrong it is."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from samesense.data.formats.scale import Scale, number_text
+from samesense.data.pairs.data import PairData
+from samesense.errors import ConfigError, DataError
+from samesense.inference.calibration.calibration import Calibration
+from samesense.inference.calibration.errors import (
+    TARGETS,
+    decision_quality,
+    fold_numbers,
+    held_out_values,
+    read_as_share,
+    value_errors,
+)
+from samesense.inference.calibration.maps import FITS, Isotonic, Logistic
+from samesense.metrics.classification import Target, best_threshold
+from samesense.metrics.inputs import is_constant, matching_vectors
+from samesense.types import Candidate, Result, Scores
+
+LEAST = 50
+"""Pairs that a calibration needs."""
+
+LEAST_OF_EACH = 10
+"""Pairs that yes and no need each."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What a calibration should be.
+
+    Attributes:
+        shape: of the map; ``"auto"`` is logistic for yes/no labels and isotonic for graded ones.
+        yes: the label from which on a pair counts as a yes; ``None`` is 1 for yes/no labels, and none for graded ones.
+        decide: the threshold that holds unless another is asked for.
+        folds: of the cross-validation, 2 to 10.
+        seed: which decides them.
+    """
+
+    shape: Literal["auto", "isotonic", "logistic"] = "auto"
+    yes: float | None = None
+    decide: Target = "accuracy"
+    folds: int = 5
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.folds <= 10:
+            raise ConfigError(f"A calibration is cross-validated with 2 to 10 folds; received {self.folds}.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Calibrated:
+    """A calibration and what it was made of.
+
+    Attributes:
+        calibration: fitted on all pairs.
+        scores: of the model ``(n,)``.
+        labels: of the pairs ``(n,)``.
+        held_out: calibrated scores, each by a map that was fitted without its pair ``(n,)``.
+        before: the score itself read as a share of the scale ``(n,)``; ``None`` where scores lie beyond -1 and 1.
+        results: the errors, with those of ``before``, and accuracy and F1.
+    """
+
+    calibration: Calibration
+    scores: Scores
+    labels: Scores
+    held_out: Scores
+    before: Scores | None
+    results: list[Result]
+
+
+def calibrate(candidate: Candidate, data: PairData, fingerprint: str, wanted: Wanted | None = None) -> Calibrated:
+    """Fit a calibration of a model on labelled pairs.
+
+    Errors are those of maps and thresholds that were fitted on other pairs than those they are judged on.
+
+    Args:
+        candidate: gives the scores.
+        data: the pairs.
+        fingerprint: of the model, by which the calibration of another is refused.
+        wanted: what it should be.
+
+    Raises:
+        ConfigError: if the labels have no known scale, or ``yes`` does not divide it.
+        DataError: if there are too few pairs, a score is not finite, or labels do not rise with scores.
+    """
+    wanted = wanted or Wanted()
+    scale, yes = check_labels(data, wanted)
+    started = time.perf_counter()
+    scores, labels = matching_vectors(candidate.score(data.pairs()), data.labels)
+    seconds = time.perf_counter() - started
+    if is_constant(scores):
+        raise DataError(f"A calibration needs scores that differ; the model gives {scores[0]:g} for every pair.")
+    graded = _is_graded(data)
+    shape = wanted.shape if wanted.shape != "auto" else "isotonic" if graded else "logistic"
+
+    def fit(some: Scores, theirs: Scores) -> Isotonic | Logistic:
+        return FITS[shape](some, theirs, scale)
+
+    folds = fold_numbers(data.pairs(), labels, wanted.folds, wanted.seed)
+    held_out, before = held_out_values(fit, scores, labels, folds), read_as_share(scores, scale)
+    errors, thresholds = value_errors(held_out, labels, graded=graded), dict[Target, float]()
+    if before is not None:
+        errors |= {f"{name}_before": error for name, error in value_errors(before, labels, graded=graded).items()}
+    if yes is not None:
+        right = (labels >= yes).astype(np.float64)
+        errors |= decision_quality(scores, right, folds)
+        found = {target: best_threshold(scores, right, target) for target in TARGETS}
+        thresholds = {target: cut for target, cut in found.items() if np.isfinite(cut)}
+    calibration = Calibration(
+        map=fit(scores, labels), scale=scale, yes=yes, thresholds=thresholds, decide=wanted.decide, data=data.name,
+        sha256=data.sha256, n=len(data), protocol=candidate.protocol, fingerprint=fingerprint, errors=errors,
+    )  # fmt: skip
+    how = f"{candidate.protocol}; {shape} map, {wanted.folds}-fold cross-validation, seed {wanted.seed}"
+    results = [_result(candidate, data, metric, error, how, seconds) for metric, error in errors.items()]
+    return Calibrated(
+        calibration=calibration, scores=scores, labels=labels, held_out=held_out, before=before, results=results
+    )
+
+
+def check_labels(data: PairData, wanted: Wanted) -> tuple[Scale, float | None]:
+    """Raise before any model runs, if no calibration could be fitted with these labels.
+
+    Returns:
+        The scale, and the label from which on a pair counts as a yes, if there is one.
+
+    Raises:
+        ConfigError, DataError: as :func:`calibrate`.
+    """
+    if len(data) < LEAST:
+        raise DataError(f"{data.source}: a calibration needs at least {LEAST} pairs, and these are {len(data)}.")
+    if data.scale is None:
+        raise ConfigError(
+            f"{data.source}: the labels lie on no known scale. Give its ends, as in: --label-range "
+            f"{min(data.labels):g} {max(data.labels):g}"
+        )
+    yes = wanted.yes
+    if yes is None:
+        if _is_graded(data):
+            return data.scale, None
+        yes = 1.0
+    count = sum(label >= yes for label in data.labels)
+    if min(count, len(data) - count) < LEAST_OF_EACH:
+        raise DataError(
+            f"{data.source}: yes and no need at least {LEAST_OF_EACH} pairs each; with labels from {number_text(yes)} "
+            f"on taken for a yes, {count} are a yes and {len(data) - count} a no. Take another label (--yes), or other "
+            "pairs."
+        )
+    return data.scale, yes
+
+
+def _is_graded(data: PairData) -> bool:
+    return data.kind not in ("binary", "triple")
+
+
+def _result(candidate: Candidate, data: PairData, metric: str, value: float, how: str, seconds: float) -> Result:
+    return Result(
+        task="calibration", dataset=data.name, split="", subset="all", metric=metric, value=value, n=len(data),
+        protocol=how, model=candidate.name, seed=candidate.seed, seconds=seconds,
+    )  # fmt: skip

@@ -1,0 +1,186 @@
+"""A calibration as a file in the folder of its model, refused for any other model."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from pydantic import TypeAdapter
+
+from samesense.context.files import write_json
+from samesense.errors import ConfigError, ModelError, OutputError
+from samesense.inference.calibration.calibration import Calibration
+from samesense.inference.onnx.format import is_exported
+
+FILE = "calibration.json"
+ORIGIN = "origin:"
+ORIGIN_PARTS = ("origin.json", "corpus", "discriminator", "generator")
+"""What of an Origin decides scores; the rest is made of it."""
+
+NOTES = (".md", ".png", ".svg")
+"""Ends of files that decide no score."""
+
+
+@dataclass(frozen=True)
+class Home:
+    """Where the files of a model are.
+
+    Attributes:
+        name: as the user gave it.
+        folder: of the model, or of an Origin; ``None`` for a repository of the hub.
+        keeps: whether a calibration may be kept in the folder; not in that of a package.
+    """
+
+    name: str
+    folder: Path | None
+    keeps: bool = True
+
+    @property
+    def kept(self) -> Path | None:
+        """Where its calibration is kept; ``None`` if none can be."""
+        return self.folder / FILE if self.folder is not None and self.keeps else None
+
+    @property
+    def file(self) -> Path:
+        """Where its calibration is kept.
+
+        Raises:
+            ConfigError: if none can be.
+        """
+        if self.kept is None:
+            raise ConfigError(
+                f"A calibration is kept in the model's folder, and {self.name!r} has none of its own. Name a file for "
+                "it: --output with calibrate, --calibration where it is used."
+            )
+        return self.kept
+
+    def place(self, output: Path | None) -> Path:
+        """Return where a calibration is to be written: ``output``, or else its :attr:`file`.
+
+        Raises:
+            ConfigError: if none can be kept, or ``output`` would change what the model is told by.
+        """
+        if output is None:
+            return self.file
+        folder, path = (self.folder or Path()).resolve(), output.expanduser().resolve()
+        if self.folder is not None and path.is_relative_to(folder) and _decides(folder, path):
+            raise ConfigError(
+                f"A file in the model's folder counts as part of the model, and {output} would make its calibrations "
+                f"those of another. Leave --output out (it is {FILE} then), or give a place outside {self.folder}."
+            )
+        return output
+
+    def fingerprint(self) -> str:
+        """Return a hash of every file that decides scores; of a repository of the hub, its commit.
+
+        Raises:
+            ModelError: if a model of the hub has never been opened here.
+        """
+        if self.folder is None:
+            return f"commit {_commit(self.name)}"
+        digest = hashlib.sha256()
+        for path in _deciding(self.folder):
+            with path.open("rb") as stream:
+                content = hashlib.file_digest(stream, "sha256").hexdigest()
+            digest.update(f"{path.relative_to(self.folder).as_posix()} {content}\n".encode())
+        return f"sha256 {digest.hexdigest()}"
+
+
+def home_of(name: str) -> Home:
+    """Return where the files of a model are.
+
+    Args:
+        name: model folder, output of train, hub name, ``"default"``, or ``origin:FOLDER``.
+
+    Raises:
+        ConfigError: if what is named has no files by which it could be told from another.
+        ModelError: if there is no such model.
+    """
+    if name.startswith(ORIGIN):
+        return Home(name, Path(name.removeprefix(ORIGIN)).expanduser())
+    path = Path(name).expanduser()
+    if is_exported(name):
+        return Home(name, path)
+    if not path.exists() and (":" in name or "+" in name):
+        raise ConfigError(
+            f"A calibration belongs to the files of one model, by which it is told from others; received {name!r}. "
+            "Give a model folder, output of train, hub name, default, or origin:FOLDER."
+        )
+    from samesense.encoder.build import DEFAULT, resolve
+
+    source = Path(resolve(name))
+    return Home(name, source if source.is_dir() else None, keeps=name != DEFAULT)
+
+
+def _deciding(folder: Path) -> Iterator[Path]:
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and _decides(folder, path):
+            yield path
+
+
+def _decides(folder: Path, path: Path) -> bool:
+    """Return whether a file in the folder of a model counts as part of it."""
+    parts = path.relative_to(folder).parts
+    noted = path.suffix in NOTES or path.name == FILE or any(part.startswith(".") for part in parts)
+    is_origin = (folder / ORIGIN_PARTS[0]).is_file()
+    return not noted and (not is_origin or parts[0] in ORIGIN_PARTS)
+
+
+def _commit(name: str) -> str:
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import LocalEntryNotFoundError
+
+    try:
+        return Path(snapshot_download(name, local_files_only=True)).name
+    except LocalEntryNotFoundError as error:
+        raise ModelError(f"The model {name!r} is not on this machine yet. Open it once, then calibrate it.") from error
+
+
+def store(calibration: Calibration, path: Path) -> None:
+    """Write a calibration beside its place and rename it.
+
+    Raises:
+        OutputError: if it cannot be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_json(path, asdict(calibration))
+    except OSError as error:
+        raise OutputError(f"{path} cannot be written: {error}") from error
+
+
+def read(home: Home, path: Path | None = None) -> Calibration:
+    """Return the calibration of a model.
+
+    Args:
+        home: of the model.
+        path: of the calibration; ``None`` for the model's own folder.
+
+    Raises:
+        ConfigError: if the model has no folder of its own, and no path is given.
+        ModelError: if there is none, it is damaged, or it is that of another model.
+    """
+    file = path or home.file
+    if not file.is_file():
+        raise ModelError(
+            f"{home.name} has no calibration: there is no {file}. Fit one on labelled pairs: samesense calibrate "
+            f"{home.name} --data dev.tsv"
+        )
+    try:
+        calibration = TypeAdapter(Calibration).validate_json(file.read_bytes())
+    except (OSError, ValueError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise ModelError(f"{file} is no calibration that can be read ({reason}). Calibrate again.") from error
+    if calibration.fingerprint != home.fingerprint():
+        raise ModelError(
+            f"{file} was fitted on the scores of other weights or settings than those of {home.name}, and would "
+            f"mislead. Calibrate again: samesense calibrate {home.name} --data dev.tsv"
+        )
+    return calibration
+
+
+def read_of(name: str, path: Path | None = None) -> Calibration:
+    """Return the calibration of a model by its name; see :func:`home_of` and :func:`read`."""
+    return read(home_of(name), path)

@@ -1,0 +1,1 @@
+"""A collection of texts on disk, searched by meaning."""

@@ -1,0 +1,148 @@
+"""What a collection holds: a text, its id, and whatever else is known of it."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from samesense.data.formats.files import Row, split_suffix
+from samesense.data.formats.lines import read_lines
+from samesense.data.formats.sources import load_rows
+from samesense.data.sentences.texts import SINGLE_NAMES
+from samesense.errors import DataError
+
+LARGEST_ID = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One text of a collection.
+
+    Attributes:
+        text: what is found.
+        id: a number of its own, 0 or more; ``None`` lets the collection count on.
+        metadata: JSON values by name, by which a query can choose.
+    """
+
+    text: str
+    id: int | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+def record_line(entry: Entry, place: str) -> bytes:
+    """Return text and metadata as one line of JSON.
+
+    Args:
+        entry: what is kept.
+        place: where it comes from, for messages.
+
+    Raises:
+        DataError: for an empty text, an id that is none, or what JSON cannot hold.
+    """
+    if not isinstance(entry.text, str) or not entry.text.strip():
+        raise DataError(f"{place}: a text that is not empty is needed; received {entry.text!r}. Leave the row out.")
+    if entry.id is not None and not _is_id(entry.id):
+        raise DataError(
+            f"{place}: an id is a whole number from 0 to 2**63 - 1; received {entry.id!r}. Keep names under another "
+            "column: it becomes metadata, by which texts are found and deleted as well."
+        )
+    if not all(isinstance(name, str) for name in entry.metadata):
+        raise DataError(f"{place}: names of metadata are texts; received {list(entry.metadata)!r}.")
+    try:
+        line = json.dumps({"text": entry.text, "metadata": dict(entry.metadata)}, ensure_ascii=False, allow_nan=False)
+        return line.encode() + b"\n"
+    except (TypeError, ValueError) as error:
+        raise DataError(
+            f"{place}: text and metadata must be JSON: whole characters, finite numbers, true, false, lists and "
+            f"objects ({error}). Leave the column out, or write it as text."
+        ) from error
+
+
+def _is_id(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST_ID
+
+
+def canonical(value: Any) -> str:
+    """Return the JSON text that equal values share: 2 and 2.0 are equal; 1, true and "1" are not."""
+    if isinstance(value, float) and math.isfinite(value) and value.is_integer():
+        value = int(value)
+    return json.dumps(value, ensure_ascii=False, sort_keys=True)
+
+
+def read_entries(source: str, *, column: str | None = None) -> Iterator[Entry]:
+    """Yield the entries of a file, lazily.
+
+    Args:
+        source: a text file with one text a line (``.txt`` or any ending that is not known, also ``.gz``), or rows in a
+            form that ``load_rows`` reads. Of a row, the text column is ``sentence``, ``text``, ``sent`` or
+            ``question``, the column ``id``, if there is one, is the id, and every other column that is not empty is
+            metadata under its name.
+        column: name of the text column, if it is another.
+
+    Raises:
+        DataError: for a missing or broken file, no text column, or an id that is no number.
+    """
+    if (
+        not split_suffix(source)[0]
+        and column is None
+        and (source.removesuffix(".gz").endswith(".txt") or _is_file(source))
+    ):
+        return _of_lines(source)
+    return _of_rows(source, column)
+
+
+def _is_file(source: str) -> bool:
+    from pathlib import Path
+
+    return Path(source).expanduser().is_file()
+
+
+def _of_lines(source: str) -> Iterator[Entry]:
+    from pathlib import Path
+
+    from samesense.data.formats.files import missing_file
+
+    path = Path(source).expanduser()
+    if not path.is_file():
+        raise missing_file(source)
+    for number, line in read_lines(path, split_suffix(source)[1]):
+        text = line.rstrip("\r\n")
+        if not text.strip():
+            raise DataError(f"{source}, row {number}: every line must hold a text; this one is empty. Remove it.")
+        yield Entry(text)
+
+
+def _of_rows(source: str, column: str | None) -> Iterator[Entry]:
+    text: str | None = None
+    for row in load_rows(source):
+        text = text or _text_column(list(row[1]), source, column)
+        yield _entry(row, text, source)
+
+
+def _text_column(found: list[str], source: str, column: str | None) -> str:
+    spelled = {name.strip().casefold(): name for name in reversed(found)}
+    wanted = SINGLE_NAMES if column is None else (column.casefold(),)
+    text = next((spelled[name] for name in wanted if name in spelled), None)
+    if text is None:
+        raise DataError(
+            f"{source}: the column of texts could not be found. Columns: {', '.join(found)}. Accepted: "
+            f"{', '.join(wanted)}. Name it: --column {found[0] if found else 'NAME'}"
+        )
+    return text
+
+
+def _entry(row: Row, text: str, source: str) -> Entry:
+    number, cells = row
+    identifier = next((name for name in cells if name.strip().casefold() == "id"), None)  # not in every row of JSON
+    value, given = cells.get(text), cells[identifier] if identifier else None
+    if not isinstance(value, str):
+        raise DataError(f"{source}, row {number}, column {text!r}: a text is needed, received {value!r}.")
+    if isinstance(given, str):
+        given = int(given) if given.isascii() and given.isdigit() else given
+    metadata = {name: cell for name, cell in cells.items() if name not in (text, identifier) and cell not in (None, "")}
+    entry = Entry(value, given, metadata)  # type: ignore[arg-type]  # record_line says what is wrong with an id
+    record_line(entry, f"{source}, row {number}")
+    return entry

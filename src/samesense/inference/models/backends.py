@@ -1,0 +1,138 @@
+"""The fastest way to compute a model on this machine, found by measuring, and never by giving up accuracy unasked."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from samesense.errors import ConfigError
+from samesense.inference.models.backend_choices import choice_key, recall, remember
+from samesense.inference.onnx.format import Description
+from samesense.types import Encode, Precision
+
+Backend = Literal["auto", "torch", "onnx", "onnx-int8"]
+"""What a user may ask for."""
+
+Way = Literal["torch-float32", "torch-bfloat16", "onnx", "onnx-int8"]
+"""What computes in the end."""
+
+EXACT: tuple[Way, ...] = ("onnx", "torch-float32")
+
+MOST_DRIFT = 0.1
+"""Points of Spearman (times 100) that a way may stray and still be chosen unasked."""
+
+LEAST_PAIRS = 500
+"""Pairs a recorded drift must rest on; that of fewer is mostly chance."""
+
+MEASURE_FROM = 5000
+"""Distinct texts from which measuring pays: it opens every way and encodes a sample a few times."""
+
+SAMPLE = 256
+ROUNDS = 3
+
+WORTH = 1.1
+"""How many times faster than the best exact way an inexact one must be."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A way, why it was taken, and the texts a second behind it where they were measured now."""
+
+    way: Way
+    reason: str
+    speeds: Mapping[Way, float] = field(default_factory=dict)
+
+
+def check_asked(backend: Backend, precision: Precision) -> None:
+    """Raise ConfigError if backend and precision contradict each other."""
+    if backend == "onnx-int8" and precision != "auto":
+        raise ConfigError(f"The backend onnx-int8 computes in eight bits; received precision {precision} too.")
+    if backend == "onnx" and precision == "bfloat16":
+        raise ConfigError("The backend onnx computes in float32; for bfloat16 take the backend torch.")
+
+
+def exported_ways(
+    description: Description, backend: Backend, precision: Precision, *, torch_there: bool, bfloat16_there: bool
+) -> list[Way]:
+    """Return the ways that an exported folder offers for what is asked, the one taken unmeasured first.
+
+    Args:
+        description: of the folder.
+        backend: as asked for.
+        precision: as asked for.
+        torch_there: whether torch is installed and the folder holds its weights.
+        bfloat16_there: whether the processor computes in bfloat16.
+    """
+    check_asked(backend, precision)
+    if backend in ("onnx", "onnx-int8"):
+        return ["onnx" if backend == "onnx" else "onnx-int8"]
+    if precision == "bfloat16":
+        return ["torch-bfloat16"]
+    if backend == "torch":
+        if precision == "float32":
+            return ["torch-float32"]
+        return ["torch-bfloat16"] if bfloat16_there else ["torch-float32"]
+    ways: list[Way] = ["onnx"]
+    if torch_there:
+        ways.append("torch-float32")
+    if precision == "auto":
+        if "onnx-int8" in description.graphs and keeps_spearman(description, "onnx-int8"):
+            ways.append("onnx-int8")
+        if torch_there and bfloat16_there and keeps_spearman(description, "torch-bfloat16"):
+            ways.append("torch-bfloat16")
+    return ways
+
+
+def keeps_spearman(description: Description, way: Way) -> bool:
+    """Return whether the export recorded, on enough pairs, that this way strays by no more than MOST_DRIFT."""
+    drift = description.drift
+    if drift is None or drift.pairs < LEAST_PAIRS or way not in drift.points:
+        return False
+    return abs(drift.points[way]) <= MOST_DRIFT
+
+
+def choose(source: str, openers: Mapping[Way, Callable[[], Encode]], texts: Sequence[str] | None) -> Choice:
+    """Return the fastest of several ways for this model, machine and kind of text.
+
+    Args:
+        source: folder or name of the model; a choice is remembered for its files.
+        openers: way to what opens it; the first one is taken where nothing is known or measured.
+        texts: what is about to be encoded. ``None`` takes the first way, so that nothing depends on earlier runs.
+    """
+    ways = list(openers)
+    if texts is None or len(ways) == 1:
+        return Choice(ways[0], "the only one that fits" if len(ways) == 1 else "by default")
+    key = choice_key(source, [*ways])
+    known = recall(key)
+    for way in ways:
+        if way == known:
+            return Choice(way, "measured on this machine before")
+    distinct = list(dict.fromkeys(texts))
+    if len(distinct) < MEASURE_FROM:
+        return Choice(ways[0], f"too few texts to measure: {len(distinct)} of {MEASURE_FROM}")
+    speeds = measure({way: opener() for way, opener in openers.items()}, distinct)
+    way = fastest(speeds)
+    shown = ", ".join(f"{name} {speed:.0f}" for name, speed in speeds.items())
+    remember(key, way, {name: round(speed, 1) for name, speed in speeds.items()})
+    return Choice(way, f"measured, texts a second: {shown}", dict(speeds))
+
+
+def measure(encoders: Mapping[Way, Encode], texts: Sequence[str]) -> dict[Way, float]:
+    """Return texts a second of each way over a sample spread over ``texts``: best of some rounds, in turns."""
+    size = min(SAMPLE, len(texts))
+    sample = [texts[at * len(texts) // size] for at in range(size)]
+    best = dict.fromkeys(encoders, float("inf"))
+    for attempt in range(ROUNDS + 1):
+        for way, encode in encoders.items():
+            started = time.perf_counter()
+            encode(sample)
+            if attempt:  # the first round warms up
+                best[way] = min(best[way], time.perf_counter() - started)
+    return {way: len(sample) / seconds for way, seconds in best.items()}
+
+
+def fastest(speeds: Mapping[Way, float]) -> Way:
+    """Return the fastest exact way, or an inexact one that is WORTH it."""
+    return max(speeds, key=lambda way: speeds[way] * (1.0 if way in EXACT else 1 / WORTH))

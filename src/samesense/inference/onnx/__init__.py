@@ -1,0 +1,1 @@
+"""Export to ONNX, the check against torch, and encoding without torch."""

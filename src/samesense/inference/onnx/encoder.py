@@ -1,0 +1,194 @@
+"""An exported model without torch: onnxruntime and the tokenizers library, texts in, embeddings out."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from samesense.encoder.rows import each_once, token_batches
+from samesense.errors import ModelError
+from samesense.execution.threads import cores
+from samesense.inference.onnx.format import GRAPHS, TOKENIZER, OnnxName, read_description
+from samesense.types import Embeddings
+
+if TYPE_CHECKING:
+    from tokenizers import Encoding
+
+BATCH_TOKENS = 1024
+"""Tokens of one run of the graph, padding included."""
+
+
+class OnnxEncoder:
+    """A folder written by ``samesense export``, ready to encode.
+
+    Attributes:
+        folder: where it was opened.
+        name: ``"onnx"`` or ``"onnx-int8"``.
+        description: what the folder says of itself.
+        deterministic: whether every text is computed alone, on one thread.
+    """
+
+    def __init__(
+        self, folder: str | Path, name: OnnxName = "onnx", *, deterministic: bool = False, threads: int | None = None
+    ) -> None:
+        """Open a folder.
+
+        Args:
+            folder: an exported folder.
+            name: which of its graphs.
+            deterministic: compute every text alone and on one thread, so that the bits of its vector depend on
+                nothing else; several texts are computed at the same time. int8 needs it most: its scale is taken
+                from all texts of a batch together.
+            threads: threads that compute; ``None`` takes ``OMP_NUM_THREADS`` if set, else those the process may use.
+
+        Raises:
+            ModelError: if the folder, its graph or its tokenizer cannot be read.
+        """
+        self.folder = Path(folder).expanduser()
+        self.name: OnnxName = name
+        self.description = read_description(self.folder)
+        self.deterministic = deterministic
+        self._threads = threads or _threads()
+        self._tokenizer = _tokenizer(self.folder, self.description.max_tokens)
+        self._session = _session(self._graph(), 1 if deterministic else self._threads, deterministic)
+
+    def _graph(self) -> Path:
+        if self.name not in self.description.graphs:
+            hint = " Export the model again with --int8." if self.name == "onnx-int8" else ""
+            raise ModelError(
+                f"{self.folder} has no graph for the backend {self.name}; it has "
+                f"{', '.join(self.description.graphs)}.{hint}"
+            )
+        return self.folder / GRAPHS[self.name]
+
+    @property
+    def identity(self) -> str:
+        """A text that is the same only for models that give the same vectors."""
+        how = self.description
+        known = [how.graphs[self.name].sha256, self._tokenizer.to_str(), how.prompt, how.max_tokens, self.deterministic]
+        return json.dumps({"backend": self.name, "content": known})
+
+    @property
+    def protocol(self) -> str:
+        """In words, everything that changes a figure."""
+        how = self.description
+        longest = "inputs of any length" if how.max_tokens is None else f"at most {how.max_tokens} tokens"
+        parts = ["cosine", f"{how.pooling} pooling", self.name, longest]
+        if how.prompt:
+            parts.append(f"prompt {how.prompt!r}")
+        return ", ".join(parts)
+
+    def encode(
+        self,
+        texts: Sequence[str],
+        *,
+        normalize: bool = False,
+        batch_tokens: int | None = None,
+        on_progress: Callable[[int], None] | None = None,
+    ) -> Embeddings:
+        """Return the embeddings of ``texts``, float32 ``(texts, dim)``, in order; see :func:`each_once`.
+
+        Raises:
+            ModelError: if a text is not a string.
+        """
+        budget = batch_tokens or BATCH_TOKENS
+
+        def embed(block: list[str]) -> Embeddings:
+            encodings = self._encodings(block)
+            return self._alone(encodings) if self.deterministic else self._together(encodings, budget)
+
+        return each_once(texts, embed, self.description.dim, normalize=normalize, on_progress=on_progress)
+
+    def token_ids(self, text: str) -> list[int]:
+        """Return the ids that the graph is given for ``text``, prompt and special tokens included."""
+        ids: list[int] = self._encodings([text])[0].ids
+        return ids
+
+    def _encodings(self, texts: list[str]) -> list[Encoding]:
+        prompt, special = self.description.prompt, self.description.special_tokens
+        found: list[Encoding] = self._tokenizer.encode_batch(
+            [prompt + text for text in texts], add_special_tokens=special
+        )
+        return found
+
+    def _together(self, encodings: list[Encoding], budget: int) -> Embeddings:
+        out = np.empty((len(encodings), self.description.dim), dtype=np.float32)
+        for places in token_batches([len(encoding.ids) for encoding in encodings], budget):
+            out[places] = self._run([encodings[at] for at in places])
+        return out
+
+    def _alone(self, encodings: list[Encoding]) -> Embeddings:
+        """Return each row from a run of its own: the batch, and so every kernel's shape, is that of one text."""
+        with ThreadPoolExecutor(self._threads) as pool:
+            return np.concatenate(list(pool.map(lambda encoding: self._run([encoding]), encodings)))
+
+    def _run(self, encodings: list[Encoding]) -> Embeddings:
+        width = max(1, *(len(encoding.ids) for encoding in encodings))
+        feed = {name: self._padded(name, encodings, width) for name in self.description.inputs}
+        rows: Embeddings = self._session.run(None, feed)[0]
+        return rows
+
+    def _padded(self, name: str, encodings: list[Encoding], width: int) -> npt.NDArray[np.int64]:
+        """Return one input of the graph, ``(batch, width)``."""
+        fill = self.description.pad_token if name == "input_ids" else 0
+        matrix = np.full((len(encodings), width), fill, dtype=np.int64)
+        left = self.description.padding_side == "left"
+        for row, encoding in zip(matrix, encodings, strict=True):
+            values = getattr(encoding, _FIELDS[name])
+            if values:
+                row[slice(width - len(values), None) if left else slice(len(values))] = values
+        return matrix
+
+
+_FIELDS = {"input_ids": "ids", "attention_mask": "attention_mask", "token_type_ids": "type_ids"}
+"""Where an input of the graph stands in what the tokenizer gives."""
+
+INPUTS = tuple(_FIELDS)
+"""Inputs that an exported graph may have."""
+
+
+def _threads() -> int:
+    given = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
+    if given.isdigit() and int(given):
+        return int(given)
+    return cores()
+
+
+def _tokenizer(folder: Path, max_tokens: int | None) -> Any:
+    from tokenizers import Tokenizer
+
+    try:
+        tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
+    except Exception as error:  # the library raises nothing narrower
+        raise ModelError(f"Cannot read the tokenizer {folder / TOKENIZER}: {error}. Export the model again.") from error
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    if max_tokens is not None:
+        tokenizer.enable_truncation(max_tokens)
+    return tokenizer
+
+
+def _session(graph: Path, threads: int, deterministic: bool) -> Any:
+    """Return a session whose threads sleep while they wait, and leave the processor to others."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    options.use_deterministic_compute = deterministic
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options.add_session_config_entry("session.inter_op.allow_spinning", "0")
+    try:
+        return onnxruntime.InferenceSession(str(graph), options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # the library raises its own, one class for each of its codes
+        raise ModelError(
+            f"Cannot open the graph {graph}: {str(error).splitlines()[0]}. Export the model again."
+        ) from error

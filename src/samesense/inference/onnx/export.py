@@ -1,0 +1,156 @@
+"""A model as a folder that runs without torch, checked against torch before it is there."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+
+from samesense import __version__
+from samesense.data import read_pairs, sample_path
+from samesense.data.pairs.data import PairData
+from samesense.encoder.build import build, resolve
+from samesense.encoder.cross import is_cross_encoder
+from samesense.encoder.encode import encode
+from samesense.encoder.pooling import describe_pooling
+from samesense.encoder.precision import has_bfloat16
+from samesense.encoder.storage import check_free, save
+from samesense.errors import ModelError
+from samesense.inference.onnx.encoder import OnnxEncoder
+from samesense.inference.onnx.format import DESCRIPTION, GRAPHS, TOKENIZER, Description, OnnxName, graph_file
+from samesense.inference.onnx.graph import write_graph, write_int8
+from samesense.inference.onnx.parity import AWKWARD, CHECKED, check_tokens, drift, parity, reference_rows
+from samesense.types import Encode
+
+
+def export(
+    model: str | SentenceTransformer,
+    output: str | Path,
+    *,
+    int8: bool = False,
+    pairs: PairData | None = None,
+    weights: bool = True,
+    overwrite: bool = False,
+) -> Description:
+    """Write a model as ONNX, with pooling, layers and normalisation in the graph, and check it.
+
+    The folder is an ordinary sentence-transformers folder besides: the graph lies in ``onnx/``.
+
+    Args:
+        model: an encoder, or its name: a folder, the output of ``samesense train``, a hub name, ``"default"``.
+        output: the folder to write; it is there whole or not at all.
+        int8: also write a graph with weights of eight bits.
+        pairs: labelled pairs on which the drift of Spearman is measured; without them it is not known.
+        weights: keep torch's weights in the folder; without them only readers of ONNX open it.
+        overwrite: replace what is in the folder.
+
+    Returns:
+        What the folder says of itself: sizes, parity, drift.
+
+    Raises:
+        ModelError: if the model is a cross-encoder, cannot be recorded, or the graph does not give its vectors.
+        OutputError: if the folder is not empty and is not to be replaced.
+        MissingExtraError: if onnx or onnxscript is not installed.
+    """
+    target = Path(output)
+    check_free(target, overwrite=overwrite)
+    encoder = _opened(model)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    work = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    try:
+        folder = save(encoder, work / "model", card=False)
+        description = _write(encoder, folder, int8)
+        description = description.model_copy(update=_checked(encoder, folder, description, pairs))
+        _describe(folder, description)
+        _finish(model, folder, weights)
+        if target.exists():
+            target.rename(work / "replaced")
+        folder.rename(target)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    return description
+
+
+def _opened(model: str | SentenceTransformer) -> SentenceTransformer:
+    if isinstance(model, SentenceTransformer):
+        return model.to("cpu").eval()
+    if is_cross_encoder(resolve(model)):
+        raise ModelError(f"An export ends in a sentence's vector; {model} is a cross-encoder, which has none.")
+    return build(model, device="cpu").eval()
+
+
+def _write(encoder: SentenceTransformer, folder: Path, int8: bool) -> Description:
+    """Write tokenizer, graphs and the description of what is known so far."""
+    tokenizer = _fast_tokenizer(encoder)
+    (folder / TOKENIZER).write_text(tokenizer.to_str(), encoding="utf-8")
+    graph = folder / GRAPHS["onnx"]
+    inputs = write_graph(encoder, graph)
+    if int8:
+        write_int8(graph, folder / GRAPHS["onnx-int8"])
+    names: list[OnnxName] = ["onnx", "onnx-int8"] if int8 else ["onnx"]
+    static = isinstance(encoder[0], StaticEmbedding)
+    longest = encoder.max_seq_length
+    description = Description(
+        samesense=__version__,
+        dim=int(encoder.get_embedding_dimension() or 0),
+        max_tokens=int(longest) if isinstance(longest, int) else None,
+        prompt=encoder.prompts.get(encoder.default_prompt_name, "") if encoder.default_prompt_name else "",
+        inputs=inputs,
+        pad_token=0 if static else int(encoder.tokenizer.pad_token_id or 0),
+        padding_side="right" if static else encoder.tokenizer.padding_side,
+        special_tokens=not static,
+        pooling=describe_pooling(encoder),
+        modules=[type(module).__name__ for module in encoder],
+        graphs={name: graph_file(folder / GRAPHS[name]) for name in names},
+    )
+    _describe(folder, description)
+    return description
+
+
+def _fast_tokenizer(encoder: SentenceTransformer) -> Any:
+    from tokenizers import Tokenizer
+
+    tokenizer = getattr(encoder.tokenizer, "backend_tokenizer", encoder.tokenizer)
+    if not isinstance(tokenizer, Tokenizer):
+        raise ModelError(
+            f"An export needs a fast tokenizer (tokenizer.json); this model has a {type(tokenizer).__name__}."
+        )
+    return tokenizer
+
+
+def _checked(
+    encoder: SentenceTransformer, folder: Path, description: Description, pairs: PairData | None
+) -> dict[str, Any]:
+    """Return parity, and drift where there are pairs."""
+    exported: dict[str, OnnxEncoder] = {name: OnnxEncoder(folder, name) for name in description.graphs}
+    shown = pairs if pairs is not None else read_pairs(sample_path("dev"))
+    texts = [*AWKWARD, *dict.fromkeys([*shown.sentences1, *shown.sentences2])][: CHECKED + len(AWKWARD)]
+    check_tokens(encoder, exported["onnx"], texts)
+    reference = reference_rows(encoder, texts)
+    found: dict[str, Any] = {"parity": {name: parity(one, reference, texts) for name, one in exported.items()}}
+    if pairs is not None:
+        others: dict[str, Encode] = {name: one.encode for name, one in exported.items()}
+        if has_bfloat16(torch.device("cpu")):
+            others["torch-bfloat16"] = partial(encode, encoder, precision="bfloat16")
+        found["drift"] = drift(pairs, partial(encode, encoder, precision="float32"), others)
+    return found
+
+
+def _describe(folder: Path, description: Description) -> None:
+    (folder / DESCRIPTION).write_text(description.model_dump_json(indent=2) + "\n", encoding="utf-8")
+
+
+def _finish(model: str | SentenceTransformer, folder: Path, weights: bool) -> None:
+    """Carry over the card, and leave out torch's weights where they are not wanted."""
+    card = Path(resolve(model)) / "README.md" if isinstance(model, str) else None
+    if card is not None and card.is_file():
+        shutil.copyfile(card, folder / "README.md")
+    if not weights:
+        for path in folder.rglob("*.safetensors"):
+            path.unlink()

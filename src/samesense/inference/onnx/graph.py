@@ -1,0 +1,161 @@
+"""From a model to an ONNX graph that ends in the sentence vector: pooling, layers and normalisation included."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+from torch import Tensor, nn
+
+from samesense.errors import MissingExtraError, ModelError
+from samesense.inference.onnx.encoder import INPUTS
+
+EXAMPLE = ("Two short example sentences.", "The second of them is a little longer than the first.")
+"""What the graph is recorded with; its batch and length stay free."""
+
+LARGE = 1_500_000_000
+"""Bytes of weights beyond which they lie in a file beside the graph, as ONNX files end at 2 GB."""
+
+
+def write_graph(model: SentenceTransformer, path: Path) -> list[str]:
+    """Write the graph of ``model`` and return the names of its inputs, each ``(batch, tokens)`` of int64.
+
+    Its one output, ``sentence_embedding``, is ``(batch, dim)`` of float32.
+
+    Raises:
+        ModelError: if the model takes inputs that a graph cannot have, or cannot be recorded.
+        MissingExtraError: if onnx or onnxscript is not installed.
+    """
+    for package in ("onnx", "onnxscript"):
+        _needs(package)
+    features = _features(model)
+    inputs = {name: value for name, value in features.items() if isinstance(value, Tensor)}
+    if unknown := sorted(set(inputs) - set(INPUTS)):
+        raise ModelError(f"A graph takes {', '.join(INPUTS)}; this model also asks for {', '.join(unknown)}.")
+    graph = _Graph(model, list(inputs), {k: v for k, v in features.items() if k not in inputs}).eval()
+    free = {0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC}
+    with _quiet(), _plain_attention(model), torch.no_grad():
+        try:
+            program = torch.onnx.export(
+                graph,
+                tuple(inputs.values()),
+                dynamo=True,
+                input_names=list(inputs),
+                output_names=["sentence_embedding"],
+                dynamic_shapes={"inputs": tuple(free for _ in inputs)},
+                verbose=False,
+            )
+        except Exception as error:  # torch raises what the model's own code raises
+            reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+            raise ModelError(f"torch cannot record this model as a graph: {reason}") from error
+    if program is None:
+        raise ModelError("torch gave no graph for this model.")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    weights = sum(value.numel() * value.element_size() for value in model.state_dict().values())
+    program.save(str(path), external_data=weights > LARGE)
+    return list(inputs)
+
+
+def write_int8(graph: Path, path: Path) -> None:
+    """Write the graph with weights of eight bits, a scale a column; activations are scaled as they come.
+
+    Source: Krishnamoorthi 2018, "Quantizing deep convolutional networks for efficient inference", for scales a channel.
+    """
+    _needs("onnx")
+    import onnx
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    root = logging.getLogger()
+    level = root.level
+    root.setLevel(logging.ERROR)  # it advises to pre-process, which the exporter has done
+    try:
+        large = graph.with_name(f"{graph.name}.data").exists()
+        model = onnx.load(graph)
+        model.graph.ClearField("value_info")  # shapes of weights that quantisation turns round; it infers them anew
+        quantize_dynamic(model, path, weight_type=QuantType.QInt8, per_channel=True, use_external_data_format=large)
+    finally:
+        root.setLevel(level)
+
+
+class _Graph(nn.Module):
+    """The modules of a model, one after the other, from tensors to a tensor."""
+
+    def __init__(self, model: SentenceTransformer, names: list[str], constants: dict[str, Any]) -> None:
+        super().__init__()
+        first, *rest = list(model)
+        self.steps = nn.ModuleList([_StaticMean(first) if isinstance(first, StaticEmbedding) else first, *rest])
+        self.names, self.constants, self.dim = names, constants, model.get_embedding_dimension()
+
+    def forward(self, *inputs: Tensor) -> Tensor:
+        features = dict(self.constants) | dict(zip(self.names, inputs, strict=True))
+        for step in self.steps:
+            features = step(features)
+        embedding: Tensor = features["sentence_embedding"]
+        return embedding[:, : self.dim].float()
+
+
+class _StaticMean(nn.Module):
+    """A static embedding over padded rows: the mean of the vectors of real tokens, zeros where there is none."""
+
+    def __init__(self, static: StaticEmbedding) -> None:
+        super().__init__()
+        self.weight = static.embedding.weight
+
+    def forward(self, features: dict[str, Any]) -> dict[str, Any]:
+        mask = features["attention_mask"].unsqueeze(-1).to(self.weight.dtype)
+        vectors = nn.functional.embedding(features["input_ids"], self.weight)
+        features["sentence_embedding"] = (vectors * mask).sum(1) / mask.sum(1).clamp(min=1)
+        return features
+
+
+def _features(model: SentenceTransformer) -> dict[str, Any]:
+    """Return what the model's first module takes, padded rows of tokens among it."""
+    if isinstance(model[0], StaticEmbedding):
+        ids = torch.ones((2, 8), dtype=torch.int64)
+        return {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+    prompt = model.prompts.get(model.default_prompt_name) if model.default_prompt_name else None
+    return dict(model.preprocess(list(EXAMPLE), prompt=prompt))
+
+
+@contextlib.contextmanager
+def _plain_attention(model: SentenceTransformer) -> Iterator[None]:
+    """Record attention as plain products and a softmax: torch's own brings guards along that cost time in the graph."""
+    trunk: Any = getattr(model[0], "model", None)
+    before = getattr(getattr(trunk, "config", None), "_attn_implementation", None)
+    if before is None or not hasattr(trunk, "set_attn_implementation"):
+        yield
+        return
+    trunk.set_attn_implementation("eager")
+    try:
+        yield
+    finally:
+        trunk.set_attn_implementation(before)
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep the exporter's progress off the terminal."""
+    logger = logging.getLogger("torch.onnx")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(level)
+
+
+def _needs(package: str) -> None:
+    from importlib.util import find_spec
+
+    if find_spec(package) is None:
+        raise MissingExtraError(package, "export")

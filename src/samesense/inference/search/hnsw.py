@@ -1,0 +1,197 @@
+"""Approximate search for large collections: a graph of neighbours (HNSW, by usearch), measured against exact search.
+
+Source: Malkov and Yashunin, Efficient and robust approximate nearest neighbor search using Hierarchical Navigable Small
+World graphs (2018).
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from samesense.errors import DataError, MissingExtraError
+from samesense.inference.search.exact import Best, Block, nearest, row_cosines, unit_rows
+from samesense.types import Embeddings, Scores
+
+CONNECTIVITY = 16
+"""Neighbours a row keeps in the graph."""
+
+EXPANSION_BUILD = 128
+"""Candidates looked at while a row is put into the graph."""
+
+EXPANSIONS = (64, 128, 256, 512, 1024)
+"""Candidates looked at in a search; the first that reaches the recall wanted is taken."""
+
+Rows = Callable[[npt.NDArray[np.intp]], npt.NDArray[np.floating]]
+"""Row numbers in, vectors out."""
+
+
+def has_usearch() -> bool:
+    """Return whether the extra is installed."""
+    return importlib.util.find_spec("usearch") is not None
+
+
+def check_usearch() -> None:
+    """Refuse to go on without the extra.
+
+    Raises:
+        MissingExtraError: if it is not installed.
+    """
+    if not has_usearch():
+        raise MissingExtraError("usearch", "search")
+
+
+def _index_type() -> Any:
+    check_usearch()
+    from usearch.index import Index
+
+    return Index
+
+
+class Graph:
+    """A graph of neighbours over rows that are numbered from 0; opened by memory mapping.
+
+    Attributes:
+        expansion: candidates looked at in a search: more find more and take longer.
+    """
+
+    def __init__(self, index: Any, expansion: int, threads: int = 0) -> None:
+        self._index = index
+        self._threads = threads
+        self.expansion = expansion
+
+    @classmethod
+    def build(cls, blocks: Iterable[Block], dim: int, *, half: bool, threads: int = 0) -> Graph:
+        """Put the rows of the blocks into a new graph, numbered in the order they come.
+
+        Args:
+            blocks: ids, which are not looked at, and vectors.
+            dim: numbers of a vector.
+            half: keep them as float16.
+            threads: 0 for all cores; with 1 the graph is the same each time.
+
+        Raises:
+            MissingExtraError: without usearch.
+        """
+        index = _index_type()(
+            ndim=dim,
+            metric="ip",
+            dtype="f16" if half else "f32",
+            connectivity=CONNECTIVITY,
+            expansion_add=EXPANSION_BUILD,
+        )
+        count = 0
+        for ids, vectors in blocks:
+            keys = np.arange(count, count + len(ids), dtype=np.uint64)
+            index.add(keys, unit_rows(vectors), threads=threads)
+            count += len(ids)
+        return cls(index, EXPANSIONS[0], threads)
+
+    @classmethod
+    def open(cls, path: Path, expansion: int, rows: int) -> Graph:
+        """Open a saved graph.
+
+        Raises:
+            DataError: if it is damaged, or of another number of rows.
+            MissingExtraError: without usearch.
+        """
+        kind = _index_type()
+        if not path.is_file():
+            raise FileNotFoundError(path)
+        try:
+            index = kind.restore(str(path), view=True)
+        except (ValueError, RuntimeError, OSError) as error:
+            raise _damaged(path, str(error)) from error
+        if index is None or len(index) != rows:
+            raise _damaged(path, f"it holds {0 if index is None else len(index)} of {rows} rows")
+        return cls(index, expansion)
+
+    def save(self, path: Path) -> None:
+        """Write the graph to a file."""
+        self._index.save(str(path))
+
+    def search(self, queries: Embeddings, count: int) -> list[npt.NDArray[np.intp]]:
+        """Return for each unit row of ``queries`` the numbers of about the nearest ``count`` rows, in no set order."""
+        self._index.expansion_search = self.expansion
+        found = self._index.search(queries, count, threads=self._threads)
+        if queries.shape[0] == 1:
+            return [np.asarray(found.keys, dtype=np.intp).reshape(-1)]
+        return [
+            np.asarray(keys[:held], dtype=np.intp) for keys, held in zip(found.keys, found.counts.tolist(), strict=True)
+        ]
+
+
+def _damaged(path: Path, what: str) -> DataError:
+    return DataError(
+        f"The approximate index {path} cannot be read: {what}. Make it anew: samesense index compact {path.parent}"
+    )
+
+
+def neighbours(
+    queries: Embeddings, blocks: Callable[[], Iterable[Block]], sample: npt.NDArray[np.intp]
+) -> list[Scores]:
+    """Return for each query the scores of its ten nearest rows in order, itself left out, by exact search.
+
+    Args:
+        queries: unit rows ``(sample, dim)``.
+        blocks: row numbers and vectors of all rows.
+        sample: numbers of the rows that are the queries.
+    """
+    best = [Best(11) for _ in sample]
+    nearest(queries, blocks, best, 11)
+    return [one.scores[one.ids != own][:10] for one, own in zip(best, sample, strict=True)]
+
+
+def measure_recall(
+    graph: Graph, rows: Rows, queries: Embeddings, sample: npt.NDArray[np.intp], truth: list[Scores]
+) -> float:
+    """Return recall@10: the share of the ten nearest neighbours that the graph finds, over all queries.
+
+    A found row counts if its score reaches that of the last true neighbour, so that ties are no misses.
+
+    Args:
+        graph: over all rows.
+        rows: vectors of rows by number.
+        queries: unit rows ``(sample, dim)``.
+        sample: numbers of the rows that are the queries; none is its own neighbour.
+        truth: see :func:`neighbours`.
+
+    Raises:
+        DataError: if there are fewer than two rows, so that there is no neighbour.
+    """
+    hits = wanted = 0
+    for query, own, true, found in zip(queries, sample, truth, graph.search(queries, 11), strict=True):
+        if not len(true):
+            raise DataError("Recall is defined for two rows or more; received one.")
+        others = found[found != own]
+        scores = np.sort(row_cosines(query[None], rows(others)))[::-1][:10] if len(others) else np.zeros(0)
+        hits += min(len(true), int((scores >= true[-1]).sum()))
+        wanted += len(true)
+    return hits / wanted
+
+
+def tune(
+    graph: Graph, rows: Rows, blocks: Callable[[], Iterable[Block]], total: int, wanted: float, *, queries: int = 200
+) -> tuple[float, int]:
+    """Widen the graph's search until its recall@10 is ``wanted`` or the widest is reached; return recall and queries.
+
+    The queries are sampled from the rows, the same ones for the same number of rows.
+
+    Raises:
+        DataError: if there are fewer than two rows.
+    """
+    sample = np.sort(np.random.default_rng(0).choice(total, size=min(queries, total), replace=False))
+    asked = unit_rows(rows(sample))
+    truth = neighbours(asked, blocks, sample)
+    recall = 0.0
+    for expansion in EXPANSIONS:
+        graph.expansion = expansion
+        recall = measure_recall(graph, rows, asked, sample, truth)
+        if recall >= wanted:
+            break
+    return recall, len(sample)

@@ -1,0 +1,138 @@
+"""The closest pairs of a corpus, exactly and in bounded memory: blocks of rows against blocks of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from samesense.errors import ConfigError, ModelError
+from samesense.inference.search.exact import Ids, margin, row_cosines, unit_rows
+from samesense.types import Scores
+
+BLOCK_ROWS = 1024
+"""Rows of a block; two blocks are compared at once."""
+
+BLOCK_PAIRS = 4096
+"""Pairs whose vectors are held in float64 at once."""
+
+
+class MinedPair(NamedTuple):
+    """Two texts of a corpus that are close.
+
+    Attributes:
+        first: place of the one, from 0.
+        second: place of the other, larger than ``first``.
+        score: cosine, in [-1, 1].
+    """
+
+    first: int
+    second: int
+    score: float
+
+
+class Near(NamedTuple):
+    """Pairs of rows that a float32 product puts at a floor or above it: numbers and scores, all ``(pairs,)``."""
+
+    first: Ids
+    second: Ids
+    scores: npt.NDArray[np.float32]
+
+    def take(self, chosen: npt.NDArray[Any] | slice) -> Near:
+        """Return some of the pairs."""
+        return Near(self.first[chosen], self.second[chosen], self.scores[chosen])
+
+
+def mine(vectors: npt.NDArray[np.floating], *, top: int = 100, threshold: float = -1.0) -> list[MinedPair]:
+    """Return the ``top`` pairs of rows with the highest cosine, each once, the closest first.
+
+    Pairs that tie are ordered by their places. Time grows with the square of the rows, memory does not.
+
+    Args:
+        vectors: one row a text, ``(texts, dim)``; may be mapped from a file.
+        top: pairs returned; fewer if there are fewer.
+        threshold: lowest cosine of a pair, in [-1, 1].
+
+    Raises:
+        ConfigError: if ``top`` is less than 1, or the threshold is no cosine.
+        ModelError: for a row that is not finite or all zeros.
+    """
+    check_asked(top, threshold)
+    best = np.zeros(0), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+
+    def floor() -> float:
+        return max(threshold, best[0][-1]) if len(best[0]) == top else threshold
+
+    slack = margin(vectors.shape[1]) if vectors.ndim == 2 else 0.0
+    for near in near_pairs(vectors, floor):
+        if len(near.scores) > top:
+            least = np.partition(near.scores, len(near.scores) - top)[len(near.scores) - top]
+            near = near.take(near.scores >= least - slack)
+        for part in parts(near):
+            if len(best[0]) == top and best[0][-1] == 1.0:  # nothing is closer, so only an earlier place can enter
+                part = part.take((part.first < best[1][-1]) | (part.first == best[1][-1]) & (part.second < best[2][-1]))
+            scores = pair_cosines(vectors, part)
+            kept = scores >= threshold
+            merged = [
+                np.concatenate(two)
+                for two in zip(best, (scores[kept], part.first[kept], part.second[kept]), strict=True)
+            ]
+            order = np.lexsort((merged[2], merged[1], -merged[0]))[:top]
+            best = merged[0][order], merged[1][order], merged[2][order]
+    return [MinedPair(int(i), int(j), float(score)) for score, i, j in zip(*best, strict=True)]
+
+
+def near_pairs(vectors: npt.NDArray[np.floating], floor: Callable[[], float]) -> Iterator[Near]:
+    """Yield every pair of rows once whose cosine may reach the floor, block by block; some may fall short by rounding.
+
+    Args:
+        vectors: rows ``(texts, dim)``.
+        floor: asked before each block, so that it may rise.
+    """
+    if vectors.ndim != 2:
+        raise ModelError(f"One row a text is needed, a matrix; received the shape {vectors.shape}.")
+    slack = margin(vectors.shape[1])
+    for low in range(0, len(vectors), BLOCK_ROWS):
+        left = unit_rows(vectors[low : low + BLOCK_ROWS], low)
+        for high in range(low, len(vectors), BLOCK_ROWS):
+            right = left if high == low else unit_rows(vectors[high : high + BLOCK_ROWS], high)
+            scores = left @ right.T
+            if high == low:
+                scores[np.tril_indices(len(left))] = -2.0
+            first, second = np.nonzero(scores >= floor() - slack)
+            if len(first):
+                yield Near(low + first, high + second, scores[first, second])
+
+
+def parts(near: Near) -> Iterator[Near]:
+    """Yield the pairs, ``BLOCK_PAIRS`` at most at a time."""
+    for start in range(0, len(near.scores), BLOCK_PAIRS):
+        yield near.take(slice(start, start + BLOCK_PAIRS))
+
+
+def pair_cosines(vectors: npt.NDArray[np.floating], near: Near) -> Scores:
+    """Return the exact cosine of each pair of rows, ``(pairs,)``."""
+    return row_cosines(vectors[near.first], vectors[near.second])
+
+
+def check_asked(top: int, threshold: float) -> None:
+    """Refuse what :func:`mine` cannot be asked for, before anything is encoded for it.
+
+    Raises:
+        ConfigError: if ``top`` is less than 1, or the threshold is no cosine.
+    """
+    if top < 1:
+        raise ConfigError(f"At least one pair must be asked for; received {top}. Example: 100")
+    check_threshold(threshold)
+
+
+def check_threshold(threshold: float) -> None:
+    """Refuse what is no cosine.
+
+    Raises:
+        ConfigError: outside [-1, 1].
+    """
+    if not -1.0 <= threshold <= 1.0:
+        raise ConfigError(f"A threshold is a cosine, from -1 to 1; received {threshold:g}. Example: 0.9")

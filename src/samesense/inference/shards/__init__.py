@@ -1,0 +1,1 @@
+"""Encode files of any size in shards that can be resumed."""

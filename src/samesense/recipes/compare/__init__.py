@@ -1,0 +1,1 @@
+"""Several models, one set of tasks, one page."""

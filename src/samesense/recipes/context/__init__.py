@@ -1,0 +1,1 @@
+"""From running documents to a fast encoder: Origin, harvest and Surrogate in one run."""

@@ -1,0 +1,60 @@
+"""Documents as what the way from documents to a model begins with: named and fingerprinted, and not read yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+from samesense.errors import ConfigError
+from samesense.recipes.origin.stages import fingerprint
+
+
+@dataclass(frozen=True, kw_only=True)
+class Documents:
+    """Sources of running documents.
+
+    Attributes:
+        sources: files, folders or names, see :func:`~samesense.data.documents.running.running_documents`.
+        prints: fingerprint of the content of each.
+    """
+
+    sources: tuple[str, ...]
+    prints: dict[str, str]
+
+    def __len__(self) -> int:
+        return len(self.sources)
+
+    @property
+    def source(self) -> str:
+        """The sources as the user gave them."""
+        return " + ".join(self.sources)
+
+    @property
+    def name(self) -> str:
+        """Short name for people."""
+        return " + ".join(Path(source).name for source in self.sources)
+
+    @property
+    def sha256(self) -> str:
+        """Fingerprints of the sources, in their order."""
+        return " ".join(self.prints.values())
+
+    @property
+    def summary(self) -> str:
+        """One line for people."""
+        return f"documents of {self.name}"
+
+    def take(self, indices: Iterable[int]) -> NoReturn:
+        """Documents are not cut to a part here.
+
+        Raises:
+            ConfigError: always; says what cuts them.
+        """
+        raise ConfigError("Documents are cut by their number of words: --origin.most-words N.")
+
+
+def read_documents(sources: Sequence[str]) -> Documents:
+    """Return the sources with their fingerprints; whether they hold documents is seen when they are read."""
+    return Documents(sources=tuple(sources), prints={source: fingerprint(source) for source in sources})

@@ -1,0 +1,1 @@
+"""A small student of one or several teachers."""

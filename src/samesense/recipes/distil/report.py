@@ -1,0 +1,161 @@
+"""What a student kept of its teachers' quality, and gained in speed and size: a table, in the manifest and the card."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from samesense.data import PairData
+from samesense.encoder.build import build
+from samesense.encoder.encode import as_encode
+from samesense.encoder.precision import inference_precision
+from samesense.encoder.students import is_model
+from samesense.evaluation.pairs import judge_pairs
+from samesense.recipes.distil.settings import DistilSettings
+from samesense.reports.tables import markdown
+from samesense.types import Encode, Result
+
+TIMED = 512
+"""Sentences encoded by each model in a round."""
+
+ROUNDS = 5
+
+KEPT = "distilled"
+"""Key of the account in the manifest of a run."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """One model of the table.
+
+    Attributes:
+        model: its name.
+        spearman: by data set, in [-1, 1]; empty without labelled pairs.
+        parameters: how many it has.
+        megabytes: of its weights in memory.
+        sentences_per_second: median over the rounds.
+        faster: how many times as fast the student is, median over the rounds; ``None`` for the student.
+        kept: mean Spearman of the student as a share of this model's; ``None`` for the student, without pairs, and
+            where this model's is not above 0.
+    """
+
+    model: str
+    spearman: dict[str, float]
+    parameters: int
+    megabytes: float
+    sentences_per_second: float
+    faster: float | None = None
+    kept: float | None = None
+
+
+@dataclass(frozen=True)
+class Account:
+    """The student first, then its teachers; the figures behind it; what was not judged; how it was timed."""
+
+    lines: list[Line]
+    results: list[Result]
+    notes: list[str]
+
+    def table(self) -> str:
+        """Return the lines as a Markdown table; Spearman x100."""
+        names = list(self.lines[0].spearman)
+        numeric = [*names, *(["mean"] if len(names) > 1 else []), *_FIGURES]
+        if not names:
+            numeric.remove("quality kept")
+        return markdown(["model", *numeric], [_cells(line, numeric) for line in self.lines], numeric=numeric)
+
+    def text(self) -> str:
+        """Return table and notes."""
+        return "\n\n".join([self.table(), *self.notes])
+
+    def content(self) -> dict[str, Any]:
+        """Return what the manifest says of it."""
+        return {"models": [asdict(line) for line in self.lines], "notes": self.notes}
+
+
+_FIGURES = ("quality kept", "times as fast", "sentences/s", "M parameters", "MB")
+
+
+def account_of(
+    output: Path, settings: DistilSettings, texts: Sequence[str], judged: Sequence[PairData], say: Callable[[str], None]
+) -> Account:
+    """Judge and time the student in ``output/model`` and its teachers.
+
+    Quality is Spearman of cosines in float32. Speed is that of all of them on the same sentences, in turns, in the
+    arithmetic that ``samesense encode`` would use.
+
+    Args:
+        output: run folder.
+        settings: of the run.
+        texts: sentences, of which some are timed.
+        judged: labelled pairs.
+        say: takes lines for people.
+    """
+    names = [str(output), *(name for name in settings.teacher if is_model(name))]
+    notes = [f"Not judged, as it is no model: {name}." for name in settings.teacher if not is_model(name)]
+    models = [build(names[0]), *(build(name, pooling=settings.teacher_pooling) for name in names[1:])]
+    say(f"judging and timing the student and {len(models) - 1} of {len(settings.teacher)} teachers")
+    results, spearman = [], []
+    for at, (name, model) in enumerate(zip(names, models, strict=True)):
+        seed = None if at else settings.seed
+        found = [judge_pairs(model, data, name=name, seed=seed) for data in judged]
+        results += [result for own in found for result in own]
+        spearman.append({data.name: _whole(own) for data, own in zip(judged, found, strict=True)})
+    sample = list(texts[:: max(1, len(texts) // TIMED)][:TIMED])
+    seconds = in_turns([as_encode(model) for model in models], sample)
+    arithmetic = inference_precision("auto", models[0].device)
+    notes.append(
+        f"Spearman x100 of cosines in float32. Speed: {len(sample)} training sentences, {arithmetic}, "
+        f"{models[0].device.type}, models in turns, median of {ROUNDS} rounds."
+    )
+    lines = [
+        Line(
+            model="student" if at == 0 else name,
+            spearman=spearman[at],
+            parameters=sum(p.numel() for p in model.parameters()),
+            megabytes=sum(p.numel() * p.element_size() for p in model.parameters()) / 1e6,
+            sentences_per_second=len(sample) / statistics.median(seconds[at]),
+            faster=statistics.median(b / a for a, b in zip(seconds[0], seconds[at], strict=True)) if at else None,
+            kept=_share(spearman[0], spearman[at]) if at else None,
+        )
+        for at, (name, model) in enumerate(zip(names, models, strict=True))
+    ]
+    return Account(lines, results, notes)
+
+
+def in_turns(encoders: Sequence[Encode], texts: Sequence[str], rounds: int = ROUNDS) -> list[list[float]]:
+    """Return the seconds that each encoder takes for the texts in each round; a round before them warms up."""
+    seconds: list[list[float]] = [[] for _ in encoders]
+    for attempt in range(rounds + 1):
+        for own, encode in zip(seconds, encoders, strict=True):
+            started = time.perf_counter()
+            encode(texts)
+            if attempt:
+                own.append(time.perf_counter() - started)
+    return seconds
+
+
+def _whole(results: Sequence[Result]) -> float:
+    return next(result.value for result in results if result.metric == "spearman" and result.subset == "all")
+
+
+def _share(student: dict[str, float], teacher: dict[str, float]) -> float | None:
+    if not student or statistics.mean(teacher.values()) <= 0:
+        return None
+    return statistics.mean(student.values()) / statistics.mean(teacher.values())
+
+
+def _cells(line: Line, columns: Sequence[str]) -> list[str]:
+    told = {name: f"{100 * value:.2f}" for name, value in line.spearman.items()}
+    if line.spearman:
+        told["mean"] = f"{100 * statistics.mean(line.spearman.values()):.2f}"
+    told["quality kept"] = "-" if line.kept is None else f"{100 * line.kept:.1f} %"
+    told["times as fast"] = "-" if line.faster is None else f"{line.faster:.2f}"
+    told["sentences/s"] = f"{line.sentences_per_second:,.0f}"
+    told["M parameters"] = f"{line.parameters / 1e6:.1f}"
+    told["MB"] = f"{line.megabytes:.0f}"
+    return [line.model, *(told[name] for name in columns)]

@@ -1,0 +1,88 @@
+"""Settings of distillation; see :mod:`samesense.recipes.distil.recipe`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field
+
+from samesense.errors import ConfigError
+from samesense.recipes.settings import bind, read_settings
+from samesense.recipes.unsupervised.settings import Head, RankcseSettings
+from samesense.types import PoolingName
+
+
+class DistilSettings(RankcseSettings):
+    """Settings of a student and of its training; the defaults are those of ``configs/distil/encoder.toml``.
+
+    Raises:
+        ConfigError: if settings contradict each other.
+    """
+
+    model: str = Field(
+        "layers:3", description="the student: layers:N of the first teacher, static[:DIM], or a folder or hub name"
+    )
+    spacing: Literal["even", "first"] = Field(
+        "even", description="layers:N keeps layers at even distances, the last among them, or the first ones"
+    )
+    regress: float = Field(1.0, ge=0, description="weight of the distance from the teachers' vectors; 0 leaves it out")
+    learning_rate: float = Field(3e-4, gt=0, description="peak learning rate of AdamW")
+    batch_size: int = Field(64, ge=1, description="examples in a step")
+    epochs: float = Field(1.0, gt=0, description="passes over the training data")
+    evaluate_every: int | None = Field(
+        None, ge=1, description="steps between looks at the dev set [auto: ten a run, at most 1000 apart]"
+    )
+    pooling: PoolingName | None = Field(None, description="pooling [none: the model's own, or mean if it has none]")
+    max_seq_length: int | None = Field(64, ge=2, description="longest input in training; the student keeps its own")
+    head: Head = Field("none", description="dense layer and tanh: thrown away after training, kept, or none")
+    dropout: float | None = Field(0.0, ge=0, lt=1, description="dropout of the student in training [none: its own]")
+    rank: Literal["listnet", "listmle", "cosent"] = Field("listnet", description="formula of the ranking term")
+    tau3: float = Field(0.05, gt=0, description="listnet: temperature of the teachers")
+    contrast: float = Field(0.0, ge=0, description="weight of InfoNCE; 0 leaves it out")
+    beta: float = Field(0.0, ge=0, description="weight of the consistency of two views; 0 leaves it out")
+    views: Literal["two", "one"] = Field("one", description="two: for InfoNCE and consistency, with dropout")
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """The teachers that a run asks: all."""
+        return self.teacher
+
+    def check_terms(self) -> None:
+        """Raise ConfigError if the terms of the loss that have a weight cannot be learnt from."""
+        if not (self.regress or self.gamma):
+            raise ConfigError("A student learns the vectors or the ranking of its teachers. Give regress or gamma.")
+        if self.views == "one" and (self.beta or self.contrast):
+            raise ConfigError(
+                f"contrast {self.contrast:g} and beta {self.beta:g} compare two views of a sentence. Leave them out, "
+                "or set views two and a dropout."
+            )
+
+
+def choose_distil(config: str, given: Mapping[str, Any]) -> tuple[str, DistilSettings]:
+    """Return the settings of a run: the shipped ones for the kind of student, the user's own file, and what was given.
+
+    Args:
+        config: path of the user's own file, or ``"auto"`` for none.
+        given: single settings.
+
+    Returns:
+        Name of the settings for people, and the settings.
+
+    Raises:
+        ConfigError: for an unknown setting, a value out of range, or no teacher.
+    """
+    named = {} if config == "auto" else read_settings(config)
+    static = str({**named, **given}.get("model", "")).partition(":")[0] == "static"
+    kinds = ("encoder", "static") if static else ("encoder",)
+    layers = [read_settings(str(_shipped() / f"{kind}.toml")) for kind in kinds]
+    settings = bind(DistilSettings, *layers, named, given)
+    if not settings.teacher:
+        raise ConfigError("A student learns from a teacher, and none was named. Give --teacher MODEL.")
+    return f"distil of {kinds[-1]}" if config == "auto" else config, settings
+
+
+def _shipped() -> Path:
+    return Path(str(files("samesense.recipes"))) / "configs" / "distil"

@@ -1,0 +1,1 @@
+"""Make an Origin from running documents."""

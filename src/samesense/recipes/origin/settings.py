@@ -1,0 +1,154 @@
+"""What the making of an Origin can be told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from samesense.context.corpus.windows import Shape
+from samesense.context.generator.base import Reading, Size
+from samesense.context.origin.context_set import Selection, Strategy
+from samesense.context.origin.scheme import Scheme
+from samesense.context.origin.similarity import Normalisation, Weights
+from samesense.data.documents.running import Paragraphs
+from samesense.data.documents.splitting import Language
+from samesense.recipes.settings import bind, read_settings
+from samesense.types import Precision
+
+if TYPE_CHECKING:
+    from samesense.context.discriminator.training import DiscriminatorTraining
+    from samesense.context.generator.training import GeneratorTraining
+
+
+class OriginSettings(BaseModel):
+    """Settings of an Origin; the defaults are for a corpus of some million words and a CPU."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    language: Language = Field("auto", description="corpus: language, for the splitting of texts into sentences")
+    paragraphs: Paragraphs = Field("sections", description="corpus: what a paragraph of a text file is")
+    most_words: int | None = Field(
+        None, ge=1, description="corpus: stop after the document that reaches so many words, spaces part them [all]"
+    )
+    left: int = Field(2, ge=1, description="corpus: most sentences of a context before the sentence")
+    right: int = Field(2, ge=1, description="corpus: most sentences after it")
+    chunk: int = Field(5, ge=1, description="corpus: sentences of a chunk, of which one context at most is chosen")
+    unigrams: bool = Field(True, description="screening: single words count as well as pairs of words")
+
+    interaction: Literal["none", "product", "bilinear"] = Field(
+        "bilinear", description="discriminator: none is Eq. 1 as printed, by which every sentence ranks contexts alike"
+    )
+    word_vectors: str | None = Field(
+        None, description="discriminator: file or folder of word vectors to start from [random ones]"
+    )
+    discriminator_epochs: int = Field(3, ge=1, description="discriminator: passes over the windows")
+    discriminator_batch_size: int = Field(64, ge=1, description="discriminator: windows in a step")
+    discriminator_learning_rate: float = Field(1e-3, gt=0, description="discriminator: peak of AdamW")
+    negatives: int = Field(1, ge=1, description="discriminator: replacements of each centre, drawn anew in each epoch")
+
+    language_model: str | None = Field(
+        None, description="generator: a pretrained language model by folder or hub name, not trained [from scratch]"
+    )
+    models: Literal["one", "three"] = Field("one", description="generator: one model for all directions, or one each")
+    size: Size = Field("tiny", description="generator: tiny, small, base or large, the paper's")
+    reading: Reading = Field(
+        "apart", description="generator: sentences are encoded apart, and shared between cells, or together as in print"
+    )
+    vocabulary: int = Field(8000, ge=259, description="generator: tokens, the 256 bytes and three marks among them")
+    max_tokens: int = Field(64, ge=2, description="generator: longest sentence in tokens; longer ones are cut")
+    dropout: float = Field(0.1, ge=0, lt=1, description="generator: share of values dropped in training")
+    generator_epochs: float = Field(3.0, gt=0, description="generator: passes over the windows in each direction")
+    generator_max_steps: int | None = Field(None, ge=1, description="generator: stop there, whatever the epochs")
+    generator_batch_size: int = Field(64, ge=1, description="generator: texts to be generated in a step")
+    generator_learning_rate: float = Field(1e-3, gt=0, description="generator: peak of AdamW")
+    held_out: int = Field(500, ge=1, description="windows of whole documents that are not trained on and select")
+
+    weight_discriminative: float = Field(1.0, ge=0, description="score: λ1 of Eq. 3")
+    weight_sentence: float = Field(1.0, ge=0, description="score: λ2 of Eq. 3")
+    weight_left: float = Field(1.0, ge=0, description="score: λ3 of Eq. 3")
+    weight_right: float = Field(1.0, ge=0, description="score: λ4 of Eq. 3")
+    normalisation: Normalisation = Field(
+        "standardised", description="score: of terms in their contexts, or centred (Pearson), both, or raw as printed"
+    )
+    twice: bool = Field(True, description="score: a context of both sentences counts twice, as in Eq. 4")
+    reference: int = Field(64, ge=2, description="score: sentences of the corpus that say what is usual in a context")
+    contexts: int = Field(500, ge=1, description="context set: contexts of a sentence")
+    screened: int = Field(20000, ge=1, description="context set: text chunks found by TF-IDF")
+    rescored: int = Field(2000, ge=1, description="context set: contexts scored by Eq. 3, the discriminator's best")
+    jaccard: float = Field(
+        0.5, gt=0, le=1, description="context set: overlap from which on previous sentences are alike"
+    )
+    strategy: Strategy = Field("diverse", description="context set: diverse, no-diversity or random")
+    by: Literal["raw", "standardised"] = Field("raw", description="context set: the Eq. 3 by which contexts are chosen")
+
+    precision: Precision = Field("auto", description="of training; auto is bfloat16 where the processor computes in it")
+    score_precision: Literal["float32", "bfloat16"] = Field(
+        "float32", description="of the generator's scores; bfloat16 is faster and drowns small differences"
+    )
+    seed: int = Field(42, ge=0, description="seed of weights, order, dropout and all that is drawn")
+
+    def shape(self) -> Shape:
+        """Return the windows and chunks."""
+        return Shape(left=self.left, right=self.right, chunk=self.chunk)
+
+    def scheme(self) -> Scheme:
+        """Return how similarity is computed.
+
+        Raises:
+            ConfigError: if settings contradict each other.
+        """
+        return Scheme(
+            weights=Weights(**{term: getattr(self, f"weight_{term}") for term in Weights().__dict__}),
+            normalisation=self.normalisation,
+            twice=self.twice,
+            reference=self.reference,
+            seed=self.seed,
+            selection=Selection(
+                size=self.contexts, screened=self.screened, rescored=self.rescored, jaccard=self.jaccard,
+                strategy=self.strategy, by=self.by, seed=self.seed,
+            ),
+        )  # fmt: skip
+
+    def discriminator(self, precision: Literal["float32", "bfloat16"]) -> DiscriminatorTraining:
+        """Return how the discriminator is trained."""
+        from samesense.context.discriminator.training import DiscriminatorTraining
+
+        return DiscriminatorTraining(
+            interaction=self.interaction, negatives=self.negatives, epochs=self.discriminator_epochs,
+            batch_size=self.discriminator_batch_size, learning_rate=self.discriminator_learning_rate,
+            held_out=self.held_out, precision=precision, seed=self.seed,
+        )  # fmt: skip
+
+    def generator(self, precision: Literal["float32", "bfloat16"]) -> GeneratorTraining:
+        """Return how the generators are trained."""
+        from samesense.context.generator.training import GeneratorTraining
+
+        return GeneratorTraining(
+            size=self.size, reading=self.reading, max_tokens=self.max_tokens, dropout=self.dropout,
+            learning_rate=self.generator_learning_rate, batch_size=self.generator_batch_size,
+            epochs=self.generator_epochs, max_steps=self.generator_max_steps, held_out=self.held_out,
+            precision=precision, seed=self.seed,
+        )  # fmt: skip
+
+
+def shipped_origins() -> list[str]:
+    """Return the names of the shipped settings files."""
+    return sorted(entry.name.removesuffix(".toml") for entry in _folder().iterdir() if entry.name.endswith(".toml"))
+
+
+def choose_origin(config: str, given: Mapping[str, Any]) -> OriginSettings:
+    """Return the settings of a shipped file (by name) or the user's own (by path), and then those that were given.
+
+    Raises:
+        ConfigError: if there is no such file, or a setting is unknown or out of range.
+    """
+    named = read_settings(str(_folder() / f"{config}.toml") if config in shipped_origins() else config)
+    return bind(OriginSettings, named, given)
+
+
+def _folder() -> Path:
+    return Path(str(files("samesense.recipes"))) / "configs" / "origin"

@@ -1,0 +1,141 @@
+"""Stages of a making: each is done once for its inputs, resumed if it was stopped, and never silently lost."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from samesense.context.corpus.corpus import Corpus
+from samesense.errors import OutputError
+from samesense.execution.folder_lock import is_empty
+from samesense.training import manifest
+
+
+class Interrupted(Exception):  # noqa: N818 - no error: everything is kept
+    """A stage was stopped by its user."""
+
+
+class Stages:
+    """The stages in a folder, recorded in its ``manifest.json``.
+
+    Args:
+        folder: of the making.
+        record: the manifest of this run; stages done by earlier ones are taken over.
+        overwrite: stages with other inputs may be replaced.
+        say: takes lines for people.
+    """
+
+    def __init__(self, folder: Path, record: dict[str, Any], *, overwrite: bool, say: Callable[[str], None]) -> None:
+        self.folder, self.overwrite, self.say = folder, overwrite, say
+        path = folder / manifest.FILE
+        if folder.exists() and not is_empty(folder) and not path.is_file():
+            raise OutputError(
+                f"{folder} is not empty and holds no {record['method'].title()}. Choose another output folder."
+            )
+        before = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+        if before and before.get("method") != record["method"]:
+            raise OutputError(f"{folder} holds a run of {before.get('method')}. Choose another output folder.")
+        self.record = record | {"stages": before.get("stages", {})}
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def run(self, name: str, inputs: dict[str, Any], outputs: Iterable[str], make: Callable[[], list[str]]) -> None:
+        """Do a stage, unless it was done with these inputs.
+
+        Args:
+            name: of the stage.
+            inputs: everything that decides what it makes, as JSON types.
+            outputs: files and folders that it makes, temporary ones too; removed before it is made with other inputs.
+            make: makes them, or goes on making them; returns lines about the outcome.
+
+        Raises:
+            OutputError: if it was done or begun with other inputs, has left something, and ``overwrite`` is false.
+        """
+        inputs = json.loads(json.dumps(inputs))
+        before = self.record["stages"].get(name)
+        if before is not None and before["inputs"] == inputs and before["status"] == "done":
+            self.say(f"{name}: there already; {'; '.join(before['account'])}")
+            return
+        if before is not None and before["status"] == "removed":
+            self._remove(outputs)
+            before = None
+        if before is not None and before["inputs"] != inputs:
+            self._replace(name, before["inputs"], inputs, outputs)
+        started = time.perf_counter()
+        self.say(f"{name}: {'going on' if before is not None and before['inputs'] == inputs else 'begins'}")
+        self._note(name, {"inputs": inputs, "status": "running"})
+        account = make()
+        seconds = time.perf_counter() - started
+        self._note(name, {"inputs": inputs, "status": "done", "account": account, "seconds": round(seconds, 1)})
+        for line in account:
+            self.say(f"{name}: {line}")
+
+    def finish(self) -> None:
+        """Note that all is done."""
+        self.record["status"] = "finished"
+        manifest.write(self.folder, self.record)
+
+    def _replace(self, name: str, old: dict[str, Any], new: dict[str, Any], outputs: Iterable[str]) -> None:
+        changes = [
+            f"{key} was {_short(old.get(key))} and is {_short(new.get(key))}"
+            for key in sorted(old.keys() | new.keys())
+            if old.get(key) != new.get(key)
+        ]
+        if not self.overwrite and any((self.folder / output).exists() for output in outputs):
+            raise OutputError(
+                f"The stage {name} in {self.folder} was made with other inputs: {'; '.join(changes)}. Pass --overwrite "
+                "to make it anew, or choose another output folder."
+            )
+        self.say(f"{name}: made anew, since {'; '.join(changes)}")
+        self._note(name, {"inputs": old, "status": "removed"})  # killed here, it must not count as done
+        self._remove(outputs)
+
+    def _remove(self, outputs: Iterable[str]) -> None:
+        for output in outputs:
+            target = self.folder / output
+            shutil.rmtree(target) if target.is_dir() else target.unlink(missing_ok=True)
+
+    def _note(self, name: str, entry: dict[str, Any]) -> None:
+        self.record["stages"][name] = entry
+        manifest.write(self.folder, self.record)
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def fingerprint(source: str) -> str:
+    """Return a hash over the content of a file or of all files in a folder, with its split; of a hub name, the name."""
+    path = Path(source).expanduser()
+    found = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
+    if not path.exists():
+        folder, _, split = source.rpartition(":")
+        return f"{fingerprint(folder)} {split}" if folder and Path(folder).expanduser().is_dir() else f"name {source}"
+    digest = hashlib.sha256()
+    for file in found:
+        digest.update(f"{file.relative_to(path)} {file.stat().st_size}".encode())
+        with file.open("rb") as stream:
+            while block := stream.read(1 << 20):
+                digest.update(block)
+    return digest.hexdigest()
+
+
+def first_words(documents: Iterable[list[list[str]]], most: int | None) -> Iterator[list[list[str]]]:
+    """Yield documents up to and with the one that reaches ``most`` words, which spaces part."""
+    count = 0
+    for document in documents:
+        yield document
+        count += sum(len(sentence.split()) for section in document for sentence in section)
+        if most is not None and count >= most:
+            return
+
+
+def describe_corpus(corpus: Corpus) -> str:
+    """Return the sizes of a corpus."""
+    sizes = f"{corpus.documents} documents, {len(corpus)} sentences"
+    return f"{sizes}, {len(corpus.windows)} contexts in {corpus.chunks} chunks"

@@ -1,0 +1,1 @@
+"""Train on triplets of document sections."""

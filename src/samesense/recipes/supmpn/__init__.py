@@ -1,0 +1,1 @@
+"""SupMPN: several positives and several negatives per anchor."""

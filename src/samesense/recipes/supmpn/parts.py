@@ -1,0 +1,197 @@
+"""What a run of SupMPN, or of a loss it is compared with, is made of: data set, batches, objective and account."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from torch import nn
+
+from samesense.data.tuples.augment import Augment, augmented, shown
+from samesense.data.tuples.augment_named import augment_named
+from samesense.data.tuples.completion import Completion
+from samesense.data.tuples.data import TupleData
+from samesense.data.tuples.keys import key_of
+from samesense.errors import DataError, MissingExtraError
+from samesense.recipes.runner import Prepared
+from samesense.recipes.supmpn.settings import SupmpnSettings
+from samesense.recipes.unsupervised.views import set_dropout
+from samesense.training.losses.pairs import Softmax
+from samesense.training.losses.tuple_batches import TupleBatchTriplet, TupleMultiPositive, TupleSupCon, TupleTriplet
+from samesense.training.tuple_batches import SaySavings, SetEpoch, TupleBatches, has_dropout
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+    from sentence_transformers import SentenceTransformer
+
+Say = Callable[[str], None]
+
+
+def sized(settings: SupmpnSettings, train: TupleData) -> SupmpnSettings:
+    """Return the settings with the batch size that ``sentences_per_step`` asks for."""
+    if settings.sentences_per_step is None:
+        return settings
+    anchors = max(1, round(settings.sentences_per_step / sentences_each(settings, train)))
+    return settings.model_copy(update={"batch_size": anchors})
+
+
+def sentences_each(settings: SupmpnSettings, train: TupleData) -> float:
+    """Return how many sentences an example has on average, equal ones counted as often as they come."""
+    if settings.loss == "softmax":
+        return 2.0
+    places = settings.places
+    if settings.tuples == "padded":
+        return 1.0 + sum(places)
+    rows = usable(train, settings)
+    sides = zip((rows.positives, rows.negatives), places, strict=True)
+    return 1.0 + sum(min(len(own), most) for side, most in sides for own in side) / len(rows)
+
+
+def usable(train: TupleData, settings: SupmpnSettings) -> TupleData:
+    """Return the anchors that can be trained on: with ragged tuples, those with a positive."""
+    if settings.tuples == "padded" or all(train.positives):
+        return train
+    return train.take(row for row, own in enumerate(train.positives) if own)
+
+
+def prepare(train: TupleData, settings: SupmpnSettings, model: SentenceTransformer, say: Say) -> Prepared:
+    """Return what ``model`` is trained on.
+
+    Raises:
+        DataError: if the data do not fit the loss.
+        MissingExtraError, ModelError: if what augments is not at hand.
+    """
+    if settings.dropout is not None:
+        set_dropout(model, settings.dropout)
+    if settings.loss == "softmax":
+        return _pairs(train, settings, model)
+    rows = usable(train, settings)
+    complete = completion(rows, settings)
+    complete.check()
+    batches = TupleBatches(
+        rows.anchors,
+        complete,
+        model.preprocess,
+        places=settings.places,
+        key=key_of(settings.guard),
+        once=settings.encode_once,
+        apart=has_dropout(model),
+    )
+    augment = augment_named(
+        settings.augment, share=settings.augment_share, seed=settings.seed, paraphraser=settings.paraphraser
+    )
+
+    return Prepared(
+        dataset=_dataset({"anchor": rows.anchors, "label": list(range(len(rows)))}),
+        objective=lambda: objective_of(model, settings),
+        account=[*train.account(), *_formed(rows, len(train), settings), *_warnings(rows, settings, batches.apart)],
+        collator=batches,
+        callbacks=[SetEpoch(batches), SaySavings(batches, say)],
+        work=None if augment is None else partial(_augment, batches, rows, augment, settings, say),
+    )
+
+
+def _augment(batches: TupleBatches, rows: TupleData, augment: Augment, settings: SupmpnSettings, say: Say) -> None:
+    """Show what the augmentation does, and have the tuples made with what it gives."""
+    for line in ("augmented positives, such as:", *shown(rows, augment)):
+        say(line)
+    batches.complete = completion(augmented(rows, augment, settings.places[0]), settings)
+
+
+def completion(rows: TupleData, settings: SupmpnSettings) -> Completion:
+    """Return how tuples are made."""
+    positives, negatives = settings.places
+    return Completion(
+        data=rows,
+        positives=positives,
+        negatives=negatives,
+        padded=settings.tuples == "padded",
+        fixed=settings.resample == "fixed",
+        seed=settings.seed,
+        guard=settings.guard,
+    )
+
+
+def objective_of(model: SentenceTransformer, settings: SupmpnSettings) -> nn.Module:
+    """Return the objective over tuples that ``settings.loss`` names."""
+    budget, places = settings.token_budget, settings.places
+    triplets: dict[str, Any] = {"distance": settings.distance, "margin": settings.margin}
+    match settings.loss:
+        case "triplet":
+            return TupleTriplet(model, **triplets, token_budget=budget)
+        case "supcon":
+            return TupleSupCon(model, positives=places[0], temperature=settings.temperature, token_budget=budget)
+        case "batch-hard":
+            return TupleBatchTriplet(model, positives=places[0], **triplets, token_budget=budget)
+    return TupleMultiPositive(
+        model,
+        positives=places[0],
+        guard=settings.guard != "off",
+        temperature=settings.temperature,
+        token_budget=budget,
+    )
+
+
+def _pairs(train: TupleData, settings: SupmpnSettings, model: SentenceTransformer) -> Prepared:
+    """Return the classification of each anchor with each of its partners, which the softmax loss is trained on."""
+    sides = {"contradiction": train.negatives, "neutral": train.neutrals, "entailment": train.positives}
+    classes = [name for name, partners in sides.items() if any(partners)]
+    dim = model.get_embedding_dimension()
+    if len(classes) < 2 or dim is None:
+        raise DataError(
+            f"{train.source}: softmax tells classes apart, and there are partners of {', '.join(classes)} only. Give "
+            "data with negatives, or take loss mnrl."
+        )
+    columns: dict[str, list[Any]] = {"sentence1": [], "sentence2": [], "label": []}
+    for row, anchor in enumerate(train.anchors):
+        for label, name in enumerate(classes):
+            for partner in sides[name][row]:
+                for column, value in zip(columns.values(), (anchor, partner, label), strict=True):
+                    column.append(value)
+    said = f"softmax: {len(columns['label']):,} pairs of {len(classes)} classes ({', '.join(classes)})"
+    return Prepared(
+        dataset=_dataset(columns),
+        objective=lambda: Softmax(model, classes=len(classes), dim=dim, token_budget=settings.token_budget),
+        account=[*train.account(), said, f"sentences: {2 * settings.batch_size} a step ({settings.batch_size} pairs)"],
+    )
+
+
+def _dataset(columns: dict[str, list[Any]]) -> Dataset:
+    try:
+        from datasets import Dataset
+    except ImportError as error:
+        raise MissingExtraError("datasets", "train") from error
+    return Dataset.from_dict(columns)
+
+
+def _formed(rows: TupleData, anchors: int, settings: SupmpnSettings) -> list[str]:
+    """Return what tuples are made of, and how many sentences a step encodes."""
+    places = settings.places
+    lines = []
+    if len(rows) < anchors:
+        lines.append(f"{anchors - len(rows):,} anchors without a positive are not used; tuples padded would use them")
+    shares = [
+        1 - sum(min(len(own), most) for own in side) / max(1, most * len(rows))
+        for side, most in zip((rows.positives, rows.negatives), places, strict=True)
+    ]
+    if settings.tuples == "ragged":
+        lines.append(f"tuples: at most {places[0]} positives and {places[1]} negatives, nothing filled up")
+    else:
+        filled = "copies of the anchor" if settings.augment == "none" else f"made by {settings.augment}, else copies"
+        lines.append(
+            f"tuples: {places[0]} positives, {shares[0]:.0%} of them {filled}; {places[1]} negatives, {shares[1]:.0%} "
+            "of them drawn from other anchors"
+        )
+    each = sentences_each(settings, rows)
+    return [*lines, f"sentences: about {each * settings.batch_size:.0f} a step ({settings.batch_size} anchors)"]
+
+
+def _warnings(rows: TupleData, settings: SupmpnSettings, dropout: bool) -> list[str]:
+    copies = settings.tuples == "padded" and any(len(own) < settings.places[0] for own in rows.positives)
+    if not copies or dropout:
+        return []
+    return [
+        "warning: the model has no dropout, so that copies of an anchor are its own vector and only push others "
+        "away; set dropout, take tuples ragged, or fewer positives"
+    ]

@@ -1,0 +1,102 @@
+"""Settings of SupMPN and of the losses it is compared with; see :mod:`samesense.recipes.supmpn.recipe`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from samesense.data.tuples.augment_named import PARAPHRASER, AugmentName
+from samesense.data.tuples.groups import MOST_ROWS
+from samesense.data.tuples.keys import Guard
+from samesense.errors import ConfigError
+from samesense.recipes.settings import EncoderSettings
+from samesense.types import First, PoolingName
+
+Loss = Literal["supmpn", "mnrl", "triplet", "softmax", "supcon", "batch-hard"]
+
+OWNERS: Mapping[str, tuple[Loss, ...]] = {
+    "positives": ("supmpn", "supcon", "batch-hard"),
+    "negatives": ("supmpn", "supcon", "batch-hard"),
+    "tuples": ("supmpn", "supcon", "batch-hard"),
+    "temperature": ("supmpn", "mnrl", "supcon"),
+    "guard": ("supmpn", "mnrl", "triplet"),
+    "distance": ("triplet", "batch-hard"),
+    "margin": ("triplet", "batch-hard"),
+    **dict.fromkeys(
+        ("resample", "encode_once", "augment", "augment_share", "paraphraser"),
+        ("supmpn", "mnrl", "triplet", "supcon", "batch-hard"),
+    ),
+}
+"""The losses to which a setting belongs; what is not named here belongs to all."""
+
+
+class SupmpnSettings(EncoderSettings):
+    """Settings of the SupMPN recipe and of the losses it is compared with; the defaults are the paper's.
+
+    Raises:
+        ConfigError: if a setting has another value than its default, and does not belong to the loss.
+    """
+
+    loss: Loss = Field("supmpn", description="what is minimised; mnrl is supmpn with one positive and one negative")
+    positives: int = Field(5, ge=1, description="places for positives of an anchor")
+    negatives: int = Field(5, ge=0, description="places for negatives of an anchor")
+    tuples: Literal["padded", "ragged"] = Field(
+        "padded", description="padded fills all places, copies of the anchor as positives; ragged leaves them empty"
+    )
+    resample: Literal["epoch", "fixed"] = Field("epoch", description="draw tuples anew each epoch, or once")
+    guard: Guard = Field(
+        "same",
+        description="texts that are no negatives of an anchor: same as it or a positive of it; near: or of the same "
+        "words; off: all count",
+    )
+    encode_once: bool = Field(True, description="encode equal sentences of a batch once; copies of an anchor apart")
+    temperature: float = Field(0.05, gt=0, description="supmpn, mnrl, supcon: divides the cosines")
+    distance: Literal["cosine", "euclidean"] = Field("cosine", description="triplet, batch-hard: distance")
+    margin: float | None = Field(
+        None, ge=0, description="triplet, batch-hard: how much nearer positives must be [cosine 0.5, euclidean 1]"
+    )
+    augment: AugmentName = Field(
+        "none", description="how places for positives are filled before copies of the anchor are taken"
+    )
+    augment_share: float | None = Field(
+        None, gt=0, le=1, description="share of words, or of texts [deletion 0.1, synonym 0.2, paraphrase 0.5]"
+    )
+    paraphraser: str = Field(PARAPHRASER, description="paraphrase: folder or hub name of a seq2seq model")
+    merge: bool = Field(True, description="put rows of one anchor together; those of NLI data always are")
+    label_order: str | None = Field(None, description="names of the labels 0, 1, 2 of NLI data")
+    drop_bad_rows: bool = Field(False, description="leave out rows that break a rule, and say how many")
+    most_rows: int = Field(MOST_ROWS, ge=1, description="rows held at once while grouping; more go through files")
+    sentences_per_step: int | None = Field(
+        None, ge=1, description="choose batch_size so that about so many sentences are encoded in a step"
+    )
+    pooling: PoolingName | None = Field("first-last", description="pooling")
+    first: First = Field("layer", description="what first means in first-last: the first layer, or embeddings")
+    max_seq_length: int | None = Field(32, ge=2, description="longest input in tokens")
+    dropout: float | None = Field(None, gt=0, lt=1, description="dropout of the model in training [its own]")
+    learning_rate: float = Field(5e-5, gt=0, description="peak learning rate of AdamW")
+    weight_decay: float = Field(0.0, ge=0, description="weight decay, not applied to biases and layer norms")
+    warmup: float = Field(0.0, ge=0, lt=1, description="share of the steps in which the learning rate rises")
+    batch_size: int = Field(256, ge=1, description="anchors in a step")
+    epochs: float = Field(3, gt=0, description="passes over the anchors")
+    token_budget: int | None = Field(
+        4096, ge=1, description="most tokens held at once; larger batches go in parts, same loss and gradient"
+    )
+
+    @model_validator(mode="after")
+    def _belongs(self) -> SupmpnSettings:
+        for name, owners in OWNERS.items():
+            if self.loss not in owners and getattr(self, name) != type(self).model_fields[name].default:
+                raise ConfigError(
+                    f"{name} belongs to loss {' or '.join(owners)}, and this is loss {self.loss}. Leave it out, or "
+                    f"choose loss {' or '.join(owners)}."
+                )
+        if self.augment == "none" and self.augment_share is not None:
+            raise ConfigError("augment_share belongs to an augmentation, and augment is none. Leave it out.")
+        return self
+
+    @property
+    def places(self) -> tuple[int, int]:
+        """How many positives and negatives the loss takes of an anchor at most."""
+        return (1, 1) if self.loss in ("mnrl", "triplet") else (self.positives, self.negatives)

@@ -1,0 +1,1 @@
+"""An encoder that learns the scores of a harvest."""

@@ -1,0 +1,212 @@
+"""A harvest as training data: its pairs parted by content into those that teach, those that select, those that judge.
+
+A pair goes where a hash of its two sentences says, whichever comes first and whatever the case of their letters. So no
+pair stands in two parts, and a longer harvest keeps the pairs of a shorter one where they were.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from samesense.context.files import read_json
+from samesense.data.formats.scale import number_text
+from samesense.data.pairs.data import PairData, fingerprint, pair_key
+from samesense.errors import DataError
+from samesense.recipes.surrogate.settings import SurrogateSettings
+from samesense.training import manifest
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SHARDS = "shards"
+"""Folder of the Parquet files of a harvest."""
+
+COLUMNS = ("sentence1", "sentence2", "score", "kind")
+"""What is read of them."""
+
+ROUNDING = 1e-6
+"""By how much a cosine may lie outside -1 to 1."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Harvested:
+    """Pairs with Origin's scores. Those that teach stay in Arrow, since there may be a hundred million.
+
+    Attributes:
+        table: what teaches: ``sentence1``, ``sentence2`` and ``label``, Origin's score.
+        dev: what selects.
+        held: what judges in the end.
+        kinds: rows by how their pairs were chosen, all parts together.
+        source: the folders as the user gave them.
+        name: short name for people.
+        sha256: fingerprint of what teaches, in order.
+    """
+
+    table: pa.Table
+    dev: PairData
+    held: PairData
+    kinds: dict[str, int]
+    source: str
+    name: str
+    sha256: str
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    def take(self, indices: Iterable[int]) -> Harvested:
+        """Return what teaches cut to these rows, in the order given."""
+        table = self.table.take([int(index) for index in indices])
+        return replace(self, table=table, sha256=_digest_of(table))
+
+    def labels(self) -> npt.NDArray[np.float64]:
+        """Return Origin's scores of what teaches, ``(rows,)``."""
+        return np.asarray(self.table["label"].to_numpy(), dtype=np.float64)
+
+    @property
+    def summary(self) -> str:
+        """One line for people."""
+        kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(self.kinds.items()))
+        low, *_, high = np.percentile(self.labels(), [0, 25, 50, 75, 100])
+        return (
+            f"{len(self):,} pairs of {self.name} ({kinds}), {len(self.dev):,} select, {len(self.held):,} judge; scores "
+            f"{low:z.3f} to {high:z.3f}, deviation {self.labels().std():.3f}"
+        )
+
+
+def read(sources: Sequence[str], settings: SurrogateSettings) -> Harvested:
+    """Read one harvest, or several as one.
+
+    Args:
+        sources: folders of ``samesense harvest``.
+        settings: ``held_out`` and ``most_pairs`` decide what is trained on.
+
+    Raises:
+        DataError: if a folder is no harvest, a row breaks a rule, or a part would be too small to judge by.
+    """
+    import pyarrow as pa
+
+    table = pa.concat_tables([_shards(source) for source in sources])
+    places = np.fromiter((_place(first, second) for first, second, *_ in _rows(table)), np.float64, table.num_rows)
+    part = np.select([places < settings.held_out, places < 2 * settings.held_out], [2, 1], 0)
+    name = " + ".join(Path(source).name for source in sources)
+    rows = np.flatnonzero(part == 0)
+    if settings.most_pairs is not None:
+        rows = np.sort(rows[np.argsort(places[rows], kind="stable")[: settings.most_pairs]])
+    kept = table.take(rows).select(["sentence1", "sentence2", "score"])
+    teaches = kept.rename_columns(["sentence1", "sentence2", "label"])
+    found = Harvested(
+        table=teaches,
+        dev=_judging(table, np.flatnonzero(part == 1), f"{name}.dev", settings),
+        held=_judging(table, np.flatnonzero(part == 2), f"{name}.held", settings),
+        kinds={row["values"]: row["counts"] for row in table["kind"].value_counts().to_pylist()},
+        source=" + ".join(map(str, sources)),
+        name=name,
+        sha256=_digest_of(teaches),
+    )
+    if len(np.unique(found.labels())) < 2:
+        raise DataError(f"{name}: {len(found)} pairs are left to learn from, all of one score. Harvest more pairs.")
+    return found
+
+
+def _shards(source: str) -> pa.Table:
+    """Return the checked rows of one harvest, shard by shard."""
+    import pyarrow as pa
+
+    folder = Path(source).expanduser()
+    files, at = sorted((folder / SHARDS).glob("*.parquet")), folder / manifest.FILE
+    record = read_json(at) if files or at.is_file() else {}
+    if not files and record.get("method") != "harvest":
+        raise DataError(
+            f"{source} is no harvest: a folder with {SHARDS}/*.parquet is needed, as samesense harvest writes it. "
+            "Labelled pairs in a file are for --method cosent, with --loss mse for this objective."
+        )
+    lost = {entry["file"] for entry in record.get("shards", ())} - {file.name for file in files}
+    if record.get("status") != "finished" or lost:
+        what = f"has lost {len(lost)} of its shards, {min(lost)} among them" if lost else "is not finished"
+        raise DataError(f"The harvest {source} {what}. Give the command that made it again: it goes on.")
+    text = pa.large_string()  # the shards of a large harvest, joined, are more than an array of strings may hold
+    wide = pa.schema([("sentence1", text), ("sentence2", text), ("score", pa.float64()), ("kind", pa.string())])
+    return pa.concat_tables([_shard(file).cast(wide) for file in files])
+
+
+def _shard(file: Path) -> pa.Table:
+    """Return the checked rows of one shard."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        absent = [name for name in COLUMNS if name not in pq.read_schema(file).names]
+        if absent:
+            raise DataError(f"{file}: a shard has the columns {', '.join(COLUMNS)}; {', '.join(absent)} is not there.")
+        table = pq.read_table(file, columns=list(COLUMNS))
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(f"{file} is damaged ({error}). Delete it, and give the command that made it again.") from error
+    _check(table, file)
+    return table
+
+
+def _check(table: pa.Table, file: Path) -> None:
+    scores = table["score"].to_numpy().astype(np.float64)
+    for row in np.flatnonzero(~(np.abs(scores) <= 1 + ROUNDING))[:1]:
+        raise DataError(
+            f"{file}, row {row + 1}: a score is a cosine, from -1 to 1; received {scores[row]:g}. Harvest this shard "
+            "again: delete the file and give the same command."
+        )
+    for name in ("sentence1", "sentence2"):
+        for row, text in enumerate(table[name].to_pylist()):
+            if not isinstance(text, str) or not text.strip():
+                raise DataError(f"{file}, row {row + 1}: {name} must be a text that is not blank; received {text!r}.")
+
+
+def _place(first: str, second: str) -> float:
+    """Return where a pair stands between 0 and 1, by its content alone."""
+    digest = hashlib.blake2b(json.dumps(pair_key(first, second)).encode(), digest_size=8).digest()
+    return int.from_bytes(digest) / 2**64
+
+
+def _judging(table: pa.Table, rows: npt.NDArray[np.intp], name: str, settings: SurrogateSettings) -> PairData:
+    """Return a held-out part as labelled pairs."""
+    own = table.take(rows)
+    first, second, scores = (own[column].to_pylist() for column in COLUMNS[:3])
+    if len(set(scores)) < 2:
+        raise DataError(
+            f"{name}: a share of {settings.held_out:g} of {table.num_rows} pairs holds {len(rows)} out, with "
+            f"{len(set(scores))} different scores, and 2 are needed. Harvest more, or give a larger --held-out."
+        )
+    sha256 = fingerprint(first, second, scores, None, "scored")
+    return PairData(
+        sentences1=first, sentences2=second, labels=scores, subsets=None, kind="scored", scale=(-1.0, 1.0),
+        source=name, label_column="score", dropped=0, dropped_unlabelled=0, sha256=sha256,
+    )  # fmt: skip
+
+
+def _rows(table: pa.Table) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows, few of them in Python at a time."""
+    for batch in table.to_batches(max_chunksize=10_000):
+        yield from zip(*batch.to_pydict().values(), strict=True)
+
+
+def _digest_of(table: pa.Table) -> str:
+    digest = hashlib.sha256()
+    for row in _rows(table):
+        digest.update(json.dumps(row).encode() + b"\n")
+    return digest.hexdigest()
+
+
+def targets_of(scores: Any, low: float, high: float) -> npt.NDArray[np.float64]:
+    """Return scores with ``low`` moved to 0 and ``high`` to 1, the others between in proportion.
+
+    Raises:
+        DataError: if the two are one.
+    """
+    if not high > low:
+        raise DataError(f"Scores are spread from the lowest to the highest, and all are {number_text(low)}.")
+    return (np.asarray(scores, dtype=np.float64) - low) / (high - low)

@@ -1,0 +1,42 @@
+"""Settings of the Surrogate; see :mod:`samesense.recipes.surrogate.recipe`."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from samesense.errors import ConfigError
+from samesense.recipes.settings import Encoder, EncoderSettings
+from samesense.types import PoolingName
+
+
+class SurrogateSettings(EncoderSettings):
+    """Settings of a model that learns the scores of an Origin; the defaults are the paper's, where it states them.
+
+    Raises:
+        ConfigError: if settings contradict each other.
+    """
+
+    encoder: Encoder = Field("bi", description="bi embeds the sentences apart; cross reads both together")
+    targets: Literal["score", "spread"] = Field(
+        "score", description="Origin's scores as they are, or spread over 0 to 1 from the lowest to the highest"
+    )
+    held_out: float = Field(
+        0.01, gt=0, lt=0.5, description="share of the pairs that selects, and a second one that judges what was kept"
+    )
+    most_pairs: int | None = Field(None, ge=2, description="pairs trained on, of those that are left [all]")
+    pooling: PoolingName | None = Field("mean", description="pooling [none: the model's own, or mean if it has none]")
+    learning_rate: float = Field(1e-4, gt=0, description="peak learning rate of AdamW")
+    weight_decay: float = Field(0.0, ge=0, description="weight decay, not applied to biases and layer norms")
+    batch_size: int = Field(64, ge=1, description="examples in a step")
+    epochs: float = Field(1.0, gt=0, description="passes over the training data")
+
+    @model_validator(mode="after")
+    def _belongs(self) -> SurrogateSettings:
+        if self.encoder == "cross" and (self.pooling, self.first) != ("mean", "layer"):
+            raise ConfigError(
+                f"pooling and first belong to encoder bi; a cross-encoder reads both sentences together and forms no "
+                f"vector of either. Received pooling {self.pooling}, first {self.first}. Leave them out."
+            )
+        return self

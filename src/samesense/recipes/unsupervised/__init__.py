@@ -1,0 +1,1 @@
+"""From bare sentences: SimCSE and RankCSE."""

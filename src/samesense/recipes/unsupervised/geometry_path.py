@@ -1,0 +1,66 @@
+"""How a model moves in the plane of alignment and uniformity while it is trained.
+
+Source: Liu et al. 2023 (RankCSE), Fig. 4 and appendix H; Wang and Isola 2020 for the quantities.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+
+from samesense.data import PairData
+from samesense.encoder.cosine import cosine_score
+from samesense.encoder.encode import as_encode
+from samesense.errors import ConfigError
+from samesense.evaluation.geometry import GeometryTask
+from samesense.recipes.unsupervised.settings import ViewSettings
+from samesense.types import Candidate
+
+
+class GeometryPath(TrainerCallback):
+    """Writes alignment and uniformity of the dev set into the history, before the first step and at each look.
+
+    Args:
+        dev: labelled pairs, of which those near the top of the scale are positives; see
+            :class:`~samesense.evaluation.geometry.GeometryTask`.
+
+    Raises:
+        DataError: if the scale of the labels is unknown, or none is near its top.
+    """
+
+    def __init__(self, dev: PairData) -> None:
+        self.task = GeometryTask(dev)
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, model: Any = None, **kwargs: Any
+    ) -> None:
+        """Measure the start point; a resumed run has it already."""
+        if state.global_step == 0:
+            self._measure(state, model)
+
+    def on_evaluate(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, model: Any = None, **kwargs: Any
+    ) -> None:
+        """Measure the model as it was just judged on dev."""
+        self._measure(state, model)
+
+    def _measure(self, state: TrainerState, model: Any) -> None:
+        encode = as_encode(getattr(model, "module", model), precision="float32")
+        candidate = Candidate(name="dev", score=cosine_score(encode), encode=encode, protocol="in training")
+        found = {result.metric: result.value for result in self.task.judge(candidate).results}
+        measured = {f"dev_{name}": found[name] for name in ("alignment", "uniformity")}
+        state.log_history.append({"epoch": state.epoch or 0.0, "step": state.global_step, **measured})
+
+
+def path_of(settings: ViewSettings, dev: PairData | None) -> list[TrainerCallback]:
+    """Return the callback that the settings ask for, or none.
+
+    Raises:
+        ConfigError: if it is asked for, and there is no dev set.
+    """
+    if not settings.geometry:
+        return []
+    if dev is None:
+        raise ConfigError("geometry is measured on the dev set, and there is none. Give --dev, or leave out geometry.")
+    return [GeometryPath(dev)]

@@ -1,0 +1,171 @@
+"""RankCSE: SimCSE that also keeps the ranking which teachers give the sentences of a batch.
+
+    samesense train sentences.txt --method rankcse --teacher A --teacher B --dev dev.tsv --output runs/rankcse
+
+Each teacher encodes the sentences once, before the first step; see :mod:`samesense.training.teachers`.
+
+Source: Liu et al. 2023 (RankCSE); settings in ``configs/rankcse.toml``, ``rankcse-listnet.toml`` and, for the ranking
+    term of Huang et al. 2024 (TASLP), ``rankcse-cosent.toml``.
+Differs: teachers, of any number, are asked once and not in every step, without dropout, each with its own tokenizer,
+    pooling and length. What the paper does not say is as in SimCSE: the length, the head, no weight decay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack
+
+from torch import nn
+
+from samesense.data.pairs.targets import Targets
+from samesense.data.sentences.data import Sentences
+from samesense.errors import ConfigError
+from samesense.recipes.cosent.recipe import as_dataset
+from samesense.recipes.runner import How, Prepared, Trained, run_bi, silent
+from samesense.recipes.unsupervised.geometry_path import path_of
+from samesense.recipes.unsupervised.settings import RankcseSettings
+from samesense.recipes.unsupervised.settings import read_bare as read
+from samesense.recipes.unsupervised.views import check_two_views, new_head, set_dropout
+from samesense.training.losses.sentences import RankCSE
+from samesense.training.teachers import TeacherStore, teacher_store
+from samesense.training.teachers_open import open_teacher
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+__all__ = ["RankcseSettings", "read", "run"]
+
+NO_DROPOUT = (
+    "Set dropout, start from a model with dropout, or learn the ranking from one view alone: views one and beta 0."
+)
+
+
+def run(
+    train: Sentences,
+    settings: RankcseSettings,
+    output: Path,
+    **how: Unpack[How],
+) -> Trained:
+    """Ask the teachers, train, select on dev, judge on test, and leave ``output/model`` with all that led to it.
+
+    Args:
+        train: bare sentences; see :func:`read`.
+        settings: see :class:`RankcseSettings`.
+        output: run folder; see :func:`samesense.recipes.runner.run`. Teachers' vectors are kept in
+            ``output/teachers`` unless the settings name another folder.
+        how: see :class:`~samesense.recipes.runner.How`; selection is without the train-only head.
+
+    Raises:
+        ConfigError, DataError, ModelError, OutputError: before the first step, where a run could not end well.
+    """
+    if settings.gamma and not settings.teacher:
+        raise ConfigError(
+            "The ranking term learns from a teacher, and none was named. Give --teacher MODEL, or --gamma 0."
+        )
+
+    def prepare(model: SentenceTransformer) -> Prepared:
+        made = partial(objective, model, settings)
+        prepared = with_teachers(model, train, settings, output, made, account(settings), how.get("say", silent))
+        return replace(prepared, callbacks=path_of(settings, how.get("dev")))
+
+    return run_bi("rankcse", settings, output, train, prepare, **how)
+
+
+def with_teachers(
+    model: SentenceTransformer,
+    train: Sentences,
+    settings: RankcseSettings,
+    output: Path,
+    made: Callable[[list[TeacherStore]], nn.Module],
+    told: str,
+    say: Callable[[str], None],
+) -> Prepared:
+    """Return what a model is trained on: the sentences, and what the teachers make of them.
+
+    Args:
+        model: to be trained; its dropout is set.
+        train: bare sentences.
+        settings: of the run.
+        output: run folder.
+        made: gives the objective for the stores of the teachers.
+        told: which terms it has, for people.
+        say: takes lines for people.
+
+    Raises:
+        ConfigError: if two views would be one, or a teacher does not embed.
+        ModelError: if a teacher cannot be read.
+    """
+    if settings.dropout is not None:
+        set_dropout(model, settings.dropout)
+    if settings.views == "two":
+        check_two_views(model, train.texts, NO_DROPOUT)
+    how: Any = {"precision": settings.teacher_precision, "pooling": settings.teacher_pooling}
+    teachers = [open_teacher(name, **how) for name in settings.asked]
+    cache = Path(settings.teacher_cache).expanduser() if settings.teacher_cache else output / "teachers"
+    stores: list[TeacherStore] = []
+
+    def ask() -> None:
+        while teachers:  # each is let go of before the next one works
+            stores.append(teacher_store(teachers.pop(0), train, cache, dtype=settings.teacher_dtype, say=say))
+
+    return Prepared(
+        dataset=as_dataset(columns(train, settings)),
+        objective=lambda: made(stores),
+        account=[train.account, told],
+        work=ask if teachers else None,
+    )
+
+
+def columns(train: Sentences, settings: RankcseSettings) -> Targets:
+    """Return the sentences, and as label of each the number of its row if there are teachers to be asked by it."""
+    found: dict[str, list[Any]] = {"sentence": train.texts}
+    if settings.asked:
+        found["label"] = list(range(len(train)))
+    return Targets(found, train.account)
+
+
+def account(settings: RankcseSettings, regress: float = 0.0) -> str:
+    """Return, in one line, which terms are learnt, and from whom; ``regress`` is the weight of teachers' vectors."""
+    named = {"js": "JS consistency", "community": "minus entropy, the community code's consistency"}
+    parts = [("InfoNCE", settings.contrast), (named[settings.consistency], settings.beta)]
+    teachers = [f"{weight:g} x {name}" for name, weight in zip(settings.teacher, weights(settings), strict=True)]
+    parts.append((f"{settings.rank} of {' + '.join(teachers)}", settings.gamma))
+    parts.append((f"distance from {' + '.join(teachers)}", regress))
+    return "loss: " + " + ".join(f"{weight:g} x {name}" for name, weight in parts if weight)
+
+
+def weights(settings: RankcseSettings) -> list[float]:
+    """Return the share of each teacher, with a sum of 1."""
+    given = settings.teacher_weights or [1.0] * len(settings.teacher)
+    return [weight / sum(given) for weight in given]
+
+
+def objective(model: SentenceTransformer, settings: RankcseSettings, stores: list[TeacherStore]) -> RankCSE:
+    """Return the objective; the weights of its head are drawn here, so the seed must be set.
+
+    Args:
+        model: to be trained; given a kept head in place.
+        settings: of the run.
+        stores: one a teacher, of the sentences to be trained on; none where the ranking has no weight.
+    """
+    return RankCSE(model, **terms(model, settings, stores))
+
+
+def terms(model: SentenceTransformer, settings: RankcseSettings, stores: list[TeacherStore]) -> dict[str, Any]:
+    """Return the arguments of the objective but for the model; see :func:`objective`."""
+    return {
+        "teachers": [store.rows for store in stores],
+        "weights": weights(settings) if stores else None,
+        "two_views": settings.views == "two",
+        "head": new_head(model, settings.head),
+        "token_budget": settings.token_budget,
+        **{name: getattr(settings, name) for name in _OF_THE_LOSS},
+    }
+
+
+_OF_THE_LOSS = (
+    "rank", "contrast", "beta", "gamma", "tau1", "tau2", "tau3", "consistency", "include_diagonal",
+)  # fmt: skip

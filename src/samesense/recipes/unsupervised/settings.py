@@ -1,0 +1,156 @@
+"""Settings of the recipes that learn from bare sentences, SimCSE and RankCSE, and how their data are read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from samesense.data import PairData, concat, read_pairs
+from samesense.data.sentences.data import Sentences, read_unlabelled
+from samesense.errors import ConfigError
+from samesense.recipes.settings import EncoderSettings
+from samesense.types import PoolingName, Precision
+
+Head = Literal["train-only", "kept", "none"]
+"""A layer behind the pooling: thrown away after training, a part of the model, or not there."""
+
+
+class ViewSettings(EncoderSettings):
+    """What SimCSE and RankCSE share: two dropout views of a sentence, and a head behind the pooling."""
+
+    learning_rate: float = Field(3e-5, gt=0, description="peak learning rate of AdamW")
+    weight_decay: float = Field(0.0, ge=0, description="weight decay, not applied to biases and layer norms")
+    warmup: float = Field(
+        0.0, ge=0, lt=1, description="share of the steps in which the learning rate rises to its peak"
+    )
+    batch_size: int = Field(64, ge=1, description="examples in a step")
+    epochs: float = Field(1.0, gt=0, description="passes over the training data")
+    evaluate_every: int | None = Field(
+        125, ge=1, description="steps between looks at the dev set, one at the end at least"
+    )
+    pooling: PoolingName | None = Field("cls", description="pooling [none: the model's own, or mean if it has none]")
+    max_seq_length: int | None = Field(32, ge=2, description="longest input in tokens")
+    head: Head = Field("train-only", description="dense layer and tanh: thrown away after training, kept, or none")
+    dropout: float | None = Field(None, gt=0, lt=1, description="dropout of the model in training [its own]")
+    geometry: bool = Field(False, description="write alignment and uniformity of dev into the history at each look")
+    keep_repeated: bool = Field(False, description="keep sentences that come more than once")
+    shortest: int | None = Field(None, ge=1, description="leave out sentences of fewer characters")
+    longest: int | None = Field(None, ge=1, description="leave out sentences of more characters")
+
+    def steps_between_looks(self, examples: int) -> int:
+        """Return the number of steps between two looks at the dev set; a short run is looked at once, at its end."""
+        return min(super().steps_between_looks(examples), self.steps(examples))
+
+
+class SimcseSettings(ViewSettings):
+    """Settings of the SimCSE recipe; the defaults are those of its code for BERT-base without supervision.
+
+    Raises:
+        ConfigError: if settings contradict each other.
+    """
+
+    supervised: bool = Field(False, description="learn from anchor, positive and hard negative of NLI pairs or triples")
+    temperature: float = Field(0.05, gt=0, description="divides the cosines")
+    own_negative_weight: float = Field(
+        0.0, description="supervised: logarithm of how many times an anchor's own hard negative counts"
+    )
+    mlm_weight: float = Field(0.0, ge=0, description="weight of masked language modelling beside it [off]; SimCSE 0.1")
+    mlm_share: float = Field(0.15, gt=0, lt=1, description="share of the tokens that are masked")
+    batches: Literal["random", "no-duplicates"] = Field("random", description="no-duplicates: no text twice in a batch")
+
+    @model_validator(mode="after")
+    def _fits(self) -> SimcseSettings:
+        if self.own_negative_weight and not self.supervised:
+            raise ConfigError(
+                "own_negative_weight weighs hard negatives, and bare sentences have none. Leave it out, or set "
+                "supervised."
+            )
+        if self.mlm_weight and self.token_budget is not None:
+            raise ConfigError(
+                "mlm_weight holds the whole batch for its own forward, so that token_budget would bound nothing. "
+                "Leave out one of them."
+            )
+        return self
+
+
+class RankcseSettings(ViewSettings):
+    """Settings of the RankCSE recipe; the defaults are the paper's for ListMLE on BERT-base.
+
+    Raises:
+        ConfigError: if settings contradict each other.
+    """
+
+    learning_rate: float = Field(2e-5, gt=0, description="peak learning rate of AdamW")
+    warmup: float = Field(
+        0.05, ge=0, lt=1, description="share of the steps in which the learning rate rises to its peak"
+    )
+    batch_size: int = Field(128, ge=1, description="examples in a step")
+    epochs: float = Field(4.0, gt=0, description="passes over the training data")
+    teacher: tuple[str, ...] = Field((), description="what to learn the ranking from; several are averaged")
+    teacher_weights: tuple[float, ...] | None = Field(None, description="one for each teacher, of any sum [equal]")
+    rank: Literal["listnet", "listmle", "cosent"] = Field("listmle", description="formula of the ranking term")
+    contrast: float = Field(1.0, ge=0, description="weight of InfoNCE; 0 leaves it out")
+    beta: float = Field(1.0, ge=0, description="weight of the consistency of two views; 0 leaves it out")
+    gamma: float = Field(1.0, ge=0, description="weight of the ranking of the teachers; 0 leaves it out")
+    tau1: float = Field(0.05, gt=0, description="temperature of InfoNCE and consistency")
+    tau2: float = Field(0.05, gt=0, description="temperature of the model in the ranking term")
+    tau3: float = Field(0.025, gt=0, description="listnet: temperature of the teachers")
+    consistency: Literal["js", "community"] = Field(
+        "js", description="js: the paper's divergence; community: minus an entropy, as public code computes it"
+    )
+    include_diagonal: bool | None = Field(
+        None, description="a sentence itself is in the lists that are ranked [listmle yes, listnet and cosent no]"
+    )
+    views: Literal["two", "one"] = Field("two", description="one: for models without dropout, with beta 0")
+    teacher_cache: str | None = Field(
+        None, description="folder in which vectors of teachers are kept and looked for [teachers in the run's folder]"
+    )
+    teacher_dtype: Literal["float16", "float32"] = Field("float16", description="numbers in that folder")
+    teacher_precision: Precision = Field("auto", description="arithmetic of the teachers")
+    teacher_pooling: PoolingName | None = Field(
+        None, description="pooling of teachers that are models [its own, or mean if it has none]"
+    )
+
+    @model_validator(mode="after")
+    def _fits(self) -> RankcseSettings:
+        weights = self.teacher_weights
+        if weights is not None and (
+            len(weights) != len(self.teacher) or min(weights, default=0) < 0 or not sum(weights)
+        ):
+            raise ConfigError(
+                f"teacher_weights takes one number a teacher, none below 0 and one above; received {len(self.teacher)} "
+                f"teachers and {', '.join(map(str, weights)) or 'nothing'}."
+            )
+        self.check_terms()
+        return self
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """The teachers that a run asks: none where the ranking has no weight."""
+        return self.teacher if self.gamma else ()
+
+    def check_terms(self) -> None:
+        """Raise ConfigError if the terms of the loss that have a weight cannot be learnt from."""
+        if not (self.contrast or self.beta or self.gamma):
+            raise ConfigError("contrast, beta and gamma are all 0, which leaves nothing to learn. Give one of them.")
+        if self.views == "one" and (self.beta or not self.gamma):
+            raise ConfigError(
+                "One view has nothing to be consistent with, and only a ranking to learn: views one goes with beta 0 "
+                f"and gamma above 0; received beta {self.beta} and gamma {self.gamma}."
+            )
+
+
+def read_bare(sources: Sequence[str], settings: ViewSettings) -> Sentences:
+    """Return the sentences of ``sources`` that the settings leave."""
+    return read_unlabelled(
+        sources, keep_repeated=settings.keep_repeated, shortest=settings.shortest, longest=settings.longest
+    )
+
+
+def read_for_simcse(sources: Sequence[str], settings: SimcseSettings) -> Sentences | PairData:
+    """Return bare sentences, or labelled pairs where the settings say so."""
+    if settings.supervised:
+        return concat([read_pairs(source) for source in sources])
+    return read_bare(sources, settings)

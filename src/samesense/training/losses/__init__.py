@@ -1,0 +1,1 @@
+"""Losses as modules that sentence-transformers trainers take."""

@@ -1,0 +1,117 @@
+"""Do the data fit the objective? Asked before the first step, and answered with the objectives that would fit."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from torch import nn
+
+from samesense.errors import DataError
+from samesense.training.losses.pairs import MSE, Contrastive, CoSENT, LabelKind, Objective, Softmax
+from samesense.training.losses.sentences import BatchTriplet, RankCSE, SupCon
+from samesense.training.losses.tuples import InfoNCE, MultiPositive, Triplet
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+LABELS = ("label", "labels", "score", "scores")
+"""Columns that sentence-transformers' trainer takes for labels."""
+
+KINDS: Mapping[LabelKind, str] = {
+    "none": "no labels",
+    "order": "a number for each example, of which two differ",
+    "binary": "labels 0 and 1",
+    "number": "a number from -1 to 1 for each example",
+    "class": "whole numbers from 0 as classes",
+    "row": "the row number of each example, all different",
+}
+"""What each kind of label is, in words."""
+
+OBJECTIVES: tuple[type[Objective], ...] = (
+    CoSENT, Contrastive, MSE, Softmax, Triplet, InfoNCE, MultiPositive, SupCon, BatchTriplet, RankCSE,
+)  # fmt: skip
+"""Every objective, in the order in which they are proposed."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What an objective sees of a data set: how many text columns, which kinds its labels are, and their largest."""
+
+    columns: int
+    kinds: frozenset[LabelKind]
+    received: str
+    largest: float = 0.0
+
+
+def check_fits(objective: nn.Module, dataset: Dataset) -> None:
+    """Raise before training if ``dataset`` does not fit ``objective``; a module of another library is not judged.
+
+    Raises:
+        DataError: says what the objective takes, what was received, and which objectives would fit.
+    """
+    if not isinstance(objective, Objective):
+        return
+    shape = shape_of(dataset)
+    if objective.labels in shape.kinds and objective.columns_fit(shape.columns, None):
+        _check_classes(objective, shape)
+        return
+    fitting = [kind.__name__ for kind in OBJECTIVES if kind.labels in shape.kinds and _columns_fit(kind, shape.columns)]
+    advice = f"These fit: {', '.join(fitting)}." if fitting else "No objective fits these data."
+    raise DataError(
+        f"{type(objective).__name__} takes {objective.takes}, and {KINDS[objective.labels]}; "
+        f"received {shape.received}. {advice}"
+    )
+
+
+def _check_classes(objective: Objective, shape: Shape) -> None:
+    if isinstance(objective, Softmax) and shape.largest >= objective.settings["classes"]:
+        raise DataError(
+            f"Softmax has {objective.settings['classes']} classes, numbered from 0; received {shape.received}. "
+            f"Make it with classes={int(shape.largest) + 1}."
+        )
+
+
+def shape_of(dataset: Dataset) -> Shape:
+    """Return what objectives see of ``dataset``: its text columns in order, and its label column if it has one."""
+    texts = [name for name in dataset.column_names if name not in LABELS]
+    named = [name for name in dataset.column_names if name in LABELS]
+    words = f"{len(texts)} text {'column' if len(texts) == 1 else 'columns'} ({', '.join(texts)})"
+    if not named:
+        return Shape(len(texts), frozenset({"none"}), f"{words} and no labels")
+    labels = dataset[named[0]][:]
+    kinds, said = _label_kinds(labels)
+    largest = max(labels) if "class" in kinds else 0
+    return Shape(len(texts), kinds, f"{words} and as {named[0]} {said}", largest)
+
+
+def _label_kinds(labels: Sequence[Any]) -> tuple[frozenset[LabelKind], str]:
+    """Return every kind that these labels are, and what was received in words."""
+    wrong = next((i for i, label in enumerate(labels) if not isinstance(label, numbers.Real | Sequence)), None)
+    if wrong is not None or not len(labels) or isinstance(labels[0], str):
+        where = "nothing" if not len(labels) else f"{labels[wrong or 0]!r} in row {(wrong or 0) + 1}"
+        return frozenset(), where
+    if isinstance(labels[0], Sequence):
+        return frozenset(), f"rows of {len(labels[0])} numbers"
+    values = np.unique(np.asarray(labels, dtype=np.float64))
+    said = ", ".join(f"{value:g}" for value in values[:3]) + (f" ... {values[-1]:g}" if len(values) > 3 else "")
+    if not np.isfinite(values).all():
+        return frozenset(), f"{said}, which are not all finite"
+    kinds: set[LabelKind] = set()
+    if len(values) > 1:
+        kinds.add("order")
+    if set(values) <= {0.0, 1.0}:
+        kinds.add("binary")
+    if values[0] >= -1 and values[-1] <= 1:
+        kinds.add("number")
+    if values[0] >= 0 and np.array_equal(values, values.round()):
+        kinds |= {"class", "row"} if len(values) == len(labels) else {"class"}
+    return frozenset(kinds), f"{len(values)} different numbers ({said})"
+
+
+def _columns_fit(kind: type[Objective], columns: int) -> bool:
+    least, most = kind.columns
+    return least <= columns <= (columns if most is None else most)

@@ -1,0 +1,140 @@
+"""Losses of a cross-encoder's logits, as modules that ``CrossEncoderTrainer`` takes.
+
+Like the objectives of embeddings they send a batch through the model sorted by length, under an optional token budget;
+form the loss in float32 outside autocast; and under DDP form it from the logits of all processes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from sentence_transformers.util import batch_to_device
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from samesense.encoder.batching import embed_columns
+from samesense.losses import cosent, mse
+from samesense.losses.cosine import widen
+from samesense.training.losses.gather import gather
+
+
+class PairObjective(nn.Module):
+    """What both objectives share: from two columns of texts to one logit a pair.
+
+    Args:
+        model: a ``CrossEncoder`` with one logit.
+        token_budget: most tokens whose activations are held at once; larger batches go through the model in parts, with
+            the same loss and gradient. ``None`` holds all.
+
+    Raises:
+        ValueError: if the model gives another number of logits: (batch, 2) logits would be compared across classes.
+    """
+
+    def __init__(self, model: nn.Module, *, token_budget: int | None = None) -> None:
+        super().__init__()
+        labels = getattr(model, "num_labels", 1)
+        if labels != 1:
+            raise ValueError(f"{type(self).__name__} takes a cross-encoder with 1 logit a pair; this one has {labels}.")
+        self.model = model
+        self.token_budget = token_budget
+        self.settings: dict[str, Any] = {}
+        model.register_forward_hook(_answer_as_embedding)
+
+    def forward(
+        self, inputs: Sequence[Sequence[str]], labels: Tensor, prompt: str | None = None, task: str | None = None
+    ) -> Tensor:
+        """Return the scalar loss of one batch.
+
+        Args:
+            inputs: two columns of texts.
+            labels: ``(pairs,)``.
+            prompt: text before each pair, from the trainer.
+            task: name of a task, from the trainer.
+
+        Raises:
+            ValueError: if there are not two columns, or labels are missing or not one a pair.
+        """
+        if len(inputs) != 2:
+            raise ValueError(f"{type(self).__name__} takes two text columns; received {len(inputs)}.")
+        if labels is None or labels.numel() != len(inputs[0]):
+            received = "none" if labels is None else f"labels of shape {tuple(labels.shape)}"
+            raise ValueError(
+                f"{type(self).__name__} needs one label for each of {len(inputs[0])} pairs; received {received}."
+            )
+        features = self.model.preprocess(list(zip(*inputs, strict=True)), prompt=prompt, task=task)  # type: ignore[operator]
+        features = batch_to_device(features, next(self.model.parameters()).device)
+        logits = embed_columns(self.model, [features], token_budget=self.token_budget)[0].view(-1)
+        with torch.autocast(logits.device.type, enabled=False):
+            return self.loss(gather(logits), gather(labels.view(-1)))
+
+    def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """Return the loss of ``(pairs,)`` logits and labels, those of all processes."""
+        raise NotImplementedError
+
+    def get_config_dict(self) -> dict[str, Any]:
+        """Return the settings that a model card shows."""
+        return {**self.settings, "token_budget": self.token_budget}
+
+
+class CrossCoSENT(PairObjective):
+    """CoSENT of the logits: labels of any monotone scale.
+
+    Args:
+        model: a ``CrossEncoder`` with one logit.
+        temperature: divides the logits; 1/temperature is the paper's λ. Logits are unbounded and find their own scale.
+        margin: labels must differ by more than this to be compared.
+        token_budget: see :class:`PairObjective`.
+
+    Source: Huang et al. 2024 (TASLP), Eq. 11.
+    Differs: λ is 1 unless another is given. The paper names 20 for all data sets; its code and the blog's have none.
+    """
+
+    def __init__(
+        self, model: nn.Module, *, temperature: float = 1.0, margin: float = 0.0, token_budget: int | None = None
+    ) -> None:
+        super().__init__(model, token_budget=token_budget)
+        self.settings = {"temperature": temperature, "margin": margin}
+
+    def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """Return :func:`samesense.losses.cosent` of the logits."""
+        return cosent(logits, labels, **self.settings)
+
+
+class CrossEntropy(PairObjective):
+    """Binary cross-entropy of the logits, the usual loss of a cross-encoder: labels from 0 to 1.
+
+    Source: Huang et al. 2024 (TASLP), section V-E, where it is what CoSENT is compared with.
+    Differs: one logit and a sigmoid, as sentence-transformers' ``BinaryCrossEntropyLoss`` has it, whose value this is.
+        The blog's code has two logits and a softmax.
+    """
+
+    def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """Return the mean over pairs of -y log p - (1 - y) log(1 - p), with p the sigmoid of the logit.
+
+        Raises:
+            ValueError: if a label lies outside 0 to 1.
+        """
+        outside = labels[(labels < 0) | (labels > 1)]
+        if len(outside):
+            raise ValueError(f"CrossEntropy takes labels from 0 to 1; received {outside[0].item():g}.")
+        logits = widen(logits)
+        return F.binary_cross_entropy_with_logits(logits, labels.to(logits.dtype))
+
+
+class CrossMSE(PairObjective):
+    """Mean squared error of the logits: labels on any scale, which becomes that of the logits.
+
+    Source: Sun et al. 2022 (TACL), section 5.6, "the BERT-style model ... with the L2 regression loss".
+    Differs: none. The paper has no activation either.
+    """
+
+    def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """Return :func:`samesense.losses.mse` of the logits."""
+        return mse(logits, labels)
+
+
+def _answer_as_embedding(module: nn.Module, inputs: Any, output: dict[str, Any]) -> dict[str, Any]:
+    """Let a cross-encoder's logit pass for an embedding of one dimension, so that it is batched like one."""
+    return {**output, "sentence_embedding": output["scores"].view(-1, 1)}

@@ -1,0 +1,86 @@
+"""The objective of distillation: the ranking of the teachers, and their vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from samesense.losses import row_cosine
+from samesense.training.losses.sentences import RankCSE, Teacher
+
+
+class Distillation(RankCSE):
+    """RankCSE's terms, and the distance of the student's unit vectors from those of its teachers.
+
+        L = L(RankCSE) + regress * sum over teachers of weight * mean of (1 - cos(W u, v))
+
+    1 - cos is half the squared distance of unit vectors. W is learnt with the student and not kept. A first teacher of
+    the student's width has none: the student then answers in its space, and may be mixed with it in one collection.
+
+    Args:
+        model: the sentence-transformers model to train.
+        teachers: see :class:`~samesense.training.losses.sentences.RankCSE`; at least one.
+        widths: of the vectors of each teacher.
+        dim: width of the student's embeddings, behind the head if there is one.
+        regress: weight of the distance.
+        weights: of the teachers; the same for all by default.
+        gamma: weight of the ranking term; 0 leaves it out.
+        settings: further settings of ``RankCSE``.
+
+    Raises:
+        ValueError: if there is no teacher, or not one width and weight a teacher.
+
+    Source: Reimers & Gurevych 2020, "Making Monolingual Sentence Embeddings Multilingual using Knowledge Distillation",
+        whose loss is the squared distance of the vectors.
+    Differs: of unit vectors, since the teachers' lengths have no part in a cosine; of several teachers.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        *,
+        teachers: Sequence[Teacher],
+        widths: Sequence[int],
+        dim: int,
+        regress: float = 1.0,
+        weights: Sequence[float] | None = None,
+        gamma: float = 1.0,
+        **settings: Any,
+    ) -> None:
+        if not teachers or len(widths) != len(teachers) or (weights is not None and len(weights) != len(teachers)):
+            raise ValueError(
+                f"Distillation takes a teacher or more, with one width and one weight each; received {len(teachers)} "
+                f"teachers and {len(widths)} widths{'' if weights is None else f' and {len(weights)} weights'}."
+            )
+        super().__init__(model, teachers=teachers, weights=weights, gamma=gamma, **settings)
+        self.teachers, self.labels = list(teachers), "row"  # asked also where the ranking has no weight
+        self.weights = [1.0] * len(teachers) if weights is None else list(weights)
+        self.regress = regress
+        self.maps = nn.ModuleList(
+            nn.Identity() if at == 0 and width == dim else nn.Linear(dim, width, bias=False)
+            for at, width in enumerate(widths)
+        )
+        self.ranks = any(self.settings.get(name, 1.0) for name in ("contrast", "beta", "gamma"))
+
+    def total(self, views: list[Tensor], known: list[Tensor]) -> Tensor:
+        """Return the loss of the sentences of all processes; see ``RankCSE.total``."""
+        terms = [super().total(views, known if self.settings["gamma"] else [])] if self.ranks else []
+        if self.regress:
+            terms.append(self.regress * self.distance(views, known))
+        return torch.stack(terms).sum()
+
+    def distance(self, views: list[Tensor], known: list[Tensor]) -> Tensor:
+        """Return the mean distance of all views from the teachers, weighted."""
+        apart = [
+            share / sum(self.weights) * (1 - row_cosine(matrix(view.float()), vectors)).mean()
+            for matrix, vectors, share in zip(self.maps, known, self.weights, strict=True)
+            for view in views
+        ]
+        return torch.stack(apart).sum() / len(views)
+
+    def get_config_dict(self) -> dict[str, Any]:
+        """Return the settings that a model card shows."""
+        return {**super().get_config_dict(), "regress": self.regress}

@@ -1,0 +1,150 @@
+"""Masked language modelling beside a contrastive loss, so that an encoder does not forget its words.
+
+    L = InfoNCE + weight * cross-entropy of the masked tokens
+
+A masked copy of every text goes through the encoder a second time; the contrastive loss never sees it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import torch
+from sentence_transformers import SentenceTransformer
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.nn.parallel import DistributedDataParallel
+from transformers import DataCollatorForLanguageModeling
+from transformers.modeling_outputs import BaseModelOutput
+
+from samesense.errors import ConfigError
+from samesense.losses.cosine import reduced, widen
+from samesense.training.losses.gather import gather
+from samesense.training.losses.tuples import InfoNCE
+
+IGNORED = -100
+"""Target of a token that is not to be guessed."""
+
+
+class Masking:
+    """Chooses tokens to be guessed: of those chosen 80 % become the mask, 10 % any token, 10 % stay as they are.
+
+    Args:
+        tokenizer: with a mask token.
+        share: of the tokens to be chosen; special tokens and padding never are.
+
+    Raises:
+        ConfigError: if the tokenizer has no mask token.
+
+    Source: Devlin et al. 2019 (BERT), task 1; drawn by transformers' own collator.
+    """
+
+    def __init__(self, tokenizer: Any, share: float = 0.15) -> None:
+        if getattr(tokenizer, "mask_token", None) is None:
+            raise ConfigError(
+                f"Masked language modelling needs a tokenizer with a mask token; {type(tokenizer).__name__} has none. "
+                "Set mlm_weight to 0, or start from a masked language model."
+            )
+        self._special = torch.tensor(sorted(tokenizer.all_special_ids))
+        self._draw = DataCollatorForLanguageModeling(tokenizer, mlm_probability=share).torch_mask_tokens
+
+    def __call__(self, ids: Tensor, attention: Tensor) -> tuple[Tensor, Tensor]:
+        """Return a masked copy of ``ids`` ``(rows, tokens)``, and the targets, ``IGNORED`` where none is."""
+        special = torch.isin(ids, self._special.to(ids.device)) | (attention == 0)
+        # drawn on the CPU, whose generator checkpoints keep; the collator writes into what it is given
+        masked, targets = self._draw(ids.clone().cpu(), special_tokens_mask=special.cpu())
+        return masked.to(ids.device), targets.to(ids.device)
+
+
+class InfoNCEWithMLM(InfoNCE):
+    """InfoNCE, and masked language modelling on the same texts.
+
+    Args:
+        model: the sentence-transformers model to train, beginning with a transformer.
+        mlm_head: from vectors of tokens to scores of the vocabulary, see :func:`masked_lm_head`; trained and not kept.
+        masking: which tokens are guessed.
+        mlm_weight: weight of the cross-entropy.
+        settings: those of :class:`~samesense.training.losses.tuples.InfoNCE`, but for the token budget.
+
+    Source: Gao et al. 2021 (SimCSE), appendix on MLM: weight 0.1, every text of the batch masked anew.
+    Differs: only masked tokens go through the head. Under DDP those of all processes are averaged together.
+    """
+
+    def __init__(
+        self, model: nn.Module, *, mlm_head: nn.Module, masking: Masking, mlm_weight: float = 0.1, **settings: Any
+    ) -> None:
+        super().__init__(model, **settings)
+        self.mlm_head = mlm_head
+        self.masking = masking
+        self.mlm_weight = mlm_weight
+
+    def forward(self, sentence_features: Any, labels: Tensor | None = None) -> Tensor:
+        """Return the weighted sum of both losses of one batch."""
+        columns = list(sentence_features)
+        return super().forward(columns, labels) + self.mlm_weight * self.guessed(self.views(columns))
+
+    def guessed(self, columns: Sequence[dict[str, Any]]) -> Tensor:
+        """Return the mean cross-entropy of the masked tokens of all columns and processes, a scalar; 0 for none."""
+        whole = self.model.module if isinstance(self.model, DistributedDataParallel) else self.model
+        trunk = cast(SentenceTransformer, whole)[0]
+        vectors, targets = [], []
+        for column in columns:
+            masked, wanted = self.masking(column["input_ids"], column["attention_mask"])
+            tokens = trunk({**column, "input_ids": masked})["token_embeddings"]
+            vectors.append(tokens[wanted != IGNORED])
+            targets.append(wanted[wanted != IGNORED])
+        logits = self.mlm_head(gather(torch.cat(vectors)))
+        return reduced(F.cross_entropy(widen(logits), gather(torch.cat(targets)), reduction="none"), "mean")
+
+    def get_config_dict(self) -> dict[str, Any]:
+        """Return the settings that a model card shows."""
+        return {**super().get_config_dict(), "mlm_weight": self.mlm_weight}
+
+
+class _Head(nn.Module):
+    """A masked language model of which everything below the head is replaced by the vectors it is given."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        setattr(model, model.base_model_prefix, _Given())
+        self.model = model
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        """Return scores ``(tokens, vocabulary)`` of vectors ``(tokens, dim)``."""
+        logits: Tensor = self.model(inputs_embeds=vectors.unsqueeze(0)).logits
+        return logits.squeeze(0)
+
+
+class _Given(nn.Module):
+    def forward(self, *args: Any, inputs_embeds: Tensor, **kwargs: Any) -> BaseModelOutput:
+        return BaseModelOutput(last_hidden_state=inputs_embeds)
+
+
+def masked_lm_head(model: SentenceTransformer) -> nn.Module:
+    """Return the masked-LM head of the checkpoint from which the model's transformer was loaded.
+
+    It has weights of its own: those of the output layer are no longer tied to the embeddings.
+
+    Raises:
+        ConfigError: if the checkpoint has no such head, or not all of its weights.
+    """
+    from transformers import AutoModelForMaskedLM
+
+    source = getattr(getattr(model[0], "model", None), "name_or_path", "")
+    try:
+        loaded, info = AutoModelForMaskedLM.from_pretrained(source, output_loading_info=True)
+    except (OSError, ValueError, KeyError) as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise _no_head(source, reason) from error
+    lacking = [name for name in info["missing_keys"] if not name.startswith(f"{loaded.base_model_prefix}.")]
+    if lacking:
+        raise _no_head(source, f"{len(lacking)} of its weights are not there, such as {sorted(lacking)[0]}")
+    return _Head(loaded).float().to(model.device)
+
+
+def _no_head(source: str, reason: str) -> ConfigError:
+    return ConfigError(
+        f"Masked language modelling needs a checkpoint with its masked-LM head; {source or 'this model'} has none "
+        f"({reason}). Set mlm_weight to 0, or start from a masked language model such as bert-base-uncased."
+    )

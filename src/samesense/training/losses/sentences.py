@@ -1,0 +1,170 @@
+"""Objectives of single sentences, with class labels or a teacher; see :mod:`samesense.training.losses.pairs`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+from torch import Tensor, nn
+
+from samesense.losses import batch_all, batch_hard, cosine_matrix, rank_cse, sup_con, teacher_scores
+from samesense.losses.rank_distillation import Rank
+from samesense.training.losses.gather import gather
+from samesense.training.losses.pairs import LabelKind, Objective, joined_labels
+
+Teacher = Callable[[Tensor], Tensor]
+"""Row numbers ``(batch,)`` in, embeddings ``(batch, dim)`` of the sentences in these rows out."""
+
+
+class SupCon(Objective):
+    """Supervised contrastive loss: sentences with class labels; those of one class are each other's positives.
+
+    Args:
+        model: the sentence-transformers model to train.
+        temperature: divides the cosines.
+        token_budget: see :class:`~samesense.training.losses.pairs.Objective`.
+    """
+
+    takes = "one text column"
+    columns = (1, 1)
+    labels = "class"
+
+    def __init__(self, model: nn.Module, *, temperature: float = 0.1, token_budget: int | None = None) -> None:
+        super().__init__(model, token_budget=token_budget)
+        self.settings = {"temperature": temperature}
+
+    def loss(self, embeddings: list[Tensor], labels: Tensor | None) -> Tensor:
+        """Return :func:`samesense.losses.sup_con`."""
+        return sup_con(gather(embeddings[0]), joined_labels(labels, self), **self.settings)
+
+
+class BatchTriplet(Objective):
+    """Triplets found in a batch of sentences with class labels: all that cost something, or the hardest an anchor.
+
+    Args:
+        model: the sentence-transformers model to train.
+        mining: ``"all"`` or ``"hard"``.
+        distance: ``"cosine"`` or ``"euclidean"``.
+        margin: how much nearer the positive must be; ``None`` takes the loss's own for the distance.
+        token_budget: see :class:`~samesense.training.losses.pairs.Objective`.
+    """
+
+    takes = "one text column"
+    columns = (1, 1)
+    labels = "class"
+
+    def __init__(
+        self,
+        model: nn.Module,
+        *,
+        mining: Literal["all", "hard"] = "hard",
+        distance: Literal["cosine", "euclidean"] = "cosine",
+        margin: float | None = None,
+        token_budget: int | None = None,
+    ) -> None:
+        super().__init__(model, token_budget=token_budget)
+        if mining not in ("all", "hard"):
+            raise ValueError(f"mining must be 'all' or 'hard'; received {mining!r}.")
+        self.settings = {"mining": mining, "distance": distance, "margin": margin}
+
+    def loss(self, embeddings: list[Tensor], labels: Tensor | None) -> Tensor:
+        """Return :func:`samesense.losses.batch_all` or :func:`samesense.losses.batch_hard`."""
+        mined = batch_all if self.settings["mining"] == "all" else batch_hard
+        rest = {name: self.settings[name] for name in ("distance", "margin")}
+        return mined(gather(embeddings[0]), joined_labels(labels, self), **rest)
+
+
+class RankCSE(Objective):
+    """RankCSE: sentences, with the number of its row as the label of each, by which the teachers are asked.
+
+    A batch goes through the model twice; InfoNCE, consistency and ranking are formed from the cosines of the two views,
+    see :func:`samesense.losses.rank_cse`. Under DDP each process asks for its own rows, and the sentences of all
+    processes are ranked together.
+
+    Args:
+        model: the sentence-transformers model to train.
+        teachers: the ``rows`` of a :class:`~samesense.training.teachers.TeacherStore`, or any other function like it,
+            such as ``lambda rows: matrix[rows]``. None where ``gamma`` is 0; sentences then have no label.
+        weights: of the teachers; the same for all by default.
+        gamma: weight of the ranking term; 0 leaves the teachers alone.
+        rank: formula of the ranking term.
+        two_views: send a batch through the model twice, so that dropout makes two views of it. Otherwise the one view
+            is compared with itself: for models without dropout, whose ranking is all there is to learn.
+        head: module through which embeddings pass in training only; it is trained and not kept.
+        token_budget: see :class:`~samesense.training.losses.pairs.Objective`.
+        settings: further settings of :func:`~samesense.losses.rank_cse`.
+
+    Raises:
+        ValueError: if the ranking term has no teacher, or there is not one weight a teacher.
+    """
+
+    takes = "one text column"
+    columns = (1, 1)
+    labels: LabelKind = "row"
+
+    def __init__(
+        self,
+        model: nn.Module,
+        *,
+        teachers: Sequence[Teacher] = (),
+        weights: Sequence[float] | None = None,
+        gamma: float = 1.0,
+        rank: Rank = "listmle",
+        two_views: bool = True,
+        head: nn.Module | None = None,
+        token_budget: int | None = None,
+        **settings: Any,
+    ) -> None:
+        super().__init__(model, token_budget=token_budget)
+        if gamma and not teachers:
+            raise ValueError("RankCSE needs a teacher for its ranking term; received none. Give one, or gamma=0.")
+        self.teachers = list(teachers) if gamma else []
+        self.weights = [1.0] * len(self.teachers) if weights is None else list(weights)
+        if gamma and len(self.weights) != len(self.teachers):
+            raise ValueError(
+                f"RankCSE takes one weight a teacher; "
+                f"received {len(self.teachers)} teachers and {len(self.weights)} weights."
+            )
+        self.settings = {"rank": rank, "gamma": gamma, **settings}
+        self.two_views = two_views
+        self.head = head
+        if not self.teachers:
+            self.labels = "none"
+
+    def views(self, columns: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return the column twice, so that dropout makes two views of it."""
+        return columns * 2 if self.two_views and len(columns) == 1 else columns
+
+    def loss(self, embeddings: list[Tensor], labels: Tensor | None) -> Tensor:
+        """Return the total of :func:`samesense.losses.rank_cse`.
+
+        Raises:
+            ValueError: if the labels are not one row number a sentence.
+        """
+        joined = [gather(view) for view in embeddings]
+        views = joined if self.head is None else [self.head(view) for view in joined]
+        return self.total(views, self._asked(len(embeddings[0]), labels) if self.teachers else [])
+
+    def total(self, views: list[Tensor], known: list[Tensor]) -> Tensor:
+        """Return the loss of the sentences of all processes.
+
+        Args:
+            views: ``(sentences, dim)`` embeddings, one or two of each sentence.
+            known: ``(sentences, dim)`` embeddings of each teacher.
+        """
+        teacher = teacher_scores(known, self.weights) if known else None
+        return rank_cse(cosine_matrix(views[0], views[-1]), teacher, **self.settings).total
+
+    def _asked(self, sentences: int, rows: Tensor | None) -> list[Tensor]:
+        """Return what each teacher makes of the sentences of all processes."""
+        if rows is None or rows.is_floating_point() or rows.shape != (sentences,):
+            received = "none" if rows is None else f"{rows.dtype} {tuple(rows.shape)}"
+            raise ValueError(
+                f"{type(self).__name__} takes as labels the row number of each of {sentences} sentences; "
+                f"received {received}."
+            )
+        return [gather(teacher(rows).to(rows.device)) for teacher in self.teachers]
+
+    def get_config_dict(self) -> dict[str, Any]:
+        """Return the settings that a model card shows."""
+        return {**super().get_config_dict(), "teacher_weights": self.weights, "two_views": self.two_views}

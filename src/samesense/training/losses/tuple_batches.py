@@ -1,0 +1,154 @@
+"""Objectives over the tuples of :class:`~samesense.training.tuple_batches.TupleBatches`, ragged or not.
+
+SupMPN and what it is compared with see the same batches; each arranges the embeddings as its own loss takes them. The
+triplet loss needs tuples of one positive and one negative. For SupCon and BatchHard the anchor and its positives are a
+class, and each negative is one of its own, unless the batch has its text as an anchor or a positive: then it is of that
+class.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from samesense.training.losses.gather import gather
+from samesense.training.losses.sentences import BatchTriplet, SupCon
+from samesense.training.losses.tuples import MultiPositive, Triplet
+from samesense.training.tuple_batches import EMPTY
+
+TAKES = "one text column, put together by TupleBatches out of anchors with their row numbers as labels"
+
+
+@dataclass(frozen=True)
+class Tuples:
+    """A batch, unfolded.
+
+    Attributes:
+        columns: embeddings of the anchors, of all positives, and of all negatives, in the order of their anchors.
+        counts: ``(anchors, 2)`` numbers of positives and negatives.
+        keys: one number a text, in the order of the embeddings; texts that count as the same share it.
+    """
+
+    columns: list[Tensor]
+    counts: Tensor
+    keys: Tensor
+
+
+def unfolded(texts: Tensor, labels: Tensor | None, positives: int) -> Tuples:
+    """Return the tuples of a batch.
+
+    Args:
+        texts: ``(texts, dim)`` embeddings, each once.
+        labels: ``(batch, 2, places)``; see :class:`~samesense.training.tuple_batches.TupleBatches`.
+        positives: places for positives.
+
+    Raises:
+        ValueError: if the labels are of another shape, or name a text that there is not.
+    """
+    if labels is None or labels.ndim != 3 or labels.shape[1] != 2 or labels.shape[2] <= positives:
+        received = "none" if labels is None else f"shape {tuple(labels.shape)}"
+        raise ValueError(
+            f"Tuples need labels (batch, 2, places) with more than {positives} places; received {received}. Take "
+            "TupleBatches as the trainer's data_collator."
+        )
+    numbers, keys = labels.unbind(dim=1)
+    if int(numbers.max()) >= len(texts):
+        raise ValueError(f"The labels name text {int(numbers.max())}, and the batch has {len(texts)} texts.")
+    parts = [slice(0, 1), slice(1, 1 + positives), slice(1 + positives, None)]
+    stands = [numbers[:, part] != EMPTY for part in parts]
+    columns = [texts[numbers[:, part][there]] for part, there in zip(parts, stands, strict=True)]
+    counts = torch.stack([there.sum(dim=1) for there in stands[1:]], dim=1)
+    return Tuples(columns, counts, torch.cat([keys[:, p][there] for p, there in zip(parts, stands, strict=True)]))
+
+
+class TupleMultiPositive(MultiPositive):
+    """SupMPN's loss on tuples of any size.
+
+    Args:
+        positives: places for positives.
+        guard: texts that count as the same as the anchor or one of its positives are no negatives of it.
+        settings: further settings of :class:`MultiPositive`, and the model.
+    """
+
+    takes = TAKES
+    labels = "class"
+
+    def __init__(self, *model: Any, positives: int = 5, guard: bool = True, **settings: Any) -> None:
+        super().__init__(*model, positives=positives, **settings)
+        self.columns = (1, 1)
+        self.settings["guard"] = guard
+
+    def columns_fit(self, columns: int, labels: Tensor | None) -> bool:
+        """Return whether this many columns fit."""
+        return columns == 1
+
+    def loss(self, embeddings: list[Tensor], labels: Tensor | None) -> Tensor:
+        """Return :func:`samesense.losses.multi_positive`."""
+        found = unfolded(embeddings[0], labels, self.settings["positives"])
+        return self.ragged(found.columns, found.counts, found.keys if self.settings["guard"] else None)
+
+
+class TupleTriplet(Triplet):
+    """The triplet loss on tuples of one positive and one negative; the arguments are those of :class:`Triplet`."""
+
+    takes = TAKES
+    columns = (1, 1)
+    labels = "class"
+
+    def loss(self, embeddings: list[Tensor], labels: Tensor | None) -> Tensor:
+        """Return :func:`samesense.losses.triplet`."""
+        return super().loss(unfolded(embeddings[0], labels, 1).columns, None)
+
+
+class TupleSupCon(SupCon):
+    """SupCon on tuples.
+
+    Args:
+        positives: places for positives.
+        settings: further settings of :class:`SupCon`, and the model.
+    """
+
+    takes = TAKES
+
+    def __init__(self, *model: Any, positives: int = 5, **settings: Any) -> None:
+        super().__init__(*model, **settings)
+        self.positives = positives
+
+    def loss(self, embeddings: list[Tensor], labels: Tensor | None) -> Tensor:
+        """Return :func:`samesense.losses.sup_con`."""
+        return super().loss(*classified(unfolded(embeddings[0], labels, self.positives)))
+
+
+class TupleBatchTriplet(BatchTriplet):
+    """Triplets found among the texts of tuples.
+
+    Args:
+        positives: places for positives.
+        settings: further settings of :class:`BatchTriplet`, and the model.
+    """
+
+    takes = TAKES
+
+    def __init__(self, *model: Any, positives: int = 5, **settings: Any) -> None:
+        super().__init__(*model, **settings)
+        self.positives = positives
+
+    def loss(self, embeddings: list[Tensor], labels: Tensor | None) -> Tensor:
+        """Return :func:`samesense.losses.batch_hard` or :func:`samesense.losses.batch_all`."""
+        return super().loss(*classified(unfolded(embeddings[0], labels, self.positives)))
+
+
+def classified(found: Tuples) -> tuple[list[Tensor], Tensor]:
+    """Return the embeddings of all texts in one column, and the class of each: a positive has that of its anchor.
+
+    A negative with the text of an anchor or a positive of any process has the class of that; of several, the lowest.
+    """
+    anchors, positives, negatives = torch.split(found.keys, [len(column) for column in found.columns])
+    own = torch.cat([anchors, anchors.repeat_interleave(found.counts[:, 0])])
+    texts, classes = gather(torch.cat([anchors, positives])), gather(own)
+    none = torch.iinfo(classes.dtype).max
+    lowest = torch.where(negatives[:, None] == texts, classes, none).amin(dim=1)
+    return [torch.cat(found.columns)], torch.cat([own, torch.where(lowest == none, negatives, lowest)])
