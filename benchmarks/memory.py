@@ -57,9 +57,9 @@ def one(args: argparse.Namespace, examples: int, budget: int | None, steps: int)
     teacher = torch.randn(len(data), 384)
 
     objective = {
-        "cosent": lambda: CoSENT(model, token_budget=budget),
-        "multi_positive": lambda: MultiPositive(model, positives=1, token_budget=budget),
-        "rank_cse": lambda: RankCSE(model, teachers=[teacher.__getitem__], token_budget=budget),
+        "cosent": lambda: CoSENT(model, mini_batch_num_tokens=budget),
+        "multi_positive": lambda: MultiPositive(model, positives=1, mini_batch_num_tokens=budget),
+        "rank_cse": lambda: RankCSE(model, teachers=[teacher.__getitem__], mini_batch_num_tokens=budget),
     }[args.objective]()
 
     def tokens(rows: list[int]) -> list[dict]:
@@ -111,7 +111,7 @@ def main() -> None:
         command = [sys.executable, __file__, "--model", args.model, "--objective", args.objective, "--row", str(i)]
         command += ["--data", args.data] if args.data else []
         done = subprocess.run(command, capture_output=True, text=True, check=True)
-        row = json.loads(done.stdout.splitlines()[-1]) | {"examples": examples, "token_budget": budget}
+        row = json.loads(done.stdout.splitlines()[-1]) | {"examples": examples, "mini_batch_num_tokens": budget}
         kept.append(row)
         each = 1000 * row["seconds"] / examples
         print(

@@ -45,7 +45,7 @@ def steps_of(args: argparse.Namespace, ways: list[str]) -> tuple[dict[str, Calla
     use_cheap_dropout(model)
     model.train()
     precision = inference_precision("auto", model.device)
-    objective = TupleMultiPositive(model, positives=5, token_budget=args.token_budget)
+    objective = TupleMultiPositive(model, positives=5, mini_batch_num_tokens=args.mini_batch_num_tokens)
     for parameter in model.parameters():
         parameter.grad = parameter.new_zeros(parameter.shape)
 
@@ -98,7 +98,7 @@ def main() -> None:
     parser.add_argument("--model", default="default")
     parser.add_argument("--data", required=True, help="NLI pairs, or anchors with lists of positives and negatives")
     parser.add_argument("--batch", type=int, default=256)
-    parser.add_argument("--token-budget", type=int, default=4096)
+    parser.add_argument("--mini-batch-num-tokens", type=int, default=4096)
     parser.add_argument("--steps", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--way", choices=WAYS, default=None, help="measure the memory of one way, and stop")
@@ -116,7 +116,7 @@ def main() -> None:
     seconds = alternate(runs, args.rounds)
     sentences = {way: [counted.encoded, counted.given] for way, counted in batches.items()}
     facts = {"model": args.model, "data": Path(args.data).name, "batch": args.batch, "steps": args.steps}
-    facts |= {"token_budget": args.token_budget, "peak_mib": memory, "sentences": sentences}
+    facts |= {"mini_batch_num_tokens": args.mini_batch_num_tokens, "peak_mib": memory, "sentences": sentences}
     report("supmpn", seconds, args.batch * args.steps, "anchors", "padded", **facts)
     for way, (encoded, given) in sentences.items():
         print(f"{way}: {encoded} of {given} sentences encoded; {memory[way]} MiB added at the peak")

@@ -22,7 +22,7 @@ NAMES = {
     "cosent": "CoSENT",
     "simcse": "SimCSE",
     "supmpn": "SupMPN",
-    "mnrl": "MNRL with one hard negative (MultipleNegativesRankingLoss)",
+    "info-nce": "MNRL with one hard negative (MultipleNegativesRankingLoss)",
     "supcon": "SupCon",
     "batch-hard": "BatchHard",
 }

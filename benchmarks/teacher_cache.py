@@ -63,8 +63,8 @@ def ways(args: argparse.Namespace, teachers: list[str], sentences, folder: Path)
     from samesense.training.teachers import teacher_store
     from samesense.training.teachers_open import open_teacher
 
-    common = {"batch_size": args.batch_size, "max_steps": args.steps, "evaluate_every": args.steps}
-    common |= {"precision": args.precision, "pooling": None, "learning_rate": 3e-5, "warmup": 0.0}
+    common = {"batch_size": args.batch_size, "max_steps": args.steps, "eval_steps": args.steps}
+    common |= {"precision": args.precision, "pooling": None, "learning_rate": 3e-5, "warmup_ratio": 0.0}
     plain, ranked = SimcseSettings(**common), RankcseSettings(**common, teacher=teachers, rank=args.rank)
     start = build(args.model, max_seq_length=plain.max_seq_length)
     opened = [open_teacher(name, precision=args.precision) for name in teachers]

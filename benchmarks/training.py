@@ -50,7 +50,7 @@ def main() -> None:
     def ours(precision: str) -> float:
         model = copy.deepcopy(start)
         with tempfile.TemporaryDirectory() as folder:
-            settings = CosentSettings(max_steps=args.steps, evaluate_every=args.steps, precision=precision)
+            settings = CosentSettings(max_steps=args.steps, eval_steps=args.steps, precision=precision)
             outcome = fit(model, dataset, CoSENT(model), settings, Path(folder))
             chosen[precision] = outcome.precision
             return outcome.seconds

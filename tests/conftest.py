@@ -5,6 +5,8 @@ import socket
 
 import pytest
 
+from tests.messages import forget_listeners
+
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["HF_DATASETS_OFFLINE"] = "1"
 os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
@@ -34,6 +36,12 @@ def _no_network(monkeypatch):
         raise OSError(f"a test tried to reach {address}; tests need no network")
 
     monkeypatch.setattr(socket.socket, "connect", refuse)
+
+
+@pytest.fixture(autouse=True)
+def _messages_end_with_the_test():
+    yield
+    forget_listeners()
 
 
 @pytest.fixture(scope="session")

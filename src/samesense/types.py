@@ -118,7 +118,7 @@ class Evidence:
 
 
 @dataclass(frozen=True)
-class Judgement:
+class TaskResult:
     """What one task says of one model."""
 
     results: list[Result]
@@ -160,5 +160,5 @@ class Task(Protocol):
     def texts(self) -> Iterable[str]:
         """Return every text that will be encoded, so that those of several tasks can be encoded together."""
 
-    def judge(self, candidate: Candidate) -> Judgement:
+    def judge(self, candidate: Candidate) -> TaskResult:
         """Return results and evidence."""

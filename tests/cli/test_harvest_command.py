@@ -20,7 +20,7 @@ def command():
 def test_settings_reach_the_recipe(command, monkeypatch, tmp_path, capsys):
     given = []
 
-    def called(origin, output, settings, *, say):
+    def called(origin, output, settings):
         given.append((origin, output, settings))
         return make(world(tmp_path / "w"), output)[0]
 
@@ -41,9 +41,9 @@ def test_ctrl_c_says_how_to_go_on(command, monkeypatch, tmp_path, capsys):
     def pressed(*rest, **others):
         raise KeyboardInterrupt
 
-    def called(origin, output, settings, *, say):
+    def called(origin, output, settings):
         work = ShardWork(world(tmp_path / "w"), settings, MadeUp)
-        return recipe.run(work, output, settings.choose_executor(), say=say)
+        return recipe.run(work, output, settings.choose_executor())
 
     monkeypatch.setattr(recipe, "harvest", called)
     monkeypatch.setattr(recipe, "_make", pressed)

@@ -20,7 +20,7 @@ def command():
 def test_settings_reach_the_recipe(command, monkeypatch, tmp_path, capsys):
     given = []
 
-    def run(sources, settings, output, *, overwrite, say):
+    def run(sources, settings, output, *, overwrite):
         given.append((sources, settings, output, overwrite))
         return True
 

@@ -83,13 +83,13 @@ def test_a_run_says_what_it_made_of_the_labels(run, binary, tiny_trunk, tmp_path
 def test_the_cross_encoder_recipe_is_called_with_the_same_arguments(run, binary, tmp_path, monkeypatch):
     from samesense.recipes.cosent import cross as cosent_cross
     from samesense.recipes.runner import Trained
-    from samesense.training.fit import Outcome
+    from samesense.training.fit import TrainOutput
 
     seen = []
 
     def fake(pairs, settings, output, **rest):
         seen.append((len(pairs), settings.encoder, settings.loss, output, sorted(rest)))
-        return Trained(output / "model", Outcome(1, 1.0, "float32", None, None, False), [])
+        return Trained(output / "model", TrainOutput(1, 1.0, "float32", None, None, False), [])
 
     monkeypatch.setattr(cosent_cross, "run", fake)
     code, _, err = run(binary, "-o", tmp_path / "run", "--encoder", "cross", "--loss", "cross-entropy", "--dev", "none")

@@ -17,7 +17,7 @@ def corpus(tmp_path_factory):
     return Corpus.build(tmp_path_factory.mktemp("corpus") / "c", some_documents(30))
 
 
-SETTINGS = {"size": "tiny", "batch_size": 16, "held_out": 20, "max_tokens": 24, "evaluate_every": 6, "dropout": 0.1}
+SETTINGS = {"size": "tiny", "batch_size": 16, "held_out": 20, "max_tokens": 24, "eval_steps": 6, "dropout": 0.1}
 
 
 class StopAt(TrainerCallback):
@@ -38,7 +38,7 @@ def measured(trained, tokenizer, corpus, kind):
 @pytest.mark.slow
 def test_training_lowers_the_cost_of_unseen_documents(corpus, tmp_path):
     tokenizer = small_tokenizer()
-    settings = GeneratorTraining(**{**SETTINGS, "max_steps": 60, "evaluate_every": 20})
+    settings = GeneratorTraining(**{**SETTINGS, "max_steps": 60, "eval_steps": 20})
     trained = train_generator(corpus, tokenizer, KINDS, settings, tmp_path / "c")
     assert (trained.steps, trained.interrupted) == (60, False)
     untrained = train_generator(

@@ -115,7 +115,7 @@ def test_any_cut_gives_the_same_loss_and_gradient(case, tiny, budget):
         loss.backward()
         return loss.detach(), gradients(objective)
 
-    (whole, wanted), (cut, got) = run(make()), run(make(token_budget=budget))
+    (whole, wanted), (cut, got) = run(make()), run(make(mini_batch_num_tokens=budget))
     torch.testing.assert_close(cut, whole, atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(got, wanted, atol=3e-5, rtol=1e-3)
     assert wanted.abs().sum() > 0
@@ -153,7 +153,7 @@ def test_trains_in_a_plain_trainer(case, tiny, tmp_path):
 
 def test_settings_are_shown(case):
     _, make, _, _ = case
-    assert make(token_budget=7).get_config_dict()["token_budget"] == 7
+    assert make(mini_batch_num_tokens=7).get_config_dict()["mini_batch_num_tokens"] == 7
 
 
 def test_misuse(tiny, sentences):
@@ -182,7 +182,7 @@ def test_ragged_tuples_are_padded_by_nothing(tiny, sentences):
         anchors, positives, negatives, positive_owner=torch.tensor([0, 1, 1, 1, 2, 2, 3])
     )  # fmt: skip
     for budget in (None, 20):
-        loss = MultiPositive(tiny, token_budget=budget)(columns, counts)
+        loss = MultiPositive(tiny, mini_batch_num_tokens=budget)(columns, counts)
         torch.testing.assert_close(loss, expected, atol=1e-5, rtol=1e-5)
     with pytest.raises(ValueError, match=r"with sums 7 and 3; received shape \(4, 2\) with sums \[8, 3\]"):
         MultiPositive(tiny)(columns, counts + torch.tensor([[1, 0], [0, 0], [0, 0], [0, 0]]))

@@ -23,10 +23,12 @@ def made(rows):
 
 @settings(max_examples=150, deadline=None)
 @given(anchors, st.integers(1, 7), places, st.integers(0, 3), st.sampled_from(["off", "same", "near"]))
-def test_a_padded_tuple(rows, positives, negatives, epoch, guard):
+def test_a_padded_tuple(rows, positives, negatives, epoch, false_negative_filter):
     data = made(rows)
-    complete = Completion(data=data, positives=positives, negatives=negatives, seed=1, guard=guard)
-    fold = near if guard == "near" else same
+    complete = Completion(
+        data=data, positives=positives, negatives=negatives, seed=1, false_negative_filter=false_negative_filter
+    )
+    fold = near if false_negative_filter == "near" else same
     for row, (anchor, own, other) in enumerate(rows):
         pool = {fold(text) for _, near_, far in rows for text in near_ + far}
         taken = {fold(text) for text in [anchor, *own]}
@@ -94,8 +96,10 @@ def test_too_few_texts_to_draw_from():
 
 @settings(max_examples=150, deadline=None)
 @given(anchors, st.integers(1, 7), places, st.sampled_from(["same", "near"]))
-def test_a_check_finds_beforehand_what_a_call_would(rows, positives, negatives, guard):
-    complete = Completion(data=made(rows), positives=positives, negatives=negatives, guard=guard)
+def test_a_check_finds_beforehand_what_a_call_would(rows, positives, negatives, false_negative_filter):
+    complete = Completion(
+        data=made(rows), positives=positives, negatives=negatives, false_negative_filter=false_negative_filter
+    )
 
     def works(ask):
         try:

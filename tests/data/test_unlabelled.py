@@ -68,12 +68,12 @@ def test_sources_are_joined_and_what_is_left_out_is_said(tmp_path):
     plain(tmp_path / "a.txt", ["one", "", "two", "one", "a longer sentence", "x"])
     plain(tmp_path / "b.txt", ["two", "three", "  "])
     sources = [tmp_path / "a.txt", str(tmp_path / "b.txt")]
-    found = read_unlabelled(sources, shortest=2, longest=10)
+    found = read_unlabelled(sources, min_chars=2, max_chars=10)
     assert found.texts == ["one", "two", "three"]
     assert found.left_out == {"empty": 2, "too short or too long": 2, "repeated": 2}
     assert found.account == "3 sentences; left out: 2 empty, 2 too short or too long, 2 repeated"
     assert (found.name, found.source) == ("a.txt + b.txt", f"{sources[0]} + {sources[1]}")
-    assert read_unlabelled(sources, keep_repeated=True, longest=5).texts == ["one", "two", "one", "x", "two", "three"]
+    assert read_unlabelled(sources, keep_repeated=True, max_chars=5).texts == ["one", "two", "one", "x", "two", "three"]
 
 
 def test_rows_are_taken_in_the_order_given(tmp_path):
@@ -111,6 +111,6 @@ def test_errors_name_the_place(tmp_path):
             read_unlabelled(tmp_path / name)
     with pytest.raises(DataError, match="No source: no sentence is left of 0"):
         read_unlabelled([])
-    for shortest, longest in ((5, 4), (0, None), (None, 0)):
+    for min_chars, max_chars in ((5, 4), (0, None), (None, 0)):
         with pytest.raises(ConfigError, match="Lengths must be 1 or more and leave a range"):
-            read_unlabelled(tmp_path / "none.txt", shortest=shortest, longest=longest)
+            read_unlabelled(tmp_path / "none.txt", min_chars=min_chars, max_chars=max_chars)

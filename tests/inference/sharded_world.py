@@ -15,6 +15,7 @@ from samesense.inference.collection.embedder import Embedder
 from samesense.inference.shards.encode import encode_shards
 from samesense.inference.shards.work import ShardSettings
 from tests.inference.made_vectors import encode
+from tests.messages import listen
 
 
 def open_made_up(model, settings):
@@ -48,12 +49,10 @@ def world(folder, rows=60):
 
 def make(place, output, *, executor="embedded", workers=None, address=None, **changes):
     """Encode the texts of a world; returns the summary and the lines said."""
-    lines = []
+    lines = listen()
     settings = ShardSettings(**{"shard_size": 7, **changes})
     where = choose_executor(executor, workers=workers, address=address)
-    done = encode_shards(
-        str(place), place / "texts.txt", output, settings, where, say=lines.append, open_as=open_made_up
-    )
+    done = encode_shards(str(place), place / "texts.txt", output, settings, where, open_as=open_made_up)
     return done, lines
 
 

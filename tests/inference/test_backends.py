@@ -70,7 +70,7 @@ def test_few_texts_or_none_are_not_measured(monkeypatch, tmp_path):
 
 
 def test_a_damaged_memory_is_measured_again(tmp_path):
-    backends_memory.remember("key", "onnx", {"onnx": 1.0})
+    backends_memory.cache_embeddings("key", "onnx", {"onnx": 1.0})
     assert backends_memory.recall("key") == "onnx"
     (tmp_path / "cache" / "backends" / "key.json").write_text("half")
     assert backends_memory.recall("key") is None

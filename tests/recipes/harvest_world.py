@@ -19,6 +19,7 @@ from samesense.recipes.harvest.recipe import run
 from samesense.recipes.harvest.settings import HarvestSettings
 from samesense.recipes.harvest.shard import ShardWork
 from tests.context.worlds import some_documents
+from tests.messages import listen
 
 SETTINGS = {"pairs": 240, "shard_size": 20, "unit": 6, "least_words": 1}
 
@@ -54,9 +55,9 @@ def world(folder):
 
 def make(place, output, **changes):
     """Harvest from a world; returns the summary and the lines said."""
-    lines = []
+    lines = listen()
     settings = HarvestSettings(**{**SETTINGS, **changes})
-    done = run(ShardWork(place, settings, MadeUp), output, settings.choose_executor(), say=lines.append)
+    done = run(ShardWork(place, settings, MadeUp), output, settings.choose_executor())
     return done, lines
 
 

@@ -10,8 +10,9 @@ from samesense.errors import ConfigError, DataError, ModelError
 from samesense.evaluation.sts import evaluate_sts
 from samesense.recipes.compare.models import judge_models, open_models
 from samesense.recipes.compare.recipe import Wanted, read_topics, run, write
-from samesense.types import Candidate, Judgement
+from samesense.types import Candidate, TaskResult
 from tests.conftest import WORDS
+from tests.messages import listen
 
 pytest.importorskip("matplotlib")
 
@@ -36,7 +37,7 @@ class Overlap:
         return [text for pair in self.pairs for text in pair]
 
     def judge(self, candidate):
-        return Judgement(
+        return TaskResult(
             evaluate_sts(
                 candidate.score, self.pairs, self.labels,
                 dataset=self.dataset, model=candidate.name, seed=candidate.seed, intervals=False,
@@ -75,14 +76,10 @@ def command(*arguments):
     assert not stop.value.code
 
 
-def silent(line):
-    pass
-
-
 def test_all_texts_are_encoded_together_once():
     encode, tasks = Embedder(), [Overlap(), Overlap(dataset="other.test")]
     opened = [("spec", candidate("a", encode))]
-    verdicts = judge_models(opened, tasks, sentences=["a cat", "a dog"], say=silent)
+    verdicts = judge_models(opened, tasks, sentences=["a cat", "a dog"])
     assert opened == []
     assert encode.filled == [list(dict.fromkeys([*tasks[0].texts(), *tasks[1].texts(), "a cat", "a dog"]))]
     assert verdicts.models[0].texts == len(encode.filled[0])
@@ -93,7 +90,7 @@ def test_all_texts_are_encoded_together_once():
 
 def test_a_model_that_fails_has_no_figure_and_the_others_have_theirs():
     models = [("x", candidate("broken", Embedder("NaN in text 3"))), ("y", candidate("whole", Embedder()))]
-    verdicts = judge_models(models, [Overlap()], sentences=["a", "b"], say=silent)
+    verdicts = judge_models(models, [Overlap()], sentences=["a", "b"])
     assert {row.model for row in verdicts.results} == {"whole"}
     [failed] = verdicts.failures
     assert (failed.model, failed.task, failed.dataset, failed.reason) == ("broken", "sts", "toy.test", "NaN in text 3")
@@ -103,19 +100,19 @@ def test_a_model_that_fails_has_no_figure_and_the_others_have_theirs():
 
 def test_constant_scores_are_a_failure_and_a_defect_is_not_hidden():
     flat = Candidate(name="flat", score=lambda pairs: np.ones(len(pairs)), encode=None, protocol="1")
-    assert [one.model for one in judge_models([("", flat)], [Overlap()], say=silent).failures] == ["flat"]
+    assert [one.model for one in judge_models([("", flat)], [Overlap()]).failures] == ["flat"]
 
     def defective(pairs):
         raise TypeError("a defect")
 
     with pytest.raises(TypeError, match="a defect"):
-        judge_models([("", Candidate(name="d", score=defective, encode=None, protocol=""))], [Overlap()], say=silent)
+        judge_models([("", Candidate(name="d", score=defective, encode=None, protocol=""))], [Overlap()])
 
 
 def test_what_only_scores_is_not_asked_to_embed():
     scorer = Candidate(name="s", score=lambda pairs: np.arange(len(pairs), dtype=float), encode=None, protocol="")
     tasks = [Overlap(), Overlap(embeds=True, dataset="needs.vectors")]
-    verdicts = judge_models([("", scorer)], tasks, sentences=["a", "b"], say=silent)
+    verdicts = judge_models([("", scorer)], tasks, sentences=["a", "b"])
     assert {row.dataset for row in verdicts.results} == {"toy.test"}
     assert verdicts.notes == ["sts: not run with s, which scores pairs and gives no embeddings."]
     assert verdicts.failures == []
@@ -160,9 +157,9 @@ def toy(tmp_path, toy_pairs):
 
 
 def test_a_report_is_made_from_real_tasks_and_models(toy, tmp_path):
-    lines = []
+    lines = listen()
     topics = [["a cat eats", "the cat is eating"], ["rain in the city", "snow in the garden"]]
-    content = run(Wanted(**toy, suites=["sts", "geometry"], sentences=topics), say=lines.append)
+    content = run(Wanted(**toy, suites=["sts", "geometry"], sentences=topics))
     assert content.failures == []
     assert {row.model for row in content.results} == {"plain", "sif"}
     value = next(row.value for row in content.results if (row.model, row.metric) == ("sif", "spearman"))
@@ -202,9 +199,9 @@ def test_a_report_is_made_from_real_tasks_and_models(toy, tmp_path):
     ],
 )
 def test_what_cannot_end_well_stops_before_the_first_model(toy, changes, error, message):
-    lines = []
+    lines = listen()
     with pytest.raises(error, match=re.escape(message)):
-        run(Wanted(**(toy | changes)), say=lines.append)
+        run(Wanted(**(toy | changes)))
     assert lines == []
 
 

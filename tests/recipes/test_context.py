@@ -16,8 +16,9 @@ from samesense.recipes.context import recipe as context
 from samesense.recipes.context.settings import ContextSettings
 from samesense.recipes.methods import METHODS
 from samesense.recipes.surrogate import recipe as surrogate
-from samesense.training.fit import Outcome
+from samesense.training.fit import TrainOutput
 from tests.context.worlds import some_documents
+from tests.messages import listen
 
 ORIGIN = {
     "vocabulary": 300, "generator_max_steps": 4, "generator_batch_size": 8, "max_tokens": 16, "held_out": 10,
@@ -42,8 +43,8 @@ def given(tiny_trunk):
 
 
 def make(documents, output, given, **how):
-    settings, lines = ContextSettings(**given), []
-    trained = context.run(context.read([documents], settings), settings, output, say=lines.append, **how)
+    settings, lines = ContextSettings(**given), listen()
+    trained = context.run(context.read([documents], settings), settings, output, **how)
     return trained, lines
 
 
@@ -56,7 +57,7 @@ def test_from_documents_to_a_judged_model_and_only_what_changed_again(documents,
     output, test = tmp_path / "made", read_pairs(toy_pairs / "test.tsv")
     trained, lines = make(documents, output, given, test=test)
     assert begun(lines) == [
-        "origin: corpus", "origin: discriminator", "origin: generator", "harvest", "surrogate", "evaluation",
+        "corpus", "discriminator", "generator", "harvest", "surrogate", "evaluation",
     ]  # fmt: skip
     assert trained.folder == output / "model" and trained.outcome.steps == 4
     candidate = open_candidate(str(output))
@@ -169,7 +170,7 @@ def test_a_surrogate_killed_before_a_checkpoint_or_at_its_very_end_is_trained_an
 def test_an_origin_that_was_interrupted_says_so(documents, given, tmp_path, monkeypatch):
     monkeypatch.setattr(context.origin_recipe, "run", lambda *args, **rest: False)
     trained, _ = make(documents, tmp_path / "made", given)
-    assert trained.outcome == Outcome(0, 0.0, "", None, None, True) and not trained.results
+    assert trained.outcome == TrainOutput(0, 0.0, "", None, None, True) and not trained.results
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from samesense.recipes.cosent import recipe as cosent
 from samesense.recipes.holdout import hold_out
 from samesense.recipes.settings import CosentSettings, bind, read_settings, shipped
 from samesense.reports import read_results
+from tests.messages import listen
 
 
 @pytest.fixture
@@ -26,10 +27,8 @@ def settings(tiny_trunk):
 
 
 def test_raises_the_score_and_leaves_a_whole_run(parts, settings, tmp_path):
-    said = []
-    trained = cosent.run(
-        parts["train"], settings, tmp_path / "run", dev=parts["dev"], test=parts["test"], say=said.append
-    )
+    said = listen()
+    trained = cosent.run(parts["train"], settings, tmp_path / "run", dev=parts["dev"], test=parts["test"])
     scores = {(r.model, r.metric): r.value for r in trained.results}
     before, after = scores[f"{settings.model} (before)", "spearman"], scores[str(tmp_path / "run"), "spearman"]
     assert after > before + 0.4
@@ -127,7 +126,7 @@ def test_shipped_settings_are_the_defaults_and_the_papers():
     paper = bind(CosentSettings, read_settings("cosent"))
     assert paper == CosentSettings()
     nli = bind(CosentSettings, read_settings("cosent"), read_settings("cosent-nli"))
-    assert (paper.learning_rate, paper.weight_decay, paper.warmup, paper.batch_size, paper.epochs) == (
+    assert (paper.learning_rate, paper.weight_decay, paper.warmup_ratio, paper.batch_size, paper.epochs) == (
         2e-5,
         0.01,
         0.1,

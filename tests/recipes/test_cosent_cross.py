@@ -16,6 +16,7 @@ from samesense.recipes.settings import CosentSettings, bind, read_settings
 from samesense.reports import read_results
 from samesense.training import cross
 from tests.conftest import WORDS
+from tests.messages import listen
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +44,7 @@ def settings(tiny_trunk):
 
 def test_the_shipped_settings_are_the_papers(settings):
     assert (settings.encoder, settings.loss, settings.temperature) == ("cross", "cosent", 1.0)
-    assert (settings.batch_size, settings.weight_decay, settings.warmup) == (16, 0.01, 0.1)
+    assert (settings.batch_size, settings.weight_decay, settings.warmup_ratio) == (16, 0.01, 0.1)
 
 
 @pytest.mark.parametrize(
@@ -57,7 +58,7 @@ def test_both_losses_learn_and_leave_a_whole_run(parts, settings, tmp_path, loss
     given = {**settings.model_dump(exclude_defaults=True), "loss": loss}
     given = given if loss == "cosent" else {k: v for k, v in given.items() if k != "temperature"}
     settings, run, said = CosentSettings(**given), tmp_path / "run", []
-    trained = cosent_cross.run(parts["train"], settings, run, dev=parts["dev"], test=parts["test"], say=said.append)
+    trained = cosent_cross.run(parts["train"], settings, run, dev=parts["dev"], test=parts["test"])
     assert {(r.model, r.metric) for r in trained.results} == {(str(run), "spearman"), (str(run), "pearson")}
     assert trained.results[0].value > 0.5
     assert sorted(p.name for p in run.iterdir()) == [
@@ -85,11 +86,11 @@ def test_both_losses_learn_and_leave_a_whole_run(parts, settings, tmp_path, loss
 
 
 def test_training_goes_on_from_a_cross_encoder_and_judges_it_before(parts, settings, tmp_path):
-    short = settings.model_copy(update={"max_steps": 2, "evaluate_every": 1})
+    short = settings.model_copy(update={"max_steps": 2, "eval_steps": 1})
     cosent_cross.run(parts["train"], short, tmp_path / "first")
     second = short.model_copy(update={"model": str(tmp_path / "first")})
-    said = []
-    trained = cosent_cross.run(parts["train"], second, tmp_path / "second", test=parts["test"], say=said.append)
+    said = listen()
+    trained = cosent_cross.run(parts["train"], second, tmp_path / "second", test=parts["test"])
     assert "with its own head" in said[0]
     before = trained.results[0]
     assert before.model == f"{tmp_path / 'first'} (before)"
@@ -109,7 +110,7 @@ class KillAtStep13(TrainerCallback):
 
 @pytest.mark.slow
 def test_a_killed_run_goes_on_to_the_same_result(parts, settings, tmp_path, monkeypatch):
-    settings = settings.model_copy(update={"epochs": 2.0, "evaluate_every": 5})
+    settings = settings.model_copy(update={"epochs": 2.0, "eval_steps": 5})
     rest = {"dev": parts["dev"], "test": parts["test"]}
     whole = cosent_cross.run(parts["train"], settings, tmp_path / "whole", **rest)
     real = cross.fit_cross
@@ -155,7 +156,9 @@ def test_refusals(parts, settings, tmp_path):
     with pytest.raises(ConfigError, match="This recipe trains cross-encoders; received encoder bi"):
         cosent_cross.run(parts["train"], CosentSettings(), tmp_path / "run")
     with pytest.raises(ConfigError, match="patience counts looks at a dev set, and there is none"):
-        cosent_cross.run(parts["train"], settings.model_copy(update={"patience": 1}), tmp_path / "patience")
+        cosent_cross.run(
+            parts["train"], settings.model_copy(update={"early_stopping_patience": 1}), tmp_path / "patience"
+        )
     one = parts["train"].take([i for i, label in enumerate(parts["train"].labels) if label == 0])
     with pytest.raises(
         DataError, match=r"CoSENT compares pairs with different labels; all \d+ labels of .*train\.tsv are 0\."

@@ -75,7 +75,7 @@ def test_a_student_learns_what_its_teacher_knows(tiny_trunk, corpus, wise, tmp_p
 
 def test_quality_and_speed_are_in_table_manifest_results_and_card(tiny_trunk, toy_pairs, corpus, tmp_path):
     tests = [read_pairs(toy_pairs / name) for name in ("dev.tsv", "test.tsv")]
-    chosen = settings(tiny_trunk, model="layers:1", max_steps=2, evaluate_every=1)
+    chosen = settings(tiny_trunk, model="layers:1", max_steps=2, eval_steps=1)
     done = distil.run(corpus, chosen, tmp_path / "run", dev=tests[0], tests=tests)
     student, teacher = done.account.lines
     assert set(student.spearman) == {"dev.tsv", "test.tsv"}

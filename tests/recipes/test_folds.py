@@ -20,6 +20,7 @@ from samesense.recipes.cosent import recipe as cosent
 from samesense.recipes.methods import METHODS
 from samesense.recipes.settings import CosentSettings
 from samesense.reports import read_results
+from tests.messages import listen
 from tests.recipes.harvests import some_pairs
 
 TOPICS = ("rain", "trains", "dogs")
@@ -50,8 +51,8 @@ def scores_of(output, dealt, rows):
 
 @pytest.mark.parametrize("how", ["3", "by-topic"])
 def test_each_pair_is_judged_by_a_model_of_the_other_folds(data, settings, tmp_path, how):
-    said = []
-    results = folds.cross_validate(METHODS["cosent"], data, settings, tmp_path / "f", how, say=said.append)
+    said = listen()
+    results = folds.cross_validate(METHODS["cosent"], data, settings, tmp_path / "f", how)
     dealt = cross_validation(data, 3, "by-topic" if how == "by-topic" else "mixed", folds.DEALING)
     scores = scores_of(tmp_path / "f", dealt, len(data))
     assert np.isfinite(scores).all()

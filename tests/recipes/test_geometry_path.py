@@ -18,7 +18,7 @@ from samesense.types import Candidate
 @pytest.fixture
 def settings(tiny_trunk):
     return SimcseSettings(
-        model=str(tiny_trunk), pooling="mean", max_steps=4, evaluate_every=2, batch_size=8, precision="float32",
+        model=str(tiny_trunk), pooling="mean", max_steps=4, eval_steps=2, batch_size=8, precision="float32",
         geometry=True, learning_rate=1e-3,
     )  # fmt: skip
 

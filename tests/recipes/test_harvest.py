@@ -22,6 +22,7 @@ from samesense.recipes.harvest.recipe import harvest
 from samesense.recipes.harvest.settings import HarvestSettings
 from samesense.recipes.harvest.shard import ShardWork, opened
 from samesense.training import manifest
+from tests.messages import listen
 from tests.recipes.harvest_world import SETTINGS, MadeUp, make, shards, world
 
 ROOT = Path(__file__).parents[2]
@@ -200,7 +201,7 @@ def test_shards_made_with_other_libraries_are_said_and_noted(place, tmp_path, mo
 
 
 def test_ctrl_c_says_what_is_kept(place, tmp_path, monkeypatch):
-    lines, score = [], MadeUp.score
+    lines, score = listen(), MadeUp.score
 
     def pressed(self, pairs):
         if len(list((tmp_path / "h").glob("shards/*.parquet"))) == 3:
@@ -210,7 +211,7 @@ def test_ctrl_c_says_what_is_kept(place, tmp_path, monkeypatch):
     monkeypatch.setattr(MadeUp, "score", pressed)
     settings = HarvestSettings(**SETTINGS)
     with pytest.raises(KeyboardInterrupt):
-        recipe.run(ShardWork(place, settings, MadeUp), tmp_path / "h", settings.choose_executor(), say=lines.append)
+        recipe.run(ShardWork(place, settings, MadeUp), tmp_path / "h", settings.choose_executor())
     assert lines[-1].startswith("stopped; finished shards are kept") and len(shards(tmp_path / "h")) == 3
 
 

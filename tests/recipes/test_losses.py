@@ -22,6 +22,7 @@ from samesense.training.losses.hard_negatives import SomeHardNegatives
 from samesense.training.losses.pairs import MSE, Contrastive, CoSENT, Softmax
 from samesense.training.losses.tuples import InfoNCE, Triplet
 from tests.conftest import WORDS
+from tests.messages import listen
 
 QUICK = {"learning_rate": 2e-3, "precision": "float32", "seed": 1}
 LOSSES = ("cosent", "contrastive", "mse", "softmax", "triplet", "info-nce")
@@ -48,9 +49,9 @@ def topics(tmp_path_factory):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_every_loss_learns(loss, topics, tiny_trunk, tmp_path):
     settings = CosentSettings(model=str(tiny_trunk), loss=loss, epochs=3, **QUICK)
-    said = []
+    said = listen()
     before = dev_judge(BiEncoder(), topics["dev"])(build(str(tiny_trunk), device="cpu"))
-    trained = cosent.run(topics["train"], settings, tmp_path / "run", dev=topics["dev"], say=said.append)
+    trained = cosent.run(topics["train"], settings, tmp_path / "run", dev=topics["dev"])
     if loss == "softmax":  # whose loss may fall without a better cosine: the CoSENT paper's point
         history = [json.loads(line) for line in (tmp_path / "run" / "history.jsonl").read_text().splitlines()]
         values = [entry["loss"] for entry in history if "loss" in entry]
@@ -78,10 +79,10 @@ def test_every_loss_learns(loss, topics, tiny_trunk, tmp_path):
     ],
 )  # fmt: skip
 def test_settings_reach_the_objective(settings, kind, expected, topics, tiny):
-    chosen = CosentSettings(token_budget=512, **settings)
+    chosen = CosentSettings(mini_batch_num_tokens=512, **settings)
     objective = objective_of(tiny, chosen, chosen.targets(topics["train"]))
     assert type(objective) is kind
-    assert objective.token_budget == 512
+    assert objective.mini_batch_num_tokens == 512
     assert {name: objective.settings[name] for name in expected} == expected
 
 
@@ -116,7 +117,7 @@ class KillAtStep8(TrainerCallback):
 )
 @pytest.mark.slow
 def test_a_killed_run_goes_on_as_if_nothing_had_happened(loss, batches, topics, tiny_trunk, tmp_path, monkeypatch):
-    settings = CosentSettings(model=str(tiny_trunk), loss=loss, batches=batches, epochs=3, evaluate_every=3, **QUICK)
+    settings = CosentSettings(model=str(tiny_trunk), loss=loss, batches=batches, epochs=3, eval_steps=3, **QUICK)
 
     def run(name, **more):
         return cosent.run(topics["train"], settings, tmp_path / name, **more)
@@ -155,9 +156,9 @@ def test_label_aware_batches_are_spoken_of_and_random_ones_where_it_matters(topi
     lacking = float(hypergeom.pmf(0, 144, 16, 16))
 
     def said(data, **more):
-        lines = []
+        lines = listen()
         settings = CosentSettings(model=str(tiny_trunk), max_steps=1, **QUICK, **more)
-        cosent.run(data, settings, tmp_path / str(len(list(tmp_path.iterdir()))), say=lines.append)
+        cosent.run(data, settings, tmp_path / str(len(list(tmp_path.iterdir()))))
         return [line for line in lines if line.startswith("batches")]
 
     assert said(rare) == [
@@ -183,7 +184,7 @@ def test_what_does_not_fit_is_refused_before_anything_is_written(topics, tiny_tr
 def test_texts_in_a_script_that_the_model_does_not_know_are_spoken_of(tiny_trunk, tmp_path):
     rows = [f"{at % 2}\t第{at}只狗在跑\tthe dog {at}" for at in range(40)]
     (tmp_path / "zh.tsv").write_text("\n".join(["label\tsentence1\tsentence2", *rows]) + "\n", encoding="utf-8")
-    said = []
+    said = listen()
     settings = CosentSettings(model=str(tiny_trunk), max_steps=1, **QUICK)
-    cosent.run(read_pairs(tmp_path / "zh.tsv"), settings, tmp_path / "run", say=said.append)
+    cosent.run(read_pairs(tmp_path / "zh.tsv"), settings, tmp_path / "run")
     assert [line for line in said if "unknown to the model's tokenizer" in line and line.startswith("warning: ")]

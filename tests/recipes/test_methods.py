@@ -59,7 +59,7 @@ def test_a_setting_of_another_method_is_refused_with_its_owner():
 
 
 def test_methods_stand_side_by_side_in_a_sweep(tiny_trunk, toy_pairs, lines, tmp_path):
-    quick = {"learning_rate": 1e-3, "max_steps": 2, "evaluate_every": 1, "precision": "float32"}
+    quick = {"learning_rate": 1e-3, "max_steps": 2, "eval_steps": 1, "precision": "float32"}
     entry = {"name": "toy", "dev": str(toy_pairs / "dev.tsv"), "test": str(toy_pairs / "test.tsv")}
     file = SweepFile(
         seeds=(1,),

@@ -15,6 +15,7 @@ from samesense.recipes.origin import stages as origin_stages
 from samesense.recipes.origin.settings import OriginSettings, choose_origin, shipped_origins
 from samesense.recipes.origin.stages import Stages, fingerprint, first_words
 from tests.context.worlds import small_causal, some_documents
+from tests.messages import listen
 
 SMALL = {
     "vocabulary": 300, "generator_max_steps": 6, "generator_batch_size": 8, "max_tokens": 16, "held_out": 10,
@@ -41,11 +42,9 @@ def documents(tmp_path):
 
 
 def make(documents, folder, **changes):
-    lines = []
+    lines = listen()
     overwrite = changes.pop("overwrite", False)
-    done = recipe.run(
-        [documents], OriginSettings(**{**SMALL, **changes}), folder, overwrite=overwrite, say=lines.append
-    )
+    done = recipe.run([documents], OriginSettings(**{**SMALL, **changes}), folder, overwrite=overwrite)
     return done, lines
 
 
@@ -145,9 +144,9 @@ def test_a_language_model_is_the_same_one_from_every_folder(tmp_path, monkeypatc
 
 
 def test_a_source_given_twice_is_read_twice(documents, tmp_path):
-    found = []
+    found = listen()
     for sources in ([documents], [documents, documents]):
-        stages = Stages(tmp_path / "o", {"method": "origin"}, overwrite=True, say=found.append)
+        stages = Stages(tmp_path / "o", {"method": "origin"}, overwrite=True)
         prints = {source: fingerprint(source) for source in sources}
         found.append(recipe._corpus(stages, sources, prints, OriginSettings()).documents)
     assert [entry for entry in found if isinstance(entry, int)] == [12, 24]
@@ -189,7 +188,7 @@ def test_a_stage_killed_while_it_was_removed_is_made_again(tmp_path, monkeypatch
     part = tmp_path / "o" / "part"
 
     def run(number):
-        stages = Stages(tmp_path / "o", {"method": "origin"}, overwrite=True, say=lambda line: None)
+        stages = Stages(tmp_path / "o", {"method": "origin"}, overwrite=True)
         stages.run("corpus", {"number": number}, ["part"], lambda: make_part(number))
 
     def killed(path):

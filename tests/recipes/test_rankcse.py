@@ -16,6 +16,7 @@ from samesense.recipes.unsupervised import rankcse
 from samesense.recipes.unsupervised.settings import RankcseSettings
 from samesense.training import teachers
 from tests.conftest import WORDS
+from tests.messages import listen
 
 TOPICS = {word: at // 8 for at, word in enumerate(WORDS[:48])}
 
@@ -36,7 +37,7 @@ def wise(corpus, tmp_path):
 @pytest.fixture
 def settings(tiny_trunk, wise):
     return RankcseSettings(
-        model=str(tiny_trunk), teacher=(wise,), learning_rate=2e-3, batch_size=32, epochs=6, evaluate_every=20,
+        model=str(tiny_trunk), teacher=(wise,), learning_rate=2e-3, batch_size=32, epochs=6, eval_steps=20,
         pooling="mean", precision="float32", seed=1,
     )  # fmt: skip
 
@@ -44,9 +45,7 @@ def settings(tiny_trunk, wise):
 @pytest.mark.parametrize("rank", ["listnet", "listmle", "cosent"])
 def test_a_student_learns_what_its_teacher_knows(corpus, settings, toy_pairs, tmp_path, rank):
     dev, said = read_pairs(toy_pairs / "dev.tsv"), []
-    trained = rankcse.run(
-        corpus, settings.model_copy(update={"rank": rank}), tmp_path / "run", dev=dev, test=dev, say=said.append
-    )
+    trained = rankcse.run(corpus, settings.model_copy(update={"rank": rank}), tmp_path / "run", dev=dev, test=dev)
     before, after = (r.value for r in trained.results if r.metric == "spearman")
     assert after > before + 0.4
     assert f"loss: 1 x InfoNCE + 1 x JS consistency + 1 x {rank} of 1 x {settings.teacher[0]}" in said
@@ -59,10 +58,10 @@ def test_teachers_are_shared_by_runs(corpus, settings, tiny_trunk, tmp_path):
         "teacher": (str(tiny_trunk), *settings.teacher), "teacher_weights": (1.0, 2.0), "max_steps": 2,
         "teacher_cache": str(tmp_path / "shared"),
     }  # fmt: skip
-    said = []
+    said = listen()
     for seed in (1, 2):
         seeded = settings.model_copy(update={**update, "seed": seed})
-        rankcse.run(corpus, seeded, tmp_path / str(seed), say=said.append)
+        rankcse.run(corpus, seeded, tmp_path / str(seed))
         assert not (tmp_path / str(seed) / "teachers").exists()
     assert [line.split()[2] for line in said if line.startswith("teacher ")] == [
         "encoding", "encoding", "vectors", "vectors",
@@ -76,9 +75,9 @@ def test_teachers_are_shared_by_runs(corpus, settings, tiny_trunk, tmp_path):
     [{"contrast": 0.0}, {"beta": 0.0}, {"gamma": 0.0}, {"contrast": 0.0, "beta": 0.0}, {"contrast": 0.0, "gamma": 0.0}],
 )
 def test_every_ablation_of_table_4_is_a_switch(corpus, settings, tmp_path, off):
-    said = []
+    said = listen()
     quick = settings.model_copy(update={**off, "max_steps": 2})
-    rankcse.run(corpus, quick, tmp_path / "run", say=said.append)
+    rankcse.run(corpus, quick, tmp_path / "run")
     loss = next(line for line in said if line.startswith("loss: "))
     assert ("InfoNCE" in loss, "JS" in loss, "listmle" in loss) == tuple(
         name not in off for name in ("contrast", "beta", "gamma")
@@ -125,7 +124,7 @@ class KillAtStep25(TrainerCallback):
 def test_resume_after_a_kill_gives_the_uninterrupted_run(corpus, settings, toy_pairs, tmp_path, monkeypatch):
     """While a teacher encodes, and while the student learns."""
     dev = read_pairs(toy_pairs / "dev.tsv")
-    update = {"epochs": 4.0, "evaluate_every": 10, "teacher_cache": str(tmp_path / "cache")}
+    update = {"epochs": 4.0, "eval_steps": 10, "teacher_cache": str(tmp_path / "cache")}
     settings = settings.model_copy(update=update)
     alone = settings.model_copy(update={"teacher_cache": None})
     whole = rankcse.run(corpus, alone, tmp_path / "whole", dev=dev, test=dev)

@@ -31,7 +31,7 @@ def test_every_variant_has_settings(path):
             settings = choose(file.config, given, kind=kind)[1]
             assert not (kind == "scored" and settings.loss in SCORED_OUT), (variant.name, name)
             if "paper" in path.parts:
-                assert (settings.learning_rate, settings.weight_decay, settings.warmup) == (2e-5, 0.01, 0.1)
+                assert (settings.learning_rate, settings.weight_decay, settings.warmup_ratio) == (2e-5, 0.01, 0.1)
                 assert (settings.batch_size, settings.epochs) == ((64, 1) if kind == "nli" else (16, 4))
 
 

@@ -34,12 +34,12 @@ def test_every_variant_has_settings(path):
         if path.parent.name == "scaled":
             assert (settings.batch_size, settings.max_steps, settings.dropout) == (64, 100, 0.1), name
         else:
-            assert (settings.pooling, settings.evaluate_every) == ("cls", 125)
+            assert (settings.pooling, settings.eval_steps) == ("cls", 125)
         if method == "rankcse" and settings.gamma:
             assert settings.teacher, name
             assert settings.teacher_cache == "some/cache"
             if path.parent.name == "paper":
-                assert (settings.batch_size, settings.epochs, settings.warmup) == (128, 4, 0.05)
+                assert (settings.batch_size, settings.epochs, settings.warmup_ratio) == (128, 4, 0.05)
                 assert settings.teacher_pooling == "cls"  # hub folders of SimCSE and DiffCSE do not say theirs
                 assert (settings.tau1, settings.learning_rate) in {(0.05, 2e-5), (0.05, 3e-5)}
 

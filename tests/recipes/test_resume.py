@@ -25,7 +25,7 @@ class KillAtStep13(TrainerCallback):
 @pytest.mark.slow
 def test_resumed_run_keeps_its_arithmetic_and_its_results(tiny_trunk, toy_pairs, tmp_path, monkeypatch):
     parts = {part: read_pairs(toy_pairs / f"{part}.tsv") for part in ("train", "dev", "test")}
-    settings = CosentSettings(model=str(tiny_trunk), learning_rate=2e-3, epochs=3, evaluate_every=5)
+    settings = CosentSettings(model=str(tiny_trunk), learning_rate=2e-3, epochs=3, eval_steps=5)
     monkeypatch.setattr(kinds, "pick_precision", lambda *_: kinds.Choice("bfloat16", "measured first"))
     rest = {"dev": parts["dev"], "test": parts["test"]}
     whole = cosent.run(parts["train"], settings, tmp_path / "whole", **rest)

@@ -12,6 +12,7 @@ from samesense.encoder.encode import encode
 from samesense.errors import ConfigError, DataError
 from samesense.recipes.unsupervised import simcse
 from samesense.recipes.unsupervised.settings import SimcseSettings
+from tests.messages import listen
 
 
 @pytest.fixture
@@ -30,8 +31,8 @@ def history(folder):
 
 def test_bare_sentences_give_a_whole_run_without_the_head(corpus, settings, toy_pairs, sentences, tmp_path):
     dev, said = read_pairs(toy_pairs / "dev.tsv"), []
-    settings = settings.model_copy(update={"epochs": 6.0, "evaluate_every": 10, "pooling": "mean"})
-    trained = simcse.run(corpus, settings, tmp_path / "run", dev=dev, test=dev, say=said.append)
+    settings = settings.model_copy(update={"epochs": 6.0, "eval_steps": 10, "pooling": "mean"})
+    trained = simcse.run(corpus, settings, tmp_path / "run", dev=dev, test=dev)
     losses = [entry["loss"] for entry in history(tmp_path / "run") if "loss" in entry]
     assert losses[-1] < losses[0] - 0.5
     assert [e["step"] for e in history(tmp_path / "run") if "eval_dev_spearman" in e] == [10, 20, 30, 40, 50, 60]
@@ -62,10 +63,10 @@ def nli(tmp_path, sentences):
 
 def test_supervised_keeps_its_head(nli, settings, sentences, tmp_path):
     settings = SimcseSettings(**settings.model_dump() | {
-        "supervised": True, "head": "kept", "batch_size": 4, "own_negative_weight": 0.7, "evaluate_every": 2,
+        "supervised": True, "head": "kept", "batch_size": 4, "own_negative_weight": 0.7, "eval_steps": 2,
     })  # fmt: skip
-    said = []
-    trained = simcse.run(nli, settings, tmp_path / "run", say=said.append)
+    said = listen()
+    trained = simcse.run(nli, settings, tmp_path / "run")
     assert "triplet: 12 triplets, 0 of 24 pairs not used" in said
     model = build(str(trained.folder), device="cpu")
     assert [type(module).__name__ for module in model] == ["Transformer", "Pooling", "Dense"]

@@ -16,10 +16,12 @@ from samesense.recipes.supmpn.parts import prepare, sentences_each, sized
 from samesense.recipes.supmpn.recipe import SupmpnSettings, read, run
 from samesense.recipes.supmpn.settings import OWNERS
 from tests.conftest import WORDS
+from tests.messages import listen
 
-LOSSES = ("supmpn", "mnrl", "triplet", "softmax", "supcon", "batch-hard")
+LOSSES = ("supmpn", "info-nce", "triplet", "softmax", "supcon", "batch-hard")
 OTHER = {
-    "positives": 2, "negatives": 2, "tuples": "ragged", "temperature": 0.1, "guard": "off", "distance": "euclidean",
+    "positives": 2, "negatives": 2, "tuples": "ragged", "temperature": 0.1, "false_negative_filter": "off",
+    "distance": "euclidean",
     "margin": 0.3, "resample": "fixed", "encode_once": False, "augment": "deletion", "augment_share": 0.3,
     "paraphraser": "x",
 }  # fmt: skip
@@ -52,7 +54,7 @@ def settings_of(tiny_trunk, **more):
         "learning_rate": 2e-3,
         "pooling": "mean",
         "precision": "float32",
-        "evaluate_every": 3,
+        "eval_steps": 3,
     }
     return SupmpnSettings(model=str(tiny_trunk), **{**given, **more})
 
@@ -93,7 +95,7 @@ def test_sentences_of_a_step_decide_the_batch(nli):
     for loss in LOSSES:
         settings = SupmpnSettings(loss=loss, sentences_per_step=132)
         sizes[loss] = sized(settings, read([str(nli)], settings)).batch_size
-    assert sizes == {"supmpn": 12, "mnrl": 44, "triplet": 44, "softmax": 66, "supcon": 12, "batch-hard": 12}
+    assert sizes == {"supmpn": 12, "info-nce": 44, "triplet": 44, "softmax": 66, "supcon": 12, "batch-hard": 12}
     ragged = SupmpnSettings(tuples="ragged", positives=2, sentences_per_step=100)
     data = read([str(nli)], ragged)
     kept = [row for row, own in enumerate(data.positives) if own]
@@ -133,15 +135,13 @@ def test_what_is_said_of_the_data(nli, tiny):
 @pytest.mark.parametrize(
     "how",
     [{"loss": loss} for loss in LOSSES]
-    + [{"tuples": "ragged", "guard": "near"}, {"augment": "deletion", "resample": "fixed"}],
+    + [{"tuples": "ragged", "false_negative_filter": "near"}, {"augment": "deletion", "resample": "fixed"}],
     ids=str,
 )
 def test_a_whole_run(nli, toy_pairs, tiny_trunk, tmp_path, how):
     settings = settings_of(tiny_trunk, **how)
-    said = []
-    trained = run(
-        read([str(nli)], settings), settings, tmp_path / "run", dev=read_pairs(toy_pairs / "dev.tsv"), say=said.append
-    )
+    said = listen()
+    trained = run(read([str(nli)], settings), settings, tmp_path / "run", dev=read_pairs(toy_pairs / "dev.tsv"))
     assert trained.outcome.steps == 6
     assert (tmp_path / "run" / "model" / "modules.json").is_file()
     manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
@@ -155,7 +155,7 @@ def test_a_whole_run(nli, toy_pairs, tiny_trunk, tmp_path, how):
 
 @pytest.mark.slow
 def test_training_brings_positives_nearer(nli, toy_pairs, tiny_trunk, tmp_path):
-    settings = settings_of(tiny_trunk, max_steps=60, batch_size=16, evaluate_every=20)
+    settings = settings_of(tiny_trunk, max_steps=60, batch_size=16, eval_steps=20)
     trained = run(
         read([str(nli)], settings), settings, tmp_path / "run", dev=read_pairs(toy_pairs / "dev.tsv"),
         test=read_pairs(toy_pairs / "test.tsv"),

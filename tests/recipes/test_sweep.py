@@ -21,6 +21,7 @@ from samesense.recipes.sweep.plan import make_plan
 from samesense.recipes.sweep.report import write_report
 from samesense.recipes.sweep.run import run
 from samesense.recipes.sweep.verdict import write_scores
+from tests.messages import listen
 
 pytest.importorskip("matplotlib")
 
@@ -31,7 +32,7 @@ def entry(folder, **more):
 
 
 def content(trunk, folder, **more):
-    base = {"model": str(trunk), "learning_rate": 2e-3, "max_steps": 6, "evaluate_every": 2, "precision": "float32"}
+    base = {"model": str(trunk), "learning_rate": 2e-3, "max_steps": 6, "eval_steps": 2, "precision": "float32"}
     return {"seeds": [1, 2], "base": base, "grid": {"temperature": [0.05, 0.1]}, "data": [entry(folder)], **more}
 
 
@@ -177,8 +178,8 @@ def test_nothing_runs_if_a_cell_could_not(toy):
 
 @pytest.mark.slow
 def test_a_sweep_leaves_figures_scores_tables_and_no_models(toy, tmp_path):
-    said = []
-    ended = run(quick(toy, start=True, against="temperature 0.05"), tmp_path, say=said.append)
+    said = listen()
+    ended = run(quick(toy, start=True, against="temperature 0.05"), tmp_path)
     assert (ended.finished, ended.failed, ended.left, ended.interrupted) == (5, 0, 0, False)
     assert not list(tmp_path.glob("runs/*/model")) + list(tmp_path.glob("runs/*/checkpoints"))
     text, written = write_report(tmp_path)
@@ -200,7 +201,7 @@ def test_a_sweep_leaves_figures_scores_tables_and_no_models(toy, tmp_path):
     page = (tmp_path / "report.html").read_text()
     assert page.count("<figure>") + page.count("<figure ") >= 3  # learning, the grid's setting, and how scores spread
     before = [path.stat().st_mtime_ns for path in sorted(tmp_path.glob("runs/*/scores.npz"))]
-    again = run(quick(toy, start=True, seeds=[1, 2]), tmp_path, say=said.append)
+    again = run(quick(toy, start=True, seeds=[1, 2]), tmp_path)
     assert again.finished == 5
     assert "5 cells, 5 of them finished" in said
     assert before == [path.stat().st_mtime_ns for path in sorted(tmp_path.glob("runs/*/scores.npz"))]
@@ -222,10 +223,10 @@ def test_the_same_file_gives_the_same_figures_and_more_seeds_are_added(toy, tmp_
 def test_a_failing_cell_is_recorded_and_the_rest_is_run(toy, tmp_path, monkeypatch):
     real = cells._fitted
 
-    def broken(work, say, **more):
+    def broken(work, **more):
         if work.cell.variant == "temperature 0.1" and work.cell.seed == 1:
             raise MemoryError("no room")
-        return real(work, say, **more)
+        return real(work, **more)
 
     monkeypatch.setattr(cells, "_fitted", broken)
     ended = run(quick(toy), tmp_path)
@@ -341,7 +342,7 @@ def test_cut_starts_of_two_names_on_the_hub_are_kept_apart(toy, tmp_path):
 
 
 def test_a_start_that_cannot_be_cut_is_a_failed_cell(toy, tmp_path, monkeypatch):
-    monkeypatch.setattr("samesense.recipes.sweep.run.do", lambda work, say: cells.record(work, "interrupted"))
+    monkeypatch.setattr("samesense.recipes.sweep.run.do", lambda work: cells.record(work, "interrupted"))
     plan = quick(toy, seeds=[1], grid={"layers": [99, 1]})
     ended = run(plan, tmp_path)
     assert (ended.failed, ended.left, ended.interrupted) == (1, 1, True)

@@ -78,7 +78,7 @@ def test_shipped_settings_are_the_defaults_and_the_papers():
     sup = bind(SimcseSettings, simcse, read_settings("simcse-sup"))
     assert (sup.supervised, sup.head, sup.batch_size, sup.epochs, sup.learning_rate) == (True, "kept", 512, 3, 5e-5)
     mle = bind(RankcseSettings, rankcse)
-    assert (mle.learning_rate, mle.tau2, mle.batch_size, mle.epochs, mle.warmup) == (2e-5, 0.05, 128, 4, 0.05)
+    assert (mle.learning_rate, mle.tau2, mle.batch_size, mle.epochs, mle.warmup_ratio) == (2e-5, 0.05, 128, 4, 0.05)
     net = bind(RankcseSettings, rankcse, read_settings("rankcse-listnet"))
     assert (net.rank, net.learning_rate, net.tau2, net.tau3) == ("listnet", 3e-5, 0.025, 0.0125)
     ranked = bind(RankcseSettings, rankcse, read_settings("rankcse-cosent"))
@@ -95,7 +95,7 @@ def test_a_short_run_is_looked_at_once():
     ("make", "message"),
     [
         (lambda: SimcseSettings(own_negative_weight=1), "bare sentences have none. Leave it out, or set supervised"),
-        (lambda: SimcseSettings(mlm_weight=0.1, token_budget=64), "token_budget would bound nothing"),
+        (lambda: SimcseSettings(mlm_weight=0.1, mini_batch_num_tokens=64), "mini_batch_num_tokens would bound nothing"),
         (lambda: RankcseSettings(teacher=["a"], teacher_weights=[1, 2]), "received 1 teachers and 1.0, 2.0"),
         (lambda: RankcseSettings(teacher=["a"], teacher_weights=[0]), "none below 0 and one above"),
         (lambda: RankcseSettings(contrast=0, beta=0, gamma=0), "leaves nothing to learn"),
@@ -112,7 +112,7 @@ def test_settings_decide_what_is_read(tmp_path):
     (tmp_path / "a.txt").write_text("one\ntwo\none\nseventeen\n")
     (tmp_path / "b.jsonl").write_text(json.dumps({"text": "three"}) + "\n")
     sources = [str(tmp_path / "a.txt"), str(tmp_path / "b.jsonl")]
-    assert read_bare(sources, RankcseSettings(longest=6)).texts == ["one", "two", "three"]
+    assert read_bare(sources, RankcseSettings(max_chars=6)).texts == ["one", "two", "three"]
     assert read_for_simcse(sources, SimcseSettings(keep_repeated=True)).texts == [
         "one", "two", "one", "seventeen", "three",
     ]  # fmt: skip

@@ -9,8 +9,8 @@ import torch
 from torch import distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
+from samesense.execution.ranks import finish
 from samesense.training.losses.cross import CrossCoSENT, CrossEntropy
-from samesense.training.ranks import finish
 
 PAIRS = [(f"{'ab' * (i % 4 + 1)}", f"{'ba' * (i % 3 + 1)}{i}") for i in range(11)]
 LABELS = torch.arange(11).remainder(3) / 2
@@ -40,7 +40,7 @@ class CrossModel(torch.nn.Module):
 
 def loss_and_gradient(make, model, inner, rows, budget=None):
     inner.zero_grad()
-    objective = make(inner, token_budget=budget)
+    objective = make(inner, mini_batch_num_tokens=budget)
     objective.model = model  # as the trainer does
     loss = objective([list(column) for column in zip(*PAIRS[rows], strict=True)], LABELS[rows])
     loss.backward()

@@ -10,8 +10,8 @@ from torch import distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
+from samesense.execution.ranks import finish
 from samesense.training.losses.tuple_batches import TupleBatchTriplet, TupleMultiPositive, TupleSupCon
-from samesense.training.ranks import finish
 from samesense.training.tuple_batches import TupleBatches
 
 PLACES = (2, 1)

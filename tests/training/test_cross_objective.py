@@ -38,7 +38,7 @@ def test_cosent_is_equation_11(model, columns, temperature, margin):
 
 
 def test_lambda_is_1_unless_given(model):
-    assert CrossCoSENT(model).get_config_dict() == {"temperature": 1.0, "margin": 0.0, "token_budget": None}
+    assert CrossCoSENT(model).get_config_dict() == {"temperature": 1.0, "margin": 0.0, "mini_batch_num_tokens": None}
 
 
 def test_cross_entropy_is_the_usual_one(model, columns):
@@ -71,7 +71,7 @@ def test_neither_value_nor_gradient_depends_on_the_token_budget(model, columns, 
     whole = gradient(model, kind(model), columns)
     assert whole.norm() > 1e-3
     for budget in (15, 60):
-        parts = gradient(model, kind(model, token_budget=budget), columns)
+        parts = gradient(model, kind(model, mini_batch_num_tokens=budget), columns)
         torch.testing.assert_close(parts, whole, rtol=1e-8, atol=1e-12)
 
 

@@ -18,7 +18,7 @@ from samesense.training.fit import fit, newest_checkpoint
 from samesense.training.losses.pairs import CoSENT
 from samesense.training.settings import TrainingSettings
 
-SETTINGS = TrainingSettings(learning_rate=2e-3, epochs=3, evaluate_every=5, precision="float32", seed=7)  # 30 steps
+SETTINGS = TrainingSettings(learning_rate=2e-3, epochs=3, eval_steps=5, precision="float32", seed=7)  # 30 steps
 
 
 class Killed(BaseException):
@@ -116,7 +116,7 @@ def test_ctrl_c_keeps_everything(start):
 
 
 def test_early_stopping(start):
-    frozen = SETTINGS.model_copy(update={"learning_rate": 1e-12, "patience": 2})
+    frozen = SETTINGS.model_copy(update={"learning_rate": 1e-12, "early_stopping_patience": 2})
     _, outcome, curve = start("run", frozen)
     assert outcome.steps == 15  # first look, then two without a better score
     assert len(curve) == 3
@@ -130,9 +130,9 @@ def test_without_a_dev_set(start):
 
 def test_patience_needs_a_dev_set(start):
     with pytest.raises(ConfigError) as error:
-        start("run", SETTINGS.model_copy(update={"patience": 2}), selecting=False)
+        start("run", SETTINGS.model_copy(update={"early_stopping_patience": 2}), selecting=False)
     assert str(error.value) == (
-        "patience counts looks at a dev set, and there is none. Give --dev, or leave out --patience."
+        "patience counts looks at a dev set, and there is none. Give --dev, or leave out --early-stopping-patience."
     )
 
 

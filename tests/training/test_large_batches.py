@@ -36,7 +36,7 @@ def test_replay_gives_the_loss_and_gradient_of_the_masks_that_were_drawn(tiny, c
                 patch.setattr(
                     batching, "replayed", lambda model, parts: torch.cat([batching.forward(model, p) for p in parts])
                 )
-            loss = CoSENT(tiny, token_budget=40)(columns(), LABELS)
+            loss = CoSENT(tiny, mini_batch_num_tokens=40)(columns(), LABELS)
         torch.rand(7)  # someone else draws between forward and backward
         loss.backward()
         return loss.detach(), gradient(tiny)
@@ -53,7 +53,7 @@ def test_budget_changes_nothing_without_dropout(tiny, columns, budget):
     expected = CoSENT(tiny)(columns(), LABELS)
     expected.backward()
     wanted = gradient(tiny)
-    loss = CoSENT(tiny, token_budget=budget)(columns(), LABELS)
+    loss = CoSENT(tiny, mini_batch_num_tokens=budget)(columns(), LABELS)
     loss.backward()
     torch.testing.assert_close(loss, expected, atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(gradient(tiny), wanted, atol=2e-5, rtol=1e-3)
@@ -62,7 +62,7 @@ def test_budget_changes_nothing_without_dropout(tiny, columns, budget):
 def test_two_forwards_before_one_backward(tiny, columns):
     def losses():
         torch.manual_seed(2)
-        objective = CoSENT(tiny, token_budget=40)
+        objective = CoSENT(tiny, mini_batch_num_tokens=40)
         return objective(columns(), LABELS), objective(columns(10), LABELS)
 
     one, other = losses()
@@ -78,10 +78,10 @@ def test_a_batch_within_the_budget_is_not_computed_twice(tiny, columns, monkeypa
     calls = []
     forward = tiny.forward
     monkeypatch.setattr(tiny, "forward", lambda *a, **k: (calls.append(1), forward(*a, **k))[1])
-    CoSENT(tiny, token_budget=10**6)(columns(), LABELS).backward()
+    CoSENT(tiny, mini_batch_num_tokens=10**6)(columns(), LABELS).backward()
     within = len(calls)
     calls.clear()
-    CoSENT(tiny, token_budget=60)(columns(), LABELS).backward()
+    CoSENT(tiny, mini_batch_num_tokens=60)(columns(), LABELS).backward()
     assert within < 10
     assert len(calls) > within
 
@@ -92,7 +92,7 @@ def test_activations_held_are_those_of_one_part(tiny, columns):
     def held(budget):
         kept = []
         with torch.autograd.graph.saved_tensors_hooks(lambda t: (kept.append(t.numel()), t)[1], lambda t: t):
-            CoSENT(tiny, token_budget=budget)(columns(), LABELS)
+            CoSENT(tiny, mini_batch_num_tokens=budget)(columns(), LABELS)
         return sum(kept)
 
     assert held(40) < 0.2 * held(None)
@@ -100,9 +100,9 @@ def test_activations_held_are_those_of_one_part(tiny, columns):
 
 def test_loss_scale_passes_through(tiny, columns):
     tiny.eval()
-    CoSENT(tiny, token_budget=40)(columns(), LABELS).backward()
+    CoSENT(tiny, mini_batch_num_tokens=40)(columns(), LABELS).backward()
     once = gradient(tiny)
-    (CoSENT(tiny, token_budget=40)(columns(), LABELS) * 1024).backward()
+    (CoSENT(tiny, mini_batch_num_tokens=40)(columns(), LABELS) * 1024).backward()
     torch.testing.assert_close(gradient(tiny) / 1024, once, atol=1e-6, rtol=1e-4)
 
 
@@ -112,7 +112,7 @@ def test_gradients_of_many_parts_are_added_up_in_float32(tiny, columns):
 
     def run(budget, *, half):
         with torch.autocast("cpu", torch.bfloat16, enabled=half):
-            loss = CoSENT(tiny, token_budget=budget)(columns(), LABELS)
+            loss = CoSENT(tiny, mini_batch_num_tokens=budget)(columns(), LABELS)
         loss.backward()
         return gradient(tiny)
 

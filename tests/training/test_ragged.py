@@ -25,7 +25,8 @@ from samesense.training.losses.check import check_fits
 from samesense.training.losses.tuple_batches import TupleBatchTriplet, TupleMultiPositive, TupleSupCon, TupleTriplet
 from samesense.training.losses.tuples import MultiPositive
 from samesense.training.settings import TrainingSettings
-from samesense.training.tuple_batches import SaySavings, SetEpoch, TupleBatches, has_dropout
+from samesense.training.tuple_batches import LogSavings, SetEpoch, TupleBatches, has_dropout
+from tests.messages import listen
 from tests.training.ragged_two_ranks import Encoder, results
 
 ANCHORS = 9
@@ -44,9 +45,11 @@ def data(sentences):
     return tuple_data(groups, source="made", name="made")
 
 
-def batches_of(model, data, *, places=(3, 2), padded=True, guard="same", **how):
+def batches_of(model, data, *, places=(3, 2), padded=True, false_negative_filter="same", **how):
     complete = Completion(data=data, positives=places[0], negatives=places[1], padded=padded)
-    return TupleBatches(data.anchors, complete, model.preprocess, places=places, key=key_of(guard), **how)
+    return TupleBatches(
+        data.anchors, complete, model.preprocess, places=places, key=key_of(false_negative_filter), **how
+    )
 
 
 def columns_of(batch):
@@ -94,7 +97,7 @@ def test_a_batch_lists_each_text_once(tiny, data):
 @pytest.mark.parametrize("apart", [True, False])
 def test_encoding_once_changes_neither_loss_nor_gradient_without_dropout(tiny, data, budget, apart):
     tiny.eval()
-    objective = TupleMultiPositive(tiny, positives=3, guard=False, token_budget=budget)
+    objective = TupleMultiPositive(tiny, positives=3, false_negative_filter=False, mini_batch_num_tokens=budget)
     once = result(tiny, objective, columns_of(batches_of(tiny, data, apart=apart)(examples())))
     plain = result(tiny, objective, columns_of(batches_of(tiny, data, once=False)(examples())))
     complete = batches_of(tiny, data).complete
@@ -129,16 +132,16 @@ def test_ragged_is_padded_where_nothing_is_padded(tiny, data):
     assert torch.equal(ragged, padded)
 
 
-@pytest.mark.parametrize("guard", ["same", "near"])
-def test_value_on_ragged_tuples_with_texts_that_are_left_out(tiny, data, guard):
+@pytest.mark.parametrize("false_negative_filter", ["same", "near"])
+def test_value_on_ragged_tuples_with_texts_that_are_left_out(tiny, data, false_negative_filter):
     tiny.eval()
     clones = [*data.anchors[:7], data.anchors[0].upper(), " ".join(data.anchors[1].split()[::-1])]
     data = tuple_data(
         [Group(a, p, n, []) for a, p, n in zip(clones, data.positives, data.negatives, strict=True)], source="", name=""
     )
-    batches = batches_of(tiny, data, padded=False, guard=guard)
+    batches = batches_of(tiny, data, padded=False, false_negative_filter=false_negative_filter)
     found = TupleMultiPositive(tiny, positives=3)(*columns_of(batches(examples())))
-    key = key_of(guard)
+    key = key_of(false_negative_filter)
     near, far, owner = [], [], []
     for row in range(ANCHORS):
         positives, negatives = batches.complete(row, 0)
@@ -152,7 +155,7 @@ def test_value_on_ragged_tuples_with_texts_that_are_left_out(tiny, data, guard):
     vectors = [torch.from_numpy(tiny.encode(texts)) for texts in (data.anchors, near, far)]
     expected = multi_positive(*vectors, positive_owner=torch.tensor(owner), exclude=exclude)
     torch.testing.assert_close(found.detach(), expected, atol=1e-5, rtol=1e-4)
-    off = TupleMultiPositive(tiny, positives=3, guard=False)(*columns_of(batches(examples())))
+    off = TupleMultiPositive(tiny, positives=3, false_negative_filter=False)(*columns_of(batches(examples())))
     torch.testing.assert_close(
         off.detach(), multi_positive(*vectors, positive_owner=torch.tensor(owner)), atol=1e-5, rtol=1e-4
     )
@@ -196,13 +199,13 @@ def test_training_draws_anew_each_epoch_and_goes_on_where_it_was(tiny, data, tmp
     batches = batches_of(tiny, data)
     complete = batches.complete
     batches.complete = lambda row, epoch: (seen.append((epoch, row)), complete(row, epoch))[1]
-    said = []
+    said = listen()
     dataset = Dataset.from_dict({"anchor": data.anchors, "label": list(range(ANCHORS))})
     settings = TrainingSettings(batch_size=4, epochs=3, precision="float32", learning_rate=1e-3)
     before = tiny[0].auto_model.embeddings.word_embeddings.weight.detach().clone()
     outcome = fit(
         tiny, dataset, TupleMultiPositive(tiny, positives=3), settings, tmp_path, collator=batches,
-        callbacks=[SetEpoch(batches), SaySavings(batches, said.append)],
+        callbacks=[SetEpoch(batches), LogSavings(batches)],
     )  # fmt: skip
     assert outcome.steps == 9
     assert sorted(seen) == [(epoch, row) for epoch in range(3) for row in range(ANCHORS)]

@@ -1,6 +1,7 @@
 """What teachers make of a corpus: encoded once, the same after a kill, never another's, one process at a time."""
 
 import json
+import logging
 import signal
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from samesense.training import teachers
 from samesense.training.teachers import TeacherStore, teacher_store
 from samesense.training.teachers_open import Teacher, open_teacher, split_maps
 from tests.conftest import WORDS
+from tests.messages import listen
 
 
 def corpus(texts):
@@ -87,12 +89,12 @@ def test_large_vectors_fit_into_float16(texts, tmp_path):
 
 def test_a_corpus_is_encoded_once_longest_first(texts, tmp_path, small_blocks):
     teacher, said = Counting(), []
-    teacher_store(teacher.teacher, corpus(texts), tmp_path, say=said.append)
+    teacher_store(teacher.teacher, corpus(texts), tmp_path)
     assert [len(call) for call in teacher.calls] == [16, 16, 16, 16, 6]
     flat = [text for call in teacher.calls for text in call]
     assert sorted(flat) == sorted(texts)
     assert [len(text) for text in flat] == sorted(map(len, texts), reverse=True)
-    again = teacher_store(teacher.teacher, corpus(texts), tmp_path, say=said.append)
+    again = teacher_store(teacher.teacher, corpus(texts), tmp_path)
     assert len(teacher.calls) == 5
     assert said == [
         f"teacher counting: encoding 70 of 70 sentences, into {again.folder}",
@@ -122,7 +124,7 @@ def test_what_was_interrupted_goes_on_and_ends_the_same(texts, tmp_path, small_b
     with pytest.raises(KeyboardInterrupt):
         teacher_store(Counting(fail_at=4).teacher, corpus(texts), tmp_path / "cut")
     rest, said = Counting(), []
-    resumed = teacher_store(rest.teacher, corpus(texts), tmp_path / "cut", say=said.append)
+    resumed = teacher_store(rest.teacher, corpus(texts), tmp_path / "cut")
     assert [len(call) for call in rest.calls] == [16, 6]
     assert said[0].startswith("teacher counting: encoding 22 of 70 sentences")
     for name in ("vectors.npy", "teacher.json"):
@@ -168,16 +170,16 @@ def test_a_second_one_waits_and_says_so_and_encodes_nothing(texts, tmp_path):
         return first(rows)
 
     slow = Teacher("counting", first.teacher.identity, lambda texts, work: slowly)
-    said = []
+    said = listen()
+
+    class Waits(logging.Handler):
+        def emit(self, record):
+            if "waiting" in record.getMessage():
+                waits.set()
+
+    logging.getLogger("samesense").addHandler(Waits())
     one = threading.Thread(target=lambda: found.update(one=teacher_store(slow, corpus(texts), tmp_path)))
-
-    def say(line):
-        said.append(line)
-        waits.set()
-
-    other = threading.Thread(
-        target=lambda: found.update(other=teacher_store(second.teacher, corpus(texts), tmp_path, say=say))
-    )
+    other = threading.Thread(target=lambda: found.update(other=teacher_store(second.teacher, corpus(texts), tmp_path)))
     one.start()
     assert begun.wait(60)
     other.start()
@@ -185,7 +187,8 @@ def test_a_second_one_waits_and_says_so_and_encodes_nothing(texts, tmp_path):
     go_on.set()
     one.join(60)
     other.join(60)
-    assert said[0].startswith("teacher counting: waiting for another process that encodes the same sentences")
+    waiting = "teacher counting: waiting for another process that encodes the same sentences"
+    assert any(line.startswith(waiting) for line in said)
     assert (len(first.calls), second.calls) == (1, [])
     assert torch.equal(found["one"].rows(np.arange(70)), found["other"].rows(np.arange(70)))
 

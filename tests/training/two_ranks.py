@@ -9,12 +9,12 @@ import torch
 from torch import distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
+from samesense.execution.ranks import finish
 from samesense.training.losses.gather import gather
 from samesense.training.losses.mlm import IGNORED, InfoNCEWithMLM
 from samesense.training.losses.pairs import MSE, Contrastive, CoSENT, Softmax
 from samesense.training.losses.sentences import BatchTriplet, RankCSE, SupCon
 from samesense.training.losses.tuples import InfoNCE, MultiPositive, Triplet, projection
-from samesense.training.ranks import finish
 
 
 class Encoder(torch.nn.Module):
@@ -42,24 +42,24 @@ def every_fifth(ids, attention):
 
 TEACHERS = [torch.randn(13, dim, generator=torch.Generator().manual_seed(dim)).double().__getitem__ for dim in (2, 3)]
 OBJECTIVES = {
-    "cosent": lambda model, budget: CoSENT(model, token_budget=budget),
-    "contrastive": lambda model, budget: Contrastive(model, token_budget=budget),
-    "mse": lambda model, budget: MSE(model, token_budget=budget),
-    "softmax": lambda model, budget: seeded(lambda: Softmax(model, classes=2, dim=8, token_budget=budget)),
-    "triplet": lambda model, budget: Triplet(model, token_budget=budget),
-    "info_nce": lambda model, budget: InfoNCE(model, token_budget=budget),
-    "multi_positive": lambda model, budget: MultiPositive(model, positives=2, token_budget=budget),
-    "ragged": lambda model, budget: MultiPositive(model, token_budget=budget),
-    "sup_con": lambda model, budget: SupCon(model, token_budget=budget),
-    "batch_all": lambda model, budget: BatchTriplet(model, mining="all", token_budget=budget),
-    "batch_hard": lambda model, budget: BatchTriplet(model, token_budget=budget),
-    "simcse": lambda model, budget: seeded(lambda: InfoNCE(model, head=projection(8), token_budget=budget)),
+    "cosent": lambda model, budget: CoSENT(model, mini_batch_num_tokens=budget),
+    "contrastive": lambda model, budget: Contrastive(model, mini_batch_num_tokens=budget),
+    "mse": lambda model, budget: MSE(model, mini_batch_num_tokens=budget),
+    "softmax": lambda model, budget: seeded(lambda: Softmax(model, classes=2, dim=8, mini_batch_num_tokens=budget)),
+    "triplet": lambda model, budget: Triplet(model, mini_batch_num_tokens=budget),
+    "info_nce": lambda model, budget: InfoNCE(model, mini_batch_num_tokens=budget),
+    "multi_positive": lambda model, budget: MultiPositive(model, positives=2, mini_batch_num_tokens=budget),
+    "ragged": lambda model, budget: MultiPositive(model, mini_batch_num_tokens=budget),
+    "sup_con": lambda model, budget: SupCon(model, mini_batch_num_tokens=budget),
+    "batch_all": lambda model, budget: BatchTriplet(model, mining="all", mini_batch_num_tokens=budget),
+    "batch_hard": lambda model, budget: BatchTriplet(model, mini_batch_num_tokens=budget),
+    "simcse": lambda model, budget: seeded(lambda: InfoNCE(model, head=projection(8), mini_batch_num_tokens=budget)),
     "simcse_mlm": lambda model, budget: seeded(
         lambda: InfoNCEWithMLM(model, mlm_head=torch.nn.Linear(8, 50), masking=every_fifth, head=projection(8))
     ),
     "rank_cse": lambda model, budget: seeded(
         lambda: RankCSE(
-            model, teachers=TEACHERS, weights=[1, 2], rank="cosent", head=projection(8), token_budget=budget
+            model, teachers=TEACHERS, weights=[1, 2], rank="cosent", head=projection(8), mini_batch_num_tokens=budget
         )
     ),
 }

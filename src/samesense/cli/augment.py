@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from samesense.cli.output import LabelOrder, put, put_json, say
+from samesense.cli.output import LabelOrder, put, put_json
 from samesense.data.tuples.augment_named import PARAPHRASER, AugmentName
+
+logger = logging.getLogger(__name__)
 
 
 def augment(
@@ -41,7 +44,7 @@ def augment(
     read = read_tuples(data, label_order=label_order)
     change = augment_named(augment, share=share, seed=seed, paraphraser=paraphraser)
     if change is None:
-        say("none: places for positives take copies of the anchor, and no text is changed")
+        logger.info("none: places for positives take copies of the anchor, and no text is changed")
         return
     pairs = examples(read, change, show)
     if json:

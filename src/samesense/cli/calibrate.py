@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -16,11 +17,12 @@ from samesense.cli.output import (
     put,
     put_json,
     quiet_libraries,
-    say,
 )
 
 if TYPE_CHECKING:
     from samesense.inference.calibration.fit import Calibrated
+
+logger = logging.getLogger(__name__)
 
 
 def calibrate(
@@ -67,7 +69,7 @@ def calibrate(
         data, columns=columns, label_order=label_order, label_range=label_range, drop_bad_rows=drop_bad_rows
     )
     if pairs.dropped or pairs.dropped_unlabelled:
-        say(f"{pairs.name}: left out {pairs.dropped} bad and {pairs.dropped_unlabelled} unlabelled rows")
+        logger.info(f"{pairs.name}: left out {pairs.dropped} bad and {pairs.dropped_unlabelled} unlabelled rows")
     quiet_libraries()
     from samesense.inference.calibration.fit import Wanted, check_labels
     from samesense.inference.calibration.fit import calibrate as run
@@ -91,7 +93,7 @@ def calibrate(
         put_json(result.to_dict() for result in made.results)
     else:
         put(_table(made))
-    say(f"written: {place}{'' if figure is None else f', {figure}'}")
+    logger.info(f"written: {place}{'' if figure is None else f', {figure}'}")
 
 
 def _table(made: Calibrated) -> str:

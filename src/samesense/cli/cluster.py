@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from samesense.cli.output import PrecisionFlag, put_json, put_row, quiet_libraries, say
+from samesense.cli.output import PrecisionFlag, put_json, put_row, quiet_libraries
 from samesense.inference.models.optional_deps import let_threads_sleep
+
+logger = logging.getLogger(__name__)
 
 
 def cluster(
@@ -49,4 +52,4 @@ def cluster(
         else:
             for place in group.members:
                 put_row(number, "*" if place == group.centre else "", texts[place])
-    say(f"{len(groups)} groups with {sum(len(group.members) for group in groups)} of {len(texts)} texts")
+    logger.info(f"{len(groups)} groups with {sum(len(group.members) for group in groups)} of {len(texts)} texts")

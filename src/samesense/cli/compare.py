@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from samesense.cli.output import PrecisionFlag, put, put_json, quiet_libraries, say
+from samesense.cli.output import PrecisionFlag, put, put_json, quiet_libraries
+
+logger = logging.getLogger(__name__)
 
 
 def compare(
@@ -76,7 +79,7 @@ def compare(
         sweep=sweep,
         **({} if sentences is None else {"sentences": read_topics(sentences)}),
     )
-    content = run(wanted, say=say)
+    content = run(wanted)
     if results is not None:
         append_results(results, [*content.results, *content.averages])
     written = write(content, output, markdown=markdown, latex=latex, figures=figures)
@@ -85,5 +88,5 @@ def compare(
     else:
         put(markdown_grids(content.grids()).rstrip())
     for failed in content.failures:
-        say(f"undefined: {failed.model} on {failed.task} {failed.dataset}: {failed.reason}")
-    say(f"written: {', '.join(map(str, written[:4]))}{' and more' if len(written) > 4 else ''}")
+        logger.info(f"undefined: {failed.model} on {failed.task} {failed.dataset}: {failed.reason}")
+    logger.info(f"written: {', '.join(map(str, written[:4]))}{' and more' if len(written) > 4 else ''}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,11 +10,13 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from samesense.cli.flags import flags
-from samesense.cli.output import put, put_json, quiet_libraries, say
+from samesense.cli.output import put, put_json, quiet_libraries
 from samesense.data import read_pairs
+from samesense.execution.ranks import finish
 from samesense.recipes.distil.settings import DistilSettings, choose_distil
 from samesense.recipes.unsupervised.settings import read_bare
-from samesense.training.ranks import finish
+
+logger = logging.getLogger(__name__)
 
 Flags: Any = flags({"distil": DistilSettings}, without=("model",))
 
@@ -54,21 +57,21 @@ def distil(
     name, chosen = choose_distil(config, given)
     train = read_bare(sentences, chosen)
     dev_data, tests = None if dev is None else read_pairs(dev), [read_pairs(source) for source in test or []]
-    say(f"data: {train.account}")
-    say(f"settings: {name}{''.join(f', {key} = {value}' for key, value in given.items())}")
+    logger.info(f"data: {train.account}")
+    logger.info(f"settings: {name}{''.join(f', {key} = {value}' for key, value in given.items())}")
     if dry_run:
         put_json([chosen.model_dump()])
         return
     quiet_libraries()
     from samesense.recipes.distil.recipe import run
 
-    done = run(train, chosen, output, dev=dev_data, tests=tests, resume=resume, overwrite=overwrite, say=say)
+    done = run(train, chosen, output, dev=dev_data, tests=tests, resume=resume, overwrite=overwrite)
     outcome = done.trained.outcome
     if outcome.interrupted:
-        say(f"stopped at step {outcome.steps}; everything is kept. Go on with the same command and --resume.")
+        logger.info(f"stopped at step {outcome.steps}; everything is kept. Go on with the same command and --resume.")
         raise KeyboardInterrupt
-    say(f"trained {outcome.steps} steps in {outcome.seconds:.0f} s in {outcome.precision}")
-    say(f"model: {done.trained.folder}")
+    logger.info(f"trained {outcome.steps} steps in {outcome.seconds:.0f} s in {outcome.precision}")
+    logger.info(f"model: {done.trained.folder}")
     if done.account is not None and json:
         put_json(asdict(line) for line in done.account.lines)
     elif done.account is not None:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Group, Parameter
 
-from samesense.cli.output import PrecisionFlag, quiet_libraries, say
+from samesense.cli.output import PrecisionFlag, quiet_libraries
 from samesense.errors import ConfigError
 from samesense.inference.models.backends import Backend
 
 if TYPE_CHECKING:
     from samesense.execution.tasks import Executor
+
+logger = logging.getLogger(__name__)
 
 _SHARDS = Group("Many files by many workers", sort_key=1)
 
@@ -81,9 +84,9 @@ def _one_file(model: str, source: str, output: str, wanted: Any, *, normalize: b
     embeddings = encode_with_bar(opened, texts, normalize=normalize)
     write_embeddings(embeddings, texts, output, form)
     if output != "-":
-        say(f"{output}: {embeddings.shape[0]} vectors of {embeddings.shape[1]} dimensions")
+        logger.info(f"{output}: {embeddings.shape[0]} vectors of {embeddings.shape[1]} dimensions")
         if opened.choice is not None:
-            say(f"backend: {opened.choice.way}, {opened.choice.reason}")
+            logger.info(f"backend: {opened.choice.way}, {opened.choice.reason}")
 
 
 def _check_no_shards(**given: object) -> None:
@@ -117,8 +120,8 @@ def _shards(model: str, source: Path, output: Path, given: dict[str, Any], execu
     settings = bind(ShardSettings, given)
     _prepare(model, settings.backend)
     try:
-        done = encode_shards(model, source, output, settings, executor, say=say)
+        done = encode_shards(model, source, output, settings, executor)
     except KeyboardInterrupt:
-        say("stopped; finished shards are kept. Go on with the same command.")
+        logger.info("stopped; finished shards are kept. Go on with the same command.")
         raise
-    say(f"{output}: {done.rows} vectors of {done.dim} dimensions in {done.shards} shards")
+    logger.info(f"{output}: {done.rows} vectors of {done.dim} dimensions in {done.shards} shards")

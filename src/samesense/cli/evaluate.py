@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Annotated
 
@@ -16,8 +17,9 @@ from samesense.cli.output import (
     put,
     put_json,
     quiet_libraries,
-    say,
 )
+
+logger = logging.getLogger(__name__)
 
 
 def evaluate(
@@ -64,7 +66,7 @@ def evaluate(
     results = []
     for pairs in sets:
         if pairs.dropped or pairs.dropped_unlabelled:
-            say(f"{pairs.name}: left out {pairs.dropped} bad and {pairs.dropped_unlabelled} unlabelled rows")
+            logger.info(f"{pairs.name}: left out {pairs.dropped} bad and {pairs.dropped_unlabelled} unlabelled rows")
         results += judge_candidate(candidate, pairs, name=model, intervals=intervals)
     if output is not None:
         append_results(output, results)
@@ -72,4 +74,4 @@ def evaluate(
         put_json(result.to_dict() for result in results)
     else:
         put(results_table(results))
-        say(f"protocol: {results[0].protocol}")
+        logger.info(f"protocol: {results[0].protocol}")

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from samesense.cli.output import Columns, DropBadRows, LabelRange, put, put_json, quiet_libraries, say
+from samesense.cli.output import Columns, DropBadRows, LabelRange, put, put_json, quiet_libraries
 from samesense.errors import ConfigError, ModelError
 
 if TYPE_CHECKING:
     from samesense.inference.onnx.format import Description
+
+logger = logging.getLogger(__name__)
 
 
 def export(
@@ -62,7 +65,7 @@ def export(
         put_json([description.model_dump(mode="json")])
     else:
         _tell(description)
-    say(f"{output}: opens without torch; samesense similarity {output} ...")
+    logger.info(f"{output}: opens without torch; samesense similarity {output} ...")
 
 
 def _tell(description: Description) -> None:
@@ -75,7 +78,7 @@ def _tell(description: Description) -> None:
     if drift is not None and "torch-bfloat16" in drift.points:
         put("\t".join(("torch-bfloat16", "", "", "", _points(drift.reference, drift.points["torch-bfloat16"]))))
     if drift is not None:
-        say(f"drift: on {drift.pairs} pairs of {drift.data}, where torch in float32 has {drift.reference:.2f}")
+        logger.info(f"drift: on {drift.pairs} pairs of {drift.data}, where torch in float32 has {drift.reference:.2f}")
 
 
 def _points(reference: float, points: float) -> str:

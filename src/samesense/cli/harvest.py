@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from samesense.cli.flags import flags
-from samesense.cli.output import put, quiet_libraries, say
+from samesense.cli.output import put, quiet_libraries
 from samesense.recipes.harvest.settings import HarvestSettings
 from samesense.recipes.settings import bind, read_settings
 
@@ -35,4 +35,4 @@ def harvest(
     quiet_libraries()
     from samesense.recipes.harvest.recipe import harvest as make
 
-    put(str(make(origin, output, chosen, say=say).folder))
+    put(str(make(origin, output, chosen).folder))

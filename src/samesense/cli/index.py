@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
-from samesense.cli.output import PrecisionFlag, put, put_json, put_row, quiet_libraries, say
+from samesense.cli.output import PrecisionFlag, put, put_json, put_row, quiet_libraries
+from samesense.execution.progress import progress_bar
 from samesense.inference.models.optional_deps import let_threads_sleep
 
 if TYPE_CHECKING:
     from samesense.inference.collection.collection import Collection
     from samesense.inference.collection.embedder import Embedder
+
+logger = logging.getLogger(__name__)
 
 index = App(
     name="index",
@@ -59,7 +63,7 @@ def build(
 
     entries = read_entries(source, column=column)
     embedder = _embedder(model, precision)
-    with _bar() as bar:
+    with progress_bar("index", "text") as bar:
         collection = Collection.build(
             folder,
             entries,
@@ -88,9 +92,9 @@ def add(folder: Path, source: str, /, *, model: str | None = None, column: Colum
     collection = _open(folder, with_graph=False)
     entries = read_entries(source, column=column)
     embedder = _embedder_of(collection, model)
-    with _bar() as bar:
+    with progress_bar("index", "text") as bar:
         added = collection.add(entries, embedder, on_progress=bar.update)
-    say(f"{added} texts added")
+    logger.info(f"{added} texts added")
     _tell(collection, json)
 
 
@@ -112,7 +116,7 @@ def delete(
         json: print what the collection is as JSON.
     """
     collection = _open(folder, with_graph=False)
-    say(f"{collection.delete(ids or (), where=_conditions(where))} texts deleted")
+    logger.info(f"{collection.delete(ids or (), where=_conditions(where))} texts deleted")
     _tell(collection, json)
 
 
@@ -195,14 +199,6 @@ def _embedder_of(collection: Collection, model: str | None) -> Embedder:
     return _embedder(model or collection.manifest.model, collection.manifest.precision)
 
 
-def _bar() -> Any:
-    import sys
-
-    from tqdm.auto import tqdm
-
-    return tqdm(desc="index", unit="text", disable=not sys.stderr.isatty(), file=sys.stderr)
-
-
 def _conditions(where: list[str] | None) -> dict[str, list[Any]] | None:
     """Return values by name: each as text, and as what it says in JSON, since tables hold numbers as text."""
     import json as json_format
@@ -227,7 +223,7 @@ def _tell(collection: Collection, json: bool, *, on_output: bool = False) -> Non
     if json:
         put_json([about])
         return
-    write = put if on_output else say
+    write = put if on_output else logger.info
     write(f"{collection.folder}: {about['texts']} texts, {about['deleted']} deleted ones, {about['segments']} segments")
     write(f"vectors: {about['dim']} dimensions in {about['vectors']}, by {about['model']} in {about['precision']}")
     write(f"search: {about['search']}")

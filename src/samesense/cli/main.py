@@ -8,6 +8,7 @@ import sys
 from cyclopts import App, CycloptsError
 
 from samesense import __version__
+from samesense.cli.output import show_messages
 from samesense.errors import SamesenseError
 from samesense.inference.models.optional_deps import needs_torch
 
@@ -108,6 +109,7 @@ for _name, (_what, _example) in COMMANDS.items():
 def main(arguments: list[str] | None = None) -> None:
     """Run a command: exit code 0 when done, 1 when a part failed, 2 on misuse or bad input, 130 when interrupted."""
     _quiet()
+    show_messages()
     try:
         with needs_torch():
             app(arguments, exit_on_error=False, print_error=False)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from samesense.cli.output import PrecisionFlag, put_json, put_row, quiet_libraries, say
+from samesense.cli.output import PrecisionFlag, put_json, put_row, quiet_libraries
 from samesense.inference.models.optional_deps import let_threads_sleep
+
+logger = logging.getLogger(__name__)
 
 
 def mine(
@@ -47,4 +50,4 @@ def mine(
             put_json([{**rows, "text1": texts[first], "text2": texts[second]}])
         else:
             put_row(f"{score:.4f}", texts[first], texts[second])
-    say(f"{len(pairs)} pairs of {len(texts)} texts")
+    logger.info(f"{len(pairs)} pairs of {len(texts)} texts")

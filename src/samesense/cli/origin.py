@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 from samesense.cli.flags import flags
-from samesense.cli.output import put, put_json, quiet_libraries, say
+from samesense.cli.output import put, put_json, quiet_libraries
 from samesense.errors import ConfigError
 from samesense.recipes.origin.settings import OriginSettings, choose_origin
+
+logger = logging.getLogger(__name__)
 
 Flags: Any = flags({"origin": OriginSettings})
 
@@ -50,10 +53,10 @@ def origin(
     if documents:
         from samesense.recipes.origin.recipe import run
 
-        if not run(documents, choose_origin(config, given), output, overwrite=overwrite, say=say):
-            say("stopped; everything is kept. Go on with the same command.")
+        if not run(documents, choose_origin(config, given), output, overwrite=overwrite):
+            logger.info("stopped; everything is kept. Go on with the same command.")
             raise KeyboardInterrupt
-        say(f"done: samesense similarity origin:{output} TEXT TEXT")
+        logger.info(f"done: samesense similarity origin:{output} TEXT TEXT")
     if explain is not None:
         from samesense.context.origin.origin import Origin
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import re
 import sys
 from collections.abc import Iterable
@@ -11,7 +12,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from samesense.training.ranks import is_main
+from samesense.execution.ranks import is_main
 from samesense.types import Precision
 
 Columns = Annotated[
@@ -25,11 +26,25 @@ DropBadRows = Annotated[bool, Parameter(negative="", help="leave out rows that b
 PrecisionFlag = Annotated[Precision, Parameter(help="arithmetic; auto is bfloat16 where the processor computes in it")]
 
 
-def say(line: str) -> None:
-    """Write a line for people, from the first process if several train together."""
-    if is_main():
-        sys.stderr.write(line + "\n")
+class _ToStandardError(logging.Handler):
+    """Writes messages for people, above a progress bar if there is one; warnings are marked as such."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        mark = "warning: " if record.levelno == logging.WARNING else ""
+        line = f"{mark}{record.getMessage()}"
+        if "tqdm" in sys.modules:  # a bar may be there
+            sys.modules["tqdm"].tqdm.write(line, file=sys.stderr)
+        else:
+            sys.stderr.write(f"{line}\n")
         sys.stderr.flush()
+
+
+def show_messages() -> None:
+    """Write what the library logs to standard error; of several processes that train together, the first one does."""
+    logger = logging.getLogger("samesense")
+    if is_main() and not any(isinstance(handler, _ToStandardError) for handler in logger.handlers):
+        logger.addHandler(_ToStandardError())
+        logger.setLevel(logging.INFO)
 
 
 def put(line: str) -> None:
@@ -50,8 +65,6 @@ def put_json(values: Iterable[dict[str, Any]]) -> None:
 
 def quiet_libraries() -> None:
     """Switch off the bars that other libraries show while they load and save, and a note on keys written on purpose."""
-    import logging
-
     with contextlib.suppress(ImportError):
         from transformers.utils import logging as transformers_logging
 

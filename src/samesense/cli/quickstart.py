@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from samesense.cli.output import put, say
+from samesense.cli.output import put
+
+logger = logging.getLogger(__name__)
 
 TEXTS = ("The train to the coast leaves at noon.", "At twelve there is a train to the sea.", "Our cat sleeps all day.")
 
@@ -33,16 +36,16 @@ def quickstart(
     from samesense.data import sample_path
 
     files = {part: str(sample_path(part)) for part in ("train", "dev", "test")}
-    say("1 of 4: train with CoSENT on the sample of scored pairs")
+    logger.info("1 of 4: train with CoSENT on the sample of scored pairs")
     flags = Flags(model=model)
     train([files["train"]], output=output, dev=files["dev"], test=files["test"], settings=flags, overwrite=overwrite)
-    say("2 of 4: evaluate the model")
+    logger.info("2 of 4: evaluate the model")
     evaluate(str(output), data=[files["test"]])
-    say("3 of 4: encode sentences")
+    logger.info("3 of 4: encode sentences")
     sentences = output / "sentences.txt"
     sentences.write_text("\n".join(TEXTS) + "\n", encoding="utf-8")
     encode(str(output), str(sentences), output=str(output / "vectors.npy"))
-    say("4 of 4: compare sentences")
+    logger.info("4 of 4: compare sentences")
     for other in TEXTS[1:]:
         put(f"{TEXTS[0]!r} and {other!r}:")
         similarity(str(output), TEXTS[0], other)

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from samesense.cli.output import PrecisionFlag, quiet_libraries, say
+from samesense.cli.output import PrecisionFlag, quiet_libraries
 from samesense.errors import MissingExtraError
 from samesense.inference.models.backends import Backend
 
@@ -93,4 +93,4 @@ def serve(
         long=long,
         limits=limits,
     )
-    run(serving, host=host, port=port, keys=keys, say=say)
+    run(serving, host=host, port=port, keys=keys)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from samesense.cli.output import put, quiet_libraries, say
+from samesense.cli.output import put, quiet_libraries
+
+logger = logging.getLogger(__name__)
 
 
 def sweep(
@@ -52,18 +55,20 @@ def sweep(
 
     plan = make_plan(read_sweep(file, _values(set_ or [])))
     for line in describe(plan):
-        say(line)
+        logger.info(line)
     if dry_run:
         for cell in plan.cells:
             put(f"{'finished' if status_of(cell.folder(folder)) == 'finished' else 'to run'}: {cell.name}")
         return
-    ended = run(plan, folder, jobs=jobs, say=say)
+    ended = run(plan, folder, jobs=jobs)
     if ended.interrupted:
-        say(f"stopped with {ended.finished} cells finished; go on with the same command.")
+        logger.info(f"stopped with {ended.finished} cells finished; go on with the same command.")
         raise KeyboardInterrupt
     _show(folder, json)
     if ended.failed:
-        say(f"{ended.failed} of {ended.finished + ended.failed} cells failed; the same command tries them again.")
+        logger.info(
+            f"{ended.failed} of {ended.finished + ended.failed} cells failed; the same command tries them again."
+        )
         sys.exit(1)
 
 
@@ -84,4 +89,4 @@ def _show(folder: Path, json: bool) -> None:
 
     text, written = write_report(folder)
     put((folder / "results.jsonl").read_text(encoding="utf-8").rstrip() if json else text.rstrip())
-    say(f"written: {', '.join(map(str, written))}")
+    logger.info(f"written: {', '.join(map(str, written))}")

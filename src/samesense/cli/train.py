@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
 from samesense.cli.flags import flags
-from samesense.cli.output import Columns, DropBadRows, LabelOrder, LabelRange, put, put_json, quiet_libraries, say
+from samesense.cli.output import Columns, DropBadRows, LabelOrder, LabelRange, put, put_json, quiet_libraries
 from samesense.data import PairData, examine, read_pairs
 from samesense.errors import ConfigError
+from samesense.execution.ranks import finish
 from samesense.recipes.methods import METHODS, READING, Reading, fitting_method, method_named
-from samesense.training.ranks import finish
 
 if TYPE_CHECKING:
     from samesense.data.examples import Examples
     from samesense.recipes.methods import Method
     from samesense.recipes.settings import EncoderSettings
+
+logger = logging.getLogger(__name__)
 
 Flags: Any = flags({name: method.settings for name, method in METHODS.items()}, without=READING)
 
@@ -78,13 +81,15 @@ def train(
         train_data, dev_data = chosen_method.hold_out(train_data, chosen.seed)
     _tell(train_data, dev_data, test_data)
     if dev_data is not None:
-        say(f"selection: Spearman on {len(dev_data)} pairs {'held out' if dev == 'auto' else 'of ' + dev_data.name}")
+        logger.info(
+            f"selection: Spearman on {len(dev_data)} pairs {'held out' if dev == 'auto' else 'of ' + dev_data.name}"
+        )
     else:
-        say(f"selection: {chosen_method.selects}")
-    say(f"settings: {name}{''.join(f', {key} = {value}' for key, value in given.items())}")
+        logger.info(f"selection: {chosen_method.selects}")
+    logger.info(f"settings: {name}{''.join(f', {key} = {value}' for key, value in given.items())}")
     if dry_run:
         for line in chosen_method.account(train_data, chosen):
-            say(line)
+            logger.info(line)
         put_json([chosen.model_dump()])
         return
     _run(chosen_method, train_data, chosen, output, dev_data, test_data, resume, overwrite, json)
@@ -106,11 +111,11 @@ def _opened(
 
 def _tell(train: Examples, dev: PairData | None, test: PairData | None) -> None:
     if not isinstance(train, PairData):
-        say(f"data: {getattr(train, 'summary', None) or f'{train.name}, {len(train)} examples'}")
+        logger.info(f"data: {getattr(train, 'summary', None) or f'{train.name}, {len(train)} examples'}")
         return
     others = {part: data for part, data in (("dev", dev), ("test", test)) if data is not None}
     for line in examine(train, against=others).lines():
-        say(line)
+        logger.info(line)
 
 
 def _pairs(source: str | None, how: Reading) -> PairData | None:
@@ -137,7 +142,7 @@ def _cross_validate(
     from samesense.recipes.folds import cross_validate
     from samesense.reports import results_table
 
-    results = cross_validate(method, train, settings, output, folds, resume=resume, overwrite=overwrite, say=say)
+    results = cross_validate(method, train, settings, output, folds, resume=resume, overwrite=overwrite)
     if json:
         put_json(result.to_dict() for result in results)
     else:
@@ -158,15 +163,15 @@ def _run(
     quiet_libraries()
     from samesense.reports import results_table
 
-    trained = method.run(train, settings, output, dev=dev, test=test, resume=resume, overwrite=overwrite, say=say)
+    trained = method.run(train, settings, output, dev=dev, test=test, resume=resume, overwrite=overwrite)
     outcome = trained.outcome
     if outcome.interrupted:
-        say(f"stopped at step {outcome.steps}; everything is kept. Go on with the same command and --resume.")
+        logger.info(f"stopped at step {outcome.steps}; everything is kept. Go on with the same command and --resume.")
         raise KeyboardInterrupt
-    say(f"trained {outcome.steps} steps in {outcome.seconds:.0f} s in {outcome.precision}")
+    logger.info(f"trained {outcome.steps} steps in {outcome.seconds:.0f} s in {outcome.precision}")
     if outcome.best_dev_spearman is not None:
-        say(f"best dev Spearman {100 * outcome.best_dev_spearman:.2f} at step {outcome.best_step}")
-    say(f"model: {trained.folder}")
+        logger.info(f"best dev Spearman {100 * outcome.best_dev_spearman:.2f} at step {outcome.best_step}")
+    logger.info(f"model: {trained.folder}")
     if json:
         put_json(result.to_dict() for result in trained.results)
     elif trained.results:

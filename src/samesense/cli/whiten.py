@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from samesense.cli.output import PrecisionFlag, quiet_libraries, say
+from samesense.cli.output import PrecisionFlag, quiet_libraries
 from samesense.errors import ConfigError
+
+logger = logging.getLogger(__name__)
 
 
 def whiten(
@@ -48,4 +51,4 @@ def whiten(
     save(append_whitening(encoder, whitening), output, overwrite=overwrite)
     before, after = whitening.matrix.shape
     empty = f", {whitening.empty} of them without variance," if whitening.empty else ""
-    say(f"{output}: fitted on {whitening.n} texts, from {before} dimensions{empty} to {after}")
+    logger.info(f"{output}: fitted on {whitening.n} texts, from {before} dimensions{empty} to {after}")

@@ -19,7 +19,11 @@ CHUNK_COST = 64
 
 
 def embed_columns(
-    model: nn.Module, columns: Sequence[Features], *, chunk_cost: int | None = None, token_budget: int | None = None
+    model: nn.Module,
+    columns: Sequence[Features],
+    *,
+    chunk_cost: int | None = None,
+    mini_batch_num_tokens: int | None = None,
 ) -> list[Tensor]:
     """Embed several columns of tokenised text in shared, length-sorted forwards.
 
@@ -28,15 +32,15 @@ def embed_columns(
         columns: per column the tokeniser's output, tensors ``(batch, tokens)``.
         chunk_cost: tokens of padding that one more forward must save; ``None`` takes CHUNK_COST on CPU and never
             cuts on an accelerator, where one large forward is the faster.
-        token_budget: most tokens, padding included, whose activations are held at once; ``None`` holds all. Costs
-            a second forward of every chunk; a batch within the budget is not cut and costs nothing.
+        mini_batch_num_tokens: most tokens, padding included, whose activations are held at once; ``None`` holds all.
+            Costs a second forward of every chunk; a batch within the budget is not cut and costs nothing.
 
     Returns:
         One ``(batch, dim)`` tensor a column. Neither vectors nor gradients depend on how the rows were cut.
     """
     merged = _merge(columns)
     if merged is None:
-        return [forward(model, c) if token_budget is None else replayed(model, [c]) for c in columns]
+        return [forward(model, c) if mini_batch_num_tokens is None else replayed(model, [c]) for c in columns]
     mask = merged["attention_mask"]
     if chunk_cost is None:
         chunk_cost = CHUNK_COST if mask.device.type == "cpu" else mask.numel()
@@ -45,10 +49,11 @@ def embed_columns(
     sorted_lengths = lengths[order].tolist()
     chunks = plan_chunks(sorted_lengths, chunk_cost)
     replay = (
-        token_budget is not None and sum((end - start) * sorted_lengths[start] for start, end in chunks) > token_budget
+        mini_batch_num_tokens is not None
+        and sum((end - start) * sorted_lengths[start] for start, end in chunks) > mini_batch_num_tokens
     )
-    if token_budget is not None:
-        chunks = bounded_chunks(sorted_lengths, chunks, token_budget)
+    if mini_batch_num_tokens is not None:
+        chunks = bounded_chunks(sorted_lengths, chunks, mini_batch_num_tokens)
     parts = [_trimmed(merged, order[start:end], sorted_lengths[start]) for start, end in chunks]
     embedded = replayed(model, parts) if replay else torch.cat([forward(model, part) for part in parts])
     embeddings = embedded[order.argsort()]

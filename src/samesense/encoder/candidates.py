@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, get_args
 
 from samesense.encoder.cosine import cosine_score
-from samesense.encoder.embedding_cache import Remembered, remember
+from samesense.encoder.embedding_cache import EmbeddingCache, cache_embeddings
 from samesense.errors import ConfigError
 from samesense.types import Candidate, Embeddings, PoolingName, Precision
 
@@ -44,8 +44,9 @@ def open_candidate(
 ) -> Candidate:
     """Open what ``spec`` names, ready to be judged.
 
-    The ``encode`` of the candidate, where there is one, is a :class:`~samesense.encoder.embedding_cache.Remembered`:
-    each distinct text is encoded once, and ``fill`` takes the texts of several tasks together.
+    The ``encode`` of the candidate, where there is one, is an
+    :class:`~samesense.encoder.embedding_cache.EmbeddingCache`: each distinct text is encoded once, and ``fill`` takes
+    the texts of several tasks together.
 
     Args:
         spec: a name from the table above.
@@ -103,7 +104,7 @@ def _model(name: str, precision: Precision, device: str | None, cache: Path | No
     model = build(name, pooling=pooling, device=device)
     arithmetic = inference_precision(precision, model.device)
     identity = "" if cache is None else model_identity(model, arithmetic)
-    encode = remember(as_encode(model, precision=arithmetic), folder=cache, identity=identity)
+    encode = cache_embeddings(as_encode(model, precision=arithmetic), folder=cache, identity=identity)
     return _embedder(encode, encoder_protocol(model, arithmetic))
 
 
@@ -122,7 +123,7 @@ def _with_option(name: str) -> tuple[str, PoolingName | None]:
 def _from_vectors(path: str) -> Candidate:
     from samesense.encoder.vectors import read_vectors
 
-    return _embedder(remember(read_vectors(Path(path).expanduser())), f"cosine, vectors from {Path(path).name}")
+    return _embedder(cache_embeddings(read_vectors(Path(path).expanduser())), f"cosine, vectors from {Path(path).name}")
 
 
 def _from_words(path: str) -> Candidate:
@@ -132,18 +133,18 @@ def _from_words(path: str) -> Candidate:
     if question and option != "sif":
         raise ConfigError(f"Word vectors have one option, ?sif; received ?{option}.")
     words = read_words(Path(file).expanduser(), sif=bool(question))
-    return _embedder(remember(words), f"cosine, {words.protocol}")
+    return _embedder(cache_embeddings(words), f"cosine, {words.protocol}")
 
 
 def _from_python(name: str) -> Candidate:
-    return _embedder(remember(_imported(name, "python")), f"cosine, embeddings by {name}")
+    return _embedder(cache_embeddings(_imported(name, "python")), f"cosine, embeddings by {name}")
 
 
 def _from_python_score(name: str) -> Candidate:
     return Candidate(name=name, score=_imported(name, "python-score"), encode=None, protocol=f"scores by {name}")
 
 
-def _embedder(encode: Remembered, protocol: str) -> Candidate:
+def _embedder(encode: EmbeddingCache, protocol: str) -> Candidate:
     return Candidate(name="", score=cosine_score(encode), encode=encode, protocol=protocol)
 
 
@@ -199,4 +200,4 @@ def _mapped(candidate: Candidate, name: str, dim: int | None, fit_texts: Sequenc
     def run(texts: Sequence[str]) -> Embeddings:
         return apply(before(texts))
 
-    return _embedder(remember(run), f"{candidate.protocol}, {words} fitted on {len(fit_texts)} texts")
+    return _embedder(cache_embeddings(run), f"{candidate.protocol}, {words} fitted on {len(fit_texts)} texts")

@@ -16,7 +16,7 @@ BLOCK_TEXTS = 2048
 """Texts encoded, and written, at a time: what a killed run may lose."""
 
 
-class Remembered:
+class EmbeddingCache:
     """An :data:`~samesense.types.Encode` that knows what it has encoded.
 
     It takes the vector of a text to depend on that text alone. All vectors of the run are held in memory, as float32.
@@ -83,7 +83,7 @@ class Remembered:
             self._place[text] = len(self._place)
 
 
-def remember(encode: Encode, *, folder: Path | None = None, identity: str = "") -> Remembered:
+def cache_embeddings(encode: Encode, *, folder: Path | None = None, identity: str = "") -> EmbeddingCache:
     """Make an encoder that encodes each distinct text once.
 
     Args:
@@ -97,4 +97,4 @@ def remember(encode: Encode, *, folder: Path | None = None, identity: str = "") 
     """
     if folder is not None and not identity:
         raise ModelError("Vectors can be kept on disk only for a model with an identity; received an empty one.")
-    return Remembered(encode, folder=folder, identity=identity)
+    return EmbeddingCache(encode, folder=folder, identity=identity)

@@ -67,7 +67,7 @@ def _embed(model: SentenceTransformer, texts: list[str], precision: Precision, b
     with torch.inference_mode(), autocast(device, arithmetic), fast_linear(device):
         features = model.preprocess(texts, prompt=prompt)
         features = {k: v.to(device) if isinstance(v, Tensor) else v for k, v in features.items()}
-        embeddings = embed_columns(model, [features], token_budget=budget)[0].float()
+        embeddings = embed_columns(model, [features], mini_batch_num_tokens=budget)[0].float()
     return embeddings[:, : model.get_embedding_dimension()]
 
 

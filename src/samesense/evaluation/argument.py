@@ -14,7 +14,7 @@ from samesense.errors import ConfigError, DataError
 from samesense.evaluation.checks import MOST_SUBSETS, check_inputs, subset_members
 from samesense.evaluation.result_builder import Record, split_of, timed_scores
 from samesense.evaluation.sts import evaluate_sts
-from samesense.types import Candidate, Judgement
+from samesense.types import Candidate, TaskResult
 
 Mode = Literal["mixed", "by-topic"]
 """Folds of random pairs from all topics, or each topic a fold."""
@@ -81,7 +81,7 @@ class ArgumentTask:
         yield from self.data.sentences1
         yield from self.data.sentences2
 
-    def judge(self, candidate: Candidate) -> Judgement:
+    def judge(self, candidate: Candidate) -> TaskResult:
         """Return ``spearman`` and ``pearson``: ``"all"``, ``"mean"`` over folds and, by topic, each topic.
 
         Raises:
@@ -103,7 +103,7 @@ class ArgumentTask:
         )
         kept = {"all", "mean", *((self.data.subsets or ()) if self.mode == "by-topic" else ())}
         record = Record(task=self.suite, dataset=self.dataset, candidate=candidate, note=self.note, seconds=seconds)
-        return Judgement(
+        return TaskResult(
             [replace(row, task=self.suite, seconds=seconds) for row in rows if row.subset in kept],
             [record.evidence("spearman", scores, pairs, np.asarray(self.data.labels, dtype=np.float64))],
         )

@@ -12,7 +12,7 @@ from samesense.errors import DataError
 from samesense.evaluation.result_builder import Record, timed_scores
 from samesense.metrics import average_precision, best_threshold, f1_at, mean_interval
 from samesense.metrics.classification import check_binary
-from samesense.types import Candidate, Judgement
+from samesense.types import Candidate, TaskResult
 
 
 class BinaryTask:
@@ -65,7 +65,7 @@ class BinaryTask:
                 yield from data.sentences1
                 yield from data.sentences2
 
-    def judge(self, candidate: Candidate) -> Judgement:
+    def judge(self, candidate: Candidate) -> TaskResult:
         """Return ``average_precision`` and, with dev pairs, ``accuracy`` and ``f1``; accuracy has evidence.
 
         Raises:
@@ -77,7 +77,7 @@ class BinaryTask:
         record = Record(task=self.suite, dataset=self.dataset, candidate=candidate, note=self.note, seconds=seconds)
         value = average_precision(scores, self.test.labels)
         how = "no threshold is needed" if self.dev else "no threshold was fitted, for there are no dev pairs"
-        judgement = Judgement([record.result("average_precision", value, len(pairs), how)])
+        judgement = TaskResult([record.result("average_precision", value, len(pairs), how)])
         if self.dev is not None:
             dev, labels = both[len(pairs) :], np.asarray(self.test.labels)
             fitted = f"fitted for it on {len(dev)} pairs of {self.dev.name}"

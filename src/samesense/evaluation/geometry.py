@@ -13,7 +13,7 @@ from samesense.errors import DataError, ModelError
 from samesense.evaluation.result_builder import Record
 from samesense.metrics import alignment, anisotropy, effective_rank, uniformity
 from samesense.metrics.geometry import unit_rows
-from samesense.types import Candidate, Judgement
+from samesense.types import Candidate, TaskResult
 
 PUBLISHED_SCALE = 5.0
 """Top of the 0 to 5 scale in whose terms the cut of positives is given."""
@@ -77,7 +77,7 @@ class GeometryTask:
         """Return the distinct sentences, by first appearance."""
         return self._place.keys()
 
-    def judge(self, candidate: Candidate) -> Judgement:
+    def judge(self, candidate: Candidate) -> TaskResult:
         """Return ``alignment``, ``uniformity``, ``anisotropy`` and ``effective_rank``; there is no evidence.
 
         Raises:
@@ -95,7 +95,7 @@ class GeometryTask:
         record = Record(task=self.suite, dataset=self.dataset, candidate=candidate, note=self.note, seconds=seconds)
         left, right = np.array(self._positives).T
         n, spread = len(texts), f"population: all {len(texts)} distinct sentences"
-        return Judgement(
+        return TaskResult(
             [
                 record.result("alignment", alignment(rows[left], rows[right]), len(left), "mean squared distance"),
                 record.result("uniformity", uniformity(rows), n, f"{spread}; t = 2, every pair of two of them"),

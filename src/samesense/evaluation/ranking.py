@@ -14,7 +14,7 @@ from samesense.evaluation.result_builder import Record, timed_scores
 from samesense.metrics import kendall, mean_interval, ndcg
 from samesense.metrics.inputs import is_constant
 from samesense.metrics.ranking import Gain
-from samesense.types import Candidate, Judgement, Pair, Result, Scores
+from samesense.types import Candidate, Pair, Result, Scores, TaskResult
 
 FEWEST_PAIRS = 4
 """A sentence that occurs in fewer is no query."""
@@ -90,7 +90,7 @@ class RankingTask:
             yield item.query
             yield from item.partners
 
-    def judge(self, candidate: Candidate) -> Judgement:
+    def judge(self, candidate: Candidate) -> TaskResult:
         """Return ``kcc`` and ``ndcg``, and the value of each query as evidence.
 
         The evidence of ``kcc`` is left out if the candidate gives one score to all partners of some query, because
@@ -120,7 +120,7 @@ class RankingTask:
         evidence = [record.evidence("ndcg", gains, [item.query for item in self.graded])]
         if not constant:
             evidence.insert(0, record.evidence("kcc", taus, [item.query for item in self.ranked]))
-        return Judgement(results, evidence)
+        return TaskResult(results, evidence)
 
     def _mean(self, record: Record, metric: str, values: Scores, measure: str, undefined: str) -> Result:
         """Return the row of a mean over queries that says how many have no part in it."""

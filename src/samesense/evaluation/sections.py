@@ -10,7 +10,7 @@ from samesense.data.documents.triplets import Triplet
 from samesense.errors import DataError
 from samesense.evaluation.result_builder import Record, timed_scores
 from samesense.metrics import mean_interval
-from samesense.types import Candidate, Judgement
+from samesense.types import Candidate, TaskResult
 
 
 class SectionTask:
@@ -57,7 +57,7 @@ class SectionTask:
         for triplet in self.triplets:
             yield from triplet
 
-    def judge(self, candidate: Candidate) -> Judgement:
+    def judge(self, candidate: Candidate) -> TaskResult:
         """Return ``accuracy``, with the outcome of every triplet as evidence.
 
         An example of the evidence is the triplet, its sentences joined by line breaks.
@@ -73,7 +73,7 @@ class SectionTask:
         record = Record(task=self.suite, dataset=self.dataset, candidate=candidate, note=self.note, seconds=seconds)
         how = f"positive scored above negative; {int((close == far).sum())} ties count as errors"
         value = float(outcomes.mean())
-        return Judgement(
+        return TaskResult(
             [record.result("accuracy", value, len(outcomes), how, mean_interval(outcomes))],
             [record.evidence("accuracy", outcomes, ["\n".join(triplet) for triplet in self.triplets])],
         )

@@ -11,7 +11,7 @@ from samesense.data import PairData
 from samesense.evaluation.checks import check_inputs
 from samesense.evaluation.result_builder import Record, split_of, timed_scores
 from samesense.evaluation.sts import evaluate_sts
-from samesense.types import Candidate, Judgement
+from samesense.types import Candidate, TaskResult
 
 
 class StsTask:
@@ -47,7 +47,7 @@ class StsTask:
         yield from self.data.sentences1
         yield from self.data.sentences2
 
-    def judge(self, candidate: Candidate) -> Judgement:
+    def judge(self, candidate: Candidate) -> TaskResult:
         """Return every row of :func:`evaluate_sts`, and scores and labels behind Spearman of ``"all"``.
 
         Raises:
@@ -70,6 +70,6 @@ class StsTask:
             intervals=self.intervals,
         )
         labels = np.asarray(self.data.labels, dtype=np.float64)
-        return Judgement(
+        return TaskResult(
             [replace(row, seconds=seconds) for row in rows], [record.evidence("spearman", scores, pairs, labels)]
         )

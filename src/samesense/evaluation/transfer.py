@@ -15,7 +15,7 @@ from samesense.evaluation.classification import Labels, check_examples, class_nu
 from samesense.evaluation.folds import GRID, SEED, Classifier, Fold, cross_predict, nested_folds, split_folds
 from samesense.evaluation.probe import TOLERANCE
 from samesense.evaluation.result_builder import Record
-from samesense.types import Candidate, Encode, Judgement, Pair
+from samesense.types import Candidate, Encode, Pair, TaskResult
 
 Labelled = tuple[Sequence[str], Labels]
 LabelledPairs = tuple[Sequence[Pair], Labels]
@@ -161,7 +161,7 @@ class TransferTask:
         for example in self._examples:
             yield from (example,) if isinstance(example, str) else example
 
-    def judge(self, candidate: Candidate) -> Judgement:
+    def judge(self, candidate: Candidate) -> TaskResult:
         """Return the accuracy, for pairs also F1, and for each tested row, in order, whether it was right.
 
         Raises:
@@ -186,7 +186,7 @@ class TransferTask:
             f1 = float(2 * (found & real).sum() / (found.sum() + real.sum()))
             results.append(record.result("f1", f1, len(tested), f"{how}; F1 of class 1"))
         examples = [self._examples[row] for row in tested]
-        return Judgement(results, [record.evidence("accuracy", right[tested].astype(np.float64), examples)])
+        return TaskResult(results, [record.evidence("accuracy", right[tested].astype(np.float64), examples)])
 
     def _needs(self) -> tuple[int, str]:
         """Return how many training rows of each class there must be, and what for."""

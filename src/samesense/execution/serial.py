@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable
 
-from samesense.execution.tasks import Outcome, Pending, Work, answer
+from samesense.execution.tasks import Pending, TrainOutput, Work, answer
 
 
 class Serial:
@@ -17,7 +17,7 @@ class Serial:
     def __init__(self, retries: int = 2) -> None:
         self._retries = retries
 
-    def run(self, work: Work, tasks: Iterable[int]) -> Generator[Outcome, None, None]:
+    def run(self, work: Work, tasks: Iterable[int]) -> Generator[TrainOutput, None, None]:
         """Do tasks; see :class:`~samesense.execution.tasks.Executor`."""
         pending = Pending(tasks, self._retries)
         while (task := pending.take()) is not None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 from samesense.errors import OutputError
+
+logger = logging.getLogger(__name__)
 
 _NAME = re.compile(r"(\d{5,})(\..+)")
 
@@ -66,15 +68,14 @@ class Shards:
         for path in self.folder.glob(".*.part"):
             path.unlink()
 
-    def take_up(self, count: int, say: Callable[[str], None]) -> set[int]:
+    def take_up(self, count: int) -> set[int]:
         """Clear the folder, and return the shards that are there, as :meth:`finished` does.
 
         Args:
             count: shards that there can be.
-            say: told how many there are, if any.
         """
         self.clear()
         there = self.finished(count)
         if there:
-            say(f"{len(there)} of {count} shards are there already")
+            logger.info(f"{len(there)} of {count} shards are there already")
         return there

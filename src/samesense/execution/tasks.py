@@ -45,13 +45,13 @@ class Failed:
     attempts: int
 
 
-Outcome = Done | Failed
+TrainOutput = Done | Failed
 
 
 class Executor(Protocol):
     """Where tasks are done."""
 
-    def run(self, work: Work, tasks: Iterable[int]) -> Generator[Outcome, None, None]:
+    def run(self, work: Work, tasks: Iterable[int]) -> Generator[TrainOutput, None, None]:
         """Do each task and yield its outcome, in the order of completion.
 
         When the iterator is closed, by Ctrl-C too, workers are stopped and unfinished tasks are lost.
@@ -82,7 +82,7 @@ class Pending:
         """Return the next task, ``None`` if none waits."""
         return self._again.popleft() if self._again else next(self._fresh, None)
 
-    def settle(self, task: int, answer: Answer) -> Outcome | None:
+    def settle(self, task: int, answer: Answer) -> TrainOutput | None:
         """Return the outcome of a task, ``None`` if it is to be tried again.
 
         Raises:

@@ -14,6 +14,7 @@ from samesense.data.formats.files import split_suffix
 from samesense.data.formats.lines import read_lines
 from samesense.encoder.cosine import checked_rows
 from samesense.errors import ConfigError, DataError
+from samesense.execution.progress import progress_bar
 from samesense.types import Embeddings
 
 if TYPE_CHECKING:
@@ -124,14 +125,12 @@ def write_rows(embeddings: Embeddings, texts: Iterable[str], stream: IO[bytes], 
 
 
 def encode_with_bar(model: Model, texts: list[str], *, normalize: bool) -> Embeddings:
-    """Return the embeddings of ``texts`` while a bar on standard error (a terminal only) shows how far it is.
+    """Return the embeddings of ``texts`` while a bar shows how far it is.
 
     Raises:
         ModelError: if a number is not finite.
     """
-    from tqdm.auto import tqdm
-
-    with tqdm(total=len(texts), desc="encode", unit="text", disable=not sys.stderr.isatty(), file=sys.stderr) as bar:
-        rows = model.encode(texts, normalize=normalize, on_progress=lambda n: bar.update(n))
+    with progress_bar("encode", "text", len(texts)) as bar:
+        rows = model.encode(texts, normalize=normalize, on_progress=bar.update)
     checked_rows(rows, texts)
     return rows

@@ -38,7 +38,7 @@ def info_nce(
         symmetric: average with the opposite direction, where positive i picks anchor i among the anchors. Hard
             negatives take part in the first direction only.
         exclude: ``(n, n + m)`` bool, true where a candidate must not count as a negative of the anchor (a duplicate of
-            its positive, say). An anchor's own positive stays whatever the mask says.
+            its positive). An anchor's own positive stays whatever the mask says.
 
     Returns:
         Scalar in float32 (float64 for float64 embeddings): the mean over anchors.

@@ -36,7 +36,7 @@ def multi_positive(
             Eq. 7 every negative stands against every anchor.
         temperature: divides the cosines; the paper gives none, 0.05 is the released scale of 20.
         exclude: ``(n, p + q)`` bool over positives, then negatives: true where a candidate must not count against the
-            anchor (the same text as one of its positives, say). An anchor's own positives are not concerned.
+            anchor (the same text as one of its positives). An anchor's own positives are not concerned.
 
     Returns:
         Scalar in float32 (float64 for float64 embeddings): the mean over anchors, each the mean over its positives.

@@ -11,6 +11,7 @@ Source: Misra, Ecker and Walker 2016, 10 folds; Reimers and Gurevych 2019, also 
 from __future__ import annotations
 
 import json
+import logging
 import shutil
 from pathlib import Path
 from typing import Any, get_args
@@ -25,12 +26,13 @@ from samesense.evaluation.argument import ArgumentTask, Fold, Mode
 from samesense.execution.folder_lock import only_writer
 from samesense.recipes.methods import Method
 from samesense.recipes.run_folder import identity
-from samesense.recipes.runner import Say, silent
 from samesense.recipes.settings import EncoderSettings
 from samesense.reports import append_results
 from samesense.reports.writing import write_whole
 from samesense.training import manifest
 from samesense.types import Candidate, Result, Scores
+
+logger = logging.getLogger(__name__)
 
 DEALING = 0
 """Seed of the dealing into folds, whatever the seed of the models: their figures are of the same folds."""
@@ -47,7 +49,6 @@ def cross_validate(
     *,
     resume: bool = False,
     overwrite: bool = False,
-    say: Say = silent,
 ) -> list[Result]:
     """Train and judge fold by fold.
 
@@ -59,7 +60,6 @@ def cross_validate(
         folds: how many random ones, or ``"by-topic"``.
         resume: go on with an interrupted run.
         overwrite: replace what is in the folder.
-        say: takes lines for people.
 
     Returns:
         What :class:`~samesense.evaluation.argument.ArgumentTask` says of the scores that were given without having seen
@@ -78,20 +78,20 @@ def cross_validate(
         _check_folder(output, record, resume=resume, overwrite=overwrite)  # another run may have ended since
         if not resume:
             _begin(output, record)
-        return _judged(method, data, settings, output, task, say)
+        return _judged(method, data, settings, output, task)
 
 
 def _judged(
-    method: Method, data: PairData, settings: EncoderSettings, output: Path, task: ArgumentTask, say: Say
+    method: Method, data: PairData, settings: EncoderSettings, output: Path, task: ArgumentTask
 ) -> list[Result]:
     """Train and judge the folds that are not there, and then all together."""
     scores = np.full(len(data), np.nan)
     protocol = ""
     for number, (teaches, held) in enumerate(task.folds, 1):
         folder = output / f"fold-{number:02}"
-        say(f"fold {number} of {len(task.folds)}: {len(teaches)} pairs teach, {len(held)} judge")
+        logger.info(f"fold {number} of {len(task.folds)}: {len(teaches)} pairs teach, {len(held)} judge")
         if not (folder / SCORES).is_file():
-            _train(method, data.take(teaches), settings, folder, say)
+            _train(method, data.take(teaches), settings, folder)
             _keep_scores(folder, data.take(held))
         shutil.rmtree(folder / "model", ignore_errors=True)
         content = json.loads((folder / SCORES).read_text(encoding="utf-8"))
@@ -137,13 +137,11 @@ def _begin(output: Path, record: dict[str, Any]) -> None:
     manifest.write(output, record)
 
 
-def _train(method: Method, part: PairData, settings: EncoderSettings, folder: Path, say: Say) -> None:
+def _train(method: Method, part: PairData, settings: EncoderSettings, folder: Path) -> None:
     if (folder / "model").is_dir():
         return  # it was killed before it had scored
     going_on = (folder / manifest.FILE).is_file()
-    trained = method.run(
-        part, settings, folder, resume=going_on, overwrite=not going_on, say=lambda line: say(f"  {line}")
-    )
+    trained = method.run(part, settings, folder, resume=going_on, overwrite=not going_on)
     if trained.outcome.interrupted:
         raise KeyboardInterrupt
 

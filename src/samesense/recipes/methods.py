@@ -22,7 +22,7 @@ from samesense.recipes.supmpn.settings import SupmpnSettings
 from samesense.recipes.surrogate.settings import SurrogateSettings
 from samesense.recipes.unsupervised.settings import RankcseSettings, SimcseSettings
 
-_BARE = ("keep_repeated", "shortest", "longest")
+_BARE = ("keep_repeated", "min_chars", "max_chars")
 
 
 @dataclass(frozen=True)

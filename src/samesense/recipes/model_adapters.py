@@ -20,7 +20,7 @@ from samesense.encoder.precision import Choice
 from samesense.evaluation.pairs import judge_candidate, judge_pairs
 from samesense.recipes.settings import EncoderSettings
 from samesense.training.cross import fit_cross, pick_cross_precision
-from samesense.training.fit import Outcome, fit, pick_precision
+from samesense.training.fit import TrainOutput, fit, pick_precision
 from samesense.types import Precision, Result, Score
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Kind(Protocol[Model]):
 
     def fit(
         self, model: Model, dataset: Dataset, objective: nn.Module, settings: EncoderSettings, folder: Path, **how: Any
-    ) -> Outcome:
+    ) -> TrainOutput:
         """Train ``model`` in place; see :func:`samesense.training.fit.fit`."""
 
     def score(self, model: Model, precision: Precision) -> Score:
@@ -81,7 +81,7 @@ class BiEncoder:
         settings: EncoderSettings,
         folder: Path,
         **how: Any,
-    ) -> Outcome:
+    ) -> TrainOutput:
         """See :func:`samesense.training.fit.fit`."""
         return fit(model, dataset, objective, settings, folder, **how)
 
@@ -122,7 +122,7 @@ class PairEncoder:
         settings: EncoderSettings,
         folder: Path,
         **how: Any,
-    ) -> Outcome:
+    ) -> TrainOutput:
         """See :func:`samesense.training.cross.fit_cross`."""
         return fit_cross(model, dataset, objective, settings, folder, **how)
 

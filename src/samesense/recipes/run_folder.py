@@ -20,10 +20,10 @@ from samesense.data.examples import Examples
 from samesense.encoder.storage import check_free
 from samesense.errors import OutputError
 from samesense.execution.folder_lock import only_writer
+from samesense.execution.ranks import is_main
 from samesense.reports.writing import write_whole
 from samesense.training import manifest
-from samesense.training.fit import Outcome
-from samesense.training.ranks import is_main
+from samesense.training.fit import TrainOutput
 
 MODEL, CHECKPOINTS, HISTORY, RESULTS = "model", "checkpoints", "history.jsonl", "results.jsonl"
 
@@ -58,12 +58,12 @@ def check(output: Path, record: dict[str, Any], *, resume: bool, overwrite: bool
     return manifest.check_same_run(output, record)
 
 
-def trained(output: Path, before: Mapping[str, Any]) -> Outcome | None:
+def trained(output: Path, before: Mapping[str, Any]) -> TrainOutput | None:
     """Return how the training of a resumed run ended, where only judging is left; ``before`` is its manifest."""
-    return Outcome(**before["outcome"]) if "outcome" in before and (output / MODEL).is_dir() else None
+    return TrainOutput(**before["outcome"]) if "outcome" in before and (output / MODEL).is_dir() else None
 
 
-def keep(output: Path, record: dict[str, Any], outcome: Outcome, write: Callable[[Path], object]) -> None:
+def keep(output: Path, record: dict[str, Any], outcome: TrainOutput, write: Callable[[Path], object]) -> None:
     """Put the trained model into the folder; ``write`` puts it there whole or not at all."""
     manifest.write(output, record | {"outcome": asdict(outcome)})
     write(output / MODEL)
@@ -112,7 +112,7 @@ def to_card(output: Path, heading: str, text: str) -> None:
     write_whole(card, f"{before.rstrip()}\n\n## {heading}\n\n{text}\n".lstrip())
 
 
-def end(output: Path, record: dict[str, Any], outcome: Outcome, **found: Any) -> None:
+def end(output: Path, record: dict[str, Any], outcome: TrainOutput, **found: Any) -> None:
     """Write into the manifest how the run ended, and what was ``found`` of its model."""
     status = "interrupted" if outcome.interrupted else "finished"
     manifest.write(output, record | {"outcome": asdict(outcome), "status": status, **found})

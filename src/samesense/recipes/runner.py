@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -17,31 +18,26 @@ from samesense.encoder.precision import Choice
 from samesense.encoder.storage import save
 from samesense.encoder.vocabulary import unknown_share
 from samesense.evaluation.sts import evaluate_sts
+from samesense.execution.ranks import is_main
 from samesense.recipes import run_folder
 from samesense.recipes.model_adapters import BiEncoder, Kind
 from samesense.recipes.settings import EncoderSettings
 from samesense.reports import append_results
 from samesense.training import manifest
 from samesense.training.batches import Batches
-from samesense.training.fit import Outcome
-from samesense.training.ranks import is_main
+from samesense.training.fit import TrainOutput
 from samesense.types import Precision, Result
 
 if TYPE_CHECKING:
     from datasets import Dataset
     from sentence_transformers import SentenceTransformer
 
+logger = logging.getLogger(__name__)
+
 Model = TypeVar("Model", bound=Any)
 
 UNKNOWN_WORTH_SAYING = 0.02
 """Share of tokens that a tokenizer does not know from which on it is said."""
-
-Say = Callable[[str], None]
-"""Takes a line for people."""
-
-
-def silent(line: str) -> None:
-    """Say nothing."""
 
 
 class How(TypedDict, total=False):
@@ -52,14 +48,12 @@ class How(TypedDict, total=False):
         test: labelled pairs on which the model is judged before and after.
         resume: continue an interrupted run in the output folder.
         overwrite: replace what is in it.
-        say: takes lines for people; nothing is said without it.
     """
 
     dev: PairData | None
     test: PairData | None
     resume: bool
     overwrite: bool
-    say: Say
 
 
 @dataclass(frozen=True)
@@ -67,7 +61,7 @@ class Trained:
     """What a run leaves: the model folder, how the run ended, and the results, before and after."""
 
     folder: Path
-    outcome: Outcome
+    outcome: TrainOutput
     results: list[Result]
 
 
@@ -108,7 +102,6 @@ def run(  # noqa: PLR0913 - what every recipe is given
     test: PairData | None = None,
     resume: bool = False,
     overwrite: bool = False,
-    say: Say = silent,
 ) -> Trained:
     """Train, select on dev, judge on test, and leave ``output/model`` with everything that led to it beside it.
 
@@ -123,7 +116,6 @@ def run(  # noqa: PLR0913 - what every recipe is given
         test: labelled pairs on which the model is judged before and after.
         resume: continue an interrupted run in ``output``.
         overwrite: replace what is in ``output``.
-        say: takes lines for people.
 
     Under ``torchrun`` every process calls this; the first one writes, speaks and judges on test.
 
@@ -140,10 +132,11 @@ def run(  # noqa: PLR0913 - what every recipe is given
     with run_folder.held(output):
         run_folder.check(output, record, resume=resume, overwrite=overwrite)  # another run may have ended since
         record = run_folder.begin(output, record, before)
-        say(f"model {settings.model}, {kind.describe(model, settings)}")
-        say(f"arithmetic: {choice.precision} ({choice.reason})")
-        for line in (*_strange_texts(model, prepared.dataset), *prepared.account):
-            say(line)
+        logger.info(f"model {settings.model}, {kind.describe(model, settings)}")
+        logger.info(f"arithmetic: {choice.precision} ({choice.reason})")
+        _warn_of_unknown_tokens(model, prepared.dataset)
+        for line in prepared.account:
+            logger.info(line)
         judged = test if is_main() else None
         results = [] if judged is None else kind.judge_before(model, settings, judged)
         outcome = run_folder.trained(output, before)
@@ -171,7 +164,7 @@ def _train(
     choice: Choice,
     dev: PairData | None,
     resume: bool,
-) -> Outcome:
+) -> TrainOutput:
     """Train in place, or go on with it."""
     if prepared.work is not None:
         prepared.work()
@@ -213,13 +206,12 @@ def dev_judge(kind: Kind[Model], dev: PairData, precision: Precision = "float32"
     return judge
 
 
-def _strange_texts(model: Any, dataset: Dataset) -> list[str]:
-    """Return a warning if the model's tokenizer does not know much of the first training texts."""
+def _warn_of_unknown_tokens(model: Any, dataset: Dataset) -> None:
+    """Warn if the model's tokenizer does not know much of the first training texts."""
     columns = [values for values in dataset[:500].values() if values and isinstance(values[0], str)]
     unknown = unknown_share(model, [text for column in columns for text in column])
-    if unknown < UNKNOWN_WORTH_SAYING:
-        return []
-    return [
-        f"warning: {unknown:.0%} of the tokens of the texts are unknown to the model's tokenizer, which reads them all "
-        "as one and the same: take a model of their language"
-    ]
+    if unknown >= UNKNOWN_WORTH_SAYING:
+        logger.warning(
+            f"{unknown:.0%} of the tokens of the texts are unknown to the model's tokenizer, which reads them all as "
+            "one and the same: take a model of their language"
+        )

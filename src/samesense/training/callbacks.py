@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import signal
-import sys
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from tqdm.auto import tqdm
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
+from samesense.execution.progress import progress_bar
 from samesense.training.manifest import write_text
 
 DEV_METRIC = "dev_spearman"
@@ -21,17 +20,14 @@ class Progress(TrainerCallback):
     """A bar on standard error, on a terminal only, with the loss and the last and best dev Spearman."""
 
     def __init__(self) -> None:
-        self.bar: tqdm[Any] | None = None
+        self.bar: Any = None
         self.shown: dict[str, str] = {}
 
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
         """Open the bar at the step from which the run goes on."""
-        self.bar = tqdm(
-            total=state.max_steps, initial=state.global_step, desc="train", unit="step",
-            disable=not (sys.stderr.isatty() and state.is_world_process_zero), file=sys.stderr,
-        )  # fmt: skip
+        self.bar = progress_bar("train", "step", state.max_steps, initial=state.global_step, smoothing=0.3)
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         """Move the bar by a step."""

@@ -12,9 +12,9 @@ from torch import nn
 from transformers import TrainerCallback
 
 from samesense.encoder.precision import Choice, inference_precision, training_precision
+from samesense.execution.ranks import world_size
 from samesense.training.batches import Batches
-from samesense.training.fit import Outcome, drive
-from samesense.training.ranks import world_size
+from samesense.training.fit import TrainOutput, drive
 from samesense.training.settings import TrainingSettings
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def fit_cross(  # noqa: PLR0913 - what a run may be told
     collator: Callable[..., Any] | None = None,
     resume: bool = False,
     callbacks: list[TrainerCallback] | None = None,
-) -> Outcome:
+) -> TrainOutput:
     """Train ``model`` in place; with a judge, it ends as the best of the looked-at states.
 
     Args:
@@ -58,7 +58,7 @@ def fit_cross(  # noqa: PLR0913 - what a run may be told
         callbacks: further trainer callbacks.
 
     Returns:
-        An :class:`~samesense.training.fit.Outcome`.
+        An :class:`~samesense.training.fit.TrainOutput`.
 
     Raises:
         ConfigError: if patience is asked for without a judge, or there is nothing to resume.

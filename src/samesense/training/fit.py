@@ -18,11 +18,11 @@ from transformers import EarlyStoppingCallback, PrinterCallback, TrainerCallback
 from samesense.encoder.dropout import use_cheap_dropout
 from samesense.encoder.precision import Choice, inference_precision, training_precision
 from samesense.errors import ConfigError
+from samesense.execution.ranks import is_main, world_size
 from samesense.training.batches import Batches, sampler_of
 from samesense.training.callbacks import DEV_METRIC, History, Progress, StopOnInterrupt
 from samesense.training.head import FILE, KeepHead, load_head, own_weights
 from samesense.training.losses.check import check_fits
-from samesense.training.ranks import is_main, world_size
 from samesense.training.settings import TrainingSettings
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ Judge = Callable[[SentenceTransformer], float]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TrainOutput:
     """How a run ended: its best dev score and step, and whether it was interrupted before its end."""
 
     steps: int
@@ -70,7 +70,7 @@ def fit(  # noqa: PLR0913 - what a run may be told
     collator: Callable[..., Any] | None = None,
     resume: bool = False,
     callbacks: list[TrainerCallback] | None = None,
-) -> Outcome:
+) -> TrainOutput:
     """Train ``model`` in place; with a judge, it ends as the best of the looked-at states.
 
     Args:
@@ -86,7 +86,7 @@ def fit(  # noqa: PLR0913 - what a run may be told
         callbacks: further trainer callbacks.
 
     Returns:
-        An :class:`Outcome`.
+        An :class:`TrainOutput`.
 
     Raises:
         ConfigError: if patience is asked for without a judge.
@@ -118,7 +118,7 @@ def drive(  # noqa: PLR0913 - those of fit, and the trainer
     collator: Callable[..., Any] | None,
     resume: bool,
     callbacks: list[TrainerCallback] | None,
-) -> Outcome:
+) -> TrainOutput:
     """Train ``model``, of any kind that one of sentence-transformers' trainers takes; the rest is as in :func:`fit`.
 
     Args:
@@ -134,8 +134,10 @@ def drive(  # noqa: PLR0913 - those of fit, and the trainer
         resume: continue from the newest whole checkpoint; from the start if there is none.
         callbacks: further trainer callbacks.
     """
-    if settings.patience is not None and judge is None:
-        raise ConfigError("patience counts looks at a dev set, and there is none. Give --dev, or leave out --patience.")
+    if settings.early_stopping_patience is not None and judge is None:
+        raise ConfigError(
+            "patience counts looks at a dev set, and there is none. Give --dev, or leave out --early-stopping-patience."
+        )
     set_seed(settings.seed)
     if model.device.type == "cpu":
         use_cheap_dropout(model)
@@ -146,8 +148,8 @@ def drive(  # noqa: PLR0913 - those of fit, and the trainer
     stop = StopOnInterrupt()
     wanted: list[TrainerCallback] = [Progress(), History(folder / "history.jsonl"), KeepHead(objective), stop]
     wanted += callbacks or []
-    if settings.patience is not None:
-        wanted.append(EarlyStoppingCallback(early_stopping_patience=settings.patience))
+    if settings.early_stopping_patience is not None:
+        wanted.append(EarlyStoppingCallback(early_stopping_patience=settings.early_stopping_patience))
     trainer = trainer_class(
         model=model,
         args=_arguments(settings, len(dataset), checkpoints, model, settings.precision, batches, judge is not None),
@@ -161,7 +163,7 @@ def drive(  # noqa: PLR0913 - those of fit, and the trainer
     started = time.perf_counter()
     trainer.train(resume_from_checkpoint=str(newest) if newest else None)
     interrupted = stop.interrupted and trainer.state.global_step < trainer.state.max_steps
-    return Outcome(
+    return TrainOutput(
         steps=trainer.state.global_step,
         seconds=time.perf_counter() - started,
         precision=settings.precision,
@@ -189,8 +191,8 @@ def _arguments(
         batch_sampler=sampler_of(batches),
         learning_rate=settings.learning_rate,
         weight_decay=settings.weight_decay,
-        warmup_steps=settings.warmup,  # a share of the steps when below 1
-        lr_scheduler_type=settings.schedule,
+        warmup_steps=settings.warmup_ratio,  # a share of the steps when below 1
+        lr_scheduler_type=settings.lr_scheduler_type,
         max_grad_norm=settings.max_grad_norm,
         optim="adamw_torch_fused",
         bf16=precision == "bfloat16",

@@ -16,25 +16,27 @@ class TrainingSettings(BaseModel):
 
     learning_rate: float = Field(2e-5, gt=0, description="peak learning rate of AdamW")
     weight_decay: float = Field(0.01, ge=0, description="weight decay, not applied to biases and layer norms")
-    warmup: float = Field(
+    warmup_ratio: float = Field(
         0.1, ge=0, lt=1, description="share of the steps in which the learning rate rises to its peak"
     )
-    schedule: Literal["linear", "constant_with_warmup", "cosine"] = Field(
+    lr_scheduler_type: Literal["linear", "constant_with_warmup", "cosine"] = Field(
         "linear", description="learning rate after that"
     )
     batch_size: int = Field(16, ge=1, description="examples in a step")
     epochs: float = Field(4, gt=0, description="passes over the training data")
     max_steps: int | None = Field(None, ge=1, description="stop after so many steps, whatever the epochs")
-    token_budget: int | None = Field(
+    mini_batch_num_tokens: int | None = Field(
         None,
         ge=1,
         description="most tokens held at once; larger batches go in parts, same loss and gradient [no bound]",
     )
     max_grad_norm: float = Field(1.0, gt=0, description="gradients are scaled down to this norm")
-    evaluate_every: int | None = Field(
+    eval_steps: int | None = Field(
         None, ge=1, description="steps between looks at the dev set [auto: ten a run, at most 1000 apart]"
     )
-    patience: int | None = Field(None, ge=1, description="stop after so many looks without a better dev score [off]")
+    early_stopping_patience: int | None = Field(
+        None, ge=1, description="stop after so many looks without a better dev score [off]"
+    )
     precision: Precision = Field(
         "auto", description="arithmetic; auto measures whether bfloat16 is faster on this machine"
     )
@@ -47,4 +49,4 @@ class TrainingSettings(BaseModel):
 
     def steps_between_looks(self, examples: int) -> int:
         """Return the number of steps between two evaluations on the dev set."""
-        return self.evaluate_every or max(1, min(1000, self.steps(examples) // 10))
+        return self.eval_steps or max(1, min(1000, self.steps(examples) // 10))

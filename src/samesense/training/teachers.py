@@ -13,9 +13,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import shutil
-import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,16 +23,17 @@ import numpy.typing as npt
 import torch
 from filelock import FileLock, Timeout
 from torch import Tensor
-from tqdm.auto import tqdm
 
 from samesense.data.sentences.data import Sentences
 from samesense.encoder.cosine import checked_rows, nonzero_rows
 from samesense.errors import ConfigError, ModelError
+from samesense.execution.progress import progress_bar
 from samesense.losses.cosine import unit
 from samesense.training.manifest import write_text
-from samesense.training.ranks import is_main
 from samesense.training.teachers_open import Teacher, open_teacher
 from samesense.types import Embeddings, Encode, Precision
+
+logger = logging.getLogger(__name__)
 
 Dtype = Literal["float16", "float32"]
 """Numbers of a store. In float16 a cosine is off by some 1e-5, in half the space."""
@@ -103,7 +103,6 @@ def teacher_store(
     *,
     dtype: Dtype = "float16",
     precision: Precision = "auto",
-    say: Callable[[str], None] = lambda line: None,
 ) -> TeacherStore:
     """Return what a teacher makes of a corpus; encoded here, unless that has been done before.
 
@@ -113,7 +112,6 @@ def teacher_store(
         folder: where stores are, of any teachers and corpora.
         dtype: ``"float16"`` or ``"float32"``.
         precision: arithmetic of a teacher given by name.
-        say: takes lines for people: what is encoded, found, or waited for.
 
     Raises:
         ConfigError: if the teacher does not embed, or the type of number is unknown.
@@ -131,32 +129,30 @@ def teacher_store(
     }
     place = folder / hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:32]
     if place.is_dir():
-        say(f"teacher {opened.name}: vectors of {len(sentences):,} sentences found in {place}")
+        logger.info(f"teacher {opened.name}: vectors of {len(sentences):,} sentences found in {place}")
         return TeacherStore(place)
     folder.mkdir(parents=True, exist_ok=True)
-    lock = _acquired(place.with_suffix(".lock"), opened.name, say)
+    lock = _acquired(place.with_suffix(".lock"), opened.name)
     try:
         if not place.is_dir():  # who had the lock before may have made it
-            _make(place, opened, sentences, about, say)
+            _make(place, opened, sentences, about)
     finally:
         lock.release()
     return TeacherStore(place)
 
 
-def _acquired(path: Path, teacher: str, say: Callable[[str], None]) -> FileLock:
+def _acquired(path: Path, teacher: str) -> FileLock:
     """Return the lock, held; the operating system takes it from a process that dies."""
     lock = FileLock(path)
     try:
         lock.acquire(blocking=False)
     except Timeout:
-        say(f"teacher {teacher}: waiting for another process that encodes the same sentences (it holds {path})")
+        logger.info(f"teacher {teacher}: waiting for another process that encodes the same sentences (it holds {path})")
         lock.acquire()
     return lock
 
 
-def _make(
-    place: Path, teacher: Teacher, sentences: Sentences, about: dict[str, Any], say: Callable[[str], None]
-) -> None:
+def _make(place: Path, teacher: Teacher, sentences: Sentences, about: dict[str, Any]) -> None:
     """Encode what is not yet there, beside ``place``, and rename it."""
     part = place.with_suffix(".part")
     part.mkdir(exist_ok=True)
@@ -164,12 +160,11 @@ def _make(
     blocks = [order[start : start + BLOCK_TEXTS] for start in range(0, len(order), BLOCK_TEXTS)]
     done = _array(part / "done.npy", (len(blocks),), "uint8")
     before = sum(len(block) for block, flag in zip(blocks, done, strict=True) if flag)
-    say(f"teacher {teacher.name}: encoding {len(sentences) - before:,} of {len(sentences):,} sentences, into {place}")
+    logger.info(
+        f"teacher {teacher.name}: encoding {len(sentences) - before:,} of {len(sentences):,} sentences, into {place}"
+    )
     encode = teacher.encode(sentences.texts, part / "work")
-    with tqdm(
-        total=len(sentences), initial=before, desc=f"teacher {teacher.name}", unit="sentence",
-        disable=not (sys.stderr.isatty() and is_main()), file=sys.stderr,
-    ) as bar:  # fmt: skip
+    with progress_bar(f"teacher {teacher.name}", "sentence", len(sentences), initial=before) as bar:
         for number in np.flatnonzero(done == 0):
             rows = blocks[number]
             vectors = _embedded(encode, [sentences.texts[row] for row in rows])

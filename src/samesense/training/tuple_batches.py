@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
@@ -12,6 +13,8 @@ from torch import nn
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from samesense.data.tuples.completion import Completed
+
+logger = logging.getLogger(__name__)
 
 EMPTY = -1
 """Stands where a tuple has no text."""
@@ -101,19 +104,19 @@ class SetEpoch(TrainerCallback):
         self.batches.epoch = int((state.epoch or 0) + 1e-6)
 
 
-class SaySavings(TrainerCallback):
-    """Says at the end of training which share of the texts did not have to go through the model."""
+class LogSavings(TrainerCallback):
+    """Logs at the end of training which share of the texts did not have to go through the model."""
 
-    def __init__(self, batches: TupleBatches, say: Callable[[str], None]) -> None:
-        self.batches, self.say = batches, say
+    def __init__(self, batches: TupleBatches) -> None:
+        self.batches = batches
 
     def on_train_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Say it; nothing if there was no batch."""
+        """Log it; nothing if there was no batch."""
         given, encoded = self.batches.given, self.batches.encoded
         if given and state.is_world_process_zero:
-            self.say(f"equal sentences of a batch were encoded once, which saved {1 - encoded / given:.1%} of them")
+            logger.info(f"equal sentences of a batch were encoded once, which saved {1 - encoded / given:.1%} of them")
 
 
 def has_dropout(model: nn.Module) -> bool:

@@ -19,16 +19,18 @@ from samesense.inference.serve.run import serve
 from tests.inference.serve.toy import served
 
 CODE = """
+import logging
 import sys
 import threading
 from samesense.inference.serve.limits import Limits
 from samesense.inference.serve.run import serve
 from tests.inference.serve.toy import Toy, served
 print("torch" in sys.modules, flush=True)
+logging.basicConfig(level="INFO", stream=sys.stdout, format="%(message)s")
 toy = Toy(patience=float(sys.argv[2]))
 toy.free.clear()
 threading.Thread(target=lambda: sys.stdin.readline() and toy.free.set(), daemon=True).start()
-serve(served(toy, limits=Limits(grace=float(sys.argv[1]))), port=0, say=lambda line: print(line, flush=True))
+serve(served(toy, limits=Limits(grace=float(sys.argv[1]))), port=0)
 print("left", flush=True)
 """
 

@@ -39,9 +39,9 @@ class DiscriminatorTraining:
         batch_size: windows in a step; a multiple of 8 makes full use of shared sentences.
         epochs: passes over the windows.
         learning_rate: peak of AdamW.
-        warmup: share of the steps in which it rises to the peak; it falls linearly after that.
+        warmup_ratio: share of the steps in which it rises to the peak; it falls linearly after that.
         weight_decay: not applied to biases.
-        evaluate_every: steps between looks at the held-out windows and checkpoints; ``None`` for ten a run.
+        eval_steps: steps between looks at the held-out windows and checkpoints; ``None`` for ten a run.
         held_out: about so many windows, of whole documents, are not trained on and choose the best state.
         precision: arithmetic of the LSTM.
         seed: of weights, order, negatives and dropout.
@@ -57,9 +57,9 @@ class DiscriminatorTraining:
     batch_size: int = 64
     epochs: int = 3
     learning_rate: float = 1e-3
-    warmup: float = 0.05
+    warmup_ratio: float = 0.05
     weight_decay: float = 0.01
-    evaluate_every: int | None = None
+    eval_steps: int | None = None
     held_out: int = 2000
     precision: Literal["float32", "bfloat16"] = "float32"
     seed: int = 42
@@ -160,7 +160,7 @@ def _new_reader(corpus: Corpus, training: DiscriminatorTraining, word_vectors: E
 
 
 def _arguments(training: DiscriminatorTraining, steps: int, checkpoints: Path) -> TrainingArguments:
-    every = training.evaluate_every or max(1, steps // 10)
+    every = training.eval_steps or max(1, steps // 10)
     return TrainingArguments(
         output_dir=str(checkpoints),
         num_train_epochs=1,
@@ -168,7 +168,7 @@ def _arguments(training: DiscriminatorTraining, steps: int, checkpoints: Path) -
         per_device_train_batch_size=1,  # a batch of ours
         per_device_eval_batch_size=1,
         learning_rate=training.learning_rate,
-        warmup_steps=training.warmup,  # a share of the steps when below 1
+        warmup_steps=training.warmup_ratio,  # a share of the steps when below 1
         weight_decay=training.weight_decay,
         optim="adamw_torch_fused",
         bf16=training.precision == "bfloat16",

@@ -41,12 +41,12 @@ class GeneratorTraining:
         max_tokens: longest sentence.
         dropout: share of values dropped.
         learning_rate: peak of AdamW.
-        warmup: share of the steps in which it rises to the peak; it falls linearly after that.
+        warmup_ratio: share of the steps in which it rises to the peak; it falls linearly after that.
         weight_decay: not applied to biases and layer norms.
         batch_size: targets in a step.
         epochs: passes over all windows, each once for every direction that the model learns.
         max_steps: stop there, whatever the epochs; ``None`` for no bound.
-        evaluate_every: steps between looks at the held-out windows and checkpoints; ``None`` for ten a run.
+        eval_steps: steps between looks at the held-out windows and checkpoints; ``None`` for ten a run.
         held_out: windows that are not trained on and choose the best state.
         precision: arithmetic.
         seed: of weights, order and dropout.
@@ -57,12 +57,12 @@ class GeneratorTraining:
     max_tokens: int = 64
     dropout: float = 0.1
     learning_rate: float = 1e-3
-    warmup: float = 0.05
+    warmup_ratio: float = 0.05
     weight_decay: float = 0.01
     batch_size: int = 64
     epochs: float = 1.0
     max_steps: int | None = None
-    evaluate_every: int | None = None
+    eval_steps: int | None = None
     held_out: int = 300
     precision: Literal["float32", "bfloat16"] = "float32"
     seed: int = 42
@@ -228,7 +228,7 @@ class _ByLength(Sampler[int]):
 
 def _arguments(training: GeneratorTraining, targets: int, checkpoints: Path) -> TrainingArguments:
     steps = training.max_steps or int(-(-targets // training.batch_size) * training.epochs)
-    every = training.evaluate_every or max(1, steps // 10)
+    every = training.eval_steps or max(1, steps // 10)
     return TrainingArguments(
         output_dir=str(checkpoints),
         num_train_epochs=training.epochs,
@@ -236,7 +236,7 @@ def _arguments(training: GeneratorTraining, targets: int, checkpoints: Path) -> 
         per_device_train_batch_size=training.batch_size,
         per_device_eval_batch_size=training.batch_size,
         learning_rate=training.learning_rate,
-        warmup_steps=training.warmup,  # a share of the steps when below 1
+        warmup_steps=training.warmup_ratio,  # a share of the steps when below 1
         weight_decay=training.weight_decay,
         adam_beta2=0.98,
         optim="adamw_torch_fused",

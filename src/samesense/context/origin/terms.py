@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -16,6 +17,8 @@ from samesense.context.origin.cache import CellCache, Keys, cell_keys, content_k
 from samesense.context.origin.similarity import TERMS, Statistics, Weights
 from samesense.context.top_k import highest
 from samesense.types import Embeddings, Floats, Indices
+
+logger = logging.getLogger(__name__)
 
 BLOCK_CELLS = 65536
 """Cells computed, and written, at a time: what a killed run may lose."""
@@ -157,7 +160,7 @@ class Terms:
                 self._cells[kind].write(keys[missing[new]], values[new, None])
                 found[kind][missing[new]] = values[new]
             self.computed += len(missing) * len(self.kinds)
-        self._say("cells", len(cells))
+        logger.info("cells", len(cells))
         return found
 
     def _usual_of(self, windows: Sequence[Window], reference: Sequence[str], keys: Keys) -> dict[Kind, Floats]:
@@ -175,7 +178,7 @@ class Terms:
                 self._usual[kind].write(keys[missing], values)
                 found[kind][missing] = values
             self.computed += len(cells) * len(self.kinds)
-        self._say("reference cells", len(windows) * len(reference))
+        logger.info("reference cells", len(windows) * len(reference))
         return found
 
 

@@ -48,8 +48,8 @@ def read_unlabelled(
     sources: str | Path | Sequence[str | Path],
     *,
     keep_repeated: bool = False,
-    shortest: int | None = None,
-    longest: int | None = None,
+    min_chars: int | None = None,
+    max_chars: int | None = None,
 ) -> Sentences:
     """Read sentences from one or several sources.
 
@@ -58,8 +58,8 @@ def read_unlabelled(
             ``datasets``, hub names; see :func:`~samesense.data.sentences.texts.all_texts`.
         keep_repeated: keep every sentence as often as it comes, instead of its first occurrence only. Of two equal
             sentences in a batch, each would be a negative of the other.
-        shortest: leave out sentences of fewer characters.
-        longest: leave out sentences of more characters.
+        min_chars: leave out sentences of fewer characters.
+        max_chars: leave out sentences of more characters.
 
     Raises:
         ConfigError: if the two lengths exclude everything.
@@ -67,9 +67,11 @@ def read_unlabelled(
         MissingExtraError: if ``datasets`` is needed and absent.
     """
     given = [sources] if isinstance(sources, str | Path) else list(sources)
-    low, high = 1 if shortest is None else shortest, longest
+    low, high = 1 if min_chars is None else min_chars, max_chars
     if low < 1 or (high is not None and high < low):
-        raise ConfigError(f"Lengths must be 1 or more and leave a range; received {shortest} to {longest} characters.")
+        raise ConfigError(
+            f"Lengths must be 1 or more and leave a range; received {min_chars} to {max_chars} characters."
+        )
     texts = [text for source in given for text in all_texts(source)]
     filled = [text for text in texts if text.strip()]
     fitting = [text for text in filled if low <= len(text) and (high is None or len(text) <= high)]

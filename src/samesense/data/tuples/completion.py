@@ -31,8 +31,8 @@ class Completion:
         padded: fill all places; otherwise leave those without a partner of their own empty.
         fixed: the same tuples in every epoch, instead of other ones.
         seed: another seed, other tuples.
-        guard: what counts as the same text: no such negative is drawn for an anchor or a positive of it. ``"off"``
-            guards as ``"same"`` does here; the paper's rule needs that much.
+        false_negative_filter: what counts as the same text: no such negative is drawn for an anchor or a positive of
+            it. ``"off"`` guards as ``"same"`` does here; the paper's rule needs that much.
 
     Raises:
         DataError: if places stay empty and an anchor has no positive.
@@ -49,7 +49,7 @@ class Completion:
     padded: bool = True
     fixed: bool = False
     seed: int = 0
-    guard: Guard = "same"
+    false_negative_filter: Guard = "same"
     _pool: Sequence[str] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -99,7 +99,7 @@ class Completion:
         most = max((len(self.data.positives[row]) for row in rows), default=0)
         different: set[int] = set()
         for text in self._pool:
-            different.add(key_of(self.guard)(text))
+            different.add(key_of(self.false_negative_filter)(text))
             if len(different) > most + self.negatives:
                 return
         for row in rows:
@@ -107,7 +107,7 @@ class Completion:
 
     def _sampled(self, count: int, taken: Sequence[str], random: np.random.Generator, anchor: str) -> list[str]:
         """Return texts of other anchors, of which no two are the same, nor one the same as those taken."""
-        key = key_of(self.guard)
+        key = key_of(self.false_negative_filter)
         known = {key(text) for text in taken}
         found: list[str] = []
         for place in _draws(len(self._pool), 4 * count, random):

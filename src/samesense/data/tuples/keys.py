@@ -24,9 +24,9 @@ def near(text: str) -> str:
     return " ".join(sorted(_WORD.findall(same(text)))) or same(text)
 
 
-def key_of(guard: Guard) -> Callable[[str], int]:
+def key_of(false_negative_filter: Guard) -> Callable[[str], int]:
     """Return what gives texts that count as the same one number, in [0, 2**63); texts that do not, different ones."""
-    fold = near if guard == "near" else same
+    fold = near if false_negative_filter == "near" else same
 
     def key(text: str) -> int:
         return int.from_bytes(blake2b(fold(text).encode(), digest_size=8).digest()) >> 1

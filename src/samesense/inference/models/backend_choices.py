@@ -38,7 +38,7 @@ def recall(key: str) -> str | None:
         return None  # measured again
 
 
-def remember(key: str, way: str, speeds: dict[str, float]) -> None:
+def cache_embeddings(key: str, way: str, speeds: dict[str, float]) -> None:
     """Keep a choice and the texts a second behind it; where nothing can be written, it is measured again next time."""
     path = _place(key)
     with contextlib.suppress(OSError):

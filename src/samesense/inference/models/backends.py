@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from samesense.errors import ConfigError
-from samesense.inference.models.backend_choices import choice_key, recall, remember
+from samesense.inference.models.backend_choices import cache_embeddings, choice_key, recall
 from samesense.inference.onnx.format import Description
 from samesense.types import Encode, Precision
 
@@ -115,7 +115,7 @@ def choose(source: str, openers: Mapping[Way, Callable[[], Encode]], texts: Sequ
     speeds = measure({way: opener() for way, opener in openers.items()}, distinct)
     way = fastest(speeds)
     shown = ", ".join(f"{name} {speed:.0f}" for name, speed in speeds.items())
-    remember(key, way, {name: round(speed, 1) for name, speed in speeds.items()})
+    cache_embeddings(key, way, {name: round(speed, 1) for name, speed in speeds.items()})
     return Choice(way, f"measured, texts a second: {shown}", dict(speeds))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from samesense.encoder.cosine import cosine_score
-from samesense.encoder.embedding_cache import remember
+from samesense.encoder.embedding_cache import cache_embeddings
 from samesense.inference.onnx.encoder import OnnxEncoder
 from samesense.types import Candidate
 
@@ -22,5 +22,5 @@ def open_exported(name: str, *, cache: Path | None = None, seed: int | None = No
         ModelError: if the folder cannot be read.
     """
     encoder = OnnxEncoder(name)
-    encode = remember(encoder.encode, folder=cache, identity=encoder.identity)
+    encode = cache_embeddings(encoder.encode, folder=cache, identity=encoder.identity)
     return Candidate(name=name, score=cosine_score(encode), encode=encode, protocol=encoder.protocol, seed=seed)

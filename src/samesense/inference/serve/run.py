@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from types import FrameType
 
 import uvicorn
@@ -13,25 +14,27 @@ from samesense.errors import ConfigError
 from samesense.inference.serve.app import build_app
 from samesense.inference.serve.service import Service, Serving
 
+logger = logging.getLogger(__name__)
 
-class Draining(uvicorn.Server):
+
+class GracefulServer(uvicorn.Server):
     """A server that, told to stop, refuses new requests with 503 until the accepted ones are answered.
 
     A second signal stops it at once.
     """
 
-    def __init__(self, config: uvicorn.Config, service: Service, say: Callable[[str], None]) -> None:
+    def __init__(self, config: uvicorn.Config, service: Service) -> None:
         super().__init__(config)
-        self._service, self._say = service, say
+        self._service = service
         self._until = 0.0
 
     async def startup(self, sockets: list[object] | None = None) -> None:  # type: ignore[override]
-        """Open the port, and say which."""
+        """Open the port, and log its address."""
         await super().startup(sockets)  # type: ignore[arg-type]
         if self.started:
             host, port = self.servers[0].sockets[0].getsockname()[:2]
             shown = f"[{host}]" if ":" in host else host
-            self._say(f"serving {self._service.serving.name!r} at http://{shown}:{port}")
+            logger.info(f"serving {self._service.serving.name!r} at http://{shown}:{port}")
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Begin to stop, at the second signal without waiting."""
@@ -40,7 +43,7 @@ class Draining(uvicorn.Server):
             return
         self._until = time.monotonic() + self._service.serving.limits.grace
         self._service.stopping = True
-        self._say(f"{signal.Signals(sig).name}: finishing {self._service.running} requests")
+        logger.info(f"{signal.Signals(sig).name}: finishing {self._service.running} requests")
 
     async def on_tick(self, counter: int) -> bool:
         """Leave when everything accepted is answered, or the time for it is over."""
@@ -55,7 +58,6 @@ def serve(
     host: str = "127.0.0.1",
     port: int = 8000,
     keys: Sequence[str] = (),
-    say: Callable[[str], None] = lambda line: None,
 ) -> None:
     """Serve until SIGTERM or SIGINT, then answer what was accepted and return.
 
@@ -64,7 +66,6 @@ def serve(
         host: address to listen on.
         port: to listen on; 0 takes a free one.
         keys: any of which callers must send; none lets everyone in.
-        say: is told the address, and when it stops.
 
     Raises:
         ConfigError: if the address cannot be listened on.
@@ -76,8 +77,8 @@ def serve(
         timeout_graceful_shutdown=1,
     )  # fmt: skip
     if host not in ("127.0.0.1", "::1", "localhost") and not keys:
-        say("anyone who reaches this address may use the server; --api-key-file FILE asks for a key")
-    server = Draining(config, service, say)
+        logger.info("anyone who reaches this address may use the server; --api-key-file FILE asks for a key")
+    server = GracefulServer(config, service)
     try:
         server.run()
     except SystemExit as error:

@@ -10,14 +10,12 @@ the input and the model, and no disk in common.
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from samesense.execution.collect import collect
 from samesense.execution.folder_lock import only_writer
+from samesense.execution.progress import progress_bar
 from samesense.execution.shards import Shards
 from samesense.execution.tasks import Executor
 from samesense.inference.shards import input as inputs
@@ -30,8 +28,6 @@ from samesense.inference.shards.work import (
     open_embedder,
     opened,
 )
-
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -50,7 +46,6 @@ def encode_shards(
     settings: ShardSettings,
     executor: Executor,
     *,
-    say: Say = lambda line: None,
     open_as: Open = open_embedder,
 ) -> ShardSummary:
     """Encode the lines of a file, or go on with it; what is there is not made again.
@@ -61,7 +56,6 @@ def encode_shards(
         output: folder of the shards.
         settings: see :class:`~samesense.inference.shards.work.ShardSettings`.
         executor: where shards are made; files are the same, byte for byte, whatever it is.
-        say: takes lines for people.
         open_as: opens the model, to compute on one thread.
 
     Raises:
@@ -88,17 +82,17 @@ def encode_shards(
         inputs.write(output, texts)
         work = EncodeWork(model, texts, settings, open_as, embedder.identity)
         shards = Shards(output / "shards", f".{settings.format}")
-        _make(work, executor, shards, record, say)
+        _make(work, executor, shards, record)
         dim = record.finish(shards, texts, settings.format)
     return ShardSummary(texts.rows, dim, len(texts.parts))
 
 
-def _make(work: EncodeWork, executor: Executor, shards: Shards, record: Record, say: Say) -> None:
+def _make(work: EncodeWork, executor: Executor, shards: Shards, record: Record) -> None:
     """Make the shards that are not there."""
     parts = work.source.parts
-    there = shards.take_up(len(parts), say)
+    there = shards.take_up(len(parts))
     missing = [shard for shard in range(len(parts)) if shard not in there]
-    with _bar(work.source.rows, "encode", "text", initial=sum(parts[shard].rows for shard in there)) as bar:
+    with progress_bar("encode", "text", work.source.rows, initial=sum(parts[shard].rows for shard in there)) as bar:
 
         def keep(shard: int, encoded: Encoded) -> None:
             shards.write(shard, encoded.content)
@@ -109,7 +103,7 @@ def _make(work: EncodeWork, executor: Executor, shards: Shards, record: Record, 
 
 
 def _cut(path: Path, shard_size: int) -> inputs.Input:
-    with _bar(path.stat().st_size, "count lines", "B", unit_scale=True) as bar:
+    with progress_bar("count lines", "B", path.stat().st_size, unit_scale=True) as bar:
         return inputs.cut(path, shard_size, bar.update)
 
 
@@ -117,11 +111,3 @@ def _whole(model: str) -> str:
     """Return a folder's whole path, as workers may be in another folder; a name as it is."""
     path = Path(model).expanduser()
     return str(path.resolve()) if path.exists() and model != "default" else model
-
-
-def _bar(total: int, what: str, unit: str, **rest: Any) -> Any:
-    """Return a bar on standard error, shown on a terminal only."""
-    from tqdm.auto import tqdm
-
-    hidden = not sys.stderr.isatty()
-    return tqdm(total=total, desc=what, unit=unit, disable=hidden, file=sys.stderr, smoothing=0.02, **rest)

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
-import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from samesense.errors import ConfigError, DataError, ModelError
+from samesense.execution.progress import progress_bar
 from samesense.recipes.open_model import open_named
 from samesense.reports.content import Judged
 from samesense.reports.grid import Failure
 from samesense.types import Candidate, Evidence, Pair, Precision, Result, Scores, Task
 
-Say = Callable[[str], None]
+logger = logging.getLogger(__name__)
+
 
 _NAMED = re.compile(r"(?P<name>[^=/:]+)=(?P<spec>.+)")
 _PATH = re.compile(r"(?P<kind>(?:vectors|words|origin):)?(?P<path>[^+?]*[/\\][^+?]*)(?P<rest>.*)")
@@ -86,7 +88,7 @@ def open_models(
 
 
 def judge_models(
-    opened: list[tuple[str, Candidate]], tasks: Sequence[Task], *, sentences: Sequence[str] = (), say: Say
+    opened: list[tuple[str, Candidate]], tasks: Sequence[Task], *, sentences: Sequence[str] = ()
 ) -> Verdicts:
     """Judge every model on every task that it can do.
 
@@ -97,14 +99,13 @@ def judge_models(
         opened: from :func:`open_models`; emptied.
         tasks: what to judge on.
         sentences: for the heatmap.
-        say: takes lines for people.
     """
     verdicts = Verdicts()
     pairs = [(first, second) for first in sentences for second in sentences]
     count = len(opened)
     while opened:
         spec, candidate = opened.pop(0)
-        say(f"model {count - len(opened)} of {count}: {candidate.name}")
+        logger.info(f"model {count - len(opened)} of {count}: {candidate.name}")
         _judge(spec, candidate, tasks, pairs, verdicts)
     return verdicts
 
@@ -162,13 +163,8 @@ def _fill(candidate: Candidate, texts: Iterator[str]) -> int:
     fill: Any = getattr(candidate.encode, "fill", None)
     if fill is None:
         return 0
-    from tqdm.auto import tqdm
-
     distinct = list(dict.fromkeys(texts))
-    hidden = not sys.stderr.isatty()
-    with tqdm(
-        total=len(distinct), desc=candidate.name, unit="text", disable=hidden, file=sys.stderr, leave=False
-    ) as bar:
+    with progress_bar(candidate.name, "text", len(distinct), leave=False) as bar:
         try:
             fill(distinct, on_progress=bar.update)
         except ModelError:

@@ -5,7 +5,8 @@ samesense compare default runs/first --data en zh --suite sts,transfer --output 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -28,6 +29,8 @@ from samesense.reports.significance import compare
 from samesense.reports.writing import write_whole
 from samesense.training import manifest
 from samesense.types import Precision
+
+logger = logging.getLogger(__name__)
 
 Groups = Sequence[Sequence[str]]
 
@@ -63,12 +66,11 @@ class Wanted:
     sweep: str | None = None
 
 
-def run(wanted: Wanted, *, say: Callable[[str], None] = lambda line: None) -> Content:
+def run(wanted: Wanted) -> Content:
     """Judge, compare and draw.
 
     Args:
         wanted: what to compare.
-        say: takes lines for people.
 
     Returns:
         Everything that a report shows.
@@ -83,19 +85,19 @@ def run(wanted: Wanted, *, say: Callable[[str], None] = lambda line: None) -> Co
     drawn = run_figures([_run(spec) for spec in wanted.runs], wanted.sweep)
     found = find_tasks(wanted.data, wanted.suites, fast=wanted.fast)
     with TemporaryDirectory() as scratch:  # a model and its maps share their vectors, if only for this run
-        return _judged(wanted, found, drawn, wanted.cache or Path(scratch), say)
+        return _judged(wanted, found, drawn, wanted.cache or Path(scratch))
 
 
-def _judged(wanted: Wanted, found: Found, drawn: list[Drawing], cache: Path, say: Callable[[str], None]) -> Content:
+def _judged(wanted: Wanted, found: Found, drawn: list[Drawing], cache: Path) -> Content:
     environment = _environment(wanted)
     opened = open_models(wanted.models, precision=wanted.precision, fit_texts=wanted.fit_texts, cache=cache)
     names = [candidate.name for _, candidate in opened]
     if wanted.against is not None and wanted.against not in names:
         raise ConfigError(f"--against must name one of the models, {', '.join(names)}; received {wanted.against!r}.")
-    say(f"{len(found.tasks)} tasks: {', '.join(f'{task.suite} {task.dataset}' for task in found.tasks)}")
+    logger.info(f"{len(found.tasks)} tasks: {', '.join(f'{task.suite} {task.dataset}' for task in found.tasks)}")
     chosen = [sentence for group in wanted.sentences for sentence in group]
-    verdicts = judge_models(opened, found.tasks, sentences=chosen, say=say)
-    say("comparing")
+    verdicts = judge_models(opened, found.tasks, sentences=chosen)
+    logger.info("comparing")
     comparisons, problems = compare(verdicts.evidence, verdicts.results, against=wanted.against)
     means = averages(verdicts.results)
     looks = looks_of(names)

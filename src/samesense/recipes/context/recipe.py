@@ -15,6 +15,7 @@ Differs: see :mod:`samesense.recipes.origin.recipe` and :mod:`samesense.recipes.
 from __future__ import annotations
 
 import json
+import logging
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,13 +32,15 @@ from samesense.recipes.harvest.recipe import harvest
 from samesense.recipes.origin import recipe as origin_recipe
 from samesense.recipes.origin.stages import Interrupted, Stages, fingerprint
 from samesense.recipes.run_folder import identity
-from samesense.recipes.runner import Say, Trained, silent
+from samesense.recipes.runner import Trained
 from samesense.recipes.surrogate import recipe as surrogate_recipe
 from samesense.recipes.surrogate.data import SHARDS
 from samesense.recipes.surrogate.settings import SurrogateSettings
 from samesense.reports import read_results
 from samesense.training import manifest
-from samesense.training.fit import Outcome
+from samesense.training.fit import TrainOutput
+
+logger = logging.getLogger(__name__)
 
 __all__ = ["ContextSettings", "read", "run"]
 
@@ -59,7 +62,6 @@ def run(
     test: PairData | None = None,
     resume: bool = False,
     overwrite: bool = False,
-    say: Say = silent,
 ) -> Trained:
     """Make what is not made yet, up to the report.
 
@@ -71,7 +73,6 @@ def run(
         test: labelled pairs on which the start point and the Surrogate are judged.
         resume: of no effect: the same call always goes on.
         overwrite: replace stages that were made with other inputs.
-        say: takes lines for people.
 
     Returns:
         The model folder, how the training of the Surrogate ended, and the results on ``test`` and on what was held out.
@@ -79,9 +80,9 @@ def run(
     Raises:
         ConfigError, DataError, ModelError, OutputError: as soon as it is known that it cannot end well.
     """
-    way = _Way(train, settings, output, dev, test, say)
+    way = _Way(train, settings, output, dev, test)
     data = {"documents": train.prints, **identity({"dev": dev, "test": test})}
-    stages = Stages(output, manifest.describe("context", settings.model_dump(), data), overwrite=overwrite, say=say)
+    stages = Stages(output, manifest.describe("context", settings.model_dump(), data), overwrite=overwrite)
     with only_writer(output):
         if not (output / manifest.FILE).is_file():  # before the Origin puts anything there
             manifest.write(output, stages.record)
@@ -90,10 +91,9 @@ def run(
             settings.origin_settings(),
             output / ORIGIN,
             overwrite=overwrite,
-            say=_under("origin", say),
         )  # fmt: skip
         if not made:
-            return Trained(output / MODEL, Outcome(0, 0.0, "", None, None, interrupted=True), [])
+            return Trained(output / MODEL, TrainOutput(0, 0.0, "", None, None, interrupted=True), [])
         try:
             stages.run("harvest", way.harvest_inputs(), [HARVEST], way.harvest)
             stages.run("surrogate", way.surrogate_inputs(), [SURROGATE], way.surrogate)
@@ -102,7 +102,7 @@ def run(
             return Trained(output / MODEL, way.outcome(), [])
         write_report(output)
         stages.finish()
-        say(f"report: {output / REPORT}")
+        logger.info(f"report: {output / REPORT}")
         return Trained(output / MODEL, way.outcome(), read_results(output / RESULTS))
 
 
@@ -115,7 +115,6 @@ class _Way:
     output: Path
     dev: PairData | None
     test: PairData | None
-    say: Say
 
     def harvest_inputs(self) -> dict[str, Any]:
         """Return the content of the Origin, its own stages among it, and what is harvested."""
@@ -129,7 +128,7 @@ class _Way:
     def harvest(self) -> list[str]:
         """Harvest, or go on."""
         settings = self.settings.harvest_settings()
-        return harvest(self.output / ORIGIN, self.output / HARVEST, settings, say=_under("harvest", self.say)).lines()
+        return harvest(self.output / ORIGIN, self.output / HARVEST, settings).lines()
 
     def surrogate_inputs(self) -> dict[str, Any]:
         """Return the content of the harvest and of the start point, and how it is learnt."""
@@ -150,7 +149,6 @@ class _Way:
             trained = surrogate_recipe.run(
                 harvested, settings, folder, dev=self.dev or harvested.dev,
                 resume=(folder / manifest.FILE).is_file(), overwrite=True,
-                say=_under("surrogate", self.say),
             )  # fmt: skip
             if trained.outcome.interrupted:
                 raise Interrupted
@@ -172,17 +170,13 @@ class _Way:
         shutil.copytree(self.output / SURROGATE / MODEL, beside)
         beside.rename(self.output / MODEL)
         given = [data for data in (self.dev, self.test) if data is not None]
-        return judged(self.output, self.settings, given, _under("evaluation", self.say))
+        return judged(self.output, self.settings, given)
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> TrainOutput:
         """Return how the training of the Surrogate ended."""
         record = manifest.read(self.output / SURROGATE)
-        return Outcome(**record["outcome"])
+        return TrainOutput(**record["outcome"])
 
 
 def _is_trained(folder: Path) -> bool:
     return (folder / MODEL).is_dir() and manifest.read(folder)["status"] == "finished"
-
-
-def _under(name: str, say: Say) -> Say:
-    return lambda line: say(f"{name}: {line}")

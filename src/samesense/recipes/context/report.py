@@ -12,7 +12,6 @@ from samesense.encoder.candidates import open_candidate
 from samesense.evaluation.sts_task import StsTask
 from samesense.recipes.compare.models import judge_models, open_models
 from samesense.recipes.context.settings import ContextSettings
-from samesense.recipes.runner import Say
 from samesense.recipes.surrogate.recipe import KEPT, TASK, describe_kept
 from samesense.reports import append_results, read_results
 from samesense.reports.significance import compare
@@ -32,14 +31,13 @@ PARTS = ("origin", "")
 """Folders with stages, as seen from that of the report."""
 
 
-def judged(output: Path, settings: ContextSettings, given: Sequence[PairData], say: Say) -> list[str]:
+def judged(output: Path, settings: ContextSettings, given: Sequence[PairData]) -> list[str]:
     """Judge the Surrogate and its start point on labelled pairs, and test the difference.
 
     Args:
         output: folder; its ``surrogate/`` is finished.
         settings: of the run.
         given: labelled pairs; without any, what was held out of the harvest speaks alone.
-        say: takes lines for people.
 
     Returns:
         Lines about the outcome.
@@ -50,7 +48,7 @@ def judged(output: Path, settings: ContextSettings, given: Sequence[PairData], s
     if settings.encoder == "bi":  # a cross-encoder begins with a head that says nothing yet
         specs.insert(0, f"{START}={settings.model}")
     tasks: list[Task] = [StsTask(data, dataset=data.name) for data in given]
-    found = judge_models(open_models(specs) if tasks else [], tasks, say=say)
+    found = judge_models(open_models(specs) if tasks else [], tasks)
     comparisons, problems = compare(found.evidence, found.results, against=START)
     path.unlink(missing_ok=True)
     append_results(path, [*found.results, *own])

@@ -79,7 +79,9 @@ def prepare(train: PairData, settings: CosentSettings) -> Targets:
 
 def objective_of(model: CrossEncoder, settings: CosentSettings) -> PairObjective:
     """Return the objective that ``settings.loss`` names."""
-    budget = settings.token_budget
+    budget = settings.mini_batch_num_tokens
     if settings.loss == "cosent":
-        return CrossCoSENT(model, temperature=settings.temperature, margin=settings.margin, token_budget=budget)
-    return CrossEntropy(model, token_budget=budget)
+        return CrossCoSENT(
+            model, temperature=settings.temperature, margin=settings.margin, mini_batch_num_tokens=budget
+        )
+    return CrossEntropy(model, mini_batch_num_tokens=budget)

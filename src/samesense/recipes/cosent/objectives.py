@@ -23,7 +23,7 @@ def objective_of(model: SentenceTransformer, settings: CosentSettings, targets: 
         settings: the loss and what belongs to it.
         targets: from :func:`samesense.data.pairs.targets.targets` for the same loss.
     """
-    budget = settings.token_budget
+    budget = settings.mini_batch_num_tokens
     match settings.loss:
         case "cosent":
             return CoSENT(
@@ -31,21 +31,25 @@ def objective_of(model: SentenceTransformer, settings: CosentSettings, targets: 
                 temperature=settings.temperature,
                 margin=settings.margin,
                 similarity=settings.similarity,
-                token_budget=budget,
+                mini_batch_num_tokens=budget,
             )
         case "contrastive":
-            return Contrastive(model, threshold=settings.threshold, literal=settings.literal, token_budget=budget)
+            return Contrastive(
+                model, threshold=settings.threshold, literal=settings.literal, mini_batch_num_tokens=budget
+            )
         case "mse":
-            return MSE(model, token_budget=budget)
+            return MSE(model, mini_batch_num_tokens=budget)
         case "softmax":
             classes, dim = targets.classes, model.get_embedding_dimension()
             if classes is None or dim is None:
                 raise ValueError(f"softmax needs classes and the width of embeddings; received {classes} and {dim}.")
-            return Softmax(model, classes=classes, dim=dim, product=settings.product, token_budget=budget)
+            return Softmax(model, classes=classes, dim=dim, product=settings.product, mini_batch_num_tokens=budget)
         case "triplet":
-            return Triplet(model, distance=settings.distance, margin=settings.triplet_margin, token_budget=budget)
+            return Triplet(
+                model, distance=settings.distance, margin=settings.triplet_margin, mini_batch_num_tokens=budget
+            )
         case "info-nce":
             kind = SomeHardNegatives if "label" in targets.columns else InfoNCE
-            return kind(model, temperature=settings.temperature, token_budget=budget)
+            return kind(model, temperature=settings.temperature, mini_batch_num_tokens=budget)
         case _:
             raise ValueError(f"{settings.loss} is no loss of a bi-encoder.")

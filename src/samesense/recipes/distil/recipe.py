@@ -13,7 +13,7 @@ Differs: no InfoNCE and no consistency, and so one view: the teachers say what i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -33,7 +33,7 @@ from samesense.recipes.settings import EncoderSettings
 from samesense.recipes.unsupervised.geometry_path import path_of
 from samesense.recipes.unsupervised.rankcse import account, terms, with_teachers
 from samesense.recipes.unsupervised.settings import read_bare as read
-from samesense.training.fit import Outcome
+from samesense.training.fit import TrainOutput
 from samesense.training.losses.distillation import Distillation
 from samesense.training.teachers import TeacherStore
 from samesense.types import Result
@@ -62,7 +62,6 @@ def run(
     tests: Sequence[PairData] = (),
     resume: bool = False,
     overwrite: bool = False,
-    say: Callable[[str], None] = lambda line: None,
 ) -> Distilled:
     """Ask the teachers, train the student, and judge and time both; all of it is left in ``output``.
 
@@ -74,7 +73,6 @@ def run(
         tests: labelled pairs on which student and teachers are judged.
         resume: continue an interrupted run in ``output``; one that was trained, and not judged, is judged.
         overwrite: replace what is in ``output``; vectors of teachers stay.
-        say: takes lines for people.
 
     Raises:
         ConfigError, DataError, ModelError, OutputError: before the first step, where a run could not end well.
@@ -88,18 +86,18 @@ def run(
 
     def judge() -> tuple[list[Result], dict[str, Any]]:
         judged = tests or ([] if dev is None else [dev])
-        accounts.append(account_of(output, settings, train.texts, judged, say))
+        accounts.append(account_of(output, settings, train.texts, judged))
         run_folder.to_card(output, "Distilled", accounts[0].text())
         return accounts[0].results, {KEPT: accounts[0].content()}
 
     def prepare(model: SentenceTransformer) -> Prepared:
         made = partial(objective, model, settings)
-        prepared = with_teachers(model, train, settings, output, made, account(settings, settings.regress), say)
+        prepared = with_teachers(model, train, settings, output, made, account(settings, settings.regress))
         return replace(prepared, callbacks=path_of(settings, dev), after=judge)
 
     trained = run_frame(
         Student(train.texts), "distil", settings, output, train, prepare,
-        dev=dev, resume=resume, overwrite=overwrite, say=say,
+        dev=dev, resume=resume, overwrite=overwrite,
     )  # fmt: skip
     return Distilled(trained, accounts[0] if accounts else None)
 
@@ -142,7 +140,7 @@ class Student(BiEncoder):
         settings: EncoderSettings,
         folder: Path,
         **how: Any,
-    ) -> Outcome:
+    ) -> TrainOutput:
         """Train on inputs of the length of the settings; the student then reads as many tokens as it did before."""
         own = model.max_seq_length
         if is_static(settings.model) or settings.max_seq_length is None or not isinstance(own, int):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ from samesense.evaluation.pairs import judge_pairs
 from samesense.recipes.distil.settings import DistilSettings
 from samesense.reports.tables import markdown
 from samesense.types import Encode, Result
+
+logger = logging.getLogger(__name__)
 
 TIMED = 512
 """Sentences encoded by each model in a round."""
@@ -80,9 +83,7 @@ class Account:
 _FIGURES = ("quality kept", "times as fast", "sentences/s", "M parameters", "MB")
 
 
-def account_of(
-    output: Path, settings: DistilSettings, texts: Sequence[str], judged: Sequence[PairData], say: Callable[[str], None]
-) -> Account:
+def account_of(output: Path, settings: DistilSettings, texts: Sequence[str], judged: Sequence[PairData]) -> Account:
     """Judge and time the student in ``output/model`` and its teachers.
 
     Quality is Spearman of cosines in float32. Speed is that of all of them on the same sentences, in turns, in the
@@ -93,12 +94,11 @@ def account_of(
         settings: of the run.
         texts: sentences, of which some are timed.
         judged: labelled pairs.
-        say: takes lines for people.
     """
     names = [str(output), *(name for name in settings.teacher if is_model(name))]
     notes = [f"Not judged, as it is no model: {name}." for name in settings.teacher if not is_model(name)]
     models = [build(names[0]), *(build(name, pooling=settings.teacher_pooling) for name in names[1:])]
-    say(f"judging and timing the student and {len(models) - 1} of {len(settings.teacher)} teachers")
+    logger.info(f"judging and timing the student and {len(models) - 1} of {len(settings.teacher)} teachers")
     results, spearman = [], []
     for at, (name, model) in enumerate(zip(names, models, strict=True)):
         seed = None if at else settings.seed

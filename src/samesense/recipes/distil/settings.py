@@ -32,7 +32,7 @@ class DistilSettings(RankcseSettings):
     learning_rate: float = Field(3e-4, gt=0, description="peak learning rate of AdamW")
     batch_size: int = Field(64, ge=1, description="examples in a step")
     epochs: float = Field(1.0, gt=0, description="passes over the training data")
-    evaluate_every: int | None = Field(
+    eval_steps: int | None = Field(
         None, ge=1, description="steps between looks at the dev set [auto: ten a run, at most 1000 apart]"
     )
     pooling: PoolingName | None = Field(None, description="pooling [none: the model's own, or mean if it has none]")

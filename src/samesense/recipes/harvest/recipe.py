@@ -11,15 +11,13 @@ Differs: the paper does not say how pairs are chosen; see :class:`~samesense.con
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
+import logging
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-from tqdm.auto import tqdm
+from typing import TYPE_CHECKING
 
 from samesense.execution.collect import collect
 from samesense.execution.folder_lock import only_writer
+from samesense.execution.progress import progress_bar
 from samesense.execution.shards import Shards
 from samesense.execution.tasks import Executor
 from samesense.recipes.harvest.record import HarvestSummary, Record
@@ -29,17 +27,16 @@ from samesense.recipes.harvest.shard import Finished, ShardWork, opened
 if TYPE_CHECKING:
     from samesense.context.harvest.plan import Plan
 
-Say = Callable[[str], None]
+logger = logging.getLogger(__name__)
 
 
-def harvest(origin: Path, output: Path, settings: HarvestSettings, *, say: Say = lambda line: None) -> HarvestSummary:
+def harvest(origin: Path, output: Path, settings: HarvestSettings) -> HarvestSummary:
     """Score pairs of an Origin's corpus, or go on with it; what is there is not made again.
 
     Args:
         origin: folder that :func:`samesense.recipes.origin.recipe.run` made.
         output: folder of the harvest.
         settings: see :class:`HarvestSettings`.
-        say: takes lines for people.
 
     Returns:
         What there is now.
@@ -51,10 +48,10 @@ def harvest(origin: Path, output: Path, settings: HarvestSettings, *, say: Say =
         SamesenseError: if shards could not be made after all retries; the others are kept.
         KeyboardInterrupt: on Ctrl-C; finished shards are kept, and the same call goes on.
     """
-    return run(ShardWork(origin.expanduser().resolve(), settings), output, settings.choose_executor(), say=say)
+    return run(ShardWork(origin.expanduser().resolve(), settings), output, settings.choose_executor())
 
 
-def run(work: ShardWork, output: Path, executor: Executor, *, say: Say = lambda line: None) -> HarvestSummary:
+def run(work: ShardWork, output: Path, executor: Executor) -> HarvestSummary:
     """Make all shards of ``work``; as :func:`harvest`."""
     scorer, plan = opened(work, anew=True)
     record = Record(output, work.settings, scorer.identity)
@@ -64,26 +61,26 @@ def run(work: ShardWork, output: Path, executor: Executor, *, say: Say = lambda 
         record.begin()
         shards = Shards(output / "shards", ".parquet")
         for line in plan.describe():
-            say(line)
+            logger.info(line)
         try:
-            _make(work.expecting(scorer.identity), plan, executor, shards, record, say)
+            _make(work.expecting(scorer.identity), plan, executor, shards, record)
         except KeyboardInterrupt:
-            say("stopped; finished shards are kept. Go on with the same command.")
+            logger.info("stopped; finished shards are kept. Go on with the same command.")
             raise
         summary = record.finish(shards, plan.shards)
     for line in summary.lines():
-        say(line)
+        logger.info(line)
     return summary
 
 
-def _make(work: ShardWork, plan: Plan, executor: Executor, shards: Shards, record: Record, say: Say) -> None:
+def _make(work: ShardWork, plan: Plan, executor: Executor, shards: Shards, record: Record) -> None:
     """Make the shards that are not there."""
-    there = shards.take_up(plan.shards, say)
+    there = shards.take_up(plan.shards)
     missing = (shard for shard in range(plan.shards) if shard not in there)
     if len(there) < plan.shards:
         for line in record.note_versions():
-            say(line)
-    with _bar(work.settings.pairs, sum(map(plan.size, there))) as bar:
+            logger.info(line)
+    with progress_bar("harvest", "pair", work.settings.pairs, initial=sum(map(plan.size, there))) as bar:
 
         def keep(shard: int, finished: Finished) -> None:
             shards.write(shard, finished.content)
@@ -91,10 +88,3 @@ def _make(work: ShardWork, plan: Plan, executor: Executor, shards: Shards, recor
             bar.update(plan.size(shard))
 
         collect(executor, work, missing, keep)
-
-
-def _bar(pairs: int, there: int) -> Any:
-    return tqdm(
-        total=pairs, initial=there, desc="harvest", unit="pair", file=sys.stderr, disable=not sys.stderr.isatty(),
-        smoothing=0.02,
-    )  # fmt: skip

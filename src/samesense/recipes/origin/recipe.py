@@ -13,8 +13,9 @@ Differs: see :class:`~samesense.context.origin.origin.Origin` and the classes th
 
 from __future__ import annotations
 
+import logging
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
@@ -51,6 +52,8 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
     from transformers import TrainerCallback
 
+logger = logging.getLogger(__name__)
+
 WORK = "work"
 """Folder of what is needed only until a stage is done: checkpoints, single models, the tokenizer."""
 
@@ -66,7 +69,6 @@ def run(
     output: Path,
     *,
     overwrite: bool = False,
-    say: Callable[[str], None] = lambda line: None,
 ) -> bool:
     """Make an Origin, or go on making it; what is there with the same inputs is not made again.
 
@@ -75,7 +77,6 @@ def run(
         settings: see :class:`OriginSettings`.
         output: folder; opened by :meth:`samesense.context.origin.origin.Origin.open` when done.
         overwrite: replace stages that were made with other inputs.
-        say: takes lines for people.
 
     Returns:
         False if it was interrupted; the same call goes on.
@@ -90,7 +91,7 @@ def run(
         open_language_model(language_model)  # now, not when the rest is done
     prints = {source: fingerprint(source) for source in sources}
     record = manifest.describe("origin", settings.model_dump(), prints)
-    stages = Stages(output, record, overwrite=overwrite, say=say)
+    stages = Stages(output, record, overwrite=overwrite)
     with only_writer(output):
         device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         precision = inference_precision(settings.precision, device)
@@ -98,13 +99,13 @@ def run(
             corpus = _corpus(stages, sources, prints, settings)
             _discriminator(stages, corpus, settings, precision)
             if not scheme.weights.generative:
-                say("generator: none, since its terms have no weight")
+                logger.info("generator: none, since its terms have no weight")
             elif language_model is None:
                 _generator(stages, corpus, settings, precision)
         except Interrupted:
             return False
         shutil.rmtree(output / WORK, ignore_errors=True)
-        say("index: of words and sentence vectors")
+        logger.info("index: of words and sentence vectors")
         Screening(corpus, output / "index", unigrams=settings.unigrams)
         Discriminator.open(output / "discriminator", corpus, output / "index", device=str(device))
         content = {
@@ -112,7 +113,7 @@ def run(
             "precision": settings.score_precision, "scheme": asdict(scheme),
         }  # fmt: skip
         write_json(output / FILE, content)
-        say(Origin.open(output, device=str(device)).protocol)
+        logger.info(Origin.open(output, device=str(device)).protocol)
         stages.finish()
         return True
 

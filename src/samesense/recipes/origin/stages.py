@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -14,6 +15,8 @@ from samesense.context.corpus.corpus import Corpus
 from samesense.errors import OutputError
 from samesense.execution.folder_lock import is_empty
 from samesense.training import manifest
+
+logger = logging.getLogger(__name__)
 
 
 class Interrupted(Exception):  # noqa: N818 - no error: everything is kept
@@ -27,11 +30,10 @@ class Stages:
         folder: of the making.
         record: the manifest of this run; stages done by earlier ones are taken over.
         overwrite: stages with other inputs may be replaced.
-        say: takes lines for people.
     """
 
-    def __init__(self, folder: Path, record: dict[str, Any], *, overwrite: bool, say: Callable[[str], None]) -> None:
-        self.folder, self.overwrite, self.say = folder, overwrite, say
+    def __init__(self, folder: Path, record: dict[str, Any], *, overwrite: bool) -> None:
+        self.folder, self.overwrite = folder, overwrite
         path = folder / manifest.FILE
         if folder.exists() and not is_empty(folder) and not path.is_file():
             raise OutputError(
@@ -58,7 +60,7 @@ class Stages:
         inputs = json.loads(json.dumps(inputs))
         before = self.record["stages"].get(name)
         if before is not None and before["inputs"] == inputs and before["status"] == "done":
-            self.say(f"{name}: there already; {'; '.join(before['account'])}")
+            logger.info(f"{name}: there already; {'; '.join(before['account'])}")
             return
         if before is not None and before["status"] == "removed":
             self._remove(outputs)
@@ -66,13 +68,13 @@ class Stages:
         if before is not None and before["inputs"] != inputs:
             self._replace(name, before["inputs"], inputs, outputs)
         started = time.perf_counter()
-        self.say(f"{name}: {'going on' if before is not None and before['inputs'] == inputs else 'begins'}")
+        logger.info(f"{name}: {'going on' if before is not None and before['inputs'] == inputs else 'begins'}")
         self._note(name, {"inputs": inputs, "status": "running"})
         account = make()
         seconds = time.perf_counter() - started
         self._note(name, {"inputs": inputs, "status": "done", "account": account, "seconds": round(seconds, 1)})
         for line in account:
-            self.say(f"{name}: {line}")
+            logger.info(f"{name}: {line}")
 
     def finish(self) -> None:
         """Note that all is done."""
@@ -90,7 +92,7 @@ class Stages:
                 f"The stage {name} in {self.folder} was made with other inputs: {'; '.join(changes)}. Pass --overwrite "
                 "to make it anew, or choose another output folder."
             )
-        self.say(f"{name}: made anew, since {'; '.join(changes)}")
+        logger.info(f"{name}: made anew, since {'; '.join(changes)}")
         self._note(name, {"inputs": old, "status": "removed"})  # killed here, it must not count as done
         self._remove(outputs)
 

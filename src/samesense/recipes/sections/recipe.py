@@ -91,7 +91,7 @@ def run(train: SectionTriplets, settings: SectionsSettings, output: Path, **how:
                 model,
                 distance=settings.distance,
                 margin=settings.triplet_margin,
-                token_budget=settings.token_budget,
+                mini_batch_num_tokens=settings.mini_batch_num_tokens,
             ),
             account=[train.summary],
         )

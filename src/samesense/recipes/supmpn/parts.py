@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -19,13 +19,13 @@ from samesense.recipes.supmpn.settings import SupmpnSettings
 from samesense.recipes.unsupervised.views import set_dropout
 from samesense.training.losses.pairs import Softmax
 from samesense.training.losses.tuple_batches import TupleBatchTriplet, TupleMultiPositive, TupleSupCon, TupleTriplet
-from samesense.training.tuple_batches import SaySavings, SetEpoch, TupleBatches, has_dropout
+from samesense.training.tuple_batches import LogSavings, SetEpoch, TupleBatches, has_dropout
 
 if TYPE_CHECKING:
     from datasets import Dataset
     from sentence_transformers import SentenceTransformer
 
-Say = Callable[[str], None]
+logger = logging.getLogger(__name__)
 
 
 def sized(settings: SupmpnSettings, train: TupleData) -> SupmpnSettings:
@@ -55,7 +55,7 @@ def usable(train: TupleData, settings: SupmpnSettings) -> TupleData:
     return train.take(row for row, own in enumerate(train.positives) if own)
 
 
-def prepare(train: TupleData, settings: SupmpnSettings, model: SentenceTransformer, say: Say) -> Prepared:
+def prepare(train: TupleData, settings: SupmpnSettings, model: SentenceTransformer) -> Prepared:
     """Return what ``model`` is trained on.
 
     Raises:
@@ -74,7 +74,7 @@ def prepare(train: TupleData, settings: SupmpnSettings, model: SentenceTransform
         complete,
         model.preprocess,
         places=settings.places,
-        key=key_of(settings.guard),
+        key=key_of(settings.false_negative_filter),
         once=settings.encode_once,
         apart=has_dropout(model),
     )
@@ -87,15 +87,15 @@ def prepare(train: TupleData, settings: SupmpnSettings, model: SentenceTransform
         objective=lambda: objective_of(model, settings),
         account=[*train.account(), *_formed(rows, len(train), settings), *_warnings(rows, settings, batches.apart)],
         collator=batches,
-        callbacks=[SetEpoch(batches), SaySavings(batches, say)],
-        work=None if augment is None else partial(_augment, batches, rows, augment, settings, say),
+        callbacks=[SetEpoch(batches), LogSavings(batches)],
+        work=None if augment is None else partial(_augment, batches, rows, augment, settings),
     )
 
 
-def _augment(batches: TupleBatches, rows: TupleData, augment: Augment, settings: SupmpnSettings, say: Say) -> None:
+def _augment(batches: TupleBatches, rows: TupleData, augment: Augment, settings: SupmpnSettings) -> None:
     """Show what the augmentation does, and have the tuples made with what it gives."""
     for line in ("augmented positives, such as:", *shown(rows, augment)):
-        say(line)
+        logger.info(line)
     batches.complete = completion(augmented(rows, augment, settings.places[0]), settings)
 
 
@@ -109,27 +109,29 @@ def completion(rows: TupleData, settings: SupmpnSettings) -> Completion:
         padded=settings.tuples == "padded",
         fixed=settings.resample == "fixed",
         seed=settings.seed,
-        guard=settings.guard,
+        false_negative_filter=settings.false_negative_filter,
     )
 
 
 def objective_of(model: SentenceTransformer, settings: SupmpnSettings) -> nn.Module:
     """Return the objective over tuples that ``settings.loss`` names."""
-    budget, places = settings.token_budget, settings.places
+    budget, places = settings.mini_batch_num_tokens, settings.places
     triplets: dict[str, Any] = {"distance": settings.distance, "margin": settings.margin}
     match settings.loss:
         case "triplet":
-            return TupleTriplet(model, **triplets, token_budget=budget)
+            return TupleTriplet(model, **triplets, mini_batch_num_tokens=budget)
         case "supcon":
-            return TupleSupCon(model, positives=places[0], temperature=settings.temperature, token_budget=budget)
+            return TupleSupCon(
+                model, positives=places[0], temperature=settings.temperature, mini_batch_num_tokens=budget
+            )
         case "batch-hard":
-            return TupleBatchTriplet(model, positives=places[0], **triplets, token_budget=budget)
+            return TupleBatchTriplet(model, positives=places[0], **triplets, mini_batch_num_tokens=budget)
     return TupleMultiPositive(
         model,
         positives=places[0],
-        guard=settings.guard != "off",
+        false_negative_filter=settings.false_negative_filter != "off",
         temperature=settings.temperature,
-        token_budget=budget,
+        mini_batch_num_tokens=budget,
     )
 
 
@@ -141,7 +143,7 @@ def _pairs(train: TupleData, settings: SupmpnSettings, model: SentenceTransforme
     if len(classes) < 2 or dim is None:
         raise DataError(
             f"{train.source}: softmax tells classes apart, and there are partners of {', '.join(classes)} only. Give "
-            "data with negatives, or take loss mnrl."
+            "data with negatives, or take loss info-nce."
         )
     columns: dict[str, list[Any]] = {"sentence1": [], "sentence2": [], "label": []}
     for row, anchor in enumerate(train.anchors):
@@ -152,7 +154,9 @@ def _pairs(train: TupleData, settings: SupmpnSettings, model: SentenceTransforme
     said = f"softmax: {len(columns['label']):,} pairs of {len(classes)} classes ({', '.join(classes)})"
     return Prepared(
         dataset=_dataset(columns),
-        objective=lambda: Softmax(model, classes=len(classes), dim=dim, token_budget=settings.token_budget),
+        objective=lambda: Softmax(
+            model, classes=len(classes), dim=dim, mini_batch_num_tokens=settings.mini_batch_num_tokens
+        ),
         account=[*train.account(), said, f"sentences: {2 * settings.batch_size} a step ({settings.batch_size} pairs)"],
     )
 

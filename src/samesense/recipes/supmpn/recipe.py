@@ -5,7 +5,7 @@
 
 Source: Dehghan and Amasyali 2022 (SupMPN); settings in ``configs/supmpn.toml``, which says where they come from.
 Differs: see :class:`samesense.data.tuples.completion.Completion` for what the paper leaves open; a negative that is the
-    same text as the anchor or one of its positives does not count, unless ``guard`` is off.
+    same text as the anchor or one of its positives does not count, unless ``false_negative_filter`` is off.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Unpack
 
 from samesense.data.tuples.data import TupleData
 from samesense.data.tuples.read import read_tuples
-from samesense.recipes.runner import How, Prepared, Trained, run_bi, silent
+from samesense.recipes.runner import How, Prepared, Trained, run_bi
 from samesense.recipes.supmpn.parts import prepare, sized
 from samesense.recipes.supmpn.settings import SupmpnSettings
 
@@ -57,6 +57,6 @@ def run(
     settings = sized(settings, train)
 
     def prepared(model: SentenceTransformer) -> Prepared:
-        return prepare(train, settings, model, how.get("say", silent))
+        return prepare(train, settings, model)
 
     return run_bi("supmpn", settings, output, train, prepared, **how)

@@ -14,19 +14,19 @@ from samesense.errors import ConfigError
 from samesense.recipes.settings import EncoderSettings
 from samesense.types import First, PoolingName
 
-Loss = Literal["supmpn", "mnrl", "triplet", "softmax", "supcon", "batch-hard"]
+Loss = Literal["supmpn", "info-nce", "triplet", "softmax", "supcon", "batch-hard"]
 
 OWNERS: Mapping[str, tuple[Loss, ...]] = {
     "positives": ("supmpn", "supcon", "batch-hard"),
     "negatives": ("supmpn", "supcon", "batch-hard"),
     "tuples": ("supmpn", "supcon", "batch-hard"),
-    "temperature": ("supmpn", "mnrl", "supcon"),
-    "guard": ("supmpn", "mnrl", "triplet"),
+    "temperature": ("supmpn", "info-nce", "supcon"),
+    "false_negative_filter": ("supmpn", "info-nce", "triplet"),
     "distance": ("triplet", "batch-hard"),
     "margin": ("triplet", "batch-hard"),
     **dict.fromkeys(
         ("resample", "encode_once", "augment", "augment_share", "paraphraser"),
-        ("supmpn", "mnrl", "triplet", "supcon", "batch-hard"),
+        ("supmpn", "info-nce", "triplet", "supcon", "batch-hard"),
     ),
 }
 """The losses to which a setting belongs; what is not named here belongs to all."""
@@ -39,20 +39,20 @@ class SupmpnSettings(EncoderSettings):
         ConfigError: if a setting has another value than its default, and does not belong to the loss.
     """
 
-    loss: Loss = Field("supmpn", description="what is minimised; mnrl is supmpn with one positive and one negative")
+    loss: Loss = Field("supmpn", description="what is minimised; info-nce is supmpn with one positive and one negative")
     positives: int = Field(5, ge=1, description="places for positives of an anchor")
     negatives: int = Field(5, ge=0, description="places for negatives of an anchor")
     tuples: Literal["padded", "ragged"] = Field(
         "padded", description="padded fills all places, copies of the anchor as positives; ragged leaves them empty"
     )
     resample: Literal["epoch", "fixed"] = Field("epoch", description="draw tuples anew each epoch, or once")
-    guard: Guard = Field(
+    false_negative_filter: Guard = Field(
         "same",
         description="texts that are no negatives of an anchor: same as it or a positive of it; near: or of the same "
         "words; off: all count",
     )
     encode_once: bool = Field(True, description="encode equal sentences of a batch once; copies of an anchor apart")
-    temperature: float = Field(0.05, gt=0, description="supmpn, mnrl, supcon: divides the cosines")
+    temperature: float = Field(0.05, gt=0, description="supmpn, info-nce, supcon: divides the cosines")
     distance: Literal["cosine", "euclidean"] = Field("cosine", description="triplet, batch-hard: distance")
     margin: float | None = Field(
         None, ge=0, description="triplet, batch-hard: how much nearer positives must be [cosine 0.5, euclidean 1]"
@@ -77,10 +77,10 @@ class SupmpnSettings(EncoderSettings):
     dropout: float | None = Field(None, gt=0, lt=1, description="dropout of the model in training [its own]")
     learning_rate: float = Field(5e-5, gt=0, description="peak learning rate of AdamW")
     weight_decay: float = Field(0.0, ge=0, description="weight decay, not applied to biases and layer norms")
-    warmup: float = Field(0.0, ge=0, lt=1, description="share of the steps in which the learning rate rises")
+    warmup_ratio: float = Field(0.0, ge=0, lt=1, description="share of the steps in which the learning rate rises")
     batch_size: int = Field(256, ge=1, description="anchors in a step")
     epochs: float = Field(3, gt=0, description="passes over the anchors")
-    token_budget: int | None = Field(
+    mini_batch_num_tokens: int | None = Field(
         4096, ge=1, description="most tokens held at once; larger batches go in parts, same loss and gradient"
     )
 
@@ -99,4 +99,4 @@ class SupmpnSettings(EncoderSettings):
     @property
     def places(self) -> tuple[int, int]:
         """How many positives and negatives the loss takes of an anchor at most."""
-        return (1, 1) if self.loss in ("mnrl", "triplet") else (self.positives, self.negatives)
+        return (1, 1) if self.loss in ("info-nce", "triplet") else (self.positives, self.negatives)

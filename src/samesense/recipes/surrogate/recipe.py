@@ -96,7 +96,7 @@ class Regressor(PairEncoder):
 def objective_of(model: SentenceTransformer | CrossEncoder, settings: SurrogateSettings) -> nn.Module:
     """Return the squared error of the cosine, or of the logit."""
     kind = CrossMSE if settings.encoder == "cross" else MSE
-    return kind(model, token_budget=settings.token_budget)
+    return kind(model, mini_batch_num_tokens=settings.mini_batch_num_tokens)
 
 
 def scale_of(train: Harvested, settings: SurrogateSettings) -> tuple[float, float]:

@@ -6,11 +6,11 @@ cell.json  manifest.json  history.jsonl  results.jsonl  scores.npz  model/ (unti
 from __future__ import annotations
 
 import json
+import logging
 import re
 import shutil
 import time
 import traceback
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,11 +25,11 @@ from samesense.reports.writing import write_whole
 from samesense.training import manifest
 from samesense.types import Precision
 
+logger = logging.getLogger(__name__)
+
 RECORD = "cell.json"
 SCORES = "scores.npz"
 RESULTS = "results.jsonl"
-
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Work:
     judging: Precision
 
 
-def do(work: Work, say: Say) -> str:
+def do(work: Work) -> str:
     """Run a cell to its end, and return its status: ``"finished"``, ``"failed"`` or ``"interrupted"``.
 
     What it raises is written into its record, and the caller goes on. After Ctrl-C it can be resumed.
@@ -52,7 +52,7 @@ def do(work: Work, say: Say) -> str:
     try:
         if cell.seed is None:
             candidate = untrained(cell.variant, cell.settings, work.judging)
-        elif _train(work, say):
+        elif _train(work):
             candidate = trained(cell.variant, cell.seed, work.folder / "model", work.judging)
         else:
             return record(work, "interrupted")
@@ -117,22 +117,22 @@ def _rows(parts: Parts) -> dict[str, Any]:
     return {"train": len(parts.train), "dev": dev, "tests": {name: len(data) for name, data in parts.tests.items()}}
 
 
-def _train(work: Work, say: Say) -> bool:
+def _train(work: Work) -> bool:
     """Train the cell; returns False if it was interrupted in an orderly way."""
     if (work.folder / "model").is_dir() and _manifest(work.folder).get("status") == "finished":
         return True  # only judging is left
     if (work.folder / manifest.FILE).is_file():
         try:
-            return _fitted(work, say, resume=True)
+            return _fitted(work, resume=True)
         except ConfigError as error:
-            say(f"begun anew: {error}")
-    return _fitted(work, say, overwrite=True)
+            logger.info(f"begun anew: {error}")
+    return _fitted(work, overwrite=True)
 
 
-def _fitted(work: Work, say: Say, *, resume: bool = False, overwrite: bool = False) -> bool:
+def _fitted(work: Work, *, resume: bool = False, overwrite: bool = False) -> bool:
     cell, parts = work.cell, work.parts
     trained = cell.method.run(
-        parts.train, cell.settings, work.folder, dev=parts.dev, resume=resume, overwrite=overwrite, say=say
+        parts.train, cell.settings, work.folder, dev=parts.dev, resume=resume, overwrite=overwrite
     )
     return not trained.outcome.interrupted
 

@@ -70,4 +70,4 @@ def _child(work: Work, threads: int) -> None:
         import torch
 
         torch.set_num_threads(threads)
-        do(work, lambda line: None)
+        do(work)

@@ -6,6 +6,7 @@ samesense sweep losses.toml --output sweeps/losses
 from __future__ import annotations
 
 import json
+import logging
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +17,6 @@ from samesense.errors import ConfigError, SamesenseError
 from samesense.execution.folder_lock import only_writer
 from samesense.recipes.sweep.cell import (
     RESULTS,
-    Say,
     Work,
     do,
     drop_model,
@@ -30,6 +30,8 @@ from samesense.recipes.sweep.processes import side_by_side
 from samesense.reports import read_results
 from samesense.reports.runs import read_run
 from samesense.reports.writing import write_whole
+
+logger = logging.getLogger(__name__)
 
 PLAN = "sweep.json"
 PAIRS = "pairs"
@@ -57,7 +59,7 @@ def describe(plan: Plan) -> Iterator[str]:
             yield from (f"  warning: {warning}" for warning in report.warnings)
 
 
-def run(plan: Plan, output: Path, *, jobs: int = 1, say: Say = lambda line: None) -> Ended:
+def run(plan: Plan, output: Path, *, jobs: int = 1) -> Ended:
     """Run every cell that is not finished.
 
     A failed cell is recorded, and tried again by the next call. The first Ctrl-C lets the running cells write a
@@ -67,7 +69,6 @@ def run(plan: Plan, output: Path, *, jobs: int = 1, say: Say = lambda line: None
         plan: from :func:`~samesense.recipes.sweep.plan.make_plan`.
         output: folder of the sweep.
         jobs: cells at a time, each in a process of its own if there are several.
-        say: takes lines for people.
 
     Raises:
         OutputError: if another process runs this sweep.
@@ -76,20 +77,20 @@ def run(plan: Plan, output: Path, *, jobs: int = 1, say: Say = lambda line: None
         raise ConfigError(f"--jobs must be 1 or more; received {jobs}.")
     with only_writer(output):
         begin(plan, output)
-        interrupted = _run_cells(plan, output, jobs, say)
+        interrupted = _run_cells(plan, output, jobs)
     states = [status_of(cell.folder(output)) for cell in plan.cells]
     finished, failed = states.count("finished"), states.count("failed")
     return Ended(finished, failed, len(states) - finished - failed, interrupted)
 
 
-def _run_cells(plan: Plan, output: Path, jobs: int, say: Say) -> bool:
+def _run_cells(plan: Plan, output: Path, jobs: int) -> bool:
     """Run what is not finished; returns whether that was interrupted."""
     waiting = [cell for cell in plan.cells if status_of(cell.folder(output)) != "finished"]
-    say(f"{len(plan.cells)} cells, {len(plan.cells) - len(waiting)} of them finished")
-    clock = _Clock(len(waiting), say)
-    works = _works(waiting, plan, output, say)
+    logger.info(f"{len(plan.cells)} cells, {len(plan.cells) - len(waiting)} of them finished")
+    clock = _Clock(len(waiting))
+    works = _works(waiting, plan, output)
     interrupted = False
-    for work, status in _one_by_one(works, say) if jobs == 1 else side_by_side(works, jobs):
+    for work, status in _one_by_one(works) if jobs == 1 else side_by_side(works, jobs):
         if status == "interrupted":
             interrupted = True
             continue
@@ -121,33 +122,33 @@ def _write_pairs(path: Path, data: PairData) -> None:
         write_whole(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
 
 
-def _works(cells: Sequence[Cell], plan: Plan, output: Path, say: Say) -> Iterator[Work]:
+def _works(cells: Sequence[Cell], plan: Plan, output: Path) -> Iterator[Work]:
     """Yield what is to be done; a cell whose start model cannot be cut has failed, and the others are run."""
     for cell in cells:
         work = Work(cell, plan.parts_of(cell), cell.folder(output), plan.file.judging)
         try:
             work = replace(work, cell=started_from(cell, output))
         except SamesenseError as error:
-            say(f"  {cell.name}: {error}")
+            logger.warning(f"{cell.name}: {error}")
             record(work, "failed", error=str(error))
             continue
         yield work
 
 
-def _one_by_one(works: Iterator[Work], say: Say) -> Iterator[tuple[Work, str]]:
+def _one_by_one(works: Iterator[Work]) -> Iterator[tuple[Work, str]]:
     for work in works:
-        say(work.cell.name)
-        status = do(work, lambda line: say(f"  {line}"))
+        logger.info(work.cell.name)
+        status = do(work)
         yield work, status
         if status == "interrupted":
             return
 
 
 class _Clock:
-    """Says how each cell ended, and how long the rest may take."""
+    """Logs how each cell ended, and how long the rest may take."""
 
-    def __init__(self, cells: int, say: Say) -> None:
-        self.cells, self.done, self.say = cells, 0, say
+    def __init__(self, cells: int) -> None:
+        self.cells, self.done = cells, 0
         self.started = time.perf_counter()
 
     def tell(self, work: Work, status: str) -> None:
@@ -155,7 +156,7 @@ class _Clock:
         spent = time.perf_counter() - self.started
         left = spent / self.done * (self.cells - self.done)
         how = read_record(work.folder)["error"].splitlines()[-1] if status == "failed" else _figures(work)
-        self.say(f"  {self.done} of {self.cells}: {work.cell.name}: {how}; about {left / 60:.0f} min left")
+        logger.info(f"{self.done} of {self.cells}: {work.cell.name}: {how}; about {left / 60:.0f} min left")
 
 
 def _figures(work: Work) -> str:

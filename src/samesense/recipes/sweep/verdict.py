@@ -29,12 +29,12 @@ def untrained(name: str, settings: EncoderSettings, precision: Precision) -> Can
     """Make the encoder from which a cell with these settings would start."""
     from samesense.encoder.candidates import encoder_protocol
     from samesense.encoder.cosine import cosine_score
-    from samesense.encoder.embedding_cache import remember
+    from samesense.encoder.embedding_cache import cache_embeddings
     from samesense.encoder.encode import as_encode
     from samesense.recipes.model_adapters import BiEncoder
 
     model = BiEncoder().build(settings)
-    encode = remember(as_encode(model, precision=precision))
+    encode = cache_embeddings(as_encode(model, precision=precision))
     return Candidate(name=name, score=cosine_score(encode), encode=encode, protocol=encoder_protocol(model, precision))
 
 

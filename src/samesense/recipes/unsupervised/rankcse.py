@@ -24,7 +24,7 @@ from samesense.data.pairs.targets import Targets
 from samesense.data.sentences.data import Sentences
 from samesense.errors import ConfigError
 from samesense.recipes.cosent.recipe import as_dataset
-from samesense.recipes.runner import How, Prepared, Trained, run_bi, silent
+from samesense.recipes.runner import How, Prepared, Trained, run_bi
 from samesense.recipes.unsupervised.geometry_path import path_of
 from samesense.recipes.unsupervised.settings import RankcseSettings
 from samesense.recipes.unsupervised.settings import read_bare as read
@@ -68,7 +68,7 @@ def run(
 
     def prepare(model: SentenceTransformer) -> Prepared:
         made = partial(objective, model, settings)
-        prepared = with_teachers(model, train, settings, output, made, account(settings), how.get("say", silent))
+        prepared = with_teachers(model, train, settings, output, made, account(settings))
         return replace(prepared, callbacks=path_of(settings, how.get("dev")))
 
     return run_bi("rankcse", settings, output, train, prepare, **how)
@@ -81,7 +81,6 @@ def with_teachers(
     output: Path,
     made: Callable[[list[TeacherStore]], nn.Module],
     told: str,
-    say: Callable[[str], None],
 ) -> Prepared:
     """Return what a model is trained on: the sentences, and what the teachers make of them.
 
@@ -92,7 +91,6 @@ def with_teachers(
         output: run folder.
         made: gives the objective for the stores of the teachers.
         told: which terms it has, for people.
-        say: takes lines for people.
 
     Raises:
         ConfigError: if two views would be one, or a teacher does not embed.
@@ -109,7 +107,7 @@ def with_teachers(
 
     def ask() -> None:
         while teachers:  # each is let go of before the next one works
-            stores.append(teacher_store(teachers.pop(0), train, cache, dtype=settings.teacher_dtype, say=say))
+            stores.append(teacher_store(teachers.pop(0), train, cache, dtype=settings.teacher_dtype))
 
     return Prepared(
         dataset=as_dataset(columns(train, settings)),
@@ -161,7 +159,7 @@ def terms(model: SentenceTransformer, settings: RankcseSettings, stores: list[Te
         "weights": weights(settings) if stores else None,
         "two_views": settings.views == "two",
         "head": new_head(model, settings.head),
-        "token_budget": settings.token_budget,
+        "mini_batch_num_tokens": settings.mini_batch_num_tokens,
         **{name: getattr(settings, name) for name in _OF_THE_LOSS},
     }
 

@@ -22,22 +22,20 @@ class ViewSettings(EncoderSettings):
 
     learning_rate: float = Field(3e-5, gt=0, description="peak learning rate of AdamW")
     weight_decay: float = Field(0.0, ge=0, description="weight decay, not applied to biases and layer norms")
-    warmup: float = Field(
+    warmup_ratio: float = Field(
         0.0, ge=0, lt=1, description="share of the steps in which the learning rate rises to its peak"
     )
     batch_size: int = Field(64, ge=1, description="examples in a step")
     epochs: float = Field(1.0, gt=0, description="passes over the training data")
-    evaluate_every: int | None = Field(
-        125, ge=1, description="steps between looks at the dev set, one at the end at least"
-    )
+    eval_steps: int | None = Field(125, ge=1, description="steps between looks at the dev set, one at the end at least")
     pooling: PoolingName | None = Field("cls", description="pooling [none: the model's own, or mean if it has none]")
     max_seq_length: int | None = Field(32, ge=2, description="longest input in tokens")
     head: Head = Field("train-only", description="dense layer and tanh: thrown away after training, kept, or none")
     dropout: float | None = Field(None, gt=0, lt=1, description="dropout of the model in training [its own]")
     geometry: bool = Field(False, description="write alignment and uniformity of dev into the history at each look")
     keep_repeated: bool = Field(False, description="keep sentences that come more than once")
-    shortest: int | None = Field(None, ge=1, description="leave out sentences of fewer characters")
-    longest: int | None = Field(None, ge=1, description="leave out sentences of more characters")
+    min_chars: int | None = Field(None, ge=1, description="leave out sentences of fewer characters")
+    max_chars: int | None = Field(None, ge=1, description="leave out sentences of more characters")
 
     def steps_between_looks(self, examples: int) -> int:
         """Return the number of steps between two looks at the dev set; a short run is looked at once, at its end."""
@@ -67,10 +65,10 @@ class SimcseSettings(ViewSettings):
                 "own_negative_weight weighs hard negatives, and bare sentences have none. Leave it out, or set "
                 "supervised."
             )
-        if self.mlm_weight and self.token_budget is not None:
+        if self.mlm_weight and self.mini_batch_num_tokens is not None:
             raise ConfigError(
-                "mlm_weight holds the whole batch for its own forward, so that token_budget would bound nothing. "
-                "Leave out one of them."
+                "mlm_weight holds the whole batch for its own forward, so that mini_batch_num_tokens would bound "
+                "nothing. Leave out one of them."
             )
         return self
 
@@ -83,7 +81,7 @@ class RankcseSettings(ViewSettings):
     """
 
     learning_rate: float = Field(2e-5, gt=0, description="peak learning rate of AdamW")
-    warmup: float = Field(
+    warmup_ratio: float = Field(
         0.05, ge=0, lt=1, description="share of the steps in which the learning rate rises to its peak"
     )
     batch_size: int = Field(128, ge=1, description="examples in a step")
@@ -145,7 +143,7 @@ class RankcseSettings(ViewSettings):
 def read_bare(sources: Sequence[str], settings: ViewSettings) -> Sentences:
     """Return the sentences of ``sources`` that the settings leave."""
     return read_unlabelled(
-        sources, keep_repeated=settings.keep_repeated, shortest=settings.shortest, longest=settings.longest
+        sources, keep_repeated=settings.keep_repeated, min_chars=settings.min_chars, max_chars=settings.max_chars
     )
 
 

@@ -103,7 +103,7 @@ def objective(model: SentenceTransformer, settings: SimcseSettings, masked: dict
     }
     if masked:
         return InfoNCEWithMLM(model, **masked, **how)
-    return InfoNCE(model, token_budget=settings.token_budget, **how)
+    return InfoNCE(model, mini_batch_num_tokens=settings.mini_batch_num_tokens, **how)
 
 
 def _masked(model: SentenceTransformer, settings: SimcseSettings) -> dict[str, Any]:

@@ -25,20 +25,20 @@ class PairObjective(nn.Module):
 
     Args:
         model: a ``CrossEncoder`` with one logit.
-        token_budget: most tokens whose activations are held at once; larger batches go through the model in parts, with
-            the same loss and gradient. ``None`` holds all.
+        mini_batch_num_tokens: most tokens whose activations are held at once; larger batches go through the model in
+            parts, with the same loss and gradient. ``None`` holds all.
 
     Raises:
         ValueError: if the model gives another number of logits: (batch, 2) logits would be compared across classes.
     """
 
-    def __init__(self, model: nn.Module, *, token_budget: int | None = None) -> None:
+    def __init__(self, model: nn.Module, *, mini_batch_num_tokens: int | None = None) -> None:
         super().__init__()
         labels = getattr(model, "num_labels", 1)
         if labels != 1:
             raise ValueError(f"{type(self).__name__} takes a cross-encoder with 1 logit a pair; this one has {labels}.")
         self.model = model
-        self.token_budget = token_budget
+        self.mini_batch_num_tokens = mini_batch_num_tokens
         self.settings: dict[str, Any] = {}
         model.register_forward_hook(_answer_as_embedding)
 
@@ -65,7 +65,7 @@ class PairObjective(nn.Module):
             )
         features = self.model.preprocess(list(zip(*inputs, strict=True)), prompt=prompt, task=task)  # type: ignore[operator]
         features = batch_to_device(features, next(self.model.parameters()).device)
-        logits = embed_columns(self.model, [features], token_budget=self.token_budget)[0].view(-1)
+        logits = embed_columns(self.model, [features], mini_batch_num_tokens=self.mini_batch_num_tokens)[0].view(-1)
         with torch.autocast(logits.device.type, enabled=False):
             return self.loss(gather(logits), gather(labels.view(-1)))
 
@@ -75,7 +75,7 @@ class PairObjective(nn.Module):
 
     def get_config_dict(self) -> dict[str, Any]:
         """Return the settings that a model card shows."""
-        return {**self.settings, "token_budget": self.token_budget}
+        return {**self.settings, "mini_batch_num_tokens": self.mini_batch_num_tokens}
 
 
 class CrossCoSENT(PairObjective):
@@ -85,16 +85,21 @@ class CrossCoSENT(PairObjective):
         model: a ``CrossEncoder`` with one logit.
         temperature: divides the logits; 1/temperature is the paper's λ. Logits are unbounded and find their own scale.
         margin: labels must differ by more than this to be compared.
-        token_budget: see :class:`PairObjective`.
+        mini_batch_num_tokens: see :class:`PairObjective`.
 
     Source: Huang et al. 2024 (TASLP), Eq. 11.
     Differs: λ is 1 unless another is given. The paper names 20 for all data sets; its code and the blog's have none.
     """
 
     def __init__(
-        self, model: nn.Module, *, temperature: float = 1.0, margin: float = 0.0, token_budget: int | None = None
+        self,
+        model: nn.Module,
+        *,
+        temperature: float = 1.0,
+        margin: float = 0.0,
+        mini_batch_num_tokens: int | None = None,
     ) -> None:
-        super().__init__(model, token_budget=token_budget)
+        super().__init__(model, mini_batch_num_tokens=mini_batch_num_tokens)
         self.settings = {"temperature": temperature, "margin": margin}
 
     def loss(self, logits: Tensor, labels: Tensor) -> Tensor:

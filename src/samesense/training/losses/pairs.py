@@ -29,18 +29,18 @@ class Objective(nn.Module):
 
     Args:
         model: the sentence-transformers model to train.
-        token_budget: most tokens whose activations are held at once; larger batches go through the model in parts, with
-            the same loss and gradient. ``None`` holds all.
+        mini_batch_num_tokens: most tokens whose activations are held at once; larger batches go through the model in
+            parts, with the same loss and gradient. ``None`` holds all.
     """
 
     takes = "two text columns"
     columns: tuple[int, int | None] = (2, 2)
     labels: LabelKind = "none"
 
-    def __init__(self, model: nn.Module, *, token_budget: int | None = None) -> None:
+    def __init__(self, model: nn.Module, *, mini_batch_num_tokens: int | None = None) -> None:
         super().__init__()
         self.model = model
-        self.token_budget = token_budget
+        self.mini_batch_num_tokens = mini_batch_num_tokens
         self.settings: dict[str, Any] = {}
 
     def forward(self, sentence_features: Iterable[dict[str, Any]], labels: Tensor | None = None) -> Tensor:
@@ -52,7 +52,7 @@ class Objective(nn.Module):
         columns = list(sentence_features)
         if not self.columns_fit(len(columns), labels):
             raise ValueError(f"{type(self).__name__} takes {self.takes}; received {len(columns)} columns.")
-        embeddings = embed_columns(self.model, self.views(columns), token_budget=self.token_budget)
+        embeddings = embed_columns(self.model, self.views(columns), mini_batch_num_tokens=self.mini_batch_num_tokens)
         return self.compute_loss_from_embeddings(embeddings, labels)
 
     def views(self, columns: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -75,7 +75,7 @@ class Objective(nn.Module):
 
     def get_config_dict(self) -> dict[str, Any]:
         """Return the settings that a model card shows."""
-        return {**self.settings, "token_budget": self.token_budget}
+        return {**self.settings, "mini_batch_num_tokens": self.mini_batch_num_tokens}
 
 
 def joined_labels(labels: Tensor | None, objective: nn.Module) -> Tensor:
@@ -97,7 +97,7 @@ class CoSENT(Objective):
         temperature: divides the similarities; 0.05 is the papers' scale of 20.
         margin: labels must differ by more than this to be compared.
         similarity: ``"cosine"``, or ``"angle"`` for AnglE's, see :func:`samesense.losses.angle_scores`.
-        token_budget: see :class:`Objective`.
+        mini_batch_num_tokens: see :class:`Objective`.
 
     Example:
         ``SentenceTransformerTrainer(model=model, train_dataset=dataset, loss=CoSENT(model))``
@@ -112,9 +112,9 @@ class CoSENT(Objective):
         temperature: float = 0.05,
         margin: float = 0.0,
         similarity: Literal["cosine", "angle"] = "cosine",
-        token_budget: int | None = None,
+        mini_batch_num_tokens: int | None = None,
     ) -> None:
-        super().__init__(model, token_budget=token_budget)
+        super().__init__(model, mini_batch_num_tokens=mini_batch_num_tokens)
         if similarity not in ("cosine", "angle"):
             raise ValueError(f"similarity must be 'cosine' or 'angle'; received {similarity!r}.")
         self.settings = {"temperature": temperature, "margin": margin, "similarity": similarity}
@@ -144,15 +144,20 @@ class Contrastive(Objective):
         model: the sentence-transformers model to train.
         threshold: negatives below this cosine cost nothing.
         literal: the printed Eq. 2 of the CoSENT paper instead of the hinge.
-        token_budget: see :class:`Objective`.
+        mini_batch_num_tokens: see :class:`Objective`.
     """
 
     labels = "binary"
 
     def __init__(
-        self, model: nn.Module, *, threshold: float = 0.0, literal: bool = False, token_budget: int | None = None
+        self,
+        model: nn.Module,
+        *,
+        threshold: float = 0.0,
+        literal: bool = False,
+        mini_batch_num_tokens: int | None = None,
     ) -> None:
-        super().__init__(model, token_budget=token_budget)
+        super().__init__(model, mini_batch_num_tokens=mini_batch_num_tokens)
         self.settings = {"threshold": threshold, "literal": literal}
 
     def loss(self, embeddings: list[Tensor], labels: Tensor | None) -> Tensor:
@@ -178,15 +183,21 @@ class Softmax(Objective):
         classes: number of classes.
         dim: width of the embeddings.
         product: add u * v to the features, as InferSent does.
-        token_budget: see :class:`Objective`.
+        mini_batch_num_tokens: see :class:`Objective`.
     """
 
     labels = "class"
 
     def __init__(
-        self, model: nn.Module, *, classes: int, dim: int, product: bool = False, token_budget: int | None = None
+        self,
+        model: nn.Module,
+        *,
+        classes: int,
+        dim: int,
+        product: bool = False,
+        mini_batch_num_tokens: int | None = None,
     ) -> None:
-        super().__init__(model, token_budget=token_budget)
+        super().__init__(model, mini_batch_num_tokens=mini_batch_num_tokens)
         self.settings = {"classes": classes, "product": product}
         self.head = nn.Linear(dim * (4 if product else 3), classes)
 

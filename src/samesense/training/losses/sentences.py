@@ -22,15 +22,15 @@ class SupCon(Objective):
     Args:
         model: the sentence-transformers model to train.
         temperature: divides the cosines.
-        token_budget: see :class:`~samesense.training.losses.pairs.Objective`.
+        mini_batch_num_tokens: see :class:`~samesense.training.losses.pairs.Objective`.
     """
 
     takes = "one text column"
     columns = (1, 1)
     labels = "class"
 
-    def __init__(self, model: nn.Module, *, temperature: float = 0.1, token_budget: int | None = None) -> None:
-        super().__init__(model, token_budget=token_budget)
+    def __init__(self, model: nn.Module, *, temperature: float = 0.1, mini_batch_num_tokens: int | None = None) -> None:
+        super().__init__(model, mini_batch_num_tokens=mini_batch_num_tokens)
         self.settings = {"temperature": temperature}
 
     def loss(self, embeddings: list[Tensor], labels: Tensor | None) -> Tensor:
@@ -46,7 +46,7 @@ class BatchTriplet(Objective):
         mining: ``"all"`` or ``"hard"``.
         distance: ``"cosine"`` or ``"euclidean"``.
         margin: how much nearer the positive must be; ``None`` takes the loss's own for the distance.
-        token_budget: see :class:`~samesense.training.losses.pairs.Objective`.
+        mini_batch_num_tokens: see :class:`~samesense.training.losses.pairs.Objective`.
     """
 
     takes = "one text column"
@@ -60,9 +60,9 @@ class BatchTriplet(Objective):
         mining: Literal["all", "hard"] = "hard",
         distance: Literal["cosine", "euclidean"] = "cosine",
         margin: float | None = None,
-        token_budget: int | None = None,
+        mini_batch_num_tokens: int | None = None,
     ) -> None:
-        super().__init__(model, token_budget=token_budget)
+        super().__init__(model, mini_batch_num_tokens=mini_batch_num_tokens)
         if mining not in ("all", "hard"):
             raise ValueError(f"mining must be 'all' or 'hard'; received {mining!r}.")
         self.settings = {"mining": mining, "distance": distance, "margin": margin}
@@ -91,7 +91,7 @@ class RankCSE(Objective):
         two_views: send a batch through the model twice, so that dropout makes two views of it. Otherwise the one view
             is compared with itself: for models without dropout, whose ranking is all there is to learn.
         head: module through which embeddings pass in training only; it is trained and not kept.
-        token_budget: see :class:`~samesense.training.losses.pairs.Objective`.
+        mini_batch_num_tokens: see :class:`~samesense.training.losses.pairs.Objective`.
         settings: further settings of :func:`~samesense.losses.rank_cse`.
 
     Raises:
@@ -112,10 +112,10 @@ class RankCSE(Objective):
         rank: Rank = "listmle",
         two_views: bool = True,
         head: nn.Module | None = None,
-        token_budget: int | None = None,
+        mini_batch_num_tokens: int | None = None,
         **settings: Any,
     ) -> None:
-        super().__init__(model, token_budget=token_budget)
+        super().__init__(model, mini_batch_num_tokens=mini_batch_num_tokens)
         if gamma and not teachers:
             raise ValueError("RankCSE needs a teacher for its ranking term; received none. Give one, or gamma=0.")
         self.teachers = list(teachers) if gamma else []

@@ -69,17 +69,18 @@ class TupleMultiPositive(MultiPositive):
 
     Args:
         positives: places for positives.
-        guard: texts that count as the same as the anchor or one of its positives are no negatives of it.
+        false_negative_filter: texts that count as the same as the anchor or one of its positives are no negatives of
+            it.
         settings: further settings of :class:`MultiPositive`, and the model.
     """
 
     takes = TAKES
     labels = "class"
 
-    def __init__(self, *model: Any, positives: int = 5, guard: bool = True, **settings: Any) -> None:
+    def __init__(self, *model: Any, positives: int = 5, false_negative_filter: bool = True, **settings: Any) -> None:
         super().__init__(*model, positives=positives, **settings)
         self.columns = (1, 1)
-        self.settings["guard"] = guard
+        self.settings["false_negative_filter"] = false_negative_filter
 
     def columns_fit(self, columns: int, labels: Tensor | None) -> bool:
         """Return whether this many columns fit."""
@@ -88,7 +89,7 @@ class TupleMultiPositive(MultiPositive):
     def loss(self, embeddings: list[Tensor], labels: Tensor | None) -> Tensor:
         """Return :func:`samesense.losses.multi_positive`."""
         found = unfolded(embeddings[0], labels, self.settings["positives"])
-        return self.ragged(found.columns, found.counts, found.keys if self.settings["guard"] else None)
+        return self.ragged(found.columns, found.counts, found.keys if self.settings["false_negative_filter"] else None)
 
 
 class TupleTriplet(Triplet):

@@ -19,7 +19,7 @@ class Triplet(Objective):
         model: the sentence-transformers model to train.
         distance: ``"cosine"`` or ``"euclidean"``.
         margin: how much nearer the positive must be; ``None`` takes the loss's own for the distance.
-        token_budget: see :class:`~samesense.training.losses.pairs.Objective`.
+        mini_batch_num_tokens: see :class:`~samesense.training.losses.pairs.Objective`.
     """
 
     takes = "three text columns: anchor, positive, negative"
@@ -31,9 +31,9 @@ class Triplet(Objective):
         *,
         distance: Literal["cosine", "euclidean"] = "cosine",
         margin: float | None = None,
-        token_budget: int | None = None,
+        mini_batch_num_tokens: int | None = None,
     ) -> None:
-        super().__init__(model, token_budget=token_budget)
+        super().__init__(model, mini_batch_num_tokens=mini_batch_num_tokens)
         self.settings = {"distance": distance, "margin": margin}
 
     def loss(self, embeddings: list[Tensor], labels: Tensor | None) -> Tensor:
@@ -54,7 +54,7 @@ class InfoNCE(Objective):
         temperature: divides the cosines; 0.05 is a scale of 20.
         own_negative_weight: added to the logit of an anchor's own hard negative (SimCSE).
         symmetric: average with the opposite direction.
-        token_budget: see :class:`~samesense.training.losses.pairs.Objective`.
+        mini_batch_num_tokens: see :class:`~samesense.training.losses.pairs.Objective`.
     """
 
     takes = "one text column or more: anchor, positive (or, without it, two views of the anchor), then hard negatives"
@@ -68,9 +68,9 @@ class InfoNCE(Objective):
         temperature: float = 0.05,
         own_negative_weight: float = 0.0,
         symmetric: bool = False,
-        token_budget: int | None = None,
+        mini_batch_num_tokens: int | None = None,
     ) -> None:
-        super().__init__(model, token_budget=token_budget)
+        super().__init__(model, mini_batch_num_tokens=mini_batch_num_tokens)
         self.settings = {
             "temperature": temperature,
             "own_negative_weight": own_negative_weight,
@@ -100,16 +100,21 @@ class MultiPositive(Objective):
         model: the sentence-transformers model to train.
         positives: how many of the columns after the anchor are positives; the rest are negatives.
         temperature: divides the cosines.
-        token_budget: see :class:`~samesense.training.losses.pairs.Objective`.
+        mini_batch_num_tokens: see :class:`~samesense.training.losses.pairs.Objective`.
     """
 
     takes = "an anchor column, the given number of positive columns, then negative columns"
     columns: tuple[int, int | None] = (2, None)
 
     def __init__(
-        self, model: nn.Module, *, positives: int = 5, temperature: float = 0.05, token_budget: int | None = None
+        self,
+        model: nn.Module,
+        *,
+        positives: int = 5,
+        temperature: float = 0.05,
+        mini_batch_num_tokens: int | None = None,
     ) -> None:
-        super().__init__(model, token_budget=token_budget)
+        super().__init__(model, mini_batch_num_tokens=mini_batch_num_tokens)
         self.columns = (1 + positives, None)
         self.settings = {"positives": positives, "temperature": temperature}
 

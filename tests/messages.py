@@ -1,0 +1,28 @@
+"""What the library logs, for tests."""
+
+import logging
+
+
+class _Kept(logging.Handler):
+    def __init__(self, lines):
+        super().__init__()
+        self.lines = lines
+
+    def emit(self, record):
+        self.lines.append(record.getMessage())
+
+
+def listen():
+    """Return a list to which each message from now on is added, until the end of the test."""
+    lines = []
+    logger = logging.getLogger("samesense")
+    logger.addHandler(_Kept(lines))
+    logger.setLevel(logging.INFO)
+    return lines
+
+
+def forget_listeners():
+    """Leave the logger as it was, without listeners and without the command line's own handler."""
+    logger = logging.getLogger("samesense")
+    logger.handlers.clear()
+    logger.setLevel(logging.NOTSET)
