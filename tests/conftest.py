@@ -5,6 +5,7 @@ import socket
 
 import pytest
 
+from samesense.cli.output import show_messages
 from tests.messages import forget_listeners
 
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -39,7 +40,8 @@ def _no_network(monkeypatch):
 
 
 @pytest.fixture(autouse=True)
-def _messages_end_with_the_test():
+def _messages_as_on_the_command_line():
+    show_messages()
     yield
     forget_listeners()
 

@@ -94,4 +94,4 @@ def test_the_cross_encoder_recipe_is_called_with_the_same_arguments(run, binary,
     monkeypatch.setattr(cosent_cross, "run", fake)
     code, _, err = run(binary, "-o", tmp_path / "run", "--encoder", "cross", "--loss", "cross-entropy", "--dev", "none")
     assert code == 0, err
-    assert seen == [(80, "cross", "cross-entropy", tmp_path / "run", ["dev", "overwrite", "resume", "say", "test"])]
+    assert seen == [(80, "cross", "cross-entropy", tmp_path / "run", ["dev", "overwrite", "resume", "test"])]

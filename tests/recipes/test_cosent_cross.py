@@ -57,7 +57,7 @@ def test_the_shipped_settings_are_the_papers(settings):
 def test_both_losses_learn_and_leave_a_whole_run(parts, settings, tmp_path, loss, account):
     given = {**settings.model_dump(exclude_defaults=True), "loss": loss}
     given = given if loss == "cosent" else {k: v for k, v in given.items() if k != "temperature"}
-    settings, run, said = CosentSettings(**given), tmp_path / "run", []
+    settings, run, said = CosentSettings(**given), tmp_path / "run", listen()
     trained = cosent_cross.run(parts["train"], settings, run, dev=parts["dev"], test=parts["test"])
     assert {(r.model, r.metric) for r in trained.results} == {(str(run), "spearman"), (str(run), "pearson")}
     assert trained.results[0].value > 0.5

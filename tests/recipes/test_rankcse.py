@@ -44,7 +44,7 @@ def settings(tiny_trunk, wise):
 
 @pytest.mark.parametrize("rank", ["listnet", "listmle", "cosent"])
 def test_a_student_learns_what_its_teacher_knows(corpus, settings, toy_pairs, tmp_path, rank):
-    dev, said = read_pairs(toy_pairs / "dev.tsv"), []
+    dev, said = read_pairs(toy_pairs / "dev.tsv"), listen()
     trained = rankcse.run(corpus, settings.model_copy(update={"rank": rank}), tmp_path / "run", dev=dev, test=dev)
     before, after = (r.value for r in trained.results if r.metric == "spearman")
     assert after > before + 0.4

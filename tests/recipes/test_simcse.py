@@ -30,7 +30,7 @@ def history(folder):
 
 
 def test_bare_sentences_give_a_whole_run_without_the_head(corpus, settings, toy_pairs, sentences, tmp_path):
-    dev, said = read_pairs(toy_pairs / "dev.tsv"), []
+    dev, said = read_pairs(toy_pairs / "dev.tsv"), listen()
     settings = settings.model_copy(update={"epochs": 6.0, "eval_steps": 10, "pooling": "mean"})
     trained = simcse.run(corpus, settings, tmp_path / "run", dev=dev, test=dev)
     losses = [entry["loss"] for entry in history(tmp_path / "run") if "loss" in entry]

@@ -63,7 +63,7 @@ def test_the_shipped_settings_are_the_defaults():
     assert SupmpnSettings(**read_settings("supmpn")) == SupmpnSettings()
     large = SupmpnSettings(**read_settings("supmpn"), **{}).model_copy(update=read_settings("supmpn-large"))
     assert (large.batch_size, large.learning_rate) == (200, 1e-5)
-    text = (Path(supmpn.__file__).parent / "configs" / "supmpn.toml").read_text(encoding="utf-8")
+    text = (Path(supmpn.__file__).parents[1] / "configs" / "supmpn.toml").read_text(encoding="utf-8")
     lines = [line.lstrip("# ") for line in text.splitlines() if " = " in line]
     names = set(tomllib.loads("\n".join(lines)))
     assert names == set(SupmpnSettings.model_fields)  # those without a value stand there as comments
@@ -106,7 +106,7 @@ def test_sentences_of_a_step_decide_the_batch(nli):
 
 def test_what_is_said_of_the_data(nli, tiny):
     settings = SupmpnSettings(batch_size=8)
-    account = prepare(read([str(nli)], settings), settings, tiny, print).account
+    account = prepare(read([str(nli)], settings), settings, tiny).account
     assert account[0] == "60 anchors with 90 positives and 60 negatives"
     assert account[2].split() == ["none", "0", "15", "0", "0"]
     assert account[-2] == (
@@ -114,7 +114,7 @@ def test_what_is_said_of_the_data(nli, tiny):
     )
     assert account[-1] == "sentences: about 88 a step (8 anchors)"
     settings = SupmpnSettings(tuples="ragged", batch_size=8)
-    account = prepare(read([str(nli)], settings), settings, tiny, print).account
+    account = prepare(read([str(nli)], settings), settings, tiny).account
     assert account[-3:] == [
         "15 anchors without a positive are not used; tuples padded would use them",
         "tuples: at most 5 positives and 5 negatives, nothing filled up",
@@ -123,10 +123,10 @@ def test_what_is_said_of_the_data(nli, tiny):
     for module in tiny.modules():
         if hasattr(module, "p"):
             module.p = 0.0
-    account = prepare(read([str(nli)], SupmpnSettings()), SupmpnSettings(), tiny, print).account
+    account = prepare(read([str(nli)], SupmpnSettings()), SupmpnSettings(), tiny).account
     assert account[-1].startswith("warning: the model has no dropout")
     given = SupmpnSettings(dropout=0.2)
-    prepared = prepare(read([str(nli)], given), given, tiny, print)
+    prepared = prepare(read([str(nli)], given), given, tiny)
     assert prepared.account[-1].startswith("sentences: ")
     assert prepared.collator.apart  # copies of an anchor have dropout of their own
     assert {module.p for module in tiny.modules() if hasattr(module, "p")} == {0.2}
@@ -172,7 +172,7 @@ def test_data_that_softmax_cannot_tell_apart(tmp_path, tiny):
     path.write_text('{"query": "a", "pos": ["b", "c"]}\n')
     settings = SupmpnSettings(loss="softmax")
     with pytest.raises(DataError, match="softmax tells classes apart, and there are partners of entailment only"):
-        prepare(read([str(path)], settings), settings, tiny, print)
+        prepare(read([str(path)], settings), settings, tiny)
 
 
 def test_the_documented_settings_are_those_there_are():

@@ -24,7 +24,7 @@ def command(capsys):
 def written(tiny_trunk, toy_pairs, tmp_path):
     path = tmp_path / "toy.toml"
     path.write_text(
-        "seeds = [1]\n[base]\nmodel = '${START}'\nlearning_rate = 2e-3\nmax_steps = 4\nevaluate_every = 2\n"
+        "seeds = [1]\n[base]\nmodel = '${START}'\nlearning_rate = 2e-3\nmax_steps = 4\neval_steps = 2\n"
         "precision = 'float32'\n[grid]\nloss = ['cosent', 'mse']\n[[data]]\nname = 'toy'\n"
         + "".join(f"{part} = '${{DATA}}/{part}.tsv'\n" for part in ("train", "dev", "test"))
     )

@@ -88,7 +88,7 @@ def test_large_vectors_fit_into_float16(texts, tmp_path):
 
 
 def test_a_corpus_is_encoded_once_longest_first(texts, tmp_path, small_blocks):
-    teacher, said = Counting(), []
+    teacher, said = Counting(), listen()
     teacher_store(teacher.teacher, corpus(texts), tmp_path)
     assert [len(call) for call in teacher.calls] == [16, 16, 16, 16, 6]
     flat = [text for call in teacher.calls for text in call]
@@ -123,7 +123,7 @@ def test_what_was_interrupted_goes_on_and_ends_the_same(texts, tmp_path, small_b
     whole = teacher_store(Counting().teacher, corpus(texts), tmp_path / "whole")
     with pytest.raises(KeyboardInterrupt):
         teacher_store(Counting(fail_at=4).teacher, corpus(texts), tmp_path / "cut")
-    rest, said = Counting(), []
+    rest, said = Counting(), listen()
     resumed = teacher_store(rest.teacher, corpus(texts), tmp_path / "cut")
     assert [len(call) for call in rest.calls] == [16, 6]
     assert said[0].startswith("teacher counting: encoding 22 of 70 sentences")
