@@ -25,7 +25,9 @@ def augment(
     label_order: LabelOrder = None,
     json: Annotated[bool, Parameter(name="--json", negative="")] = False,
 ) -> None:
-    """Show what train --method supmpn --augment makes of the first positives.
+    """Show what an augmentation makes of the positives of one's data, before anything is trained on it.
+
+    samesense augment nli.tsv --augment deletion
 
     Args:
         data: NLI pairs, or anchors with lists of positives and negatives.

@@ -16,7 +16,6 @@ from samesense.cli.output import (
     PrecisionFlag,
     put,
     put_json,
-    quiet_libraries,
 )
 
 if TYPE_CHECKING:
@@ -46,6 +45,8 @@ def calibrate(
 ) -> None:
     """Learn on labelled pairs what a model's scores mean: a value on the labels' scale, a probability, yes or no.
 
+    samesense calibrate runs/first --data dev.tsv --figure calibration.png
+
     Args:
         model: model folder, output of train, hub name, default, or origin:FOLDER; also a cross-encoder.
         data: labelled pairs that the model was not trained on.
@@ -70,7 +71,6 @@ def calibrate(
     )
     if pairs.dropped or pairs.dropped_unlabelled:
         logger.info(f"{pairs.name}: left out {pairs.dropped} bad and {pairs.dropped_unlabelled} unlabelled rows")
-    quiet_libraries()
     from samesense.inference.calibration.fit import Wanted, check_labels
     from samesense.inference.calibration.fit import calibrate as run
     from samesense.inference.calibration.storage import home_of, store

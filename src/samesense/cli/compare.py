@@ -8,7 +8,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from samesense.cli.output import PrecisionFlag, put, put_json, quiet_libraries
+from samesense.cli.output import PrecisionFlag, put, put_json
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +34,9 @@ def compare(
     figures: Path | None = None,
     json: Annotated[bool, Parameter(name="--json", negative="")] = False,
 ) -> None:
-    """Judge several models on the same data, test the differences, and write one self-contained HTML page.
+    """Evaluate several models on the same data, test the differences, and write one self-contained HTML report.
+
+    samesense compare default runs/first --data benchmarks --suite sts,transfer --output report.html
 
     Args:
         models: folders, hub names, words:FILE and more, NAME=MODEL to name one; models of one name are seeds.
@@ -61,7 +63,6 @@ def compare(
     places = [output, results, markdown, latex, None if figures is None else figures / "plane.svg"]
     for place in filter(None, places):
         check_place(place)
-    quiet_libraries()
     from samesense.recipes.compare.recipe import Wanted, read_topics, run, write
     from samesense.reports import append_results
     from samesense.reports.latex import markdown_grids

@@ -20,7 +20,9 @@ def doctor(
     drop_bad_rows: DropBadRows = False,
     json: Annotated[bool, Parameter(name="--json", negative="")] = False,
 ) -> None:
-    """Say what a data file is, and what is wrong with it.
+    """Report what a data file is, and what is wrong with it.
+
+    samesense doctor train.tsv --against dev.tsv test.tsv
 
     Args:
         data: file (TSV, CSV, JSON lines, Parquet; plain or .gz), saved datasets folder, or hub name.

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Group, Parameter
 
-from samesense.cli.output import PrecisionFlag, quiet_libraries
+from samesense.cli.output import PrecisionFlag
 from samesense.errors import ConfigError
 from samesense.inference.models.backends import Backend
+from samesense.inference.models.optional_deps import let_threads_sleep
 
 if TYPE_CHECKING:
     from samesense.execution.tasks import Executor
@@ -38,6 +39,8 @@ def encode(
 ) -> None:
     """Turn lines of text into vectors, one a line, in order.
 
+    samesense encode default sentences.txt --output vectors.npy
+
     Args:
         model: model folder, output of train or export, hub name, or default.
         source: text file with one text a line (plain or .gz), or - for standard input.
@@ -63,21 +66,12 @@ def encode(
         _shards(model, Path(source), Path(output), settings, _executor(workers, executor, address))
 
 
-def _prepare(model: str, backend: Backend) -> None:
-    from samesense.inference.models.optional_deps import let_threads_sleep
-    from samesense.inference.onnx.format import is_exported
-
-    let_threads_sleep()
-    if not is_exported(model) or backend == "torch":
-        quiet_libraries()
-
-
 def _one_file(model: str, source: str, output: str, wanted: Any, *, normalize: bool, **how: Any) -> None:
     from samesense.inference.stream import encode_with_bar, format_of, read_texts, write_embeddings
 
     form = format_of(output, wanted)
     texts = read_texts(source)
-    _prepare(model, how["backend"])
+    let_threads_sleep()
     from samesense.inference.models.load import load
 
     opened = load(model, sample=texts, **how)
@@ -118,7 +112,7 @@ def _shards(model: str, source: Path, output: Path, given: dict[str, Any], execu
     from samesense.recipes.settings import bind
 
     settings = bind(ShardSettings, given)
-    _prepare(model, settings.backend)
+    let_threads_sleep()
     try:
         done = encode_shards(model, source, output, settings, executor)
     except KeyboardInterrupt:

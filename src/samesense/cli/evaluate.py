@@ -16,7 +16,6 @@ from samesense.cli.output import (
     PrecisionFlag,
     put,
     put_json,
-    quiet_libraries,
 )
 
 logger = logging.getLogger(__name__)
@@ -36,7 +35,9 @@ def evaluate(
     intervals: bool = True,
     json: Annotated[bool, Parameter(name="--json", negative="")] = False,
 ) -> None:
-    """Judge a model on labelled pairs: Spearman and Pearson of its scores, with 95 % intervals.
+    """Evaluate a model on labelled pairs: Spearman and Pearson correlation, with 95 % confidence intervals.
+
+    samesense evaluate default --data stsb.test.tsv sts12.test.tsv
 
     Args:
         model: sentence-transformers folder, output of train, hub name, or default; or a cross-encoder, vectors:FILE,
@@ -57,7 +58,6 @@ def evaluate(
         read_pairs(f, columns=columns, label_order=label_order, label_range=label_range, drop_bad_rows=drop_bad_rows)
         for f in data
     ]
-    quiet_libraries()
     from samesense.evaluation.pairs import judge_candidate
     from samesense.recipes.open_model import open_named
     from samesense.reports import append_results, results_table

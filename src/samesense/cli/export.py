@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from samesense.cli.output import Columns, DropBadRows, LabelRange, put, put_json, quiet_libraries
+from samesense.cli.output import Columns, DropBadRows, LabelRange, put, put_json
 from samesense.errors import ConfigError, ModelError
 
 if TYPE_CHECKING:
@@ -32,7 +32,9 @@ def export(
     overwrite: Annotated[bool, Parameter(negative="")] = False,
     json: Annotated[bool, Parameter(name="--json", negative="")] = False,
 ) -> None:
-    """Write a model as ONNX with pooling, layers and normalisation inside, compare it with torch, and say how it fares.
+    """Write a model as a folder that runs without torch, in float32 and int8, and check it against torch.
+
+    samesense export runs/first --output models/first-onnx --int8 --data dev.tsv
 
     Args:
         model: model folder, output of train, hub name, or default.
@@ -57,7 +59,6 @@ def export(
     pairs = None
     if data is not None:
         pairs = read_pairs(data, columns=columns, label_range=label_range, drop_bad_rows=drop_bad_rows)
-    quiet_libraries()
     from samesense.inference.onnx.export import export as write
 
     description = write(model, output or "", int8=int8, pairs=pairs, weights=weights, overwrite=overwrite)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from samesense.cli.flags import flags
-from samesense.cli.output import put, quiet_libraries
+from samesense.cli.output import put
 from samesense.recipes.harvest.settings import HarvestSettings
 from samesense.recipes.settings import bind, read_settings
 
@@ -22,7 +22,9 @@ def harvest(
     config: str | None = None,
     settings: Annotated[Flags, Parameter(name="*")] = None,
 ) -> None:
-    """Score pairs of an Origin's own corpus, spread over the whole range of similarity, into Parquet shards.
+    """Score sentence pairs of an Origin's own corpus, at scale and resumable, for a fast model to learn from.
+
+    samesense harvest --origin origins/mine --pairs 100000 --output harvests/mine --workers 4
 
     Args:
         origin: folder of the Origin.
@@ -32,7 +34,6 @@ def harvest(
     """
     given = {} if settings is None else settings.model_dump(exclude_none=True)
     chosen = bind(HarvestSettings, {} if config is None else read_settings(config), given)
-    quiet_libraries()
     from samesense.recipes.harvest.recipe import harvest as make
 
     put(str(make(origin, output, chosen).folder))

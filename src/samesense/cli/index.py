@@ -1,4 +1,7 @@
-"""``samesense index``: a collection of texts on disk that is searched by meaning."""
+"""Keep a collection of texts on disk and search it by meaning.
+
+samesense index build texts.index texts.txt, then: samesense index query texts.index "How do I get home?"
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
-from samesense.cli.output import PrecisionFlag, put, put_json, put_row, quiet_libraries
+from samesense.cli.output import PrecisionFlag, put, put_json, put_row
 from samesense.execution.progress import progress_bar
 from samesense.inference.models.optional_deps import let_threads_sleep
 
@@ -20,8 +23,7 @@ logger = logging.getLogger(__name__)
 
 index = App(
     name="index",
-    help="Keep a collection of texts on disk and search it by meaning.\n\n"
-    'samesense index build texts.index texts.txt, then: samesense index query texts.index "How do I get home?"',
+    help=__doc__,
     help_format="plaintext",
 )
 
@@ -189,7 +191,6 @@ def _open(folder: Path, *, with_graph: bool = True) -> Collection:
 
 def _embedder(name: str, precision: Any) -> Embedder:
     let_threads_sleep()
-    quiet_libraries()
     from samesense.inference.collection.embedder import open_embedder
 
     return open_embedder(name, precision)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import logging
 import os
 import sys
+from pathlib import Path
 
 from cyclopts import App, CycloptsError
 
@@ -18,92 +21,44 @@ app = App(
     help="Sentence similarity: train from any supervision, judge honestly, put to work.",
     help_format="plaintext",
 )
-COMMANDS = {
-    "quickstart": (
-        "Train, evaluate, encode and compare on the embedded model and sample, in a few minutes.",
-        "samesense quickstart runs/quickstart",
-    ),
-    "train": (
-        "Train a model from labelled pairs, anchors with positives and negatives, or bare sentences.",
-        "samesense train train.tsv --dev dev.tsv --test test.tsv --output runs/first",
-    ),
-    "distil": (
-        "Make a small, fast student of one or several teachers, from sentences alone; say what it keeps and gains.",
-        "samesense distil sentences.txt --teacher default --student layers:3 --dev dev.tsv --output runs/small",
-    ),
-    "origin": (
-        "Make a similarity from running documents, without labels, and explain it.",
-        "samesense origin documents/ --output origins/mine",
-    ),
-    "harvest": (
-        "Score sentence pairs of an Origin's own corpus, at scale and resumable, for a fast model to learn from.",
-        "samesense harvest --origin origins/mine --pairs 100000 --output harvests/mine --workers 4",
-    ),
-    "sweep": (
-        "Train and judge every combination of settings, data and seeds in a file, and compare them.",
-        "samesense sweep losses.toml --output sweeps/losses",
-    ),
-    "evaluate": (
-        "Judge a model on labelled pairs: Spearman and Pearson of its scores, with 95 % intervals.",
-        "samesense evaluate default --data stsb.test.tsv sts12.test.tsv",
-    ),
-    "compare": (
-        "Judge several models on the same data, test the differences, and write one self-contained HTML page.",
-        "samesense compare default runs/first --data benchmarks --suite sts,transfer --output report.html",
-    ),
-    "augment": (
-        "Show what an augmentation makes of the positives of one's data, before anything is trained on it.",
-        "samesense augment nli.tsv --augment deletion",
-    ),
-    "encode": (
-        "Turn lines of text into vectors, one a line, in order.",
-        "samesense encode default sentences.txt --output vectors.npy",
-    ),
-    "export": (
-        "Write a model as a folder that runs without torch, in float32 and int8, and check it against torch.",
-        "samesense export runs/first --output models/first-onnx --int8 --data dev.tsv",
-    ),
-    "similarity": (
-        "Score pairs of texts: the cosine of their embeddings, from -1 to 1, or the score of a cross-encoder.",
-        'samesense similarity default "A man is eating." "Someone has a meal."',
-    ),
-    "calibrate": (
-        "Learn on labelled pairs what a model's scores mean: a value on the labels' scale, a probability, yes or no.",
-        "samesense calibrate runs/first --data dev.tsv --figure calibration.png",
-    ),
-    "rerank": (
-        "Find texts with an encoder, and order the best of them with a cross-encoder.",
-        'samesense rerank texts.txt --model default --cross runs/cross --query "How do I get home?" --top 10',
-    ),
-    "serve": (
-        "Serve a model over HTTP: OpenAI's embeddings, similarity, reranking, search, and a page to try it on.",
-        "samesense serve default --port 8000 --api-key-file keys.txt",
-    ),
-    "index": (
-        "Keep a collection of texts on disk and search it by meaning.",
-        'samesense index build texts.index texts.txt, then: samesense index query texts.index "How do I get home?"',
-    ),
-    "mine": (
-        "Find the pairs of texts that are closest in meaning, each pair once.",
-        "samesense mine texts.txt --top 20 --threshold 0.8",
-    ),
-    "cluster": (
-        "Find groups of near-duplicates: texts that are linked by pairs above a threshold.",
-        "samesense cluster texts.txt --threshold 0.9",
-    ),
-    "whiten": (
-        "Save a model with a whitening behind it, fitted on unlabelled texts.",
-        "samesense whiten default train.tsv --dim 256 --output models/whitened",
-    ),
-    "doctor": (
-        "Say what a data file is, and what is wrong with it.",
-        "samesense doctor train.tsv --against dev.tsv test.tsv",
-    ),
-}
-"""Per command what it does and an example. Said here, not in the functions, which are imported only to be run."""
+COMMANDS = (
+    "quickstart",
+    "train",
+    "distil",
+    "origin",
+    "harvest",
+    "sweep",
+    "evaluate",
+    "compare",
+    "augment",
+    "encode",
+    "export",
+    "similarity",
+    "calibrate",
+    "rerank",
+    "serve",
+    "index",
+    "mine",
+    "cluster",
+    "whiten",
+    "doctor",
+)
+"""Every command, in the order of the help; each is the function of its name in the module of its name."""
 
-for _name, (_what, _example) in COMMANDS.items():
-    app.command(f"samesense.cli.{_name}:{_name}", name=_name, help=f"{_what}\n\n{_example}")
+
+def help_of(command: str) -> str:
+    """Return what a command does, and an example: its docstring up to the arguments.
+
+    The file is parsed and not imported: ``samesense --help`` would otherwise take twice as long.
+    """
+    module = ast.parse(Path(__file__).with_name(f"{command}.py").read_text(encoding="utf-8"))
+    functions = [node for node in module.body if isinstance(node, ast.FunctionDef) and node.name == command]
+    text = ast.get_docstring(functions[0] if functions else module) or ""
+    return text.partition("\n\nArgs:")[0]
+
+
+for _name in COMMANDS:
+    app.command(f"samesense.cli.{_name}:{_name}", name=_name, help=help_of(_name))
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -130,8 +85,10 @@ def _fail(message: str, code: int = 2) -> None:
 
 
 def _quiet() -> None:
-    """Keep other libraries' notes and bars off the terminal, unless the user has set them."""
-    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+    """Keep other libraries' notes and bars off the terminal, unless the user has set them; before they are imported."""
+    for name in ("HF_HUB_DISABLE_PROGRESS_BARS", "HF_DATASETS_DISABLE_PROGRESS_BARS", "TQDM_DISABLE"):
+        os.environ.setdefault(name, "1")  # our own bars say themselves when they show
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
-    os.environ.setdefault("TQDM_DISABLE", "1")  # our own bars say themselves when they show
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
+    # sentence-transformers warns of the two key sets that are written for older readers: see encoder.storage
+    logging.getLogger("sentence_transformers.util.decorators").setLevel(logging.ERROR)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from samesense.cli.output import PrecisionFlag, put_json, put_row, quiet_libraries
+from samesense.cli.output import PrecisionFlag, put_json, put_row
 from samesense.inference.models.optional_deps import let_threads_sleep
 
 logger = logging.getLogger(__name__)
@@ -25,6 +25,8 @@ def mine(
 ) -> None:
     """Find the pairs of texts that are closest in meaning, each pair once.
 
+    samesense mine texts.txt --top 20 --threshold 0.8
+
     Args:
         source: text file with one text a line (plain or .gz), or - for standard input.
         model: model folder, output of train, hub name, or default.
@@ -40,7 +42,6 @@ def mine(
     check_asked(top, threshold)
     texts = read_texts(source)
     let_threads_sleep()
-    quiet_libraries()
     from samesense.inference.models.load import load
 
     pairs = run(encode_with_bar(load(model, precision=precision), texts, normalize=True), top=top, threshold=threshold)

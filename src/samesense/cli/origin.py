@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from samesense.cli.flags import flags
-from samesense.cli.output import put, put_json, quiet_libraries
+from samesense.cli.output import put, put_json
 from samesense.errors import ConfigError
 from samesense.recipes.origin.settings import OriginSettings, choose_origin
 
@@ -30,7 +30,9 @@ def origin(
     overwrite: Annotated[bool, Parameter(negative="")] = False,
     json: Annotated[bool, Parameter(name="--json", negative="")] = False,
 ) -> None:
-    """Make a similarity from running documents without labels, or explain one.
+    """Make a similarity from running documents, without labels, and explain it.
+
+    samesense origin documents/ --output origins/mine
 
     Args:
         documents: text files, folders of them, JSON lines, Parquet, saved datasets or hub names; none only explains.
@@ -49,7 +51,6 @@ def origin(
         raise ConfigError(
             f"Settings are for the making from documents, and none are given; received {', '.join(given)}."
         )
-    quiet_libraries()
     if documents:
         from samesense.recipes.origin.recipe import run
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import logging
 import re
@@ -61,16 +60,3 @@ def put_json(values: Iterable[dict[str, Any]]) -> None:
     """Write one JSON object a line."""
     for value in values:
         put(json.dumps(value, ensure_ascii=False))
-
-
-def quiet_libraries() -> None:
-    """Switch off the bars that other libraries show while they load and save, and a note on keys written on purpose."""
-    with contextlib.suppress(ImportError):
-        from transformers.utils import logging as transformers_logging
-
-        transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    logging.getLogger("sentence_transformers.util.decorators").setLevel(logging.ERROR)  # both pooling keys: see storage
-    with contextlib.suppress(ImportError):
-        from datasets.utils import disable_progress_bars
-
-        disable_progress_bars()

@@ -24,6 +24,8 @@ def quickstart(
 ) -> None:
     """Train, evaluate, encode and compare on the embedded model and sample, in a few minutes.
 
+    samesense quickstart runs/quickstart
+
     Args:
         output: folder of the run.
         model: model folder, hub name, or default: all-MiniLM-L6-v2 from its package.

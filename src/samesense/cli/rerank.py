@@ -6,7 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from samesense.cli.output import PrecisionFlag, put_json, put_row, quiet_libraries
+from samesense.cli.output import PrecisionFlag, put_json, put_row
 from samesense.errors import ConfigError, DataError
 
 
@@ -23,6 +23,8 @@ def rerank(
 ) -> None:
     """Find texts with an encoder, and order the best of them with a cross-encoder.
 
+    samesense rerank texts.txt --model default --cross runs/cross --query "How do I get home?" --top 10
+
     Args:
         source: text file with one text a line (plain or .gz), or - for standard input.
         model: encoder that finds; whatever evaluate takes and has embeddings.
@@ -37,7 +39,6 @@ def rerank(
     if not query.strip():
         raise DataError('The query is empty. Give a text: --query "How do I get home?"')
     texts = read_texts(source)
-    quiet_libraries()
     from samesense.inference.search.rerank import rerank as run
     from samesense.recipes.open_model import open_named
 

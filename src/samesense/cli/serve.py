@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from samesense.cli.output import PrecisionFlag, quiet_libraries
+from samesense.cli.output import PrecisionFlag
 from samesense.errors import MissingExtraError
 from samesense.inference.models.backends import Backend
 
@@ -38,7 +38,9 @@ def serve(
     backend: Backend = "auto",
     precision: PrecisionFlag = "auto",
 ) -> None:
-    """Serve a model: OpenAI's /v1/embeddings, and /similarity, /rerank, /search, and a page to try it on.
+    """Serve a model over HTTP: OpenAI's embeddings, similarity, reranking, search, and a page to try it on.
+
+    samesense serve default --port 8000 --api-key-file keys.txt
 
     Args:
         model: model folder, output of train or export, hub name, or default.
@@ -74,7 +76,6 @@ def serve(
         batch_tokens=batch_tokens, wait_ms=wait_ms, grace=grace,
     )  # fmt: skip
     keys = read_keys(api_key_file)
-    quiet_libraries()
     from samesense.inference.models.load import load
     from samesense.inference.serve.run import serve as run
     from samesense.inference.serve.service import Serving

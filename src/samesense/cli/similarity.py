@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 from cyclopts import Parameter
 
-from samesense.cli.output import PrecisionFlag, put, put_json, quiet_libraries
+from samesense.cli.output import PrecisionFlag, put, put_json
 from samesense.errors import ConfigError, DataError
 from samesense.types import Pair
 
@@ -29,6 +29,8 @@ def similarity(
 ) -> None:
     """Score pairs of texts: the cosine of their embeddings, from -1 to 1, or the score of a cross-encoder.
 
+    samesense similarity default "A man is eating." "Someone has a meal."
+
     Args:
         model: model folder, output of train, hub name, or default; or any other name that evaluate takes.
         text1: first text; without texts, pairs are read from standard input, two texts a line with a tab between.
@@ -46,7 +48,6 @@ def similarity(
         raise ConfigError('similarity needs a model: samesense similarity MODEL "a" "b", or --origin FOLDER "a" "b".')
     pairs = _from_stdin() if text1 is None else [_given(text1, text2)]
     calibrated = calibrated or calibration is not None
-    quiet_libraries()
     from samesense.inference.calibration.storage import read_of
     from samesense.recipes.open_model import open_named
 

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from samesense.cli.output import put, quiet_libraries
+from samesense.cli.output import put
 
 logger = logging.getLogger(__name__)
 
@@ -25,7 +25,9 @@ def sweep(
     dry_run: Annotated[bool, Parameter(negative="")] = False,
     json: Annotated[bool, Parameter(name="--json", negative="")] = False,
 ) -> None:
-    """Train and judge every combination of settings, data and seeds in a file, and compare them.
+    """Train and evaluate every combination of settings, data and seeds in a file, and compare them.
+
+    samesense sweep losses.toml --output sweeps/losses
 
     Args:
         file: TOML file of the sweep; with --table also the folder of one.
@@ -47,7 +49,6 @@ def sweep(
     if table:
         _show(folder, json)
         return
-    quiet_libraries()
     from samesense.recipes.sweep.cell import status_of
     from samesense.recipes.sweep.file import read_sweep
     from samesense.recipes.sweep.plan import make_plan

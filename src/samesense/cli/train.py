@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from samesense.cli.flags import flags
-from samesense.cli.output import Columns, DropBadRows, LabelOrder, LabelRange, put, put_json, quiet_libraries
+from samesense.cli.output import Columns, DropBadRows, LabelOrder, LabelRange, put, put_json
 from samesense.data import PairData, examine, read_pairs
 from samesense.errors import ConfigError
 from samesense.execution.ranks import finish
@@ -45,7 +45,9 @@ def train(
     dry_run: Annotated[bool, Parameter(negative="")] = False,
     json: Annotated[bool, Parameter(name="--json", negative="")] = False,
 ) -> None:
-    """Train a model from labelled pairs, anchors with positives and negatives, bare sentences, or documents.
+    """Train a model from labelled pairs, anchors with positives and negatives, unlabelled sentences, or documents.
+
+    samesense train train.tsv --dev dev.tsv --test test.tsv --output runs/first
 
     Args:
         data: one or more files (TSV, CSV, JSON lines, Parquet, text; plain or .gz), saved datasets folders, or hub
@@ -138,7 +140,6 @@ def _cross_validate(
             "--folds deals labelled pairs into what teaches and what judges, and nothing selects. Leave out --dev and "
             "--test, and give labelled pairs."
         )
-    quiet_libraries()
     from samesense.recipes.folds import cross_validate
     from samesense.reports import results_table
 
@@ -160,7 +161,6 @@ def _run(
     overwrite: bool,
     json: bool,
 ) -> None:
-    quiet_libraries()
     from samesense.reports import results_table
 
     trained = method.run(train, settings, output, dev=dev, test=test, resume=resume, overwrite=overwrite)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from samesense.cli.output import PrecisionFlag, quiet_libraries
+from samesense.cli.output import PrecisionFlag
 from samesense.errors import ConfigError
 
 logger = logging.getLogger(__name__)
@@ -24,7 +24,9 @@ def whiten(
     precision: PrecisionFlag = "float32",
     overwrite: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
-    """Fit a whitening on unlabelled texts and save it behind the model, as a linear layer that every reader applies.
+    """Save a model with a whitening behind it, fitted on unlabelled texts.
+
+    samesense whiten default train.tsv --dim 256 --output models/whitened
 
     Args:
         model: model folder, output of train, hub name, or default.
@@ -39,7 +41,6 @@ def whiten(
     if not texts:
         raise ConfigError("A whitening is fitted on texts; name at least one file of them.")
     sentences = [text for source in texts for text in unlabelled_texts(source)]
-    quiet_libraries()
     from samesense.encoder.build import build
     from samesense.encoder.encode import encode
     from samesense.encoder.storage import check_free, save
