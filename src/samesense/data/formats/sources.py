@@ -8,21 +8,20 @@ from pathlib import Path
 from typing import Any
 
 from samesense.data.formats.files import SUFFIXES, Row, missing_file, read_rows, split_suffix
+from samesense.data.formats.memory import Source, dataset_rows, in_memory, memory_rows
 from samesense.errors import DataError, MissingExtraError
 
 _HUB_NAME = re.compile(r"(?P<name>[\w.-]+/[\w.-]+)(?:@(?P<config>[\w.+-]+))?(?::(?P<split>[^:]+))?")
 
-UNLABELLED = "-"
-"""What a hub class label of -1, the hub's mark for a hidden or missing label, is read as."""
 
-
-def load_rows(source: str | Path) -> Iterator[Row]:
-    """Read rows from a file, a folder saved by ``datasets``, or the hub.
+def load_rows(source: Source) -> Iterator[Row]:
+    """Read rows from a file, a folder saved by ``datasets``, the hub, or what is in memory.
 
     Args:
         source: path of a file; path of a folder, followed by ``:split`` where it holds several; or
             ``owner/name``, ``owner/name@config``, ``owner/name:split`` or ``owner/name@config:split``
-            on the hub (split ``train`` unless given).
+            on the hub (split ``train`` unless given); or data in memory, see
+            :func:`~samesense.data.formats.memory.memory_rows`.
 
     Returns:
         Row numbers with cells by column name. Class labels arrive as their names, never as integers.
@@ -31,12 +30,14 @@ def load_rows(source: str | Path) -> Iterator[Row]:
         DataError: if the source cannot be found or read.
         MissingExtraError: if ``datasets`` is needed and absent.
     """
+    if in_memory(source):
+        return memory_rows(source)
     text = str(source)
     if Path(source).expanduser().is_file():
         return read_rows(source)
     folder, split = _folder_and_split(text)
     if folder is not None:
-        return _dataset_rows(_from_disk(folder, split))
+        return dataset_rows(_from_disk(folder, split))
     match = _HUB_NAME.fullmatch(text)
     if isinstance(source, Path) or _looks_like_path(text):
         raise missing_file(text)
@@ -45,7 +46,7 @@ def load_rows(source: str | Path) -> Iterator[Row]:
             f"{text}: this is no existing file or folder, and no hub name of the form owner/name, owner/name@config "
             f"or owner/name:split. Name a file that ends in {', '.join(SUFFIXES)} (or one of these with .gz)."
         )
-    return _dataset_rows(_from_hub(match["name"], match["config"], match["split"] or "train", text))
+    return dataset_rows(_from_hub(match["name"], match["config"], match["split"] or "train", text))
 
 
 def _folder_and_split(text: str) -> tuple[Path | None, str | None]:
@@ -110,15 +111,3 @@ def _from_hub(name: str, config: str | None, split: str, source: str) -> Any:
 def _one_line(error: Exception) -> str:
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text[:200]}" if text else type(error).__name__
-
-
-def _dataset_rows(dataset: Any) -> Iterator[Row]:
-    names = {column: feature.names for column, feature in dataset.features.items() if hasattr(feature, "int2str")}
-    for number, record in enumerate(dataset.with_format(None), 1):
-        yield number, {key: _named(value, names[key]) if key in names else value for key, value in record.items()}
-
-
-def _named(value: Any, names: list[str]) -> object:
-    if value is None:
-        return None
-    return names[value] if 0 <= value < len(names) else UNLABELLED

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from samesense.data.formats.bad_rows import BadRow, bad_rows_error
 from samesense.data.formats.columns import SCORE_NAMES, Columns, resolve_columns
 from samesense.data.formats.files import Row
 from samesense.data.formats.labels import ParsedLabels, parse_labels
+from samesense.data.formats.memory import Source, name_of
 from samesense.data.formats.scale import Scale, number_text
 from samesense.data.formats.sources import load_rows
 from samesense.data.pairs.data import PairData, fingerprint
@@ -17,7 +17,7 @@ from samesense.types import Pair
 
 
 def read_pairs(
-    source: str | Path,
+    source: Source,
     *,
     columns: str | None = None,
     label_order: str | None = None,
@@ -28,7 +28,7 @@ def read_pairs(
     """Read labelled pairs, or triples as pairs, from one source.
 
     Args:
-        source: a file, a folder saved by ``datasets``, or a hub name; see ``load_rows``.
+        source: a file, a folder saved by ``datasets``, a hub name, a data frame, or rows; see ``load_rows``.
         columns: ``"first,second,label"`` where the names do not follow a convention.
         label_order: names of integer inference classes 0, 1, 2 in order.
         label_range: lowest and highest score, instead of inferring them.
@@ -43,7 +43,7 @@ def read_pairs(
         ConfigError: if an option is malformed or contradicts the data.
         MissingExtraError: if ``datasets`` is needed and absent.
     """
-    name = str(source)
+    name = name_of(source)
     rows = list(load_rows(source))
     if not rows:
         raise DataError(f"{name}: there are no rows. Check that this is the right file.")
@@ -64,7 +64,7 @@ def read_pairs(
     return _assembled(rows, kept, found, parsed, name, len(bad))
 
 
-def read_bare_pairs(source: str | Path, *, columns: str | None = None) -> list[Pair]:
+def read_bare_pairs(source: Source, *, columns: str | None = None) -> list[Pair]:
     """Read the pairs of one source whatever their labels, to look for them in other data.
 
     Args:
@@ -76,7 +76,7 @@ def read_bare_pairs(source: str | Path, *, columns: str | None = None) -> list[P
         ConfigError: if ``columns`` is malformed.
         MissingExtraError: if ``datasets`` is needed and absent.
     """
-    name = str(source)
+    name = name_of(source)
     rows = [cells for _, cells in load_rows(source)]
     if not rows:
         raise DataError(f"{name}: there are no rows. Check that this is the right file.")
@@ -86,7 +86,7 @@ def read_bare_pairs(source: str | Path, *, columns: str | None = None) -> list[P
     return [(str(one), str(other)) for one, other in texts if not (_wrong_with(one) or _wrong_with(other))]
 
 
-def holds_scores(source: str | Path, columns: str | None = None) -> bool:
+def holds_scores(source: Source, columns: str | None = None) -> bool:
     """Return whether the label column of a source is one of scores by its name.
 
     Args:
@@ -98,7 +98,7 @@ def holds_scores(source: str | Path, columns: str | None = None) -> bool:
         ConfigError: if ``columns`` is malformed.
     """
     first = next(iter(load_rows(source)), None)
-    label = None if first is None else resolve_columns(list(first[1]), columns, str(source)).label
+    label = None if first is None else resolve_columns(list(first[1]), columns, name_of(source)).label
     return label is not None and label.strip().casefold() in SCORE_NAMES
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
+from samesense.data.formats.memory import Source, as_sources, name_of, short_name
 from samesense.data.sentences.texts import all_texts
 from samesense.errors import ConfigError, DataError
 
@@ -45,7 +45,7 @@ class Sentences:
 
 
 def read_unlabelled(
-    sources: str | Path | Sequence[str | Path],
+    sources: Source,
     *,
     keep_repeated: bool = False,
     min_chars: int | None = None,
@@ -55,7 +55,7 @@ def read_unlabelled(
 
     Args:
         sources: text files with one sentence a line, tables with a text column or two, documents, folders saved by
-            ``datasets``, hub names; see :func:`~samesense.data.sentences.texts.all_texts`.
+            ``datasets``, hub names, or data in memory; see :func:`~samesense.data.sentences.texts.all_texts`.
         keep_repeated: keep every sentence as often as it comes, instead of its first occurrence only. Of two equal
             sentences in a batch, each would be a negative of the other.
         min_chars: leave out sentences of fewer characters.
@@ -66,7 +66,7 @@ def read_unlabelled(
         DataError: if a source cannot be read, or nothing is left.
         MissingExtraError: if ``datasets`` is needed and absent.
     """
-    given = [sources] if isinstance(sources, str | Path) else list(sources)
+    given = as_sources(sources)
     low, high = 1 if min_chars is None else min_chars, max_chars
     if low < 1 or (high is not None and high < low):
         raise ConfigError(
@@ -76,7 +76,7 @@ def read_unlabelled(
     filled = [text for text in texts if text.strip()]
     fitting = [text for text in filled if low <= len(text) and (high is None or len(text) <= high)]
     kept = fitting if keep_repeated else list(dict.fromkeys(fitting))
-    source = " + ".join(map(str, given))
+    source = " + ".join(map(name_of, given))
     if not kept:
         raise DataError(
             f"{source or 'No source'}: no sentence is left of {len(texts)}, {len(texts) - len(filled)} of them empty. "
@@ -85,7 +85,7 @@ def read_unlabelled(
     return Sentences(
         texts=kept,
         source=source,
-        name=" + ".join(Path(part).name if Path(part).expanduser().is_file() else str(part) for part in given),
+        name=" + ".join(map(short_name, given)),
         sha256=fingerprint(kept),
         left_out={
             "empty": len(texts) - len(filled),

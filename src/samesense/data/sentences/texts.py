@@ -10,6 +10,7 @@ from samesense.data.documents.sectioned import holds_documents, read_documents
 from samesense.data.formats.columns import NEGATIVE_NAMES, TEXT_PAIRS
 from samesense.data.formats.files import Row, missing_file, split_suffix
 from samesense.data.formats.lines import read_lines
+from samesense.data.formats.memory import Source, in_memory, name_of
 from samesense.data.formats.sources import load_rows
 from samesense.errors import DataError
 
@@ -20,7 +21,7 @@ _HALF = re.compile("[\ud800-\udfff]")
 """Half of a surrogate pair, which JSON can name and no tokenizer takes."""
 
 
-def unlabelled_texts(source: str | Path) -> list[str]:
+def unlabelled_texts(source: Source) -> list[str]:
     """Return every text of a source in its order, repeated ones as often as they come; empty ones are left out.
 
     Args:
@@ -31,21 +32,23 @@ def unlabelled_texts(source: str | Path) -> list[str]:
     """
     texts = [text for text in all_texts(source) if text.strip()]
     if not texts:
-        raise DataError(f"{source} holds no text. Give a file with one text a line, or with columns of texts.")
+        raise DataError(f"{name_of(source)} holds no text. Give a file with one text a line, or with columns of texts.")
     return texts
 
 
-def all_texts(source: str | Path) -> Iterator[str]:
+def all_texts(source: Source) -> Iterator[str]:
     """Yield every text of a source in its order, an empty text where a line or a cell holds none.
 
     Args:
         source: a text file with one text a line (``.txt`` or any ending that is not known, also ``.gz``); JSON lines of
             documents, of which all sentences count; or what ``load_rows`` reads, of which all columns named as texts
-            of pairs, triples or single sentences count.
+            of pairs, triples or single sentences count; or data in memory, a list of texts among it.
 
     Raises:
         DataError: if there is no such source, no column of texts, or something else than a text where one belongs.
     """
+    if in_memory(source):
+        return _cells(load_rows(source), name_of(source))
     name = str(source)
     path = Path(source).expanduser()
     if path.is_file() and not split_suffix(name)[0]:

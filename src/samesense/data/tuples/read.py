@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
-from pathlib import Path
 
 from samesense.data.formats.bad_rows import BadRow, bad_rows_error
 from samesense.data.formats.columns import Columns
-from samesense.data.formats.files import Row, split_suffix
+from samesense.data.formats.files import Row
 from samesense.data.formats.labels import parse_labels
+from samesense.data.formats.memory import Source, as_sources, name_of, short_name
 from samesense.data.formats.sources import load_rows
 from samesense.data.tuples.data import TupleData, tuple_data
 from samesense.data.tuples.groups import MOST_ROWS, Group, Side, Statement, grouped
@@ -24,7 +24,7 @@ _NO_LABEL, _BAD = "rows without a label", "bad rows"
 
 
 def read_tuples(
-    sources: str | Path | Sequence[str | Path],
+    sources: Source,
     *,
     merge: bool = True,
     label_order: str | None = None,
@@ -46,14 +46,14 @@ def read_tuples(
         DataError: if a source cannot be read, has columns of no known layout or bad rows, or nothing is left.
         ConfigError: if ``label_order`` is malformed or contradicts the data.
     """
-    named = [sources] if isinstance(sources, (str, Path)) else list(sources)
+    named = as_sources(sources)
     left_out: dict[str, int] = {}
     groups = read_groups(
         named, merge=merge, label_order=label_order, drop_bad_rows=drop_bad_rows, most_rows=most_rows,
         limit_reported=limit_reported, left_out=left_out,
     )  # fmt: skip
-    source = " + ".join(map(str, named))
-    short = " + ".join(Path(part).name if split_suffix(str(part))[0] else str(part) for part in named)
+    source = " + ".join(map(name_of, named))
+    short = " + ".join(map(short_name, named))
     data = tuple_data(groups, source=source, name=short, left_out=left_out)
     if not any(data.positives):
         raise DataError(
@@ -64,7 +64,7 @@ def read_tuples(
 
 
 def read_groups(
-    sources: Sequence[str | Path],
+    sources: Sequence[Source],
     *,
     merge: bool = True,
     label_order: str | None = None,
@@ -86,7 +86,7 @@ def read_groups(
     """
     counts: dict[str, int] = {} if left_out is None else left_out
     counts |= {_NO_LABEL: 0, _BAD: 0}
-    readers = [_Reader(str(source), number, merge, label_order, counts) for number, source in enumerate(sources)]
+    readers = [_Reader(name_of(source), number, merge, label_order, counts) for number, source in enumerate(sources)]
     limit = None if drop_bad_rows else limit_reported
     said = (reader.statements(source, limit) for reader, source in zip(readers, sources, strict=True))
     return grouped(chain.from_iterable(said), most_rows=most_rows)
@@ -100,7 +100,7 @@ class _Reader:
         self.label_order, self.counts = label_order, counts
         self.classes: dict[str, tuple[Side | None, str]] = {}
 
-    def statements(self, source: str | Path, limit: int | None) -> Iterator[Statement]:
+    def statements(self, source: Source, limit: int | None) -> Iterator[Statement]:
         """Yield what the rows say; raises at the end if some are bad and ``limit`` says how many to show."""
         layouts: dict[tuple[str, ...], Layout] = {}  # rows of JSON may have different keys
         problems: list[BadRow] = []

@@ -1,0 +1,161 @@
+"""Rows out of what is in memory already: data frames, Arrow tables, datasets, and plain Python rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from samesense.data.formats.files import split_suffix
+from samesense.errors import DataError
+
+Source = Any
+"""A path or hub name; a data frame (pandas, polars, anything that speaks Arrow), an Arrow table, a
+``datasets.Dataset``; or rows: dicts, tuples, or texts."""
+
+_PAIR = ("sentence1", "sentence2")
+_SCORED = (*_PAIR, "score")
+_TRIPLET = ("anchor", "positive", "negative")
+
+BATCH = 1024
+"""Rows of a table that are turned into Python objects at once."""
+
+
+def in_memory(source: Source) -> bool:
+    """Return whether a source is data itself, and no name of a file, folder or hub data set."""
+    return not isinstance(source, str | Path)
+
+
+def name_of(source: Source) -> str:
+    """Return what messages call a source: the path or hub name, or the type of an object."""
+    if not in_memory(source):
+        return str(source)
+    return f"{type(source).__name__} in memory"
+
+
+def short_name(source: Source) -> str:
+    """Return a name for people: of a file its last part."""
+    named = not in_memory(source) and (split_suffix(str(source))[0] or Path(source).expanduser().is_file())
+    return Path(source).name if named else name_of(source)
+
+
+def as_sources(given: Source) -> list[Source]:
+    """Return a list of sources, where one or several may be given.
+
+    A list of texts is one source in memory, and a list of names several. Of a list of strings it is told by the
+    strings: names have an ending that is read, or a slash, or stand for something on disk; if one looks like a name,
+    all are taken for names, so that a misspelt one is not trained on as a sentence.
+    """
+    if not isinstance(given, list | tuple) or not given:
+        return [given]
+    if all(isinstance(one, str | Path) for one in given):
+        return list(given) if any(map(_looks_like_name, given)) else [list(given)]
+    return [given] if isinstance(given[0], Mapping | list | tuple) else list(given)
+
+
+def _looks_like_name(one: str | Path) -> bool:
+    text = str(one)
+    if isinstance(one, Path) or split_suffix(text)[0] or text.removesuffix(".gz").endswith(".txt"):
+        return True
+    return " " not in text.strip() and ("/" in text or Path(text).expanduser().exists())
+
+
+def memory_rows(source: Source) -> Iterator[tuple[int, dict[str, object]]]:
+    """Yield the rows of an object, numbered from 1, with cells by column name.
+
+    Plain rows without names get those of their form: text, text, number are a scored pair; three texts a triplet of
+    anchor, positive, negative, unless the third is a class label; two texts a pair; one text a sentence.
+
+    Raises:
+        DataError: if the object is none that is known, or its rows differ in form.
+    """
+    if hasattr(source, "features") and hasattr(source, "with_format"):
+        return dataset_rows(source)
+    if isinstance(source, Mapping):
+        raise DataError(
+            f"{name_of(source)}: several splits or columns were given where one table is needed; the keys are "
+            f"{', '.join(map(str, islice(source, 5)))}. Give one split, or a data frame."
+        )
+    table = _as_table(source)
+    if table is not None:
+        records = (record for batch in table.to_batches(BATCH) for record in batch.to_pylist())
+        return enumerate(records, 1)
+    if isinstance(source, Iterable) and not isinstance(source, bytes):
+        return _plain_rows(source)
+    raise DataError(
+        f"Data must be a path, a hub name, a data frame, a datasets.Dataset, or a list of rows; received "
+        f"{type(source).__name__}."
+    )
+
+
+UNLABELLED = "-"
+"""What a hub class label of -1, the hub's mark for a hidden or missing label, is read as."""
+
+
+def dataset_rows(dataset: Any) -> Iterator[tuple[int, dict[str, object]]]:
+    """Yield the rows of a ``datasets.Dataset``; class labels arrive as their names, never as integers."""
+    names = {column: feature.names for column, feature in dataset.features.items() if hasattr(feature, "int2str")}
+    for number, record in enumerate(dataset.with_format(None), 1):
+        yield number, {key: _named(value, names[key]) if key in names else value for key, value in record.items()}
+
+
+def _named(value: Any, names: list[str]) -> object:
+    if value is None:
+        return None
+    return names[value] if 0 <= value < len(names) else UNLABELLED
+
+
+def _as_table(source: Any) -> Any:
+    """Return an Arrow table of whatever speaks one of Arrow's or the data frames' interchange protocols, or None."""
+    if not any(hasattr(source, name) for name in ("__arrow_c_stream__", "__dataframe__", "to_arrow", "to_batches")):
+        return None
+    import pyarrow as pa
+
+    try:
+        if hasattr(source, "__arrow_c_stream__"):
+            return pa.table(source)
+        if hasattr(source, "to_arrow"):
+            return source.to_arrow()
+        from pyarrow.interchange import from_dataframe
+
+        return from_dataframe(source)
+    except (pa.ArrowException, TypeError, ValueError, RuntimeError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise DataError(
+            f"{name_of(source)}: it cannot be read as a table ({reason}). Columns must hold one type each: texts as "
+            "str, scores as numbers."
+        ) from error
+
+
+def _plain_rows(rows: Iterable[Any]) -> Iterator[tuple[int, dict[str, object]]]:
+    for number, row in enumerate(rows, 1):
+        if isinstance(row, Mapping):
+            yield number, dict(row)
+        elif isinstance(row, str):
+            yield number, {"sentence": row}
+        elif isinstance(row, Sequence) and len(row) in (2, 3):
+            yield number, dict(zip(_names_of(row), row, strict=True))
+        else:
+            raise DataError(
+                f"Row {number} in memory: a row is a dict, a text, or a tuple of two or three cells; received "
+                f"{str(row)[:60]!r}. Write it as (text, text, score)."
+            )
+
+
+def _names_of(row: Sequence[Any]) -> tuple[str, ...]:
+    if len(row) == 2:
+        return _PAIR
+    third = row[2]
+    classes = ("entailment", "neutral", "contradiction", "-")
+    if isinstance(third, str) and third.strip().casefold() not in classes and not _is_number(third):
+        return _TRIPLET
+    return ("premise", "hypothesis", "label") if isinstance(third, str) and not _is_number(third) else _SCORED
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

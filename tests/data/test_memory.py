@@ -1,0 +1,99 @@
+"""Data that are in memory already are read by the same rules as files."""
+
+import pyarrow as pa
+import pytest
+from datasets import ClassLabel, Dataset, Features, Value
+
+from samesense.data import read_pairs
+from samesense.data.formats.memory import as_sources
+from samesense.data.sentences.data import read_unlabelled
+from samesense.data.tuples.read import read_tuples
+from samesense.errors import DataError
+
+ROWS = [
+    ("A cat sleeps.", "The cat is asleep.", 4.5),
+    ("A cat sleeps.", "It rains.", 0.5),
+    ("Snow falls.", "Noon.", 1.0),
+]
+NAMED = [dict(zip(("sentence1", "sentence2", "score"), row, strict=True)) for row in ROWS]
+
+
+class Interchanged:
+    """A table of another library, which shows itself by Arrow's protocol only."""
+
+    def __init__(self, table):
+        self.table = table
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self.table.__arrow_c_stream__(requested_schema)
+
+
+def forms():
+    table = pa.Table.from_pylist(NAMED)
+    yield "rows", ROWS
+    yield "dicts", NAMED
+    yield "arrow", table
+    yield "interchanged", Interchanged(table)
+    yield "pandas", table.to_pandas()
+    yield "dataset", Dataset.from_list(NAMED)
+
+
+@pytest.mark.parametrize(("name", "data"), [pytest.param(*form, id=form[0]) for form in forms()])
+def test_pairs_are_those_of_a_file(name, data, tmp_path):
+    file = tmp_path / "pairs.tsv"
+    file.write_text("sentence1\tsentence2\tscore\n" + "".join("\t".join(map(str, row)) + "\n" for row in ROWS))
+    expected, found = read_pairs(file), read_pairs(data)
+    assert (found.sha256, found.labels, found.scale) == (expected.sha256, expected.labels, expected.scale)
+    assert found.name.endswith("in memory")
+
+
+def test_polars():
+    polars = pytest.importorskip("polars")
+    assert len(read_pairs(polars.DataFrame(NAMED))) == 3
+
+
+def test_class_labels_of_a_dataset_are_read_by_name():
+    features = Features(
+        premise=Value("string"), hypothesis=Value("string"), label=ClassLabel(names=["entailment", "contradiction"])
+    )
+    rows = {"premise": ["a", "b", "c"], "hypothesis": ["d", "e", "f"], "label": [0, 1, -1]}
+    found = read_pairs(Dataset.from_dict(rows, features=features))
+    assert (found.kind, found.labels, found.dropped_unlabelled) == ("nli", [2.0, 0.0], 1)
+
+
+def test_plain_rows_are_named_by_their_form():
+    nli = [("Snow falls.", "It is cold.", "entailment"), ("Snow falls.", "It is hot.", "contradiction")]
+    assert read_pairs(nli).kind == "nli"
+    triplets = [("one", "first", "third"), ("two", "second", "fourth")]
+    assert read_pairs(triplets).kind == "triple"
+    assert read_tuples(triplets).anchors == ["one", "two"]
+    assert read_unlabelled(["A cat sleeps.", "It rains.", "It rains."]).texts == ["A cat sleeps.", "It rains."]
+
+
+def test_missing_texts_are_refused_by_row():
+    rows = [*NAMED, {"sentence1": None, "sentence2": "x", "score": 1.0}]
+    with pytest.raises(DataError, match=r"in memory: 1 of 4 rows cannot be used.\s+row 4"):
+        read_pairs(pa.Table.from_pylist(rows))
+    assert read_pairs(rows, drop_bad_rows=True).dropped == 1
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ([("a", "b", 1.0), ("c",)], "Row 2 in memory: a row is a dict, a text, or a tuple"),
+        ({"train": []}, r"several splits or columns.*train"),
+        (3, r"Data must be a path.*received int"),
+    ],
+)
+def test_what_is_no_data_is_refused(data, message):
+    with pytest.raises(DataError, match=message):
+        read_pairs(data)
+
+
+def test_a_list_of_strings_is_texts_unless_one_looks_like_a_name(tmp_path):
+    assert as_sources(["A cat sleeps.", "Noon."]) == [["A cat sleeps.", "Noon."]]
+    assert as_sources(["train.tsv", "owner/name:dev"]) == ["train.tsv", "owner/name:dev"]
+    assert as_sources(["mispelt.tsv", "Noon."]) == ["mispelt.tsv", "Noon."]
+    assert as_sources([tmp_path]) == [tmp_path]
+    assert as_sources(ROWS) == [ROWS]
+    assert as_sources("train.tsv") == ["train.tsv"]
