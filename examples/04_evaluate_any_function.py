@@ -10,7 +10,6 @@ import numpy as np
 
 from samesense.data import read_pairs, sample_path
 from samesense.evaluation import evaluate_sts
-from samesense.reports import results_table
 from samesense.types import Pair, Scores
 
 
@@ -28,7 +27,7 @@ def main(model: str = "word overlap") -> None:
     results = evaluate_sts(
         word_overlap, data.pairs(), data.labels, dataset=data.name, model=model, protocol="Jaccard of lower-case words"
     )
-    print(results_table(results))
+    print(results)
 
 
 if __name__ == "__main__":

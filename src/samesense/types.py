@@ -44,7 +44,7 @@ class Result:
     """One number of an evaluation, with all that is needed to compare it with another.
 
     Attributes:
-        task: what was judged, such as ``"sts"``.
+        task: the suite, such as ``"sts"``.
         dataset: name of the data, such as ``"stsb.test"``.
         split: ``"train"``, ``"dev"``, ``"test"``, or ``""`` where the data has no splits.
         subset: name of a part of the data; ``"all"``, ``"mean"`` or ``"wmean"`` for the whole.
@@ -54,7 +54,7 @@ class Result:
         high: upper end of the 95 % interval.
         n: number of examples behind the value.
         protocol: everything that changes the number, in words.
-        model: name or folder of what was judged.
+        model: name or folder of the model.
         seed: seed of the training run, where known.
         seconds: wall time spent on it.
 
@@ -102,7 +102,7 @@ class Evidence:
             is the mean of ``values``.
         values: per example the model's score, or its outcome (1 for right and 0 for wrong), ``(n,)``.
         labels: the reference ``(n,)``; ``None`` for a mean.
-        examples: what was judged ``(n,)``, the same and in the same order for every model.
+        examples: the texts or pairs ``(n,)``, the same and in the same order for every model.
         seed: as in the result.
     """
 
@@ -119,7 +119,7 @@ class Evidence:
 
 @dataclass(frozen=True)
 class TaskResult:
-    """What one task says of one model."""
+    """The results of one task for one model, and the evidence behind them."""
 
     results: list[Result]
     evidence: list[Evidence] = field(default_factory=list)
@@ -145,10 +145,10 @@ class Candidate:
 
 
 class Task(Protocol):
-    """One data set with one way of judging on it.
+    """One data set with one way of evaluating on it.
 
     Attributes:
-        suite: ``"sts"``, ``"transfer"``, ``"ranking"``, ``"geometry"``, ``"binary"``, ``"argument"`` or ``"sections"``.
+        suite: name of the suite, such as ``"sts"``; all are in ``samesense.evaluation.suites``.
         dataset: name of the data, such as ``"stsb.test"``.
         embeds: True if the candidate must have ``encode``.
     """
@@ -160,5 +160,5 @@ class Task(Protocol):
     def texts(self) -> Iterable[str]:
         """Return every text that will be encoded, so that those of several tasks can be encoded together."""
 
-    def judge(self, candidate: Candidate) -> TaskResult:
+    def evaluate(self, candidate: Candidate) -> TaskResult:
         """Return results and evidence."""

@@ -68,7 +68,7 @@ def test_shared_sentences_equal_plain_loops():
 @pytest.mark.parametrize("mode", ["mixed", "by-topic"])
 def test_figures_equal_scipy_fold_by_fold(mode):
     task = ArgumentTask(DATA, folds=6, mode=mode, seed=4)
-    rows = {(row.metric, row.subset): row for row in task.judge(MODEL).results}
+    rows = {(row.metric, row.subset): row for row in task.evaluate(MODEL).results}
     folds = cross_validation(DATA, 6, mode, 4)
     for metric, correlate in (("spearman", scipy.stats.spearmanr), ("pearson", scipy.stats.pearsonr)):
         assert rows[metric, "all"].value == pytest.approx(correlate(SCORES, DATA.labels).statistic, abs=1e-12)
@@ -79,7 +79,7 @@ def test_figures_equal_scipy_fold_by_fold(mode):
 
 
 def test_rows_of_each_mode():
-    mixed = ArgumentTask(DATA, note="raw text").judge(MODEL).results
+    mixed = ArgumentTask(DATA, note="raw text").evaluate(MODEL).results
     assert [(row.metric, row.subset) for row in mixed] == [
         ("spearman", "all"), ("spearman", "mean"), ("pearson", "all"), ("pearson", "mean"),
     ]  # fmt: skip
@@ -88,13 +88,13 @@ def test_rows_of_each_mode():
         f"by rule; raw text; 10 random folds, seed 0; {shared} of 120 held-out pairs share a sentence with training "
         "pairs; mean over 10 of 10 subsets"
     )
-    topics = ArgumentTask(DATA, mode="by-topic").judge(MODEL).results
+    topics = ArgumentTask(DATA, mode="by-topic").evaluate(MODEL).results
     assert [row.subset for row in topics] == ["all", *TOPICS, "mean"] * 2
     assert "each topic a fold; 0 of 120 held-out pairs share" in topics[0].protocol
 
 
 def test_evidence_is_the_rank_correlation_over_all_pairs():
-    (evidence,) = ArgumentTask(DATA).judge(MODEL).evidence
+    (evidence,) = ArgumentTask(DATA).evaluate(MODEL).evidence
     assert (evidence.metric, evidence.statistic) == ("spearman", "spearman")
     assert evidence.values.tolist() == SCORES.tolist()
     assert evidence.labels.tolist() == DATA.labels
@@ -103,7 +103,7 @@ def test_evidence_is_the_rank_correlation_over_all_pairs():
 
 def test_a_fold_without_a_correlation_is_left_out_and_counted():
     flat = candidate(lambda a, b: 0.5 if a.startswith("music") else TABLE[a, b])
-    rows = {(row.metric, row.subset): row for row in ArgumentTask(DATA, mode="by-topic").judge(flat).results}
+    rows = {(row.metric, row.subset): row for row in ArgumentTask(DATA, mode="by-topic").evaluate(flat).results}
     assert ("spearman", "music") not in rows
     assert "mean over 2 of 3 subsets" in rows["spearman", "mean"].protocol
 
@@ -115,7 +115,7 @@ def test_the_model_is_asked_once():
         asked.append((first, second))
         return TABLE[first, second]
 
-    ArgumentTask(DATA).judge(candidate(score))
+    ArgumentTask(DATA).evaluate(candidate(score))
     assert asked == DATA.pairs()
     assert set(ArgumentTask(DATA).texts()) == {text for pair in asked for text in pair}
 
@@ -142,6 +142,6 @@ def test_refuses_a_pair_without_a_topic_and_broken_scores():
     with pytest.raises(DataError, match="topic of every pair"):
         ArgumentTask(some, mode="by-topic")
     with pytest.raises(ModelError, match="pair 0 is nan"):
-        ArgumentTask(DATA).judge(candidate(lambda a, b: np.nan))
+        ArgumentTask(DATA).evaluate(candidate(lambda a, b: np.nan))
     with pytest.raises(DataError, match="scores are all 1"):
-        ArgumentTask(DATA).judge(candidate(lambda a, b: 1))
+        ArgumentTask(DATA).evaluate(candidate(lambda a, b: 1))

@@ -6,10 +6,10 @@ import pytest
 
 from samesense.data.benchmarks.comparability import NOT_COMPARABLE, why_not_comparable
 from samesense.errors import DataError
-from samesense.evaluation.averages import AVERAGES, averages
+from samesense.evaluation import SUITES, averages
 from samesense.types import Result
 
-SEVEN, FIVE, TRANSFER = (average.members for average in AVERAGES)
+SEVEN, FIVE, TRANSFER = (average.members for suite in SUITES.values() for average in suite.averages)
 
 
 def row(dataset, value, *, task="sts", metric="spearman", subset="all", model="m", seed=None, n=10, protocol="cosine"):
@@ -87,5 +87,5 @@ def test_each_model_and_seed_and_each_suite_has_its_own():
 
 def test_a_member_that_stands_twice_is_refused():
     rows = [row(name, 0.5) for name in SEVEN]
-    with pytest.raises(DataError, match=r"sts-avg: stsb\.test stands twice for model 'm', seed None"):
+    with pytest.raises(DataError, match=r"sts-avg: there are two results on stsb\.test for model 'm', seed None"):
         averages([*rows, row("stsb.test", 0.6)])

@@ -31,7 +31,7 @@ def noisy(*data, noise=0.8):
 def test_figures_equal_scikit_learn_with_the_threshold_of_dev():
     model = noisy(TEST, DEV)
     scores, dev_scores = model.score(TEST.pairs()), model.score(DEV.pairs())
-    precision, accuracy, f1 = BinaryTask(TEST, DEV).judge(model).results
+    precision, accuracy, f1 = BinaryTask(TEST, DEV).evaluate(model).results
     assert [precision.metric, accuracy.metric, f1.metric] == ["average_precision", "accuracy", "f1"]
     assert precision.value == pytest.approx(average_precision_score(TEST.labels, scores), abs=1e-12)
     cut = best_threshold(dev_scores, DEV.labels)
@@ -48,14 +48,14 @@ def test_figures_equal_scikit_learn_with_the_threshold_of_dev():
 def test_the_threshold_is_not_that_of_the_test_pairs():
     model = noisy(TEST, DEV)
     shift = candidate(lambda first, second: model.score([(first, second)])[0] + 100 * first.startswith("first 0"))
-    accuracy = BinaryTask(TEST, DEV).judge(shift).results[1]
+    accuracy = BinaryTask(TEST, DEV).evaluate(shift).results[1]
     assert accuracy.value == np.mean(TEST.labels)  # every test score lies above the threshold
 
 
 def test_evidence_is_right_or_wrong():
-    judgement = BinaryTask(TEST, DEV).judge(noisy(TEST, DEV))
-    (evidence,) = judgement.evidence
-    accuracy = judgement.results[1]
+    found = BinaryTask(TEST, DEV).evaluate(noisy(TEST, DEV))
+    (evidence,) = found.evidence
+    accuracy = found.results[1]
     assert (evidence.metric, evidence.statistic, evidence.labels) == ("accuracy", "mean", None)
     assert set(evidence.values) == {0.0, 1.0}
     assert np.mean(evidence.values) == accuracy.value
@@ -65,11 +65,11 @@ def test_evidence_is_right_or_wrong():
 
 def test_without_dev_pairs_only_average_precision():
     task = BinaryTask(TEST, note="raw text")
-    judgement = task.judge(noisy(TEST))
-    (row,) = judgement.results
+    found = task.evaluate(noisy(TEST))
+    (row,) = found.results
     positive = f"{int(sum(TEST.labels))} of 300 positive"
     assert row.protocol == f"by rule; raw text; {positive}; no threshold was fitted, for there are no dev pairs"
-    assert judgement.evidence == []
+    assert found.evidence == []
     assert set(task.texts()) == {text for pair in TEST.pairs() for text in pair}
 
 
@@ -78,7 +78,7 @@ def test_texts_include_those_of_dev():
 
 
 def test_a_constant_model_gets_the_share_of_positives_and_of_the_larger_class():
-    precision, accuracy, f1 = BinaryTask(TEST, DEV).judge(candidate(lambda a, b: 0.3)).results
+    precision, accuracy, f1 = BinaryTask(TEST, DEV).evaluate(candidate(lambda a, b: 0.3)).results
     share = np.mean(TEST.labels)
     assert precision.value == pytest.approx(share)
     assert accuracy.value == pytest.approx(share if np.mean(DEV.labels) > 0.5 else 1 - share)
@@ -87,9 +87,9 @@ def test_a_constant_model_gets_the_share_of_positives_and_of_the_larger_class():
 
 def test_shared_pairs_are_counted_and_all_of_them_refused():
     first = TEST.take(range(150))
-    rows = BinaryTask(TEST, first).judge(noisy(TEST)).results
+    rows = BinaryTask(TEST, first).evaluate(noisy(TEST)).results
     assert rows[1].protocol.endswith("which hold 150 of the test pairs; 95 % bootstrap, 1000 samples")
-    with pytest.raises(DataError, match="fitted on other pairs than those judged"):
+    with pytest.raises(DataError, match="fitted on other pairs than the test pairs"):
         BinaryTask(TEST, TEST)
 
 
@@ -99,4 +99,4 @@ def test_refuses_other_labels_and_scores():
     with pytest.raises(DataError, match=r"toy.dev.tsv: a binary task needs .* 2 positives among 2"):
         BinaryTask(TEST, pair_data([("a", "b", 1), ("a", "c", 1)], source="toy.dev.tsv"))
     with pytest.raises(ModelError, match="pair 0 is nan"):
-        BinaryTask(TEST, DEV).judge(candidate(lambda a, b: np.nan))
+        BinaryTask(TEST, DEV).evaluate(candidate(lambda a, b: np.nan))

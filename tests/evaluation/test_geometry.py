@@ -20,7 +20,7 @@ def embedder(encode=lookup):
 
 
 def figures(task, encode=lookup):
-    return {row.metric: row for row in task.judge(embedder(encode)).results}
+    return {row.metric: row for row in task.evaluate(embedder(encode)).results}
 
 
 def test_figures_equal_plain_loops():
@@ -36,16 +36,16 @@ def test_figures_equal_plain_loops():
 
 def test_rows_say_positives_and_population():
     task = GeometryTask(pair_data(ROWS), dataset="stsb.dev", note="raw text")
-    judgement = task.judge(embedder())
-    assert [row.metric for row in judgement.results] == ["alignment", "uniformity", "anisotropy", "effective_rank"]
-    assert judgement.evidence == []
-    rows = {row.metric: row for row in judgement.results}
+    found = task.evaluate(embedder())
+    assert [row.metric for row in found.results] == ["alignment", "uniformity", "anisotropy", "effective_rank"]
+    assert found.evidence == []
+    rows = {row.metric: row for row in found.results}
     assert rows["alignment"].protocol == (
         "float32; raw text; unit length; 4 positives: label above 4 on 0-5; mean squared distance"
     )
     assert rows["uniformity"].protocol.endswith("all 7 distinct sentences; t = 2, every pair of two of them")
     assert (rows["alignment"].n, rows["uniformity"].n, rows["effective_rank"].n) == (4, 7, 7)
-    assert {(row.task, row.dataset, row.split, row.model, row.seed) for row in judgement.results} == {
+    assert {(row.task, row.dataset, row.split, row.model, row.seed) for row in found.results} == {
         ("geometry", "stsb.dev", "dev", "m", 2)
     }
 
@@ -58,7 +58,7 @@ def test_each_sentence_is_encoded_once():
         return lookup(texts)
 
     task = GeometryTask(pair_data(ROWS))
-    task.judge(embedder(encode))
+    task.evaluate(embedder(encode))
     assert asked == list(task.texts()) == ["a", "b", "c", "d", "e", "f", "g"]
 
 
@@ -102,11 +102,11 @@ def test_refuses_data_without_positives_or_scale():
 )
 def test_refuses_broken_models(encode, error, text):
     with pytest.raises(error, match=text):
-        GeometryTask(pair_data(ROWS)).judge(embedder(encode))
+        GeometryTask(pair_data(ROWS)).evaluate(embedder(encode))
 
 
 def test_the_score_is_not_asked():
     def never(first, second):
         raise AssertionError
 
-    assert len(GeometryTask(pair_data(ROWS)).judge(candidate(never, encode=lookup)).results) == 4
+    assert len(GeometryTask(pair_data(ROWS)).evaluate(candidate(never, encode=lookup)).results) == 4

@@ -58,8 +58,8 @@ def test_equal_labels_stay_equal_when_averaged():
 
 def test_figures_and_what_they_say():
     task = RankingTask(pair_data(ROWS), note="raw text")
-    judgement = task.judge(candidate(lengths))
-    kcc, ndcg = judgement.results
+    found = task.evaluate(candidate(lengths))
+    kcc, ndcg = found.results
     scores, labels = [0, -6, -8, -7], [3.5, 4.5, 0.0, 2.0]
     assert (kcc.task, kcc.dataset, kcc.split, kcc.subset, kcc.metric, ndcg.metric) == (
         "ranking", "toy.test.tsv", "test", "all", "kcc", "ndcg",
@@ -87,7 +87,7 @@ def test_means_over_many_queries_equal_plain_loops():
     rng = np.random.default_rng(3)
     table = {pair: rng.integers(0, 9) for pair in data.pairs()}
     task = RankingTask(data, dataset="toy.dev", gain="exponential")
-    kcc, ndcg = task.judge(candidate(lambda a, b: table[a, b])).results
+    kcc, ndcg = task.evaluate(candidate(lambda a, b: table[a, b])).results
     taus, gains = [], []
     for start in range(0, 240, 6):
         scores = [table[pair] for pair in data.pairs()[start : start + 6]]
@@ -104,36 +104,36 @@ def test_means_over_many_queries_equal_plain_loops():
 
 def test_evidence_is_query_by_query():
     task = RankingTask(pair_data([*ROWS, *many(5)]))
-    judgement = task.judge(candidate(lambda a, b: -hash_of(a + b)))
-    for evidence, result in zip(judgement.evidence, judgement.results, strict=True):
+    found = task.evaluate(candidate(lambda a, b: -hash_of(a + b)))
+    for evidence, result in zip(found.evidence, found.results, strict=True):
         assert (evidence.metric, evidence.statistic, evidence.labels) == (result.metric, "mean", None)
         assert len(evidence.values) == len(evidence.examples) == result.n
         assert np.mean(evidence.values) == pytest.approx(result.value)
-    assert judgement.evidence[1].examples[:2] == ["cat", "sea"]
+    assert found.evidence[1].examples[:2] == ["cat", "sea"]
 
 
 def test_constant_scores_on_a_query_are_undefined_and_counted():
     task = RankingTask(pair_data(many(4)))
-    judgement = task.judge(candidate(lambda a, b: 0 if "query 1" in a else hash_of(b)))
-    kcc, ndcg = judgement.results
+    found = task.evaluate(candidate(lambda a, b: 0 if "query 1" in a else hash_of(b)))
+    kcc, ndcg = found.results
     assert (kcc.n, ndcg.n) == (3, 4)
     assert "mean over 3 of 4 queries; undefined: 0 with equal labels, 1 with constant scores" in kcc.protocol
-    assert [evidence.metric for evidence in judgement.evidence] == ["ndcg"]  # kcc would be about other queries
+    assert [evidence.metric for evidence in found.evidence] == ["ndcg"]  # kcc would be about other queries
 
 
 def test_a_model_without_any_order_is_refused():
     with pytest.raises(ModelError, match="m gives one score to all partners of each of 4 queries"):
-        RankingTask(pair_data(many(4))).judge(candidate(lambda a, b: 0.5))
+        RankingTask(pair_data(many(4))).evaluate(candidate(lambda a, b: 0.5))
 
 
 def test_scores_that_are_not_finite_are_refused():
     with pytest.raises(ModelError, match="pair 0 is nan"):
-        RankingTask(pair_data(many(4))).judge(candidate(lambda a, b: np.nan))
+        RankingTask(pair_data(many(4))).evaluate(candidate(lambda a, b: np.nan))
 
 
 def test_a_query_without_any_positive_label_has_no_ndcg():
     task = RankingTask(pair_data([*many(3), *[("none", f"n{i}", 0) for i in range(5)]]))
-    kcc, ndcg = task.judge(candidate(lambda a, b: hash_of(a + b))).results
+    kcc, ndcg = task.evaluate(candidate(lambda a, b: hash_of(a + b))).results
     assert ndcg.n == 3
     assert "undefined: 1 with one partner or labels of 0" in ndcg.protocol
     assert "undefined: 1 with equal labels" in kcc.protocol
@@ -147,7 +147,7 @@ def test_texts_are_all_that_is_scored():
         return hash_of(second)
 
     task = RankingTask(pair_data(ROWS))
-    task.judge(candidate(score))
+    task.evaluate(candidate(score))
     assert set(task.texts()) == asked
 
 

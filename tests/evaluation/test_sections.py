@@ -11,8 +11,8 @@ TRIPLETS = [(f"anchor {i}", f"positive {i * i}", f"negative {i + 3}") for i in r
 
 def test_accuracy_and_evidence_by_loops():
     model = candidate(lambda a, b: hash_of(a + b) % 7)
-    judgement = SectionTask(TRIPLETS, "toy.test", note="own text").judge(model)
-    (row,), (evidence,) = judgement.results, judgement.evidence
+    found = SectionTask(TRIPLETS, "toy.test", note="own text").evaluate(model)
+    (row,), (evidence,) = found.results, found.evidence
     outcomes, ties = [], 0
     for anchor, positive, negative in TRIPLETS:
         near, far = hash_of(anchor + positive) % 7, hash_of(anchor + negative) % 7
@@ -35,10 +35,10 @@ def test_accuracy_and_evidence_by_loops():
 
 def test_a_constant_model_is_always_wrong_and_an_oracle_never():
     task = SectionTask(TRIPLETS, "toy")
-    constant = task.judge(candidate(lambda a, b: 0.9)).results[0]
+    constant = task.evaluate(candidate(lambda a, b: 0.9)).results[0]
     assert constant.value == 0.0
     assert "200 ties" in constant.protocol
-    assert task.judge(candidate(lambda a, b: b.startswith("positive"))).results[0].value == 1.0
+    assert task.evaluate(candidate(lambda a, b: b.startswith("positive"))).results[0].value == 1.0
 
 
 def test_texts_are_all_three_sentences():
@@ -51,4 +51,4 @@ def test_refuses():
     with pytest.raises(DataError, match="in triplet 1 both are 'same'"):
         SectionTask([TRIPLETS[0], ("a", "same", "same")], "toy")
     with pytest.raises(ModelError, match="pair 200 is nan"):
-        SectionTask(TRIPLETS, "toy").judge(candidate(lambda a, b: 1 if b.startswith("pos") else np.nan))
+        SectionTask(TRIPLETS, "toy").evaluate(candidate(lambda a, b: 1 if b.startswith("pos") else np.nan))

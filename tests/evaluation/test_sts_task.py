@@ -8,7 +8,7 @@ import pytest
 from samesense.data import read_pairs
 from samesense.errors import DataError, ModelError
 from samesense.evaluation import evaluate_sts
-from samesense.evaluation.sts_task import StsTask
+from samesense.evaluation.sts import StsTask
 from samesense.metrics import spearman
 from samesense.types import Candidate
 
@@ -31,7 +31,7 @@ def candidate(score=lambda pairs: SCORES, seed=3):
 
 
 def test_rows_are_those_of_evaluate_sts(data):
-    judged = StsTask(data, dataset="some.test", note="raw text, 300 rows").judge(candidate())
+    judged = StsTask(data, dataset="some.test", note="raw text, 300 rows").evaluate(candidate())
     expected = evaluate_sts(
         lambda _: SCORES, data.pairs(), data.labels, dataset="some.test", split="test", subsets=data.subsets,
         model="m", protocol="made up; raw text, 300 rows", seed=3,
@@ -41,7 +41,7 @@ def test_rows_are_those_of_evaluate_sts(data):
 
 
 def test_the_evidence_gives_the_figure_again(data):
-    judged = StsTask(data).judge(candidate())
+    judged = StsTask(data).evaluate(candidate())
     (evidence,) = judged.evidence
     assert (evidence.task, evidence.dataset, evidence.metric) == ("sts", "some.test.tsv", "spearman")
     assert (evidence.model, evidence.seed, evidence.statistic) == ("m", 3, "spearman")
@@ -56,7 +56,7 @@ def test_the_model_runs_once_and_its_time_is_in_every_row(data):
         calls.append(len(pairs))
         return SCORES
 
-    rows = StsTask(data, intervals=False).judge(candidate(score)).results
+    rows = StsTask(data, intervals=False).evaluate(candidate(score)).results
     assert calls == [N]
     assert len({row.seconds for row in rows}) == 1
     assert all(row.low is None for row in rows)
@@ -70,8 +70,8 @@ def test_its_texts_are_the_sentences(data):
 
 def test_what_gives_no_correlation_is_refused(data):
     with pytest.raises(ModelError, match=r"that of pair 0 is nan \(300 of 300"):
-        StsTask(data).judge(candidate(lambda pairs: np.full(N, np.nan)))
+        StsTask(data).evaluate(candidate(lambda pairs: np.full(N, np.nan)))
     with pytest.raises(DataError, match="scores are all 1"):
-        StsTask(data).judge(candidate(lambda pairs: np.ones(N)))
+        StsTask(data).evaluate(candidate(lambda pairs: np.ones(N)))
     with pytest.raises(DataError, match="labels are all 2"):
         StsTask(replace(data, labels=[2.0] * N))

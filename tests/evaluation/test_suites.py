@@ -2,15 +2,17 @@
 
 import json
 import random
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from samesense.data import BENCHMARKS
+from samesense.data import BENCHMARKS, read_pairs
 from samesense.data.benchmarks.comparability import why_not_comparable
 from samesense.errors import ConfigError, DataError
-from samesense.evaluation.suites import SUITES, averages, find_tasks
+from samesense.evaluation import SUITES, averages, evaluate, find_tasks
 from samesense.types import Candidate
+from tests.evaluation.toy import exact_minimum
 
 WORDS = "the red blue old cat dog eats runs sings today in on a house river".split()
 
@@ -74,7 +76,7 @@ def test_what_is_missing_is_only_of_languages_at_hand(folder, tmp_path):
 def test_protocols_name_text_rows_and_what_is_not_comparable(folder):
     tasks, _ = find_tasks(folder, ["sts", "binary", "ranking", "argument"], intervals=False)
     for task in tasks:
-        for row in task.judge(CANDIDATE).results:
+        for row in task.evaluate(CANDIDATE).results:
             benchmark = BENCHMARKS[task.dataset.split(".")[0]]
             published = benchmark.rows["test" if "test" in benchmark.rows else ""]
             assert row.dataset == task.dataset
@@ -88,19 +90,19 @@ def test_protocols_name_text_rows_and_what_is_not_comparable(folder):
 def test_a_set_of_published_size_carries_no_warning(tmp_path):
     write_pairs(tmp_path / "stsb.test.tsv", 1379)
     (task,), _ = find_tasks(tmp_path)
-    assert {why_not_comparable(row.protocol) for row in task.judge(CANDIDATE).results} == {""}
+    assert {why_not_comparable(row.protocol) for row in task.evaluate(CANDIDATE).results} == {""}
 
 
 def test_binary_thresholds_come_from_dev_or_where_there_is_none_from_train(folder):
     (mrpc, paws), _ = find_tasks(folder, ["binary"])
-    protocols = {row.metric: row.protocol for row in mrpc.judge(CANDIDATE).results}
+    protocols = {row.metric: row.protocol for row in mrpc.evaluate(CANDIDATE).results}
     assert "fitted for it on 24 pairs of mrpc.train.tsv" in protocols["accuracy"]
-    assert [row.metric for row in paws.judge(CANDIDATE).results] == ["average_precision"]
+    assert [row.metric for row in paws.evaluate(CANDIDATE).results] == ["average_precision"]
 
 
 def test_averages_of_what_was_judged(folder):
     tasks, _ = find_tasks(folder, intervals=False)
-    rows = [row for task in tasks for row in task.judge(CANDIDATE).results]
+    rows = [row for task in tasks for row in task.evaluate(CANDIDATE).results]
     (average,) = averages(rows)
     assert average.dataset == "sts-avg-4 of 7"
     figures = [row.value for row in rows if row.subset == "all" and row.metric == "spearman"]
@@ -124,7 +126,7 @@ def test_files_are_benchmarks_by_name_or_the_user_s_own(folder, tmp_path):
         ("ranking", "mine.tsv"),
         ("geometry", "mine.tsv"),
     ]
-    assert "raw text, 20 rows" in tasks[1].judge(CANDIDATE).results[0].protocol
+    assert "raw text, 20 rows" in tasks[1].evaluate(CANDIDATE).results[0].protocol
     assert "stsb" in missing
 
 
@@ -153,7 +155,7 @@ def test_an_own_file_that_does_not_fit_a_suite_is_reported(folder, tmp_path):
     tasks, missing = find_tasks([folder / "sts12.test.tsv", own], ["ranking"])
     assert names(tasks) == [("ranking", "sts12.test")]
     assert missing[-1].startswith("ranking on mine.tsv (")
-    with pytest.raises(DataError, match=r"(?s)Suite 'ranking' has nothing to judge on.*Refused: ranking on mine.tsv"):
+    with pytest.raises(DataError, match=r"(?s)Suite 'ranking' has no data.*Refused: ranking on mine.tsv"):
         find_tasks(own, ["ranking"])
 
 
@@ -185,7 +187,7 @@ def test_a_hub_name_and_a_benchmark_s_name_are_loaded_from_the_hub(monkeypatch):
             "sts12: this belongs to sts, ranking, and the suites asked for are binary",
         ),
         ([], ["sts"], DataError, r"none of sts12, .* was found whole in no source"),
-        (["."], ["sts", "stss"], ConfigError, "The suites are sts, ranking, .*; received stss"),
+        (["."], ["sts", "stss"], ConfigError, "The suites are sts, transfer, .*; received stss"),
         (["."], [], ConfigError, "received none"),
     ],
 )
@@ -238,13 +240,13 @@ def transfer(tmp_path):
     return tmp_path
 
 
-def test_transfer_tasks_have_the_shape_of_their_set(transfer):
+def test_transfer_tasks_have_the_shape_of_their_set(transfer, monkeypatch):
+    # SentEval's own classifier does not learn from so few rows
+    monkeypatch.setattr("samesense.evaluation.folds.descend", exact_minimum)
     tasks, missing = find_tasks(transfer, ["transfer"], fast=True)
     assert names(tasks) == [("transfer", name) for name in ("subj", "sst2", "trec", "mrpc")]
     assert missing == ["mr", "cr", "mpqa"]
-    for task in tasks:
-        task.classifier = "minimum"  # SentEval's own does not learn from so few rows
-    judged = {task.dataset: task.judge(READER).results for task in tasks}
+    judged = {task.dataset: task.evaluate(READER).results for task in tasks}
     assert [row.metric for row in judged["mrpc"]] == ["accuracy", "f1"]
     found = {name: rows[0] for name, rows in judged.items()}
     assert {name: row.n for name, row in found.items()} == {"mrpc": 200, "subj": 30, "sst2": 15, "trec": 8}
@@ -256,7 +258,7 @@ def test_transfer_tasks_have_the_shape_of_their_set(transfer):
 def test_transfer_protocols_name_every_split_and_fast_is_not_comparable(transfer):
     for fast, folds in ((True, "5 folds instead of 10, "), (False, "")):
         _, _, trec, _ = find_tasks(transfer, ["transfer"], fast=fast).tasks
-        (row,) = trec.judge(READER).results
+        (row,) = trec.evaluate(READER).results
         assert "trec.train: raw text, 36 rows; trec.test: raw text, 8 rows; six coarse classes; " in row.protocol
         assert why_not_comparable(row.protocol) == (
             f"{folds}trec.train has 36 rows instead of 5452, trec.test has 8 rows instead of 500"
@@ -271,8 +273,27 @@ def test_a_set_with_a_split_missing_is_missing(transfer, absent):
     assert absent.split(".")[0] in missing
 
 
-def test_every_suite_of_the_catalogue_has_a_maker():
+def test_every_suite_of_the_catalogue_is_registered_and_documented():
     assert {suite for row in BENCHMARKS.values() for suite in row.suites} | {"sections"} == set(SUITES)
+    page = (Path(__file__).parents[2] / "docs" / "evaluation.md").read_text(encoding="utf-8")
+    rows = [f"| `{suite.name}` | {suite.data} | {suite.figures} |" for suite in SUITES.values()]
+    assert "\n".join(rows) in page
+
+
+def test_every_average_is_over_members_of_its_suite():
+    for suite in SUITES.values():
+        for average in suite.averages:
+            assert average.metric in suite.metrics
+            assert all(suite.name in BENCHMARKS[member.split(".")[0]].suites for member in average.members)
+
+
+def test_results_of_all_tasks_then_the_averages(folder):
+    own = read_pairs(folder / "sts13.test.tsv")
+    found = evaluate(CANDIDATE, [folder / "sts12.test.tsv", folder / "stsb.test.tsv", own], intervals=False)
+    assert list(dict.fromkeys(row.dataset for row in found)) == [
+        "sts12.test", "stsb.test", "sts13.test.tsv", "sts-avg-2 of 7",
+    ]  # fmt: skip
+    assert str(found).startswith("dataset         subset  metric    value x100")
 
 
 def test_documents_give_section_triplets(tmp_path):

@@ -2,14 +2,14 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, f1_score
 from sklearn.model_selection import StratifiedKFold
 
 from samesense.errors import DataError, ModelError
-from samesense.evaluation.folds import GRID
+from samesense.evaluation.folds import GRID, _stopped, nested_folds, split_folds
 from samesense.evaluation.transfer import TransferTask
 from samesense.types import Candidate
+from tests.evaluation.toy import exact_minimum, logistic
 
 DIM = 8
 
@@ -37,15 +37,16 @@ def sentences(count, classes=2, seed=0):
     return [texts[i] for i in order], labels[order].tolist()
 
 
-def learnt(x, y, l2):
-    strength = (1 if max(y) > 1 else 2) / (l2 * len(y))
-    model = LogisticRegression(C=strength, fit_intercept=False, tol=1e-9, max_iter=1000, solver="newton-cholesky")
-    return model.fit(x, y)
-
-
 def chosen(x, y, trials):
-    means = [np.mean([learnt(x[a], y[a], l2).score(x[b], y[b]) for a, b in trials]) for l2 in GRID]
+    means = [np.mean([logistic(x[a], y[a], l2).score(x[b], y[b]) for a, b in trials]) for l2 in GRID]
     return GRID[int(np.argmax(means))]
+
+
+@pytest.fixture
+def minimum(monkeypatch):
+    """The folds and penalties are tested with a classifier that can be fitted again one at a time."""
+    monkeypatch.setattr("samesense.evaluation.folds.descend", exact_minimum)
+    monkeypatch.setattr("samesense.evaluation.folds._stopped", lambda fold: (fold.train, fold.test))  # it needs no dev
 
 
 def with_ones(x):
@@ -57,14 +58,14 @@ def folds(y, count):
 
 
 @pytest.mark.parametrize("classes", [2, 3])
-def test_nested_folds_one_fit_at_a_time_give_the_same(classes):
+def test_nested_folds_one_fit_at_a_time_give_the_same(classes, minimum):
     texts, labels = sentences(300, classes)
-    judged = TransferTask.nested("toy", texts, labels, fast=True, classifier="minimum").judge(candidate())
+    judged = TransferTask.nested("toy", texts, labels, fast=True).evaluate(candidate())
     x, y = with_ones(embed(texts)), np.array(labels)
     right, accuracies, penalties = np.zeros(len(y)), [], []
     for train, test in folds(y, 5):
         l2 = chosen(x[train], y[train], folds(y[train], 5))
-        right[test] = learnt(x[train], y[train], l2).predict(x[test]) == y[test]
+        right[test] = logistic(x[train], y[train], l2).predict(x[test]) == y[test]
         accuracies.append(right[test].mean())
         penalties.append(l2)
     (row,), (proof,) = judged.results, judged.evidence
@@ -77,15 +78,15 @@ def test_nested_folds_one_fit_at_a_time_give_the_same(classes):
 
 
 @pytest.mark.parametrize("has_dev", [True, False])
-def test_parts_one_fit_at_a_time_give_the_same(has_dev):
+def test_parts_one_fit_at_a_time_give_the_same(has_dev, minimum):
     train, dev, test = (sentences(count, 3, seed) for seed, count in enumerate((200, 60, 150)))
-    judged = TransferTask.split("toy", train, dev if has_dev else None, test, classifier="minimum").judge(candidate())
+    judged = TransferTask.split("toy", train, dev if has_dev else None, test).evaluate(candidate())
     (x, y), (dev_x, dev_y), (test_x, test_y) = ((with_ones(embed(a)), np.array(b)) for a, b in (train, dev, test))
     if has_dev:
-        l2 = GRID[int(np.argmax([learnt(x, y, one).score(dev_x, dev_y) for one in GRID]))]
+        l2 = GRID[int(np.argmax([logistic(x, y, one).score(dev_x, dev_y) for one in GRID]))]
     else:
         l2 = chosen(x, y, folds(y, 10))
-    predicted = learnt(x, y, l2).predict(test_x)
+    predicted = logistic(x, y, l2).predict(test_x)
     (row,), (proof,) = judged.results, judged.evidence
     assert row.value == accuracy_score(test_y, predicted)
     assert row.n == 150
@@ -95,7 +96,7 @@ def test_parts_one_fit_at_a_time_give_the_same(has_dev):
     assert proof.values.tolist() == (predicted == test_y).tolist()
 
 
-def test_pairs_are_judged_by_difference_and_product():
+def test_pairs_are_judged_by_difference_and_product(minimum):
     source = np.random.default_rng(3)
 
     def paired(count, seed):
@@ -106,15 +107,15 @@ def test_pairs_are_judged_by_difference_and_product():
 
     train, test = paired(150, 0), paired(120, 1)
     floats = [float(label) for label in test[1]]
-    task = TransferTask.pairs("mrpc", train, (test[0], floats), fast=True, classifier="minimum")
-    judged = task.judge(candidate())
+    task = TransferTask.pairs("mrpc", train, (test[0], floats), fast=True)
+    judged = task.evaluate(candidate())
 
     def features(pairs):
         u, v = (np.stack([vector(pair[side]) for pair in pairs]).astype(np.float64) for side in (0, 1))
         return with_ones(np.hstack([np.abs(u - v), u * v]))
 
     x, y = features(train[0]), np.array(train[1])
-    predicted = learnt(x, y, chosen(x, y, folds(y, 5))).predict(features(test[0]))
+    predicted = logistic(x, y, chosen(x, y, folds(y, 5))).predict(features(test[0]))
     rows = {row.metric: row for row in judged.results}
     assert rows["accuracy"].value == accuracy_score(test[1], predicted)
     assert rows["f1"].value == pytest.approx(f1_score(test[1], predicted), abs=1e-12)
@@ -125,10 +126,21 @@ def test_pairs_are_judged_by_difference_and_product():
     assert proof.values.tolist() == (predicted == np.array(test[1])).tolist()
 
 
+def test_the_final_classifier_is_stopped_by_dev_or_by_a_twentieth_of_its_training_rows():
+    y = np.arange(200) % 2
+    for fold in nested_folds(y, 5):
+        rows, held = _stopped(fold)
+        assert sorted([*rows, *held]) == fold.train.tolist()
+        assert len(held) == 8
+    (fold,) = split_folds(y, (100, 60, 40), 5)
+    rows, held = _stopped(fold)
+    assert (rows.tolist(), held.tolist()) == (list(range(100)), list(range(100, 160)))
+
+
 def test_rows_and_evidence_say_what_they_are():
     texts, labels = sentences(60)
     task = TransferTask.nested("mr", texts, ["bad" if label else "good" for label in labels], note="60 rows")
-    judged = task.judge(candidate())
+    judged = task.evaluate(candidate())
     (row,), (proof,) = judged.results, judged.evidence
     assert (task.suite, task.dataset, task.embeds) == ("transfer", "mr", True)
     assert (row.task, row.dataset, row.split, row.subset, row.metric) == ("transfer", "mr", "", "all", "accuracy")
@@ -153,7 +165,7 @@ def test_each_text_is_encoded_once():
         return embed(batch)
 
     task = TransferTask.nested("toy", texts, labels, fast=True)
-    task.judge(candidate(encode))
+    task.evaluate(candidate(encode))
     assert list(task.texts()) == texts
     assert seen == [list(dict.fromkeys(texts))]
     pairs = list(zip(texts, texts[::-1], strict=True))
@@ -164,8 +176,8 @@ def test_each_text_is_encoded_once():
 
 @pytest.mark.parametrize("classifier", ["senteval", "minimum"])
 def test_a_constant_embedding_gets_the_share_of_the_larger_class(classifier):
-    task = TransferTask.nested("toy", [str(i) for i in range(100)], [1] * 70 + [0] * 30, classifier=classifier)
-    judged = task.judge(candidate(lambda texts: np.full((len(texts), 4), 0.5, dtype=np.float32)))
+    task = TransferTask.nested("toy", [str(i) for i in range(100)], [1] * 70 + [0] * 30)
+    judged = task.evaluate(candidate(lambda texts: np.full((len(texts), 4), 0.5, dtype=np.float32)))
     assert judged.results[0].value == pytest.approx(0.7)
     assert judged.evidence[0].values.tolist() == [1.0] * 70 + [0.0] * 30
 
@@ -180,11 +192,11 @@ def test_refuses_embeddings_that_are_not_numbers():
         return rows
 
     with pytest.raises(ModelError, match="The embedding of '' holds a NaN"):
-        task.judge(candidate(broken))
+        task.evaluate(candidate(broken))
     with pytest.raises(ModelError, match="one row for each text"):
-        task.judge(candidate(lambda batch: embed(batch)[1:]))
+        task.evaluate(candidate(lambda batch: embed(batch)[1:]))
     with pytest.raises(ModelError, match="m only scores pairs"):
-        task.judge(candidate(None))
+        task.evaluate(candidate(None))
 
 
 TEXTS, LABELS = [str(i) for i in range(40)], [0, 1] * 20
@@ -217,25 +229,20 @@ def test_refuses_rows_that_cannot_be_judged(make, text):
         make()
 
 
-@pytest.mark.parametrize("classifier", ["senteval", "minimum"])
-def test_the_fewest_rows_of_a_class_are_enough(classifier):
+def test_the_fewest_rows_of_a_class_are_enough():
     for fast, fewest in ((False, 12), (True, 7)):
         texts = [str(i) for i in range(2 * fewest)]
-        task = TransferTask.nested("d", texts, [0, 1] * fewest, fast=fast, classifier=classifier)
-        judged = task.judge(candidate())
+        task = TransferTask.nested("d", texts, [0, 1] * fewest, fast=fast)
+        judged = task.evaluate(candidate())
         assert judged.results[0].n == len(judged.evidence[0].values) == 2 * fewest
     few = texts[:4], [0, 0, 0, 1]
-    small = TransferTask.split("d", few, few, (texts, [0, 1] * 7), classifier=classifier)
-    assert small.judge(candidate()).results[0].n == 14
+    small = TransferTask.split("d", few, few, (texts, [0, 1] * 7))
+    assert small.evaluate(candidate()).results[0].n == 14
 
 
 def test_the_classifier_is_named_and_gives_the_same_figure_every_time():
     texts, labels = sentences(120)
-    rows = [
-        TransferTask.nested("toy", texts, labels, fast=True, classifier=classifier).judge(candidate()).results[0]
-        for classifier in ("senteval", "senteval", "minimum")
-    ]
+    rows = [TransferTask.nested("toy", texts, labels, fast=True).evaluate(candidate()).results[0] for _ in range(2)]
     assert rows[0].value == rows[1].value
     assert rows[0].protocol == rows[1].protocol
     assert "by Adam with early stopping, as SentEval" in rows[0].protocol
-    assert "at its minimum (tolerance 0.0001)" in rows[2].protocol

@@ -13,7 +13,7 @@ def data(n, classes=2, dim=24, seed=0):
 
 
 def accuracy(x, y, folds):
-    predicted, _ = cross_predict(x, y, folds, "senteval")
+    predicted, _ = cross_predict(x, y, folds)
     return 100 * np.mean([(predicted[fold.test] == y[fold.test]).mean() for fold in folds])
 
 

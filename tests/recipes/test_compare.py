@@ -7,9 +7,11 @@ import pytest
 from samesense.encoder.candidates import open_candidate
 from samesense.encoder.cosine import cosine_score
 from samesense.errors import ConfigError, DataError, ModelError
+from samesense.evaluation.run import evaluate_candidates
 from samesense.evaluation.sts import evaluate_sts
-from samesense.recipes.compare.models import judge_models, open_models
-from samesense.recipes.compare.recipe import Wanted, read_topics, run, write
+from samesense.recipes.compare.models import open_models
+from samesense.recipes.compare.recipe import compare, read_topics
+from samesense.reports import read_results
 from samesense.types import Candidate, TaskResult
 from tests.conftest import WORDS
 from tests.messages import listen
@@ -36,7 +38,7 @@ class Overlap:
     def texts(self):
         return [text for pair in self.pairs for text in pair]
 
-    def judge(self, candidate):
+    def evaluate(self, candidate):
         return TaskResult(
             evaluate_sts(
                 candidate.score, self.pairs, self.labels,
@@ -79,44 +81,44 @@ def command(*arguments):
 def test_all_texts_are_encoded_together_once():
     encode, tasks = Embedder(), [Overlap(), Overlap(dataset="other.test")]
     opened = [("spec", candidate("a", encode))]
-    verdicts = judge_models(opened, tasks, sentences=["a cat", "a dog"])
+    found = evaluate_candidates(opened, tasks, sentences=["a cat", "a dog"])
     assert opened == []
     assert encode.filled == [list(dict.fromkeys([*tasks[0].texts(), *tasks[1].texts(), "a cat", "a dog"]))]
-    assert verdicts.models[0].texts == len(encode.filled[0])
-    assert set(verdicts.models[0].seconds) == {"sts"}
-    assert {row.dataset for row in verdicts.results} == {"toy.test", "other.test"}
-    assert verdicts.sentences["a"].shape == (4,)
+    assert found.models[0].texts == len(encode.filled[0])
+    assert set(found.models[0].seconds) == {"sts"}
+    assert {row.dataset for row in found.results} == {"toy.test", "other.test"}
+    assert found.sentences["a"].shape == (4,)
 
 
 def test_a_model_that_fails_has_no_figure_and_the_others_have_theirs():
     models = [("x", candidate("broken", Embedder("NaN in text 3"))), ("y", candidate("whole", Embedder()))]
-    verdicts = judge_models(models, [Overlap()], sentences=["a", "b"])
-    assert {row.model for row in verdicts.results} == {"whole"}
-    [failed] = verdicts.failures
+    found = evaluate_candidates(models, [Overlap()], sentences=["a", "b"])
+    assert {row.model for row in found.results} == {"whole"}
+    [failed] = found.failures
     assert (failed.model, failed.task, failed.dataset, failed.reason) == ("broken", "sts", "toy.test", "NaN in text 3")
-    assert list(verdicts.sentences) == ["whole"]
-    assert verdicts.notes == ["heatmap: without broken. NaN in text 3"]
+    assert list(found.sentences) == ["whole"]
+    assert found.notes == ["heatmap: without broken. NaN in text 3"]
 
 
 def test_constant_scores_are_a_failure_and_a_defect_is_not_hidden():
     flat = Candidate(name="flat", score=lambda pairs: np.ones(len(pairs)), encode=None, protocol="1")
-    assert [one.model for one in judge_models([("", flat)], [Overlap()]).failures] == ["flat"]
+    assert [one.model for one in evaluate_candidates([("", flat)], [Overlap()]).failures] == ["flat"]
 
     def defective(pairs):
         raise TypeError("a defect")
 
     with pytest.raises(TypeError, match="a defect"):
-        judge_models([("", Candidate(name="d", score=defective, encode=None, protocol=""))], [Overlap()])
+        evaluate_candidates([("", Candidate(name="d", score=defective, encode=None, protocol=""))], [Overlap()])
 
 
 def test_what_only_scores_is_not_asked_to_embed():
     scorer = Candidate(name="s", score=lambda pairs: np.arange(len(pairs), dtype=float), encode=None, protocol="")
     tasks = [Overlap(), Overlap(embeds=True, dataset="needs.vectors")]
-    verdicts = judge_models([("", scorer)], tasks, sentences=["a", "b"])
-    assert {row.dataset for row in verdicts.results} == {"toy.test"}
-    assert verdicts.notes == ["sts: not run with s, which scores pairs and gives no embeddings."]
-    assert verdicts.failures == []
-    assert verdicts.sentences == {}
+    found = evaluate_candidates([("", scorer)], tasks, sentences=["a", "b"])
+    assert {row.dataset for row in found.results} == {"toy.test"}
+    assert found.notes == ["sts: not run with s, which scores pairs and gives no embeddings."]
+    assert found.failures == []
+    assert found.sentences == {}
 
 
 def vectors(home, name="one", seed=None):
@@ -159,7 +161,7 @@ def toy(tmp_path, toy_pairs):
 def test_a_report_is_made_from_real_tasks_and_models(toy, tmp_path):
     lines = listen()
     topics = [["a cat eats", "the cat is eating"], ["rain in the city", "snow in the garden"]]
-    content = run(Wanted(**toy, suites=["sts", "geometry"], sentences=topics))
+    content = compare(**toy, suites=["sts", "geometry"], sentences=topics)
     assert content.failures == []
     assert {row.model for row in content.results} == {"plain", "sif"}
     value = next(row.value for row in content.results if (row.model, row.metric) == ("sif", "spearman"))
@@ -170,17 +172,17 @@ def test_a_report_is_made_from_real_tasks_and_models(toy, tmp_path):
     rows = evaluate_sts(own.score, pairs.pairs(), pairs.labels, dataset="x", metrics=("spearman",))
     assert value == pytest.approx(rows[0].value, abs=1e-12)
     assert [(one.model, one.reference) for one in content.comparisons] in ([("plain", "sif")], [("sif", "plain")])
-    assert [drawing.name for drawing in content.drawings()] == ["plane-test-tsv", "heatmap", "spread-sts-test-tsv"]
+    assert [plot.name for plot in content.plots()] == ["plane-test-tsv", "heatmap", "spread-sts-test-tsv"]
     assert lines[1:] == ["model 1 of 2: plain", "model 2 of 2: sif", "comparing"]
     assert {"versions", "machine", "threads", "precision", "begun"} <= set(content.environment)
-    written = write(
-        content,
-        tmp_path / "out" / "r.html",
-        markdown=tmp_path / "r.md",
-        latex=tmp_path / "r.tex",
-        figures=tmp_path / "f",
-    )
-    assert len(written) == 3 + 2 * 3
+    for path in (tmp_path / "out" / "r.html", tmp_path / "r.md", tmp_path / "r.tex", tmp_path / "r.jsonl"):
+        assert content.save(path) == path
+    assert len(content.save_figures(tmp_path / "f")) == 2 * 3
+    assert read_results(tmp_path / "r.jsonl") == [*content.results, *content.averages]
+    assert str(content) + "\n\n" + content.legend() == (tmp_path / "r.md").read_text(encoding="utf-8").strip()
+    assert "<table" in content._repr_html_()
+    with pytest.raises(ConfigError, match=r"ends in \.html, \.md, \.tex, \.jsonl; received 'r\.pdf'"):
+        content.save(tmp_path / "r.pdf")
     assert "plain" in (tmp_path / "out" / "r.html").read_text(encoding="utf-8")
     assert (tmp_path / "r.md").read_text(encoding="utf-8").startswith("## sts: Spearman\n")
     assert "\\toprule" in (tmp_path / "r.tex").read_text(encoding="utf-8")
@@ -201,7 +203,7 @@ def test_a_report_is_made_from_real_tasks_and_models(toy, tmp_path):
 def test_what_cannot_end_well_stops_before_the_first_model(toy, changes, error, message):
     lines = listen()
     with pytest.raises(error, match=re.escape(message)):
-        run(Wanted(**(toy | changes)))
+        compare(**(toy | changes))
     assert lines == []
 
 

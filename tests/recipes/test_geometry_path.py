@@ -25,7 +25,7 @@ def settings(tiny_trunk):
 
 def measured(folder, dev):
     candidate = Candidate(name="", score=lambda pairs: None, encode=as_encode(build(str(folder))), protocol="")
-    return {result.metric: result.value for result in GeometryTask(dev).judge(candidate).results}
+    return {result.metric: result.value for result in GeometryTask(dev).evaluate(candidate).results}
 
 
 def test_the_path_begins_at_the_start_point_and_ends_at_the_model(settings, tiny_trunk, toy_pairs, tmp_path):

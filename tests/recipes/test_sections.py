@@ -60,6 +60,6 @@ def test_the_command_trains_a_model_that_tells_sections_apart(documents, tiny_tr
     assert "240 triplets of 20 documents" in capsys.readouterr().err
     task = SectionTask(section_triplets(read_documents(documents), 10, 9), "parts")
     before, after = (
-        task.judge(open_candidate(str(place))).results[0].value for place in (tiny_trunk, tmp_path / "run")
+        task.evaluate(open_candidate(str(place))).results[0].value for place in (tiny_trunk, tmp_path / "run")
     )
     assert after > max(0.8, before)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from samesense.errors import ConfigError, DataError, OutputError
-from samesense.reports.figures import Fitted, calibration, check_figure, inline_svg, save_drawing, svg_text
+from samesense.reports.figures import Fitted, calibration, check_figure, inline_svg, save_plot, svg_text
 
 pytest.importorskip("matplotlib")
 
@@ -21,30 +21,30 @@ def fitted(**changes):
     return Fitted(**(parts | changes))
 
 
-def words(drawing):
-    return {text.strip() for text in ElementTree.fromstring(svg_text(drawing)).itertext() if text.strip()}
+def words(plot):
+    return {text.strip() for text in ElementTree.fromstring(svg_text(plot)).itertext() if text.strip()}
 
 
 def test_yes_and_no_are_drawn_with_both_thresholds():
     given = fitted()
-    drawing = calibration(given)
+    plot = calibration(given)
     yes = int(given.labels.sum())
     assert {
         "predicted", "share of yes", "probability", "calibrated", "as it is", f"yes ({yes})", f"no ({400 - yes})",
         "best accuracy from 0.487", "best f1 from 0.3", "pairs", "score of the model",
-    } <= words(drawing)  # fmt: skip
-    assert "made.tsv: reliability of calibrated and as it is" in drawing.caption
-    assert svg_text(drawing) == svg_text(calibration(fitted()))
-    ElementTree.fromstring(inline_svg(drawing, "f"))
+    } <= words(plot)  # fmt: skip
+    assert "made.tsv: reliability of calibrated and as it is" in plot.caption
+    assert svg_text(plot) == svg_text(calibration(fitted()))
+    ElementTree.fromstring(inline_svg(plot, "f"))
 
 
 def test_graded_labels_are_drawn_on_their_scale():
     labels = 5 * fitted().scores
-    drawing = calibration(fitted(labels=labels, scale=(0, 5), yes=None, thresholds={}, predicted={"one": labels}))
-    shown = words(drawing)
+    plot = calibration(fitted(labels=labels, scale=(0, 5), yes=None, thresholds={}, predicted={"one": labels}))
+    shown = words(plot)
     assert {"mean label", "value", "5"} <= shown
     assert not any(text.startswith(("yes", "best")) for text in shown)
-    bins = drawing.figure.axes[0]
+    bins = plot.figure.axes[0]
     assert bins.get_xlim() == bins.get_ylim() == pytest.approx((-0.2, 5.2))
     points = bins.containers[0].lines[0].get_xydata()
     assert len(points) == 10
@@ -53,8 +53,8 @@ def test_graded_labels_are_drawn_on_their_scale():
 
 def test_the_histogram_counts_every_pair_once():
     given = fitted()
-    drawing = calibration(given)
-    axes = drawing.figure.axes[2]
+    plot = calibration(given)
+    axes = plot.figure.axes[2]
     heights = [patch.get_path().vertices[:, 1].max() for patch in axes.patches]
     edges = np.histogram_bin_edges(given.scores, 40)
     for height, wanted in zip(heights, (1, 0), strict=True):
@@ -62,12 +62,12 @@ def test_the_histogram_counts_every_pair_once():
 
 
 def test_a_figure_is_written_as_its_suffix_says(tmp_path):
-    drawing = calibration(fitted())
-    assert save_drawing(drawing, tmp_path / "a" / "one.png").read_bytes().startswith(b"\x89PNG")
-    assert save_drawing(drawing, tmp_path / "two.svg").read_text(encoding="utf-8") == svg_text(drawing)
+    plot = calibration(fitted())
+    assert save_plot(plot, tmp_path / "a" / "one.png").read_bytes().startswith(b"\x89PNG")
+    assert save_plot(plot, tmp_path / "two.svg").read_text(encoding="utf-8") == svg_text(plot)
     assert sorted(path.name for path in tmp_path.rglob("*.*")) == ["one.png", "two.svg"]
     with pytest.raises(ConfigError, match=r"ends in \.svg or \.png; received 'three.pdf'"):
-        save_drawing(drawing, tmp_path / "three.pdf")
+        save_plot(plot, tmp_path / "three.pdf")
     (tmp_path / "folder.png").mkdir()
     with pytest.raises(OutputError, match="is a folder"):
         check_figure(tmp_path / "folder.png")

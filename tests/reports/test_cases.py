@@ -17,18 +17,18 @@ def test_the_worst_pairs_are_those_farthest_by_rank():
     labels, values, _ = sample()
     found = against_gold(evidence("a", values, labels), most=7)
     distance = np.abs(rankdata(values) - rankdata(labels)) / 300
-    assert [abs(case.gold_place - case.places["a"]) for case in found] == pytest.approx(sorted(distance)[::-1][:7])
+    assert [abs(case.gold_rank - case.ranks["a"]) for case in found] == pytest.approx(sorted(distance)[::-1][:7])
     for case in found:
         at = int(case.texts[0].split()[1])
         assert (case.gold, case.scores["a"]) == (labels[at], values[at])
-        assert case.gold_place == pytest.approx((rankdata(labels)[at] - 0.5) / 300)
+        assert case.gold_rank == pytest.approx((rankdata(labels)[at] - 0.5) / 300)
 
 
 def test_two_models_are_set_against_each_other_whatever_the_gold_says():
     labels, values, others = sample()
     found = against_each_other(evidence("a", values, labels), evidence("b", others, labels), most=4)
     distance = np.abs(rankdata(values) - rankdata(others)) / 300
-    assert [abs(case.places["a"] - case.places["b"]) for case in found] == pytest.approx(sorted(distance)[::-1][:4])
+    assert [abs(case.ranks["a"] - case.ranks["b"]) for case in found] == pytest.approx(sorted(distance)[::-1][:4])
 
 
 def test_a_pair_is_shown_once_in_either_order():
@@ -47,7 +47,7 @@ def test_a_model_that_agrees_has_no_cases():
 def test_other_pairs_and_no_labels_are_refused():
     labels, values, _ = sample(10)
     one = evidence("a", values, labels)
-    with pytest.raises(DataError, match="a and b were judged on different pairs"):
+    with pytest.raises(DataError, match="a and b were evaluated on different pairs"):
         against_each_other(one, evidence("b", values, labels, pairs=[("x", str(at)) for at in range(10)]))
     with pytest.raises(DataError, match="need reference labels"):
         against_gold(evidence("a", values))

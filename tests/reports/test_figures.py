@@ -8,24 +8,24 @@ from samesense.errors import DataError, MissingExtraError
 from samesense.reports.figures import (
     TOPICS,
     Curve,
-    Place,
+    ModelPoint,
     distribution,
     heatmap,
     inline_svg,
     learning_curves,
-    look,
     plane,
-    save_drawings,
+    save_plots,
+    style_of,
     svg_text,
     sweep,
 )
-from samesense.reports.figures import drawing as module
+from samesense.reports.figures import plot as module
 from samesense.reports.figures.distribution import rating_groups
 from samesense.reports.figures.palette import variables
 from tests.reports.made import evidence, scored
 
 pytest.importorskip("matplotlib")
-LOOKS = {name: look(at) for at, name in enumerate("abc")}
+LOOKS = {name: style_of(at) for at, name in enumerate("abc")}
 
 
 def words(svg):
@@ -40,8 +40,8 @@ def matrix(size, seed=0):
 
 def all_kinds():
     return [
-        distribution(scored()[1], looks=LOOKS, name="spread"),
-        plane([Place("a", 0.2, -2.0, "81.0"), Place("b", 0.2, -2.01)], looks=LOOKS, dataset="stsb.dev"),
+        distribution(scored()[1], styles=LOOKS, name="spread"),
+        plane([ModelPoint("a", 0.2, -2.0, "81.0"), ModelPoint("b", 0.2, -2.01)], styles=LOOKS, dataset="stsb.dev"),
         heatmap({"a": matrix(4), "b": matrix(4, 1)}, [["p", "q"], ["r", "s"]]),
         learning_curves([Curve("one", (1, 2, 3), (0.1, 0.5, 0.4)), Curve("two", (1, 2), (0.2, 0.3))]),
         sweep({"dev": {0.05: [80.0, 81.0], 1.0: [79.0]}}, setting="temperature", metric="Spearman"),
@@ -49,29 +49,29 @@ def all_kinds():
 
 
 @pytest.fixture(scope="module")
-def drawings():
+def plots():
     return all_kinds()
 
 
-def test_figures_are_the_same_each_time(drawings):
-    assert [svg_text(one) for one in drawings] == [svg_text(one) for one in all_kinds()]
+def test_figures_are_the_same_each_time(plots):
+    assert [svg_text(one) for one in plots] == [svg_text(one) for one in all_kinds()]
 
 
-def test_figures_hold_words_as_text_and_no_date_and_no_bitmap(drawings):
-    for one in drawings:
+def test_figures_hold_words_as_text_and_no_date_and_no_bitmap(plots):
+    for one in plots:
         svg = svg_text(one)
         assert "<text" in svg
         assert "<image" not in svg
         assert "date" not in svg.lower()
-    assert {"a", "b", "c", "similarity", "rating (number of pairs)"} <= set(words(svg_text(drawings[0])))
-    assert {"a  81.0", "b"} <= set(words(svg_text(drawings[1])))
-    assert {"step", "one", "two"} <= set(words(svg_text(drawings[3])))
-    assert {"temperature", "dev (2 seeds)", "0.05", "1"} <= set(words(svg_text(drawings[4])))
+    assert {"a", "b", "c", "similarity", "rating (number of pairs)"} <= set(words(svg_text(plots[0])))
+    assert {"a  81.0", "b"} <= set(words(svg_text(plots[1])))
+    assert {"step", "one", "two"} <= set(words(svg_text(plots[3])))
+    assert {"temperature", "dev (2 seeds)", "0.05", "1"} <= set(words(svg_text(plots[4])))
 
 
-def test_inline_figures_follow_the_page(drawings):
+def test_inline_figures_follow_the_page(plots):
     drawn = [colours[0] for colours in variables().values()]
-    for number, one in enumerate(drawings):
+    for number, one in enumerate(plots):
         svg = inline_svg(one, f"f{number}")
         ElementTree.fromstring(svg)
         assert "http" not in svg
@@ -90,23 +90,23 @@ def test_the_sentences_of_our_own_are_twelve_of_four_topics():
     assert sum(text.rpartition("  ")[0] in {one for topic in TOPICS for one in topic} for text in shown) == 12
 
 
-def test_files_are_written(drawings, tmp_path):
-    written = save_drawings(drawings[:2], tmp_path / "figures")
+def test_files_are_written(plots, tmp_path):
+    written = save_plots(plots[:2], tmp_path / "figures")
     assert [path.name for path in written] == ["spread.svg", "spread.png", "plane.svg", "plane.png"]
-    assert written[0].read_text(encoding="utf-8") == svg_text(drawings[0])
+    assert written[0].read_text(encoding="utf-8") == svg_text(plots[0])
     assert written[1].read_bytes().startswith(b"\x89PNG")
 
 
 def test_names_are_never_taken_for_formulas_or_markup():
     odd = "a$b$ <i>&中文"
-    svg = svg_text(plane([Place(odd, 0.2, -2.0)], looks={}, dataset="x"))
+    svg = svg_text(plane([ModelPoint(odd, 0.2, -2.0)], styles={}, dataset="x"))
     assert odd in words(svg)
-    assert odd in words(inline_svg(plane([Place(odd, 0.2, -2.0)], looks={}, dataset='"<x>'), "p"))
+    assert odd in words(inline_svg(plane([ModelPoint(odd, 0.2, -2.0)], styles={}, dataset='"<x>'), "p"))
 
 
 def test_a_caption_is_no_pattern():
     odd = r"C:\data\1 \g<0>"
-    svg = inline_svg(plane([Place("a", 0.2, -2.0)], looks={}, dataset=odd), "p")
+    svg = inline_svg(plane([ModelPoint("a", 0.2, -2.0)], styles={}, dataset=odd), "p")
     assert odd in ElementTree.fromstring(svg).get("aria-label")
 
 
@@ -133,25 +133,25 @@ def test_every_pair_is_in_one_group(low, high):
 
 def test_constant_scores_and_tiny_groups_can_be_drawn():
     labels = np.array([0.0] * 20 + [1.0] * 3)
-    svg = svg_text(distribution([evidence("a", np.ones(23), labels)], looks=LOOKS, name="x"))
+    svg = svg_text(distribution([evidence("a", np.ones(23), labels)], styles=LOOKS, name="x"))
     assert {"(20)", "(3)"} <= set(words(svg))
 
 
 def test_logits_do_not_share_an_axis_with_cosines():
     labels = np.arange(40.0) % 6
     both = [evidence("a", labels / 6, labels), evidence("b", 4 * labels - 10, labels)]
-    cosines, logits = distribution(both, looks=LOOKS, name="x").figure.axes
+    cosines, logits = distribution(both, styles=LOOKS, name="x").figure.axes
     assert cosines.get_ylim()[1] < 2 < logits.get_ylim()[1]
 
 
 def test_names_of_near_models_do_not_meet():
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-    places = [Place(f"a model with a long name {at}", 0.2 + at / 1e4, -2.0 + at / 1e4) for at in range(6)]
-    drawing = plane(places, looks={}, dataset="x")
-    renderer = FigureCanvasAgg(drawing.figure).get_renderer()
-    drawing.figure.draw(renderer)
-    boxes = [text.get_window_extent(renderer) for text in drawing.figure.axes[0].texts]
+    places = [ModelPoint(f"a model with a long name {at}", 0.2 + at / 1e4, -2.0 + at / 1e4) for at in range(6)]
+    plot = plane(places, styles={}, dataset="x")
+    renderer = FigureCanvasAgg(plot.figure).get_renderer()
+    plot.figure.draw(renderer)
+    boxes = [text.get_window_extent(renderer) for text in plot.figure.axes[0].texts]
     assert len(boxes) == 6
     assert not any(one.overlaps(other) for at, one in enumerate(boxes) for other in boxes[:at])
 
@@ -177,15 +177,15 @@ def test_wide_sweeps_are_logarithmic_and_ordered():
 @pytest.mark.parametrize(
     ("draw", "message"),
     [
-        (lambda: distribution([], looks={}, name="x"), "needs scores with labels"),
-        (lambda: distribution([evidence("a", [1.0, 2.0])], looks={}, name="x"), "needs scores with labels"),
-        (lambda: plane([], looks={}, dataset="x"), "one model or more"),
+        (lambda: distribution([], styles={}, name="x"), "needs scores with labels"),
+        (lambda: distribution([evidence("a", [1.0, 2.0])], styles={}, name="x"), "needs scores with labels"),
+        (lambda: plane([], styles={}, dataset="x"), "one model or more"),
         (lambda: heatmap({"a": matrix(3)}, [["x", "y"]]), "'a' must be a finite matrix of 2 x 2"),
         (lambda: heatmap({"a": np.full((2, 2), np.nan)}, [["x", "y"]]), "finite matrix"),
         (lambda: heatmap({"a": matrix(41)}, [["x"] * 41]), "2 to 40 sentences; got 1 and 41"),
         (lambda: learning_curves([]), "one step or more"),
         (lambda: learning_curves([Curve("a", (), ())]), "one step or more"),
-        (lambda: learning_curves([Curve("a", (1,), (0.1,)), Curve("a", (2,), (0.1,))]), "'a' were never judged"),
+        (lambda: learning_curves([Curve("a", (1,), (0.1,)), Curve("a", (2,), (0.1,))]), "'a' were never evaluated"),
         (lambda: sweep({"dev": {1.0: [1.0]}}, setting="t", metric="m"), "two values of 't'"),
     ],
 )
@@ -197,14 +197,14 @@ def test_what_cannot_be_drawn_is_refused(draw, message):
 def test_without_matplotlib_the_extra_is_named(monkeypatch):
     monkeypatch.setattr(module.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match=r"samesense\[report\]"):
-        plane([Place("a", 0.2, -2.0)], looks={}, dataset="x")
+        plane([ModelPoint("a", 0.2, -2.0)], styles={}, dataset="x")
 
 
 def test_the_users_own_style_counts_neither_inside_nor_is_it_changed():
     import matplotlib as mpl
 
-    place = [Place("a", 0.2, -2.0)]
-    usual = svg_text(plane(place, looks={}, dataset="x"))
+    place = [ModelPoint("a", 0.2, -2.0)]
+    usual = svg_text(plane(place, styles={}, dataset="x"))
     with mpl.rc_context({"text.color": "#ff0000", "font.size": 30}):
-        assert svg_text(plane(place, looks={}, dataset="x")) == usual
+        assert svg_text(plane(place, styles={}, dataset="x")) == usual
         assert mpl.rcParams["font.size"] == 30

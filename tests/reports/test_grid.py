@@ -2,10 +2,11 @@ import statistics
 
 import pytest
 
-from samesense.reports.grid import Failure, grids
+from samesense.evaluation import SUITES, Failure
+from samesense.reports.grid import grids
 from samesense.reports.headline import MEASURES, headlines, measure_of
 from samesense.reports.latex import escape, latex_grids, markdown_grids
-from samesense.reports.significance import compare
+from samesense.reports.significance import paired_comparisons
 from tests.reports.made import evidence, result, scored
 
 
@@ -57,7 +58,7 @@ def test_a_model_that_fails_everywhere_has_a_row():
 
 def test_what_is_as_good_as_the_best_is_marked():
     results, behind = scored(200)
-    comparisons, _ = compare(behind, results)
+    comparisons, _ = paired_comparisons(behind, results)
     [grid] = grids(results, comparisons=comparisons)
     marks = {model: (cells[0].best, cells[0].as_good) for model, cells in grid.rows.items()}
     assert sorted(marks[name] for name in "ab") == [(False, True), (True, False)]
@@ -98,16 +99,15 @@ def test_an_unknown_metric_is_shown_as_it_is():
     assert measure_of("speed").label == "speed"
 
 
-def test_every_suite_has_a_headline():
-    suites = {suite for measure in MEASURES.values() for suite in measure.suites}
-    assert suites == {"sts", "transfer", "ranking", "geometry", "binary", "argument", "sections"}
+def test_every_metric_that_a_suite_shows_first_has_a_measure_and_none_is_idle():
+    assert {metric for suite in SUITES.values() for metric in suite.metrics} == set(MEASURES)
 
 
 def marked():
     results, behind = scored(200)
     second = evidence("b_1", behind[1].values, behind[1].labels)
     results = [results[0], result("b_1", results[1].value, low=0.1, high=0.9), results[2]]
-    comparisons, _ = compare([behind[0], second, behind[2]], results)
+    comparisons, _ = paired_comparisons([behind[0], second, behind[2]], results)
     return grids(results, comparisons=comparisons), results
 
 

@@ -4,12 +4,12 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from samesense.reports.content import Content, Judged
-from samesense.reports.grid import Failure
-from samesense.reports.illustrate import distributions, heatmaps, looks_of, planes
+from samesense.evaluation.run import EvaluatedModel, Failure
+from samesense.reports.content import Content
+from samesense.reports.illustrate import distributions, heatmaps, model_styles, planes
 from samesense.reports.markup import element, markup, table
 from samesense.reports.page import html_page
-from samesense.reports.significance import compare
+from samesense.reports.significance import paired_comparisons
 from tests.reports.made import evidence, result, scored
 
 pytest.importorskip("matplotlib")
@@ -47,14 +47,16 @@ class Reader(HTMLParser):
 
 def content(name="<b>bold</b> & $x$"):
     results, behind = scored(200)
-    comparisons, problems = compare(behind, results)
+    comparisons, problems = paired_comparisons(behind, results)
     results[0] = result("a", results[0].value, low=results[0].value - 0.05, high=results[0].value + 0.05)
     results += [result(one, value, task="geometry", metric=metric, dataset="stsb.dev")
                 for one, value in (("a", 0.2), ("b", 0.3)) for metric in ("alignment", "uniformity")]  # fmt: skip
-    looks = looks_of("abc")
+    styles = model_styles("abc")
     return Content(
         models=[
-            Judged(name=one, spec=f"/models/{one}", protocol="cosine", texts=99, encoding=2.0, seconds={"sts": 1.25})
+            EvaluatedModel(
+                name=one, spec=f"/models/{one}", protocol="cosine", texts=99, encoding=2.0, seconds={"sts": 1.25}
+            )
             for one in "abc"
         ],
         results=results,
@@ -62,8 +64,8 @@ def content(name="<b>bold</b> & $x$"):
         comparisons=comparisons,
         failures=[Failure(model=name, task="sts", dataset="one.test", reason="NaN in <row> 3")],
         notes=["Not found: sts16.", *problems],
-        general=[*planes(results, [], looks), *heatmaps({"a": behind[0].values[:4]}, [["x <1>", "y"]])],
-        by_dataset=distributions(behind, looks),
+        general=[*planes(results, [], styles), *heatmaps({"a": behind[0].values[:4]}, [["x <1>", "y"]])],
+        by_dataset=distributions(behind, styles),
         environment={"versions": "python 3"},
     )
 
@@ -73,18 +75,18 @@ def test_averages_of_two_languages_stand_side_by_side_behind_a_name():
             for one in "ab" for metric in ("alignment", "uniformity")]  # fmt: skip
     means = [result("a", 0.8, dataset="sts-avg"), result("a", 0.4, dataset="sts-zh-avg"),
              result("b", 0.5, dataset="sts-avg", seed=1), result("b", 0.7, dataset="sts-avg", seed=2)]  # fmt: skip
-    [drawn] = planes(rows, means, looks_of("ab"))
+    [drawn] = planes(rows, means, model_styles("ab"))
     written = " ".join(text.get_text() for text in drawn.figure.axes[0].texts)
     assert "80.0 / 40.0" in written
     assert "60.0 / -" in written
     assert drawn.caption.endswith(" Behind each name: sts-avg / sts-zh-avg, Spearman x100.")
-    assert "Behind" not in planes(rows, [], looks_of("ab"))[0].caption
+    assert "Behind" not in planes(rows, [], model_styles("ab"))[0].caption
 
 
 def test_the_seed_whose_similarities_are_drawn_is_named():
     labels = np.arange(40.0) % 4
     behind = [evidence("a", labels + seed, labels, seed=seed) for seed in (7, 8)]
-    [[drawn]] = distributions([evidence("raw", labels, labels), *behind], looks_of("ab")).values()
+    [[drawn]] = distributions([evidence("raw", labels, labels), *behind], model_styles("ab")).values()
     assert drawn.caption.endswith(" Trained models: seed 7.")
 
 

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from samesense.reports.figures.palette import DARK, LIGHT, SERIES, SERIES_ON_DARK, look, variables
+from samesense.reports.figures.palette import DARK, LIGHT, SERIES, SERIES_ON_DARK, style_of, variables
 
 KINDS = {
     "normal": [[1, 0, 0], [0, 1, 0], [0, 0, 1]],
@@ -50,9 +50,9 @@ def test_series_stand_out_on_dark_ground():
 
 
 def test_colour_is_never_the_only_difference():
-    looks = [look(at) for at in range(49)]
-    assert len(set(looks)) == 49
-    assert len({(one.marker, one.dash) for one in looks[:7]}) == 7
+    styles = [style_of(at) for at in range(49)]
+    assert len(set(styles)) == 49
+    assert len({(one.marker, one.dash) for one in styles[:7]}) == 7
 
 
 def test_every_drawn_colour_is_replaced_by_one_variable():

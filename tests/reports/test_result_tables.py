@@ -1,7 +1,7 @@
 import pytest
 
 from samesense.errors import DataError
-from samesense.reports import markdown_table, results_table, seeds_table
+from samesense.reports import Results, markdown_table, results_table, seeds_table
 from samesense.reports.tables import markdown
 from samesense.types import Result
 
@@ -33,6 +33,19 @@ def test_markdown_table():
         "| stsb.test | all | spearman | 82.03 | [80.1, 84.0] | 1379 |",
         "| stsb.test | mean | pearson | 0.00 |  | 9 |",
     ]
+
+
+def test_results_show_themselves():
+    results = Results([result(dataset="<i>", seed=None), result(low=0.801, high=0.84)])
+    assert str(results) == repr(results) == results_table(results)
+    page = results._repr_html_()
+    assert "&lt;i&gt;" in page
+    assert "<i>" not in page
+    assert '<td style="text-align: right">[80.1, 84.0]</td>' in page
+    assert results.to_dicts() == [row.to_dict() for row in results]
+    frame = results.to_pandas()
+    assert frame["value"].tolist() == [row.value for row in results]
+    assert frame["low"].isna().tolist() == [True, False]
 
 
 def test_what_differs_gets_a_column():

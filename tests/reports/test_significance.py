@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from samesense.metrics import paired_bootstrap
-from samesense.reports.significance import LEVEL, SAMPLES, compare
+from samesense.reports.significance import LEVEL, SAMPLES, paired_comparisons
 from tests.reports.made import evidence, result, scored
 
 
@@ -16,7 +16,7 @@ def holm_by_hand(values):
 
 def test_every_other_model_is_compared_with_the_best():
     results, behind = scored(200)
-    found, problems = compare(behind, results)
+    found, problems = paired_comparisons(behind, results)
     best = max(results, key=lambda row: row.value).model
     assert problems == []
     assert [(one.model, one.reference) for one in found] == [(name, best) for name in "abc" if name != best]
@@ -38,7 +38,7 @@ def test_p_values_are_adjusted_over_the_data_sets_and_models_of_a_table():
     for at in range(1, 4):
         more = scored(80, seed=at, noise=(0.5, 0.62, 0.75), dataset=f"{at}.test")
         results, behind = results + more[0], behind + more[1]
-    found, _ = compare(behind, results)
+    found, _ = paired_comparisons(behind, results)
     assert len(found) == 8
     assert [one.adjusted for one in found] == pytest.approx(holm_by_hand([one.p_value for one in found]))
     assert any(one.p_value < LEVEL <= one.adjusted for one in found)
@@ -49,14 +49,14 @@ def test_significance_stays_within_reach_of_large_tables():
     for at in range(45):
         rows, own = scored(40, seed=at, noise=(0.1, 4.0, 4.0), dataset=f"{at}.test")
         results, behind = results + rows[:2], behind + own[:2]
-    found, _ = compare(behind, results)
+    found, _ = paired_comparisons(behind, results)
     assert len(found) == 45
     assert sum(one.significant for one in found) >= 40
 
 
 def test_a_named_reference_and_lower_is_not_confused_with_better():
     results, behind = scored()
-    found, _ = compare(behind, results, against="c")
+    found, _ = paired_comparisons(behind, results, against="c")
     assert [(one.model, one.reference) for one in found] == [("a", "c"), ("b", "c")]
     assert all(one.difference > 0 for one in found)
 
@@ -65,7 +65,7 @@ def test_it_is_said_where_the_named_reference_has_no_figure():
     first, second = scored(), scored(seed=1, dataset="two.test")
     results = [row for row in first[0] + second[0] if (row.model, row.dataset) != ("c", "two.test")]
     behind = [one for one in first[1] + second[1] if (one.model, one.dataset) != ("c", "two.test")]
-    found, problems = compare(behind, results, against="c")
+    found, problems = paired_comparisons(behind, results, against="c")
     assert {one.reference for one in found if one.dataset == "one.test"} == {"c"}
     [other] = [one for one in found if one.dataset == "two.test"]
     assert problems == [f"two.test, spearman: c has no figure; the reference is the best, {other.reference}."]
@@ -77,7 +77,7 @@ def test_outcomes_are_compared_by_their_mean():
     behind = [
         evidence(name, values, task="transfer", metric="accuracy") for name, values in (("a", first), ("b", second))
     ]
-    [one], _ = compare(behind, rows)
+    [one], _ = paired_comparisons(behind, rows)
     assert (one.model, one.reference, one.difference) == ("b", "a", pytest.approx(-0.5))
     assert one.significant
 
@@ -89,7 +89,7 @@ def test_the_median_run_stands_for_several_seeds():
     values = {seed: labels + seed * rng.normal(size=60) for seed in (1, 2, 3, 4)}
     rows = [result("s", {1: 0.9, 2: 0.7, 3: 0.5, 4: 0.3}[seed], seed=seed) for seed in values]
     runs = [evidence("s", own, labels, seed=seed) for seed, own in values.items()]
-    found, _ = compare([*behind, *runs], [*results, *rows], against="a")
+    found, _ = paired_comparisons([*behind, *runs], [*results, *rows], against="a")
     expected = paired_bootstrap(values[3], behind[0].values, labels, "spearman", samples=SAMPLES, seed=0)
     assert next(one for one in found if one.model == "s").difference == expected.difference
 
@@ -100,7 +100,7 @@ def test_examples_are_matched_where_a_model_lacks_some():
     rows = [result(name, 0.5, task="ranking", metric="ndcg") for name in "ab"]
     whole = evidence("a", values, task="ranking", metric="ndcg", pairs=names)
     part = evidence("b", (values - 0.1)[::-1][:30], task="ranking", metric="ndcg", pairs=names[::-1][:30])
-    [one], _ = compare([whole, part], rows, against="a")
+    [one], _ = paired_comparisons([whole, part], rows, against="a")
     assert one.n == 30
     assert one.difference == pytest.approx(-0.1)
 
@@ -115,7 +115,7 @@ def test_what_cannot_be_compared_is_said(case):
         "other labels": evidence("b", values, labels + 1),
         "constant": evidence("b", np.ones(60), labels),
     }[case]
-    found, problems = compare([behind[0], odd], results[:2], against="a")
+    found, problems = paired_comparisons([behind[0], odd], results[:2], against="a")
     assert found == []
     assert len(problems) == 1
     assert problems[0].startswith("one.test, spearman: b against a is undefined: ")
@@ -123,8 +123,8 @@ def test_what_cannot_be_compared_is_said(case):
 
 def test_what_is_no_headline_and_what_is_alone_is_not_compared():
     results, behind = scored()
-    assert compare(behind[:1], results) == ([], [])
-    assert compare([], results) == ([], [])
+    assert paired_comparisons(behind[:1], results) == ([], [])
+    assert paired_comparisons([], results) == ([], [])
     rows = [result(name, 0.5, metric="pearson") for name in "ab"]
     own = [evidence(name, behind[0].values, behind[0].labels, metric="pearson") for name in "ab"]
-    assert compare(own, rows) == ([], [])
+    assert paired_comparisons(own, rows) == ([], [])

@@ -122,11 +122,11 @@ def _table(made: Calibrated) -> str:
 def _draw(made: Calibrated, path: Path) -> None:
     import numpy as np
 
-    from samesense.reports.figures import Fitted, calibration, save_drawing
+    from samesense.reports.figures import Fitted, calibration, save_plot
 
     fitted, scores = made.calibration, made.scores
     grid = np.union1d(np.linspace(scores.min(), scores.max(), 400), scores)
-    drawing = calibration(
+    plot = calibration(
         Fitted(
             scores=scores,
             labels=made.labels,
@@ -140,4 +140,4 @@ def _draw(made: Calibrated, path: Path) -> None:
         ),
         name=path.stem,
     )
-    save_drawing(drawing, path)
+    save_plot(plot, path)

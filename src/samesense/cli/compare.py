@@ -60,34 +60,35 @@ def compare(
     from samesense.data.sentences.texts import unlabelled_texts
     from samesense.reports.writing import check_place
 
-    places = [output, results, markdown, latex, None if figures is None else figures / "plane.svg"]
-    for place in filter(None, places):
+    for place in filter(None, [output, results, markdown, latex, None if figures is None else figures / "plane.svg"]):
         check_place(place)
-    from samesense.recipes.compare.recipe import Wanted, read_topics, run, write
+    from samesense.recipes.compare.recipe import compare as compare_models
+    from samesense.recipes.compare.recipe import read_topics
     from samesense.reports import append_results
-    from samesense.reports.latex import markdown_grids
 
-    wanted = Wanted(
-        models=models,
-        data=data,
+    report = compare_models(
+        models,
+        data,
         suites=[name.strip() for name in suite.split(",")],
-        fast=fast,
-        precision=precision,
-        fit_texts=None if texts is None else [text for file in texts for text in unlabelled_texts(file)],
-        cache=cache,
         against=against,
+        fast=fast,
+        fit_texts=None if texts is None else [text for file in texts for text in unlabelled_texts(file)],
+        precision=precision,
+        cache=cache,
         runs=runs or (),
         sweep=sweep,
         **({} if sentences is None else {"sentences": read_topics(sentences)}),
     )
-    content = run(wanted)
+    rows = [*report.results, *report.averages]
     if results is not None:
-        append_results(results, [*content.results, *content.averages])
-    written = write(content, output, markdown=markdown, latex=latex, figures=figures)
+        append_results(results, rows)
+    places = {"html": output, "md": markdown, "tex": latex}
+    written = [report.save(place, kind) for kind, place in places.items() if place is not None]
+    written += [] if figures is None else report.save_figures(figures)
     if json:
-        put_json(result.to_dict() for result in [*content.results, *content.averages])
+        put_json(result.to_dict() for result in rows)
     else:
-        put(markdown_grids(content.grids()).rstrip())
-    for failed in content.failures:
+        put(str(report))
+    for failed in report.failures:
         logger.info(f"undefined: {failed.model} on {failed.task} {failed.dataset}: {failed.reason}")
     logger.info(f"written: {', '.join(map(str, written[:4]))}{' and more' if len(written) > 4 else ''}")

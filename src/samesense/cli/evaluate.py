@@ -58,20 +58,21 @@ def evaluate(
         read_pairs(f, columns=columns, label_order=label_order, label_range=label_range, drop_bad_rows=drop_bad_rows)
         for f in data
     ]
-    from samesense.evaluation.pairs import judge_candidate
+    from samesense.evaluation.pairs import evaluate_pairs
     from samesense.recipes.open_model import open_named
-    from samesense.reports import append_results, results_table
+    from samesense.reports import append_results
+    from samesense.results import Results
 
     candidate = open_named(model, precision=precision)
-    results = []
+    results = Results()
     for pairs in sets:
         if pairs.dropped or pairs.dropped_unlabelled:
             logger.info(f"{pairs.name}: left out {pairs.dropped} bad and {pairs.dropped_unlabelled} unlabelled rows")
-        results += judge_candidate(candidate, pairs, name=model, intervals=intervals)
+        results += evaluate_pairs(candidate, pairs, name=model, intervals=intervals)
     if output is not None:
         append_results(output, results)
     if json:
         put_json(result.to_dict() for result in results)
     else:
-        put(results_table(results))
+        put(str(results))
         logger.info(f"protocol: {results[0].protocol}")

@@ -1,9 +1,21 @@
-"""Judge anything that embeds texts or scores pairs."""
+"""Evaluate anything that embeds texts or scores pairs."""
 
 from __future__ import annotations
 
 from samesense.evaluation.averages import averages
+from samesense.evaluation.run import EvaluatedModel, Evaluations, Failure, evaluate, evaluate_candidates
 from samesense.evaluation.sts import evaluate_sts
-from samesense.evaluation.suites import Found, find_tasks
+from samesense.evaluation.suites import SUITES, Found, find_tasks
 
-__all__ = ["Found", "averages", "evaluate_sts", "find_tasks"]
+__all__ = [
+    "SUITES",
+    "EvaluatedModel",
+    "Evaluations",
+    "Failure",
+    "Found",
+    "averages",
+    "evaluate",
+    "evaluate_candidates",
+    "evaluate_sts",
+    "find_tasks",
+]

@@ -1,19 +1,19 @@
-"""Argument facet similarity: do two arguments on one topic make the same point? Judged by cross-validation."""
+"""Argument facet similarity: do two arguments on one topic make the same point? By cross-validation."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from samesense.data import PairData
+from samesense.data.benchmarks.catalogue import WHOLE
 from samesense.errors import ConfigError, DataError
-from samesense.evaluation.checks import MOST_SUBSETS, check_inputs, subset_members
-from samesense.evaluation.result_builder import Record, split_of, timed_scores
-from samesense.evaluation.sts import evaluate_sts
+from samesense.evaluation.sts import MOST_SUBSETS, check_inputs, correlation_results, subset_members
+from samesense.evaluation.suite import Suite
+from samesense.evaluation.task import BaseTask, in_words, timed_scores
 from samesense.types import Candidate, TaskResult
 
 Mode = Literal["mixed", "by-topic"]
@@ -24,7 +24,7 @@ Fold = tuple[Indices, Indices]
 """Rows to train on, and rows held out; both ascending."""
 
 
-class ArgumentTask:
+class ArgumentTask(BaseTask):
     """Pearson and Spearman on each held-out fold and averaged, and over all pairs at once.
 
     ``"mixed"`` deals the pairs at random, as in the ten folds of the literature, so sentences held out may also occur
@@ -32,15 +32,9 @@ class ArgumentTask:
     same scores in either mode, and the protocol counts the sentences shared for one that was.
 
     Source: Misra, Ecker and Walker (2016), the data and 10 folds; Reimers and Gurevych (2019) for held-out topics.
-
-    Attributes:
-        suite: ``"argument"``.
-        dataset: name of the data.
-        embeds: False; a score of pairs is enough.
     """
 
     suite = "argument"
-    embeds = False
 
     def __init__(
         self,
@@ -74,14 +68,14 @@ class ArgumentTask:
         leak = (
             f"{shared_sentences(data, self.folds)} of {len(data)} held-out pairs share a sentence with training pairs"
         )
-        self.note = "; ".join(part for part in (note, dealt, leak) if part)
+        self.note = in_words(note, dealt, leak)
 
     def texts(self) -> Iterator[str]:
         """Return the sentences of all pairs."""
         yield from self.data.sentences1
         yield from self.data.sentences2
 
-    def judge(self, candidate: Candidate) -> TaskResult:
+    def evaluate(self, candidate: Candidate) -> TaskResult:
         """Return ``spearman`` and ``pearson``: ``"all"``, ``"mean"`` over folds and, by topic, each topic.
 
         Raises:
@@ -90,22 +84,11 @@ class ArgumentTask:
         """
         pairs = self.data.pairs()
         scores, seconds = timed_scores(candidate, pairs)
-        rows = evaluate_sts(
-            lambda _: scores,
-            pairs,
-            self.data.labels,
-            dataset=self.dataset,
-            split=split_of(self.dataset),
-            subsets=self._fold_names(),
-            model=candidate.name,
-            protocol="; ".join(part for part in (candidate.protocol, self.note) if part),
-            seed=candidate.seed,
-        )
+        build, labels = self.builder(candidate, seconds), np.asarray(self.data.labels, dtype=np.float64)
+        rows = correlation_results(build, scores, labels, self._fold_names())
         kept = {"all", "mean", *((self.data.subsets or ()) if self.mode == "by-topic" else ())}
-        record = Record(task=self.suite, dataset=self.dataset, candidate=candidate, note=self.note, seconds=seconds)
         return TaskResult(
-            [replace(row, task=self.suite, seconds=seconds) for row in rows if row.subset in kept],
-            [record.evidence("spearman", scores, pairs, np.asarray(self.data.labels, dtype=np.float64))],
+            [row for row in rows if row.subset in kept], [build.evidence("spearman", scores, pairs, labels)]
         )
 
     def _fold_names(self) -> list[str]:
@@ -169,3 +152,12 @@ def _topics(data: PairData) -> list[Indices]:
             f"found {len(set(data.subsets or ()))} for {len(data)} pairs. Add a column subset, or deal them mixed."
         )
     return topics
+
+
+SUITE = Suite(
+    task=ArgumentTask,
+    data="argument facet similarity",
+    figures="Pearson, Spearman over folds",
+    metrics=("spearman", "pearson"),
+    split=WHOLE,
+)

@@ -3,54 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from samesense.data.benchmarks.comparability import NOT_COMPARABLE, why_not_comparable
 from samesense.errors import DataError
+from samesense.evaluation.suite import Average
+from samesense.evaluation.suites import SUITES
+from samesense.results import Results
 from samesense.types import Result
 
 
-@dataclass(frozen=True, kw_only=True)
-class Average:
-    """One average over data sets.
-
-    Attributes:
-        name: what its result is called.
-        task: the suite of its members.
-        metric: the metric of its members.
-        members: the data sets, in the order of the papers' columns.
-    """
-
-    name: str
-    task: str
-    metric: str
-    members: tuple[str, ...]
-
-
-AVERAGES = (
-    Average(
-        name="sts-avg",
-        task="sts",
-        metric="spearman",
-        members=("sts12.test", "sts13.test", "sts14.test", "sts15.test", "sts16.test", "stsb.test", "sickr.test"),
-    ),
-    Average(
-        name="sts-zh-avg",
-        task="sts",
-        metric="spearman",
-        members=("atec.test", "bq.test", "lcqmc.test", "pawsx.test", "stsb-zh.test"),
-    ),
-    Average(
-        name="transfer-avg",
-        task="transfer",
-        metric="accuracy",
-        members=("mr", "cr", "subj", "mpqa", "sst2", "trec", "mrpc"),
-    ),
-)
-"""Every average that is formed."""
-
-
-def averages(results: Sequence[Result]) -> list[Result]:
+def averages(results: Sequence[Result]) -> Results:
     """Average the figures of each model and seed over data sets, as papers do.
 
     An average is the mean of its members' figures for all rows (subset ``"all"``), each multiplied by 100 and rounded
@@ -68,30 +30,31 @@ def averages(results: Sequence[Result]) -> list[Result]:
         and its n is the sum of theirs.
 
     Raises:
-        DataError: if a member stands twice for one model and seed.
+        DataError: if a member has two results for one model and seed.
     """
     groups = list(dict.fromkeys((row.model, row.seed) for row in results))
-    rows = []
+    rows = Results()
     for model, seed in groups:
         own = [row for row in results if (row.model, row.seed) == (model, seed)]
-        for average in AVERAGES:
-            members = _members(average, own)
-            if len(members) > 1:
-                rows.append(_row(average, members))
+        for suite in SUITES.values():
+            for average in suite.averages:
+                members = _members(suite.name, average, own)
+                if len(members) > 1:
+                    rows.append(_row(average, members))
     return rows
 
 
-def _members(average: Average, results: Sequence[Result]) -> dict[str, Result]:
+def _members(suite: str, average: Average, results: Sequence[Result]) -> dict[str, Result]:
     """Return the rows of the members that are present, in the order of the average."""
     found: dict[str, Result] = {}
     for row in results:
         kind = (row.task, row.metric, row.subset)
-        if kind != (average.task, average.metric, "all") or row.dataset not in average.members:
+        if kind != (suite, average.metric, "all") or row.dataset not in average.members:
             continue
         if row.dataset in found:
             raise DataError(
-                f"{average.name}: {row.dataset} stands twice for model {row.model!r}, seed {row.seed}. Give each run a "
-                "name or seed of its own, or leave the older results out."
+                f"{average.name}: there are two results on {row.dataset} for model {row.model!r}, seed {row.seed}. "
+                "Give each run a name or seed of its own, or leave the older results out."
             )
         found[row.dataset] = row
     return {name: found[name] for name in average.members if name in found}
@@ -111,7 +74,7 @@ def _row(average: Average, members: Mapping[str, Result]) -> Result:
     first = next(iter(members.values()))
     timed = [row.seconds for row in members.values() if row.seconds is not None]
     return Result(
-        task=average.task,
+        task=first.task,
         dataset=f"{average.name}-{len(members)} of {len(average.members)}" if missing else average.name,
         split=first.split,
         subset="all",

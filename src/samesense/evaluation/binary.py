@@ -7,34 +7,30 @@ from collections.abc import Iterator
 import numpy as np
 
 from samesense.data import PairData
+from samesense.data.benchmarks.catalogue import Benchmark, part_name
 from samesense.data.pairs.data import pair_key
 from samesense.errors import DataError
-from samesense.evaluation.result_builder import Record, timed_scores
+from samesense.evaluation.suite import BenchmarkSplits, Suite
+from samesense.evaluation.task import BaseTask, in_words, timed_scores
 from samesense.metrics import average_precision, best_threshold, f1_at, mean_interval
 from samesense.metrics.classification import check_binary
 from samesense.types import Candidate, TaskResult
 
 
-class BinaryTask:
+class BinaryTask(BaseTask):
     """Average precision of the test pairs; accuracy and F1 with thresholds fitted on other pairs.
 
     A threshold fitted on the test pairs themselves flatters a model, so without dev pairs there is average precision
     only. Accuracy and F1 have a threshold each.
-
-    Attributes:
-        suite: ``"binary"``.
-        dataset: name of the data.
-        embeds: False; a score of pairs is enough.
     """
 
     suite = "binary"
-    embeds = False
 
     def __init__(self, test: PairData, dev: PairData | None = None, *, dataset: str = "", note: str = "") -> None:
         """Check the labels.
 
         Args:
-            test: pairs labelled 0 and 1, to judge on.
+            test: pairs labelled 0 and 1, to evaluate on.
             dev: pairs labelled 0 and 1, to fit thresholds on.
             dataset: name for the results; that of the test pairs unless given.
             note: what else the protocol should say of the data.
@@ -47,14 +43,14 @@ class BinaryTask:
                 _check(data)
         self.test, self.dev = test, dev
         self.dataset = dataset or test.name
-        self.note = "; ".join(part for part in (note, f"{int(sum(test.labels))} of {len(test)} positive") if part)
+        self.note = in_words(note, f"{int(sum(test.labels))} of {len(test)} positive")
         self._shared = 0
         if dev is not None:
             seen = {pair_key(*pair) for pair in dev.pairs()}
             self._shared = sum(pair_key(*pair) in seen for pair in test.pairs())
             if self._shared == len(test):
                 raise DataError(
-                    f"{test.source}: thresholds must be fitted on other pairs than those judged, and {dev.source} "
+                    f"{test.source}: thresholds must be fitted on other pairs than the test pairs, and {dev.source} "
                     "holds every one of them. Name other dev pairs, or leave them out."
                 )
 
@@ -65,7 +61,7 @@ class BinaryTask:
                 yield from data.sentences1
                 yield from data.sentences2
 
-    def judge(self, candidate: Candidate) -> TaskResult:
+    def evaluate(self, candidate: Candidate) -> TaskResult:
         """Return ``average_precision`` and, with dev pairs, ``accuracy`` and ``f1``; accuracy has evidence.
 
         Raises:
@@ -74,10 +70,10 @@ class BinaryTask:
         pairs = self.test.pairs()
         both, seconds = timed_scores(candidate, pairs + (self.dev.pairs() if self.dev else []))
         scores = both[: len(pairs)]
-        record = Record(task=self.suite, dataset=self.dataset, candidate=candidate, note=self.note, seconds=seconds)
+        build = self.builder(candidate, seconds)
         value = average_precision(scores, self.test.labels)
         how = "no threshold is needed" if self.dev else "no threshold was fitted, for there are no dev pairs"
-        judgement = TaskResult([record.result("average_precision", value, len(pairs), how)])
+        found = TaskResult([build.result("average_precision", value, len(pairs), how)])
         if self.dev is not None:
             dev, labels = both[len(pairs) :], np.asarray(self.test.labels)
             fitted = f"fitted for it on {len(dev)} pairs of {self.dev.name}"
@@ -86,12 +82,12 @@ class BinaryTask:
             cut = best_threshold(dev, self.dev.labels, "accuracy")
             outcomes = ((scores >= cut) == (labels == 1)).astype(np.float64)
             how, interval = f"threshold {cut:.4g} {fitted}", mean_interval(outcomes)
-            judgement.results.append(record.result("accuracy", float(outcomes.mean()), len(pairs), how, interval))
-            judgement.evidence.append(record.evidence("accuracy", outcomes, pairs))
+            found.results.append(build.result("accuracy", float(outcomes.mean()), len(pairs), how, interval))
+            found.evidence.append(build.evidence("accuracy", outcomes, pairs))
             cut = best_threshold(dev, self.dev.labels, "f1")
             value, how = f1_at(scores, labels, cut), f"threshold {cut:.4g} {fitted}"
-            judgement.results.append(record.result("f1", value, len(pairs), how))
-        return judgement
+            found.results.append(build.result("f1", value, len(pairs), how))
+        return found
 
 
 def _check(data: PairData) -> None:
@@ -99,3 +95,22 @@ def _check(data: PairData) -> None:
         check_binary(data.labels)
     except DataError as error:
         raise DataError(f"{data.source}: a binary task needs pairs labelled 0 and 1. {error}") from error
+
+
+def _from_benchmark(splits: BenchmarkSplits, benchmark: Benchmark) -> BinaryTask | None:
+    test = splits.pairs(benchmark, "test")
+    if test is None:
+        return None
+    fitted_on = "dev" if "dev" in benchmark.rows else "train"
+    dev, note = splits.pairs(benchmark, fitted_on), splits.note(benchmark, "test", fitted_on)
+    return BinaryTask(test, dev, dataset=part_name(benchmark.name, "test"), note=note)
+
+
+SUITE = Suite(
+    task=BinaryTask,
+    data="MRPC, PAWS, ATEC, BQ, PAWSX, LCQMC; any yes/no pairs",
+    figures="average precision; accuracy and F1 with the threshold fitted on dev",
+    metrics=("average_precision", "accuracy", "f1"),
+    takes_pairs=True,
+    from_benchmark=_from_benchmark,
+)

@@ -1,19 +1,14 @@
-"""Which rows teach, which choose the penalty, which test; and what the probes then predict."""
+"""Folds of the transfer suite: rows to train on, to choose the penalty on and to test on; and the predictions."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from samesense.evaluation.probe import Classes, fit_probes, predict
-from samesense.evaluation.senteval_adam import descend
-
-Classifier = Literal["senteval", "minimum"]
-"""``senteval``: Adam with early stopping, as published figures are made; ``minimum``: the objective's very minimum."""
+from samesense.evaluation.senteval_adam import Classes, descend, predict
 
 Rows = npt.NDArray[np.intp]
 
@@ -21,7 +16,7 @@ GRID = (1e-5, 1e-4, 1e-3, 1e-2)
 """Strengths of the penalty, as SentEval's classifier tries them."""
 
 STOPPING = 0.05
-"""Share of the training rows that stops the final classifier of SentEval where there is no dev."""
+"""Share of the training rows that stops the final classifier early where there is no dev."""
 
 SEED = 1111
 """Of every shuffle into folds, as in SentEval."""
@@ -29,12 +24,12 @@ SEED = 1111
 
 @dataclass(frozen=True)
 class Fold:
-    """One final probe.
+    """One final classifier.
 
     Attributes:
-        train: the rows that it learns from.
+        train: the rows that it is trained on.
         test: the rows that it is tested on.
-        trials: how its penalty is chosen: rows to learn from, and others to be judged on.
+        trials: how its penalty is chosen: rows to train on, and others to evaluate on.
     """
 
     train: Rows
@@ -68,46 +63,34 @@ def cross_predict(
     features: npt.NDArray[np.floating],
     classes: Classes,
     folds: Sequence[Fold],
-    classifier: Classifier = "senteval",
     grid: Sequence[float] = GRID,
 ) -> tuple[Classes, list[float]]:
     """Predict the test rows of every fold with the penalty that does best in its trials.
 
-    Best is the highest mean of the trials' accuracies, and of equal ones the first penalty. All probes of all folds
-    are solved together. SentEval's classifier stops by the rows that a trial is judged on; the final one by dev, or
-    without dev by 5 % of the training rows, which it then does not learn from.
+    Best is the highest mean of the trials' accuracies, and of equal ones the first penalty. All classifiers of all
+    folds are trained together. That of a trial is stopped early by the rows that the trial is evaluated on; the final
+    one by dev, or without dev by 5 % of the training rows, which it is then not trained on.
 
     Args:
         features: features ``(n, dim)``.
         classes: class of each row ``(n,)``, counted from 0.
-        folds: what to learn and to predict.
-        classifier: how the probes learn.
+        folds: what to train on and to predict.
         grid: strengths of the penalty.
 
     Returns:
         The predicted class of each row ``(n,)``, -1 for rows that no fold tests, and each fold's chosen penalty.
-
-    Raises:
-        ModelError: if a probe cannot be solved.
     """
-    if classifier == "senteval":
-        parts = [part for fold in folds for part in (_stopped(fold), *fold.trials)]
-    else:
-        parts = [part for fold in folds for part in ((fold.train, fold.test), *fold.trials)]
+    parts = [part for fold in folds for part in (_stopped(fold), *fold.trials)]
     training, held = _marks(len(classes), [a for a, _ in parts]), _marks(len(classes), [b for _, b in parts])
-    if classifier == "senteval":
-        used = (training | held).any(axis=0)
-        weights = descend(features[used], classes[used], training[:, used], held[:, used], grid)
-    else:
-        used = training.any(axis=0)
-        weights = fit_probes(features[used], classes[used], training[:, used], grid)
+    used = (training | held).any(axis=0)
+    weights = descend(features[used], classes[used], training[:, used], held[:, used], grid)
     predicted: Classes = np.full(len(classes), -1, dtype=np.intp)
     chosen = []
     problem = 0
     for fold in folds:
         accuracy = np.zeros(len(grid))
-        for trial, (_, judged) in enumerate(fold.trials, start=problem + 1):
-            accuracy += [np.mean(predict(features[judged], one[trial]) == classes[judged]) for one in weights]
+        for trial, (_, tested) in enumerate(fold.trials, start=problem + 1):
+            accuracy += [np.mean(predict(features[tested], one[trial]) == classes[tested]) for one in weights]
         best = int(np.argmax(accuracy))
         predicted[fold.test] = predict(features[fold.test], weights[best, problem])
         chosen.append(grid[best])
@@ -124,7 +107,7 @@ def _marks(rows: int, parts: Sequence[Rows]) -> npt.NDArray[np.bool_]:
 
 
 def _stopped(fold: Fold) -> tuple[Rows, Rows]:
-    """Return the rows that the final probe learns from, and those that stop it."""
+    """Return the rows that the final classifier is trained on, and those that stop it."""
     if len(fold.trials) == 1:
         return fold.trials[0][0], fold.trials[0][1]
     shuffled = np.random.default_rng(SEED).permutation(fold.train)
@@ -134,7 +117,7 @@ def _stopped(fold: Fold) -> tuple[Rows, Rows]:
 
 def _trials(classes: Classes, rows: Rows, folds: int) -> list[tuple[Rows, Rows]]:
     """Return the inner folds of some rows, as rows of the whole."""
-    return [(rows[learnt], rows[held]) for learnt, held in _stratified(classes[rows], folds)]
+    return [(rows[train], rows[held]) for train, held in _stratified(classes[rows], folds)]
 
 
 def _stratified(classes: Classes, folds: int) -> list[tuple[Rows, Rows]]:

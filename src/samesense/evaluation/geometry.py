@@ -10,7 +10,8 @@ import numpy as np
 from samesense.data import PairData
 from samesense.encoder.cosine import checked_rows, nonzero_rows
 from samesense.errors import DataError, ModelError
-from samesense.evaluation.result_builder import Record
+from samesense.evaluation.suite import Suite
+from samesense.evaluation.task import BaseTask, in_words
 from samesense.metrics import alignment, anisotropy, effective_rank, uniformity
 from samesense.metrics.geometry import unit_rows
 from samesense.types import Candidate, TaskResult
@@ -19,7 +20,7 @@ PUBLISHED_SCALE = 5.0
 """Top of the 0 to 5 scale in whose terms the cut of positives is given."""
 
 
-class GeometryTask:
+class GeometryTask(BaseTask):
     """Alignment of positive pairs; uniformity, anisotropy and effective rank of all distinct sentences.
 
     Every embedding is scaled to unit length first, which is the usual mistake to forget. Positives are the pairs
@@ -28,11 +29,6 @@ class GeometryTask:
 
     Source: Gao et al. (2021), SimCSE, section 7; Wang and Isola (2020) for the two measures.
     Differs: a sentence that occurs more than once counts once; papers leave this unsaid.
-
-    Attributes:
-        suite: ``"geometry"``.
-        dataset: name of the data.
-        embeds: True.
     """
 
     suite = "geometry"
@@ -71,13 +67,13 @@ class GeometryTask:
                 f"scale of {low:g} to {high:g}. Choose a lower positive_above, or other data."
             )
         taken = f"{len(self._positives)} positives: label above {cut:g} on {low:g}-{high:g}"
-        self.note = "; ".join(part for part in (note, "unit length", taken) if part)
+        self.note = in_words(note, "unit length", taken)
 
     def texts(self) -> Iterable[str]:
         """Return the distinct sentences, by first appearance."""
         return self._place.keys()
 
-    def judge(self, candidate: Candidate) -> TaskResult:
+    def evaluate(self, candidate: Candidate) -> TaskResult:
         """Return ``alignment``, ``uniformity``, ``anisotropy`` and ``effective_rank``; there is no evidence.
 
         Raises:
@@ -92,14 +88,25 @@ class GeometryTask:
         started = time.perf_counter()
         rows = unit_rows(nonzero_rows(checked_rows(np.asarray(candidate.encode(texts)), texts), texts))
         seconds = time.perf_counter() - started
-        record = Record(task=self.suite, dataset=self.dataset, candidate=candidate, note=self.note, seconds=seconds)
+        build = self.builder(candidate, seconds)
         left, right = np.array(self._positives).T
         n, spread = len(texts), f"population: all {len(texts)} distinct sentences"
         return TaskResult(
             [
-                record.result("alignment", alignment(rows[left], rows[right]), len(left), "mean squared distance"),
-                record.result("uniformity", uniformity(rows), n, f"{spread}; t = 2, every pair of two of them"),
-                record.result("anisotropy", anisotropy(rows), n, f"{spread}; mean cosine of every pair of two of them"),
-                record.result("effective_rank", effective_rank(rows), n, f"{spread}; centred"),
+                build.result("alignment", alignment(rows[left], rows[right]), len(left), "mean squared distance"),
+                build.result("uniformity", uniformity(rows), n, f"{spread}; t = 2, every pair of two of them"),
+                build.result("anisotropy", anisotropy(rows), n, f"{spread}; mean cosine of every pair of two of them"),
+                build.result("effective_rank", effective_rank(rows), n, f"{spread}; centred"),
             ]
         )
+
+
+SUITE = Suite(
+    task=GeometryTask,
+    data="STS-B dev, also the Chinese; any labelled pairs",
+    figures="alignment, uniformity, anisotropy, effective rank",
+    metrics=("alignment", "uniformity", "anisotropy", "effective_rank"),
+    one_table=True,
+    takes_pairs=True,
+    split="dev",
+)

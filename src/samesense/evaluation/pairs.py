@@ -1,6 +1,8 @@
-"""Judge what scores pairs on a data set of labelled pairs, with everything that changes the number in its protocol."""
+"""Evaluate a model on labelled pairs, with everything that changes the figures in their protocol."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from sentence_transformers import SentenceTransformer
 
@@ -8,12 +10,12 @@ from samesense.data import PairData
 from samesense.encoder.candidates import encoder_protocol
 from samesense.encoder.cosine import cosine_score
 from samesense.encoder.encode import as_encode
-from samesense.evaluation.result_builder import split_of
-from samesense.evaluation.sts import evaluate_sts
-from samesense.types import Candidate, Precision, Result
+from samesense.evaluation.sts import StsTask
+from samesense.results import Results
+from samesense.types import Candidate, Precision
 
 
-def judge_pairs(
+def evaluate_encoder(
     model: SentenceTransformer,
     data: PairData,
     *,
@@ -21,7 +23,7 @@ def judge_pairs(
     seed: int | None = None,
     precision: Precision = "float32",
     intervals: bool = True,
-) -> list[Result]:
+) -> Results:
     """Return Spearman and Pearson of the model's cosines with the labels, whole and by subset.
 
     Args:
@@ -39,27 +41,21 @@ def judge_pairs(
         protocol=encoder_protocol(model, precision),
         seed=seed,
     )
-    return judge_candidate(candidate, data, name=name, intervals=intervals)
+    return evaluate_pairs(candidate, data, intervals=intervals)
 
 
-def judge_candidate(candidate: Candidate, data: PairData, *, name: str, intervals: bool = True) -> list[Result]:
+def evaluate_pairs(candidate: Candidate, data: PairData, *, name: str = "", intervals: bool = True) -> Results:
     """Return Spearman and Pearson of a candidate's scores with the labels, whole and by subset.
 
     Args:
         candidate: anything that scores pairs.
         data: labelled pairs.
-        name: what to call the candidate in the results.
+        name: what to call the candidate in the results; its own name unless given.
         intervals: compute bootstrap intervals.
+
+    Raises:
+        DataError: if no score could correlate with the labels, or all scores are the same.
+        ModelError: if there is not one finite score a pair.
     """
-    return evaluate_sts(
-        candidate.score,
-        data.pairs(),
-        data.labels,
-        dataset=data.name,
-        split=split_of(data.name),
-        subsets=data.subsets,
-        model=name,
-        protocol=candidate.protocol,
-        seed=candidate.seed,
-        intervals=intervals,
-    )
+    named = replace(candidate, name=name or candidate.name)
+    return Results(StsTask(data, intervals=intervals).evaluate(named).results)

@@ -10,7 +10,8 @@ import numpy as np
 
 from samesense.data import PairData
 from samesense.errors import DataError, ModelError
-from samesense.evaluation.result_builder import Record, timed_scores
+from samesense.evaluation.suite import Suite
+from samesense.evaluation.task import BaseTask, ResultBuilder, in_words, timed_scores
 from samesense.metrics import kendall, mean_interval, ndcg
 from samesense.metrics.inputs import is_constant
 from samesense.metrics.ranking import Gain
@@ -37,7 +38,7 @@ class RankedList:
     labels: Scores
 
 
-class RankingTask:
+class RankingTask(BaseTask):
     """Kendall's correlation (KCC) and NDCG of the partners of each query, averaged over queries.
 
     A query is a sentence that occurs, spelled exactly the same, in more than 3 pairs, first or second. A pair that
@@ -49,15 +50,9 @@ class RankingTask:
     Source: RankCSE (Liu et al. 2023), Appendix G.
     Differs: the paper leaves unsaid what is done with equal pairs and undefined lists, and which gain is used; linear
         gain, the default, fits its figures.
-
-    Attributes:
-        suite: ``"ranking"``.
-        dataset: name of the data.
-        embeds: False; a score of pairs is enough.
     """
 
     suite = "ranking"
-    embeds = False
 
     def __init__(self, data: PairData, *, dataset: str = "", note: str = "", gain: Gain = "linear") -> None:
         """Find the queries.
@@ -72,7 +67,7 @@ class RankingTask:
             DataError: if a label is negative, or no query has labels that differ.
         """
         self.dataset = dataset or data.name
-        self.note = "; ".join(part for part in (note, QUERIES) if part)
+        self.note = in_words(note, QUERIES)
         self.gain: Gain = gain
         self.lists = ranked_lists(data)
         self.graded = [item for item in self.lists if len(item.partners) > 1 and item.labels.any()]
@@ -90,7 +85,7 @@ class RankingTask:
             yield item.query
             yield from item.partners
 
-    def judge(self, candidate: Candidate) -> TaskResult:
+    def evaluate(self, candidate: Candidate) -> TaskResult:
         """Return ``kcc`` and ``ndcg``, and the value of each query as evidence.
 
         The evidence of ``kcc`` is left out if the candidate gives one score to all partners of some query, because
@@ -101,7 +96,7 @@ class RankingTask:
         """
         pairs: list[Pair] = [(item.query, partner) for item in self.graded for partner in item.partners]
         scores, seconds = timed_scores(candidate, pairs)
-        record = Record(task=self.suite, dataset=self.dataset, candidate=candidate, note=self.note, seconds=seconds)
+        build = self.builder(candidate, seconds)
         ends = np.cumsum([len(item.partners) for item in self.graded])
         by_query = dict(zip((item.query for item in self.graded), np.split(scores, ends[:-1]), strict=True))
         defined = [item for item in self.ranked if not is_constant(by_query[item.query])]
@@ -114,15 +109,15 @@ class RankingTask:
         gains = np.array([ndcg(by_query[item.query], item.labels, self.gain) for item in self.graded])
         constant = len(self.ranked) - len(defined)
         results = [
-            self._mean(record, "kcc", taus, "Kendall's tau-b", f"equal labels, {constant} with constant scores"),
-            self._mean(record, "ndcg", gains, f"{self.gain} gain", "one partner or labels of 0"),
+            self._mean(build, "kcc", taus, "Kendall's tau-b", f"equal labels, {constant} with constant scores"),
+            self._mean(build, "ndcg", gains, f"{self.gain} gain", "one partner or labels of 0"),
         ]
-        evidence = [record.evidence("ndcg", gains, [item.query for item in self.graded])]
+        evidence = [build.evidence("ndcg", gains, [item.query for item in self.graded])]
         if not constant:
-            evidence.insert(0, record.evidence("kcc", taus, [item.query for item in self.ranked]))
+            evidence.insert(0, build.evidence("kcc", taus, [item.query for item in self.ranked]))
         return TaskResult(results, evidence)
 
-    def _mean(self, record: Record, metric: str, values: Scores, measure: str, undefined: str) -> Result:
+    def _mean(self, build: ResultBuilder, metric: str, values: Scores, measure: str, undefined: str) -> Result:
         """Return the row of a mean over queries that says how many have no part in it."""
         kept = self.ranked if metric == "kcc" else self.graded
         how = (
@@ -130,7 +125,7 @@ class RankingTask:
             f"{len(self.lists) - len(kept)} with {undefined}"
         )
         interval = mean_interval(values) if len(values) > 1 else None
-        return record.result(metric, float(values.mean()), len(values), how, interval)
+        return build.result(metric, float(values.mean()), len(values), how, interval)
 
 
 def ranked_lists(data: PairData) -> list[RankedList]:
@@ -156,3 +151,12 @@ def _average(labels: Iterable[float]) -> float:
     """Return the mean, exactly the label itself if all are equal."""
     distinct = set(labels)
     return distinct.pop() if len(distinct) == 1 else fmean(labels)
+
+
+SUITE = Suite(
+    task=RankingTask,
+    data="the scored sets of `sts`, as one ranked list for each sentence with more than three pairs",
+    figures="KCC (Kendall's tau), NDCG",
+    metrics=("kcc", "ndcg"),
+    takes_pairs=True,
+)

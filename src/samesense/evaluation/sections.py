@@ -3,31 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import numpy as np
 
-from samesense.data.documents.triplets import Triplet
+from samesense.data.documents.sectioned import read_documents
+from samesense.data.documents.triplets import Triplet, section_triplets
 from samesense.errors import DataError
-from samesense.evaluation.result_builder import Record, timed_scores
+from samesense.evaluation.suite import Suite
+from samesense.evaluation.task import BaseTask, timed_scores
 from samesense.metrics import mean_interval
 from samesense.types import Candidate, TaskResult
 
 
-class SectionTask:
+class SectionTask(BaseTask):
     """Share of triplets whose anchor is scored higher with its positive than with its negative.
 
     Strictly higher: a tie is an error, and the protocol counts ties. Chance is one half.
 
     Source: Ein Dor et al. (2018), as :func:`~samesense.data.documents.triplets.section_triplets`.
-
-    Attributes:
-        suite: ``"sections"``.
-        dataset: name of the data.
-        embeds: False; a score of pairs is enough.
     """
 
     suite = "sections"
-    embeds = False
 
     def __init__(self, triplets: Sequence[Triplet], dataset: str, *, note: str = "") -> None:
         """Check the triplets.
@@ -57,7 +54,7 @@ class SectionTask:
         for triplet in self.triplets:
             yield from triplet
 
-    def judge(self, candidate: Candidate) -> TaskResult:
+    def evaluate(self, candidate: Candidate) -> TaskResult:
         """Return ``accuracy``, with the outcome of every triplet as evidence.
 
         An example of the evidence is the triplet, its sentences joined by line breaks.
@@ -70,10 +67,29 @@ class SectionTask:
         scores, seconds = timed_scores(candidate, positives + negatives)
         close, far = np.split(scores, 2)
         outcomes = (close > far).astype(np.float64)
-        record = Record(task=self.suite, dataset=self.dataset, candidate=candidate, note=self.note, seconds=seconds)
+        build = self.builder(candidate, seconds)
         how = f"positive scored above negative; {int((close == far).sum())} ties count as errors"
         value = float(outcomes.mean())
         return TaskResult(
-            [record.result("accuracy", value, len(outcomes), how, mean_interval(outcomes))],
-            [record.evidence("accuracy", outcomes, ["\n".join(triplet) for triplet in self.triplets])],
+            [build.result("accuracy", value, len(outcomes), how, mean_interval(outcomes))],
+            [build.evidence("accuracy", outcomes, ["\n".join(triplet) for triplet in self.triplets])],
         )
+
+
+PER_DOCUMENT, TRIPLET_SEED = 10, 0
+"""Triplets drawn from a document, and the seed of the draws."""
+
+
+def _from_documents(source: str | Path) -> SectionTask:
+    triplets = section_triplets(read_documents(source), PER_DOCUMENT, TRIPLET_SEED)
+    note = f"at most {PER_DOCUMENT} triplets a document, drawn with seed {TRIPLET_SEED}"
+    return SectionTask(triplets, Path(source).name, note=note)
+
+
+SUITE = Suite(
+    task=SectionTask,
+    data="documents with sections, in JSON lines",
+    figures="share of sentences closer to their own section",
+    metrics=("accuracy",),
+    from_documents=_from_documents,
+)

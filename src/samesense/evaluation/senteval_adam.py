@@ -7,17 +7,17 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from samesense.evaluation.probe import Classes, Floats, with_bias
-
+Floats = npt.NDArray[np.float64]
+Classes = npt.NDArray[np.intp]
 Narrow = npt.NDArray[np.float32]
 Marks = npt.NDArray[np.bool_]
 
 BATCH = 64
 PASSES = 4
-"""Passes over the rows between two looks at the held-out accuracy."""
+"""Passes over the rows between two evaluations on the held-out rows."""
 
 TENACITY = 5
-"""Looks without improvement, counted over the whole run, that are forgiven."""
+"""Evaluations without improvement that are tolerated, counted over the whole run."""
 
 MOST_PASSES = 200
 SEED = 1111
@@ -31,7 +31,7 @@ def descend(
     """Train one linear layer for each set of rows and each weight decay, and keep its best state on held-out rows.
 
     Adam with coupled weight decay follows the cross-entropy of batches of about 64 rows. After every four passes the
-    held-out accuracy is looked at, and at the sixth look in total that brings no improvement a problem ends. All
+    held-out accuracy is computed, and at the sixth evaluation in total without improvement a problem ends. All
     problems go through the rows in one order, each learning from those that are its own, so that a step is two
     products of matrices for all of them.
 
@@ -49,7 +49,8 @@ def descend(
     Returns:
         Weights ``(len(grid), problems, dim + 1, logits)``, the bias last; one logit for two classes.
     """
-    x = with_bias(features).astype(np.float32)
+    x = np.ones((len(features), features.shape[1] + 1), dtype=np.float32)
+    x[:, :-1] = features
     many = int(classes.max()) + 1
     logits = many if many > 2 else 1
     source = np.random.default_rng(SEED)
@@ -80,6 +81,18 @@ def descend(
         layers.keep(going)
     by_penalty = best.reshape(x.shape[1], len(grid), len(training), logits).transpose(1, 2, 0, 3)
     return by_penalty.astype(np.float64)
+
+
+def predict(features: npt.NDArray[np.floating], weights: Floats) -> Classes:
+    """Return the most probable class of each row ``(n,)``; of equally probable ones the first.
+
+    Args:
+        features: as they were fitted ``(n, dim)``.
+        weights: one of the solutions ``(dim + 1, logits)``.
+    """
+    scores = features.astype(np.float64) @ weights[:-1] + weights[-1]
+    chosen: Classes = scores.argmax(axis=1) if weights.shape[1] > 1 else (scores[:, 0] > 0).astype(np.intp)
+    return chosen
 
 
 class _Layers:

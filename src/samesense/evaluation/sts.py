@@ -3,33 +3,68 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
+from samesense.data import PairData
 from samesense.errors import ConfigError, DataError
-from samesense.evaluation.checks import check_inputs, checked_scores, subset_members
-from samesense.evaluation.result_builder import SAMPLES
+from samesense.evaluation.suite import Average, Suite
+from samesense.evaluation.task import SAMPLES, BaseTask, ResultBuilder, checked_scores, timed_scores
 from samesense.metrics import Statistic, bootstrap_interval, pearson, spearman
-from samesense.types import Pair, Result, Score, Scores
+from samesense.metrics.inputs import check_correlates
+from samesense.results import Results
+from samesense.types import Candidate, Pair, Result, Score, Scores, TaskResult
 
 CORRELATIONS = {"spearman": spearman, "pearson": pearson}
 """Every metric of this task by name."""
 
+WHOLE_SUBSETS = ("all", "mean", "wmean")
+"""Names of the rows that stand for all of the data, the one that a report shows first."""
 
-@dataclass(frozen=True, kw_only=True)
-class _Run:
-    """What is the same in every row of one evaluation."""
+MOST_SUBSETS = 30
+"""With more, the subset column is taken for something else, such as an identifier."""
 
-    dataset: str
-    split: str
-    model: str
-    protocol: str
-    seed: int | None
-    intervals: bool
-    seconds: float
+
+class StsTask(BaseTask):
+    """Spearman and Pearson over all pairs, by subset, and averaged over subsets; see :func:`evaluate_sts`."""
+
+    suite = "sts"
+
+    def __init__(self, data: PairData, *, dataset: str = "", note: str = "", intervals: bool = True) -> None:
+        """Check the labels.
+
+        Args:
+            data: labelled pairs, of any kind and scale.
+            dataset: name for the results; that of the data unless given.
+            note: what the protocol should say of the data, such as its text variant and row count.
+            intervals: compute bootstrap intervals.
+
+        Raises:
+            DataError: if no score could correlate with the labels.
+        """
+        check_inputs(data.pairs(), data.labels, data.subsets)
+        self.data, self.note, self.intervals = data, note, intervals
+        self.dataset = dataset or data.name
+
+    def texts(self) -> Iterator[str]:
+        """Return the sentences of all pairs."""
+        yield from self.data.sentences1
+        yield from self.data.sentences2
+
+    def evaluate(self, candidate: Candidate) -> TaskResult:
+        """Return every row of :func:`evaluate_sts`, and scores and labels behind Spearman of ``"all"``.
+
+        Raises:
+            ModelError: if there is not one finite score a pair.
+            DataError: if all scores are the same.
+        """
+        pairs = self.data.pairs()
+        scores, seconds = timed_scores(candidate, pairs)
+        build, labels = self.builder(candidate, seconds), np.asarray(self.data.labels, dtype=np.float64)
+        results = correlation_results(build, scores, labels, self.data.subsets, intervals=self.intervals)
+        return TaskResult(results, [build.evidence("spearman", scores, pairs, labels)])
 
 
 def evaluate_sts(  # noqa: PLR0913 - each names one part of the result
@@ -45,7 +80,7 @@ def evaluate_sts(  # noqa: PLR0913 - each names one part of the result
     seed: int | None = None,
     intervals: bool = True,
     metrics: Sequence[Statistic] = ("spearman", "pearson"),
-) -> list[Result]:
+) -> Results:
     """Correlate the scores of all pairs with their labels.
 
     Subset ``"all"`` is one correlation over everything. With two subsets or more there is also one row for each,
@@ -79,77 +114,123 @@ def evaluate_sts(  # noqa: PLR0913 - each names one part of the result
         if metric not in CORRELATIONS:
             raise ConfigError(f"The metrics must be among {', '.join(CORRELATIONS)}; got {metric!r}.")
     check_inputs(pairs, labels, subsets)
-    parts = subset_members(subsets)
     started = time.perf_counter()
     scores = checked_scores(score(pairs), pairs)
-    run = _Run(
+    build = ResultBuilder(
+        task="sts",
         dataset=dataset,
         split=split,
         model=model,
         protocol=protocol,
         seed=seed,
-        intervals=intervals,
         seconds=time.perf_counter() - started,
     )
     gold = np.asarray(labels, dtype=np.float64)
-    return [row for metric in metrics for row in _rows(run, metric, scores, gold, parts)]
+    return correlation_results(build, scores, gold, subsets, intervals=intervals, metrics=metrics)
 
 
-def _rows(
-    run: _Run,
-    metric: Statistic,
+def correlation_results(
+    build: ResultBuilder,
     scores: Scores,
     labels: Scores,
-    parts: Mapping[str, npt.NDArray[np.intp]],
-) -> list[Result]:
-    """Return all rows of one metric."""
-    rows = [_row(run, metric, "all", scores, labels)]
-    defined: list[Result] = []
-    for name, members in parts.items():
-        try:
-            defined.append(_row(run, metric, name, scores[members], labels[members]))
-        except DataError:
-            continue  # undefined here: absent, and the protocol of the means says so
-    rows += defined
-    if defined:
-        values, sizes = [row.value for row in defined], [row.n for row in defined]
-        taken = f"over {len(defined)} of {len(parts)} subsets"
-        mean, weighted = float(np.mean(values)), float(np.average(values, weights=sizes))
-        rows.append(_result(run, metric, "mean", mean, sum(sizes), f"mean {taken}"))
-        rows.append(_result(run, metric, "wmean", weighted, sum(sizes), f"mean weighted by size {taken}"))
-    return rows
+    subsets: Sequence[str] | None,
+    *,
+    intervals: bool = True,
+    metrics: Sequence[Statistic] = ("spearman", "pearson"),
+) -> Results:
+    """Return the rows that :func:`evaluate_sts` describes; scores and labels are ``(n,)``."""
+    parts = subset_members(subsets)
+    results = Results()
+    for metric in metrics:
+        results.append(_correlation(build, metric, "all", scores, labels, intervals))
+        defined: list[Result] = []
+        for name, members in parts.items():
+            try:
+                defined.append(_correlation(build, metric, name, scores[members], labels[members], intervals))
+            except DataError:
+                continue  # undefined here: absent, and the protocol of the means says so
+        results += defined
+        if defined:
+            values, sizes = [row.value for row in defined], [row.n for row in defined]
+            taken = f"over {len(defined)} of {len(parts)} subsets"
+            mean, weighted = float(np.mean(values)), float(np.average(values, weights=sizes))
+            results.append(build.result(metric, mean, sum(sizes), f"mean {taken}", subset="mean"))
+            results.append(build.result(metric, weighted, sum(sizes), f"mean weighted by size {taken}", subset="wmean"))
+    return results
 
 
-def _row(run: _Run, metric: Statistic, subset: str, scores: Scores, labels: Scores) -> Result:
+def _correlation(
+    build: ResultBuilder, metric: Statistic, subset: str, scores: Scores, labels: Scores, intervals: bool
+) -> Result:
     """Return one correlation, with its interval where that exists."""
     value = CORRELATIONS[metric](scores, labels)
-    note = "all pairs" if subset == "all" else "pairs of the subset"
+    how = "all pairs" if subset == "all" else "pairs of the subset"
     interval: tuple[float, float] | None = None
-    if run.intervals:
+    if intervals:
         try:
             interval = bootstrap_interval(scores, labels, metric, samples=SAMPLES)
-            note += f"; 95 % bootstrap, {SAMPLES} samples"
         except DataError:
-            note += "; too few pairs for an interval"
-    return _result(run, metric, subset, value, len(labels), note, interval)
+            how += "; too few pairs for an interval"
+    return build.result(metric, value, len(labels), how, interval, subset)
 
 
-def _result(
-    run: _Run, metric: str, subset: str, value: float, n: int, note: str, interval: tuple[float, float] | None = None
-) -> Result:
-    low, high = interval or (None, None)
-    return Result(
-        task="sts",
-        dataset=run.dataset,
-        split=run.split,
-        subset=subset,
-        metric=metric,
-        value=value,
-        n=n,
-        protocol=f"{run.protocol}; {note}" if run.protocol else note,
-        model=run.model,
-        low=low,
-        high=high,
-        seed=run.seed,
-        seconds=run.seconds,
-    )
+def check_inputs(pairs: Sequence[Pair], labels: Sequence[float], subsets: Sequence[str] | None) -> None:
+    """Raise before any model runs, if no score could give a correlation with these labels.
+
+    Args:
+        pairs: the pairs ``(n,)``.
+        labels: the reference similarity of each pair.
+        subsets: the subset name of each pair, if there are subsets.
+
+    Raises:
+        DataError: if lengths differ, n is less than 2, labels are not finite or all the same, or a subset has a name
+            that stands for all of the data.
+    """
+    if len(labels) != len(pairs):
+        raise DataError(f"There must be one label for each pair, got {len(labels)} labels and {len(pairs)} pairs.")
+    if subsets is not None and len(subsets) != len(pairs):
+        raise DataError(f"There must be one subset for each pair, got {len(subsets)} and {len(pairs)} pairs.")
+    check_correlates(np.arange(len(pairs)), labels)
+    subset_members(subsets)
+
+
+def subset_members(subsets: Sequence[str] | None) -> dict[str, npt.NDArray[np.intp]]:
+    """Return the members of each subset, or nothing if there are not 2 to 30 subsets.
+
+    Args:
+        subsets: the subset name of each pair ``(n,)``; a pair with an empty name is in none.
+
+    Returns:
+        For each name, by first appearance, the indices of its pairs in ascending order.
+
+    Raises:
+        DataError: if a subset has a name that stands for all of the data.
+    """
+    members: dict[str, list[int]] = {}
+    for index, name in enumerate(subsets or ()):
+        if name:
+            members.setdefault(name, []).append(index)
+    if not 2 <= len(members) <= MOST_SUBSETS:
+        return {}
+    taken = [name for name in WHOLE_SUBSETS if name in members]
+    if taken:
+        raise DataError(f"No subset may be named {taken[0]!r}, which stands for all of the data. Rename it.")
+    return {name: np.array(rows, dtype=np.intp) for name, rows in members.items()}
+
+
+SUITE = Suite(
+    task=StsTask,
+    data="STS12 to STS16, STS-B, SICK-R; ATEC, BQ, LCQMC, PAWSX, Chinese STS-B; any scored pairs",
+    figures="Spearman, Pearson: all, mean, wmean and each subset",
+    metrics=("spearman",),
+    averages=(
+        Average(
+            "sts-avg",
+            "spearman",
+            ("sts12.test", "sts13.test", "sts14.test", "sts15.test", "sts16.test", "stsb.test", "sickr.test"),
+        ),
+        Average("sts-zh-avg", "spearman", ("atec.test", "bq.test", "lcqmc.test", "pawsx.test", "stsb-zh.test")),
+    ),
+    takes_pairs=True,
+    has_intervals=True,
+)

@@ -1,9 +1,9 @@
-"""From folders and names to the tasks of every suite."""
+"""Every suite, and the way from folders, files and names to its tasks and results."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,32 +11,22 @@ from samesense.data import PairData, read_pairs
 from samesense.data.benchmarks.catalogue import BENCHMARKS
 from samesense.data.benchmarks.find import INSIDE, Part, file_part, find_parts, hub_parts
 from samesense.data.benchmarks.text_variant import text_variant
-from samesense.data.documents.sectioned import holds_documents, read_documents
-from samesense.data.documents.triplets import section_triplets
+from samesense.data.documents.sectioned import holds_documents
 from samesense.errors import ConfigError, DataError
-from samesense.evaluation.averages import averages
-from samesense.evaluation.benchmark_splits import SUITES as BENCHMARK_SUITES
-from samesense.evaluation.benchmark_splits import Shelf
-from samesense.evaluation.binary import BinaryTask
-from samesense.evaluation.geometry import GeometryTask
-from samesense.evaluation.ranking import RankingTask
-from samesense.evaluation.sections import SectionTask
-from samesense.evaluation.sts_task import StsTask
+from samesense.evaluation import argument, binary, geometry, ranking, sections, sts, transfer
+from samesense.evaluation.suite import BenchmarkSplits, Suite
 from samesense.types import Task
 
-__all__ = ["SUITES", "Found", "averages", "find_tasks"]
-
-SUITES = (*BENCHMARK_SUITES, "sections")
-"""Every suite."""
-
-PER_DOCUMENT, TRIPLET_SEED = 10, 0
-"""Triplets drawn from a document in the sections suite, and the seed of the draws."""
-
-OWN_SUITES = ("sts", "ranking", "geometry", "binary")
-"""Suites that labelled pairs of any origin can take part in."""
+SUITES: dict[str, Suite] = {
+    module.SUITE.name: module.SUITE for module in (sts, transfer, ranking, geometry, binary, argument, sections)
+}
+"""Every suite by name."""
 
 SAVED_BY_DATASETS = "dataset_info.json"
 """A file that marks a folder written by ``save_to_disk``."""
+
+Source = str | Path | PairData
+"""A folder, a file, a name, or labelled pairs that were read already."""
 
 
 class Found(NamedTuple):
@@ -52,7 +42,7 @@ class Found(NamedTuple):
 
 
 def find_tasks(
-    sources: str | Path | Sequence[str | Path],
+    sources: Source | Sequence[Source],
     suites: Sequence[str] = ("sts",),
     *,
     fast: bool = False,
@@ -61,12 +51,11 @@ def find_tasks(
     """Make the tasks of the suites out of the data that is there.
 
     Args:
-        sources: any of: a folder with benchmarks in any layout that ``find_parts`` knows; labelled pairs in a file or
-            in a folder saved by ``datasets``; documents with sections in JSON lines; the name of a benchmark
-            (``"sts12"``), which is then loaded from the hub; ``owner/name:split`` on the hub. Where two hold the same
-            split, the first counts.
-        suites: ``"sts"``, ``"ranking"``, ``"geometry"``, ``"binary"``, ``"transfer"``, ``"argument"``,
-            ``"sections"``.
+        sources: any of: a folder with benchmarks in any layout that ``find_parts`` knows; labelled pairs in a file, in
+            a folder saved by ``datasets``, or read already; documents with sections in JSON lines; the name of a
+            benchmark (``"sts12"``), which is then loaded from the hub; ``owner/name:split`` on the hub. Where two hold
+            the same split, the first counts.
+        suites: names of :data:`SUITES`.
         fast: fewer folds in the transfer suite; its figures are then not those of papers.
         intervals: compute bootstrap intervals in the sts suite.
 
@@ -76,34 +65,30 @@ def find_tasks(
 
     Raises:
         ConfigError: if there is no such suite, or a source has no part in any suite asked for.
-        DataError: if a source is not found or cannot be read, or a suite has nothing to judge on.
+        DataError: if a source is not found or cannot be read, or a suite has no data.
         MissingExtraError: if the hub is needed and ``datasets`` is absent.
     """
-    given = [sources] if isinstance(sources, (str, Path)) else list(sources)
-    wanted = list(dict.fromkeys(suites))
-    unknown = [suite for suite in wanted if suite not in SUITES]
-    if unknown or not wanted:
-        raise ConfigError(f"The suites are {', '.join(SUITES)}; received {', '.join(unknown) or 'none'}.")
+    given = [sources] if isinstance(sources, (str, Path, PairData)) else list(sources)
+    wanted = _known_suites(suites)
     parts: dict[str, Part] = {}
     own: list[PairData] = []
-    documents: list[Task] = []
+    documents: list[Path] = []
     for source in given:
-        if Path(source).expanduser().is_file() and holds_documents(source):
-            _refuse(source, ("sections",), wanted)
-            documents.append(_section_task(source))
-            continue
         found = _open(source)
         _refuse_unused(source, found, wanted)
         if isinstance(found, PairData):
             own.append(found)
+        elif isinstance(found, Path):
+            documents.append(found)
         else:
             parts = {**found, **parts}
-    shelf = Shelf(parts, fast, intervals)
+    splits = BenchmarkSplits(parts, fast, intervals)
     tasks: list[Task] = []
     missing: list[str] = []
     for suite in wanted:
-        made, absent = _suite(suite, shelf)
-        added, refused = (documents, []) if suite == "sections" else _own_tasks(suite, own, intervals)
+        made, absent = _benchmark_tasks(suite, splits)
+        added, refused = _pair_tasks(suite, own, intervals)
+        made += [suite.from_documents(path) for path in documents] if suite.from_documents else []
         if not made and not added:
             raise _nothing(suite, given, refused)
         tasks += [*made, *added]
@@ -111,9 +96,21 @@ def find_tasks(
     return Found(tasks, list(dict.fromkeys(missing)))
 
 
-def _open(source: str | Path) -> dict[str, Part] | PairData:
-    """Return the known splits behind a source, or the pairs of a file or hub name that is none of them."""
+def _known_suites(names: Sequence[str]) -> list[Suite]:
+    wanted = list(dict.fromkeys(names))
+    unknown = [name for name in wanted if name not in SUITES]
+    if unknown or not wanted:
+        raise ConfigError(f"The suites are {', '.join(SUITES)}; received {', '.join(unknown) or 'none'}.")
+    return [SUITES[name] for name in wanted]
+
+
+def _open(source: Source) -> dict[str, Part] | PairData | Path:
+    """Return the known splits behind a source, the pairs of a source that is none of them, or a file of documents."""
+    if isinstance(source, PairData):
+        return source
     path = Path(source).expanduser()
+    if path.is_file() and holds_documents(source):
+        return path
     if path.is_dir() and not (path / SAVED_BY_DATASETS).exists():
         return find_parts(path)
     if path.is_dir():
@@ -131,40 +128,33 @@ def _open(source: str | Path) -> dict[str, Part] | PairData:
     )
 
 
-def _refuse_unused(source: str | Path, found: dict[str, Part] | PairData, wanted: Sequence[str]) -> None:
+def _refuse_unused(source: Source, found: dict[str, Part] | PairData | Path, wanted: Sequence[Suite]) -> None:
     """Raise if something that was named has no part in what was asked for."""
     if isinstance(found, PairData):
-        fitting: Sequence[str] = OWN_SUITES
-    elif Path(source).expanduser().is_dir():
+        fitting = [suite.name for suite in SUITES.values() if suite.takes_pairs]
+    elif isinstance(found, Path):
+        fitting = [suite.name for suite in SUITES.values() if suite.from_documents]
+    elif Path(str(source)).expanduser().is_dir():
         return  # it may hold more than is asked for; a suite without any set is refused later
     else:
         fitting = list(dict.fromkeys(suite for part in found.values() for suite in part.benchmark.suites))
-    _refuse(source, fitting, wanted)
-
-
-def _refuse(source: str | Path, fitting: Sequence[str], wanted: Sequence[str]) -> None:
-    if not set(fitting) & set(wanted):
+    names = [suite.name for suite in wanted]
+    if not set(fitting) & set(names):
         raise ConfigError(
-            f"{source}: this belongs to {', '.join(fitting)}, and the suites asked for are {', '.join(wanted)}. "
+            f"{_name(source)}: this belongs to {', '.join(fitting)}, and the suites asked for are {', '.join(names)}. "
             "Ask for one of the former as well, or leave it out."
         )
 
 
-def _section_task(source: str | Path) -> Task:
-    triplets = section_triplets(read_documents(source), PER_DOCUMENT, TRIPLET_SEED)
-    note = f"at most {PER_DOCUMENT} triplets a document, drawn with seed {TRIPLET_SEED}"
-    return SectionTask(triplets, Path(source).name, note=note)
-
-
-def _suite(suite: str, shelf: Shelf) -> tuple[list[Task], list[str]]:
-    """Return the tasks of a suite, and the names of its sets that are absent in the languages at hand."""
-    languages = {part.benchmark.language for part in shelf.parts.values()}
+def _benchmark_tasks(suite: Suite, splits: BenchmarkSplits) -> tuple[list[Task], list[str]]:
+    """Return the tasks of a suite, and the names of its benchmarks that are absent in the languages at hand."""
+    languages = {part.benchmark.language for part in splits.parts.values()}
     tasks: list[Task] = []
     missing = []
     for benchmark in BENCHMARKS.values():
-        if suite not in benchmark.suites or benchmark.language not in languages:
+        if suite.name not in benchmark.suites or benchmark.language not in languages:
             continue
-        task = BENCHMARK_SUITES[suite](shelf, benchmark)
+        task = suite.on_benchmark(splits, benchmark)
         if task is None:
             missing.append(benchmark.name)
         else:
@@ -172,36 +162,36 @@ def _suite(suite: str, shelf: Shelf) -> tuple[list[Task], list[str]]:
     return tasks, missing
 
 
-def _own_tasks(suite: str, own: Sequence[PairData], intervals: bool) -> tuple[list[Task], list[str]]:
+def _pair_tasks(suite: Suite, own: Sequence[PairData], intervals: bool) -> tuple[list[Task], list[str]]:
     """Return the tasks of a suite on a user's own pairs, and why other own pairs do not fit it."""
-    makers: dict[str, Callable[[PairData, str, str], Task]] = {
-        "sts": lambda data, name, note: StsTask(data, dataset=name, note=note, intervals=intervals),
-        "ranking": lambda data, name, note: RankingTask(data, dataset=name, note=note),
-        "geometry": lambda data, name, note: GeometryTask(data, dataset=name, note=note),
-        "binary": lambda data, name, note: BinaryTask(data, dataset=name, note=note),
-    }
     count = Counter(data.name for data in own)
     tasks: list[Task] = []
     refused = []
-    for data in own if suite in makers else ():
+    for data in own if suite.takes_pairs else ():
         name = data.name if count[data.name] == 1 else data.source
+        note = f"{text_variant(data.sentences1)}, {len(data)} rows"
         try:
-            tasks.append(makers[suite](data, name, f"{text_variant(data.sentences1)}, {len(data)} rows"))
+            tasks.append(suite.on_pairs(data, name, note, intervals=intervals))
         except DataError as error:
-            refused.append(f"{suite} on {name} ({error})")
+            refused.append(f"{suite.name} on {name} ({error})")
     return tasks, refused
 
 
-def _nothing(suite: str, given: Sequence[str | Path], refused: Sequence[str]) -> DataError:
-    if suite == "sections":
+def _nothing(suite: Suite, given: Sequence[Source], refused: Sequence[str]) -> DataError:
+    received = ", ".join(map(_name, given)) or "no source"
+    if suite.from_documents:
         return DataError(
-            "Suite 'sections' needs documents: a file of JSON lines, each an object with sections and their sentences; "
-            f"received {', '.join(map(str, given)) or 'no source'}."
+            f"Suite {suite.name!r} needs documents: a file of JSON lines, each an object with sections and their "
+            f"sentences; received {received}."
         )
-    names = [name for name, benchmark in BENCHMARKS.items() if suite in benchmark.suites]
+    names = [name for name, benchmark in BENCHMARKS.items() if suite.name in benchmark.suites]
     why = f" Refused: {'; '.join(refused)}." if refused else ""
     return DataError(
-        f"Suite {suite!r} has nothing to judge on: none of {', '.join(names)} was found whole in "
-        f"{', '.join(map(str, given)) or 'no source'}.{why} A folder holds files such as sts12.test.tsv, SentEval's "
-        f"folders, or ATEC/ATEC.test.data and the like; itself or in {', '.join(place for place in INSIDE if place)}."
+        f"Suite {suite.name!r} has no data: none of {', '.join(names)} was found whole in {received}.{why} A folder "
+        "holds files such as sts12.test.tsv, SentEval's folders, or ATEC/ATEC.test.data and the like; itself or in "
+        f"{', '.join(place for place in INSIDE if place)}."
     )
+
+
+def _name(source: Source) -> str:
+    return source.source if isinstance(source, PairData) else str(source)

@@ -9,44 +9,36 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from samesense.data.benchmarks.catalogue import WHOLE, Benchmark
 from samesense.encoder.cosine import checked_rows
 from samesense.errors import DataError, ModelError
 from samesense.evaluation.classification import Labels, check_examples, class_numbers, part_size
-from samesense.evaluation.folds import GRID, SEED, Classifier, Fold, cross_predict, nested_folds, split_folds
-from samesense.evaluation.probe import TOLERANCE
-from samesense.evaluation.result_builder import Record
+from samesense.evaluation.folds import GRID, SEED, Fold, cross_predict, nested_folds, split_folds
+from samesense.evaluation.suite import Average, BenchmarkSplits, Suite
+from samesense.evaluation.task import BaseTask
 from samesense.types import Candidate, Encode, Pair, TaskResult
 
 Labelled = tuple[Sequence[str], Labels]
 LabelledPairs = tuple[Sequence[Pair], Labels]
 
-LEARNT = {
-    "senteval": "logistic regression by Adam with early stopping, as SentEval",
-    "minimum": f"logistic regression at its minimum (tolerance {TOLERANCE:g})",
-}
+CLASSIFIER = "logistic regression by Adam with early stopping, as SentEval"
 FOLDS = 10
 FAST_FOLDS = 5
 
 
-class TransferTask:
+class TransferTask(BaseTask):
     """SentEval's transfer protocol on one data set: embeddings stay as they are, a linear classifier learns on top.
 
-    The classifier is SentEval's own, Adam with early stopping, so that figures compare with published ones; or the
-    same objective at its minimum, which has no chance in it and came out up to 0.7 points higher on MR, SUBJ, MPQA
-    and MRPC. With a few hundred rows the former hardly moves before it stops: take the latter.
+    The classifier is SentEval's own, Adam with early stopping, so that figures compare with published ones. With a
+    few hundred rows it hardly moves before it stops.
 
     Source: Conneau and Kiela (2018), "SentEval: an evaluation toolkit for universal sentence representations".
     Differs: accuracies are averaged as they are, where SentEval first rounds that of each fold to two decimals; what
     differs in the classifier is with :func:`~samesense.evaluation.senteval_adam.descend`.
-
-    Attributes:
-        suite: ``"transfer"``.
-        dataset: name of the data.
-        embeds: True: the candidate must have ``encode``.
     """
 
-    suite: str = "transfer"
-    embeds: bool = True
+    suite = "transfer"
+    embeds = True
 
     def __init__(
         self,
@@ -58,7 +50,6 @@ class TransferTask:
         paired: bool = False,
         fast: bool = False,
         note: str = "",
-        classifier: Classifier = "senteval",
     ) -> None:
         """Take rows as they are; :meth:`nested`, :meth:`split` and :meth:`pairs` are the usual ways in.
 
@@ -71,7 +62,6 @@ class TransferTask:
             paired: whether examples are pairs, with labels 0 and 1.
             fast: take 5 folds instead of 10.
             note: what the protocol should say of the data.
-            classifier: ``"senteval"`` for Adam with early stopping, ``"minimum"`` for the objective's minimum.
 
         Raises:
             DataError: if an example is no text, a label is missing or of a class that train lacks, or a class has too
@@ -79,7 +69,6 @@ class TransferTask:
         """
         self.dataset = dataset
         self.note = note
-        self.classifier = classifier
         self._examples = examples
         self._sizes = sizes
         self._paired = paired
@@ -89,17 +78,11 @@ class TransferTask:
 
     @classmethod
     def nested(
-        cls,
-        dataset: str,
-        texts: Sequence[str],
-        labels: Labels,
-        fast: bool = False,
-        note: str = "",
-        classifier: Classifier = "senteval",
+        cls, dataset: str, texts: Sequence[str], labels: Labels, fast: bool = False, note: str = ""
     ) -> TransferTask:
         """Return the task of one labelled set: nested folds, as for MR, CR, SUBJ and MPQA."""
         part_size(dataset, "the data", (texts, labels))
-        return cls(dataset, texts, labels, fast=fast, note=note, classifier=classifier)
+        return cls(dataset, texts, labels, fast=fast, note=note)
 
     @classmethod
     def split(
@@ -110,22 +93,14 @@ class TransferTask:
         test: Labelled,
         fast: bool = False,
         note: str = "",
-        classifier: Classifier = "senteval",
     ) -> TransferTask:
         """Return the task of (texts, labels) in parts, as for SST-2, or without dev as for TREC."""
-        learnt, judged = part_size(dataset, "train", train), part_size(dataset, "test", test)
-        sizes = (learnt, part_size(dataset, "dev", dev) if dev is not None else 0, judged)
+        train_rows, test_rows = part_size(dataset, "train", train), part_size(dataset, "test", test)
+        sizes = (train_rows, part_size(dataset, "dev", dev) if dev is not None else 0, test_rows)
         parts = [train, dev, test] if dev is not None else [train, test]
         texts = [text for part, _ in parts for text in part]
-        return cls(
-            dataset,
-            texts,
-            [label for _, part in parts for label in part],
-            sizes=sizes,
-            fast=fast,
-            note=note,
-            classifier=classifier,
-        )
+        labels = [label for _, part in parts for label in part]
+        return cls(dataset, texts, labels, sizes=sizes, fast=fast, note=note)
 
     @classmethod
     def pairs(
@@ -135,7 +110,6 @@ class TransferTask:
         test: LabelledPairs,
         fast: bool = False,
         note: str = "",
-        classifier: Classifier = "senteval",
     ) -> TransferTask:
         """Return the task of (pairs, labels), labels 0 and 1, as for MRPC: features |u - v| and u * v, also F1."""
         sizes = (part_size(dataset, "train", train), 0, part_size(dataset, "test", test))
@@ -145,23 +119,15 @@ class TransferTask:
                     f"{dataset}: the labels of {name} pairs must be 0 and 1, both of them, for F1; got "
                     f"{', '.join(sorted({repr(label) for label in labels})[:5])}. Recode them."
                 )
-        return cls(
-            dataset,
-            [*train[0], *test[0]],
-            [*train[1], *test[1]],
-            sizes=sizes,
-            paired=True,
-            fast=fast,
-            note=note,
-            classifier=classifier,
-        )
+        rows, labels = [*train[0], *test[0]], [*train[1], *test[1]]
+        return cls(dataset, rows, labels, sizes=sizes, paired=True, fast=fast, note=note)
 
     def texts(self) -> Iterable[str]:
         """Yield every text, those of a pair one after the other."""
         for example in self._examples:
             yield from (example,) if isinstance(example, str) else example
 
-    def judge(self, candidate: Candidate) -> TaskResult:
+    def evaluate(self, candidate: Candidate) -> TaskResult:
         """Return the accuracy, for pairs also F1, and for each tested row, in order, whether it was right.
 
         Raises:
@@ -169,24 +135,24 @@ class TransferTask:
         """
         if candidate.encode is None:
             raise ModelError(
-                f"A transfer task learns from embeddings, and {candidate.name} only scores pairs. Leave it out here."
+                f"The transfer suite needs embeddings, and {candidate.name} only scores pairs. Leave it out here."
             )
         started = time.perf_counter()
         folds = self._planned()
-        predicted, chosen = cross_predict(self._features(candidate.encode), self._classes, folds, self.classifier)
+        predicted, chosen = cross_predict(self._features(candidate.encode), self._classes, folds)
         seconds = time.perf_counter() - started
-        record = Record(task=self.suite, dataset=self.dataset, candidate=candidate, note=self.note, seconds=seconds)
+        build = self.builder(candidate, seconds)
         how = self._protocol(chosen)
         right = predicted == self._classes
         tested = np.sort(np.concatenate([fold.test for fold in folds]))
         accuracy = float(np.mean([right[fold.test].mean() for fold in folds]))
-        results = [record.result("accuracy", accuracy, len(tested), how)]
+        results = [build.result("accuracy", accuracy, len(tested), how)]
         if self._paired:
             found, real = predicted[tested] == 1, self._classes[tested] == 1
             f1 = float(2 * (found & real).sum() / (found.sum() + real.sum()))
-            results.append(record.result("f1", f1, len(tested), f"{how}; F1 of class 1"))
+            results.append(build.result("f1", f1, len(tested), f"{how}; F1 of class 1"))
         examples = [self._examples[row] for row in tested]
-        return TaskResult(results, [record.evidence("accuracy", right[tested].astype(np.float64), examples)])
+        return TaskResult(results, [build.evidence("accuracy", right[tested].astype(np.float64), examples)])
 
     def _needs(self) -> tuple[int, str]:
         """Return how many training rows of each class there must be, and what for."""
@@ -220,10 +186,38 @@ class TransferTask:
             choice, score = "dev" if self._sizes[1] else f"{self._folds} folds of train", "accuracy on test"
         parts = [
             "|u - v| and u * v of embeddings as they are" if self._paired else "embeddings as they are",
-            LEARNT[self.classifier],
+            CLASSIFIER,
             f"L2 of {', '.join(f'{l2:g}' for l2 in GRID)}, bias included, chosen on {choice}",
             score,
             f"folds stratified, shuffled with seed {SEED}",
             "chosen L2: " + ", ".join(f"{l2:g} x {count}" for l2, count in sorted(Counter(chosen).items())),
         ]
         return "; ".join(part for part in parts if "folds" in choice or not part.startswith("folds"))
+
+
+def _from_benchmark(splits: BenchmarkSplits, benchmark: Benchmark) -> TransferTask | None:
+    name, fast = benchmark.name, splits.fast
+    note = splits.note(benchmark, *benchmark.rows, changed=["5 folds instead of 10"] if fast else [])
+    if WHOLE in benchmark.rows:
+        whole = splits.sentences(benchmark, WHOLE)
+        return None if whole is None else TransferTask.nested(name, whole.texts, whole.named(), fast, note)
+    if benchmark.shape == "sentences":
+        train, dev, test = (splits.sentences(benchmark, split) for split in ("train", "dev", "test"))
+        if train is None or test is None or (dev is None and "dev" in benchmark.rows):
+            return None
+        tuned = None if dev is None else (dev.texts, dev.named())
+        return TransferTask.split(name, (train.texts, train.named()), tuned, (test.texts, test.named()), fast, note)
+    first, second = splits.pairs(benchmark, "train"), splits.pairs(benchmark, "test")
+    if first is None or second is None:
+        return None
+    return TransferTask.pairs(name, (first.pairs(), first.labels), (second.pairs(), second.labels), fast, note)
+
+
+SUITE = Suite(
+    task=TransferTask,
+    data="MR, CR, SUBJ, MPQA, SST-2, TREC, MRPC",
+    figures="accuracy of a linear classifier on the embeddings, by SentEval's protocol",
+    metrics=("accuracy",),
+    averages=(Average("transfer-avg", "accuracy", ("mr", "cr", "subj", "mpqa", "sst2", "trec", "mrpc")),),
+    from_benchmark=_from_benchmark,
+)

@@ -100,7 +100,7 @@ def _judged(
         name=str(output), score=lambda pairs: _own(scores, len(pairs)), encode=None, seed=settings.seed,
         protocol=f"{protocol}; each pair scored by a model that was trained without it",
     )  # fmt: skip
-    results = task.judge(candidate).results
+    results = task.evaluate(candidate).results
     (output / RESULTS).unlink(missing_ok=True)
     append_results(output / RESULTS, results)
     manifest.write(output, manifest.read(output) | {"status": "finished"})

@@ -1,4 +1,4 @@
-"""Pairs that show where models go wrong: those placed farthest from the gold, and those two models place apart."""
+"""Pairs that show where models go wrong: ranked far from the gold labels, or far apart by two models."""
 
 from __future__ import annotations
 
@@ -18,36 +18,36 @@ SHOWN = 5
 
 @dataclass(frozen=True)
 class Case:
-    """A pair and the place that the gold and each model give it.
+    """A pair and the rank that the gold labels and each model give it.
 
     Attributes:
         texts: the two sentences.
         gold: reference similarity, on the scale of the data.
-        gold_place: its place among all pairs, from 0 (least similar) to 1.
+        gold_rank: its rank among all pairs as a share, from 0 (least similar) to 1.
         scores: similarity by model.
-        places: place among all pairs by model.
+        ranks: rank among all pairs by model.
     """
 
     texts: tuple[str, str]
     gold: float
-    gold_place: float
+    gold_rank: float
     scores: dict[str, float]
-    places: dict[str, float]
+    ranks: dict[str, float]
 
 
 def against_gold(evidence: Evidence, *, most: int = SHOWN) -> list[Case]:
-    """Return the pairs that a model places farthest from where the gold does, each pair of sentences once.
+    """Return the pairs that a model ranks farthest from where the gold labels do, each pair of sentences once.
 
     Args:
         evidence: scores with labels.
-        most: how many to return at most; pairs that both place alike are none.
+        most: how many to return at most; pairs that both rank alike are none.
     """
-    places = _places(evidence.values)
-    return _chosen([evidence], [places], np.abs(places - _places(_labels(evidence))), most)
+    ranks = _ranks(evidence.values)
+    return _chosen([evidence], [ranks], np.abs(ranks - _ranks(_labels(evidence))), most)
 
 
 def against_each_other(first: Evidence, second: Evidence, *, most: int = SHOWN) -> list[Case]:
-    """Return the pairs that two models place farthest from each other, each pair of sentences once.
+    """Return the pairs that two models rank farthest from each other, each pair of sentences once.
 
     Args:
         first: scores with labels.
@@ -55,18 +55,18 @@ def against_each_other(first: Evidence, second: Evidence, *, most: int = SHOWN) 
         most: how many to return at most.
 
     Raises:
-        DataError: if the models were judged on different pairs.
+        DataError: if the models were evaluated on different pairs.
     """
     if list(first.examples) != list(second.examples):
-        raise DataError(f"{first.model} and {second.model} were judged on different pairs of {first.dataset}.")
-    one, other = _places(first.values), _places(second.values)
+        raise DataError(f"{first.model} and {second.model} were evaluated on different pairs of {first.dataset}.")
+    one, other = _ranks(first.values), _ranks(second.values)
     return _chosen([first, second], [one, other], np.abs(one - other), most)
 
 
-def _places(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _ranks(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Return the average rank of each value as a share ``(n,)``, between 0 and 1."""
-    places: npt.NDArray[np.float64] = (average_ranks(values) - 0.5) / len(values)
-    return places
+    ranks: npt.NDArray[np.float64] = (average_ranks(values) - 0.5) / len(values)
+    return ranks
 
 
 def _labels(evidence: Evidence) -> npt.NDArray[np.float64]:
@@ -77,12 +77,12 @@ def _labels(evidence: Evidence) -> npt.NDArray[np.float64]:
 
 def _chosen(
     evidence: Sequence[Evidence],
-    places: Sequence[npt.NDArray[np.float64]],
+    ranks: Sequence[npt.NDArray[np.float64]],
     distance: npt.NDArray[np.float64],
     most: int,
 ) -> list[Case]:
     labels = _labels(evidence[0])
-    gold = _places(labels)
+    gold = _ranks(labels)
     found: dict[tuple[str, ...], Case] = {}
     for at in np.argsort(-distance, kind="stable"):
         if len(found) == most or distance[at] == 0:
@@ -95,7 +95,7 @@ def _chosen(
                 float(labels[at]),
                 float(gold[at]),
                 {one.model: float(one.values[at]) for one in evidence},
-                {one.model: float(own[at]) for one, own in zip(evidence, places, strict=True)},
+                {one.model: float(own[at]) for one, own in zip(evidence, ranks, strict=True)},
             ),
         )
     return list(found.values())

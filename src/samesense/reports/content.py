@@ -5,33 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from samesense.reports.figures.drawing import Drawing
-from samesense.reports.grid import Failure, Grid, grids
+from samesense.evaluation.run import EvaluatedModel, Failure
+from samesense.reports.figures.plot import Plot
+from samesense.reports.grid import Grid, grids
 from samesense.reports.significance import LEVEL, Comparison
 from samesense.types import Evidence, Result
-
-
-@dataclass(frozen=True, kw_only=True)
-class Judged:
-    """A model of the report.
-
-    Attributes:
-        name: what the tables call it.
-        spec: what the user gave.
-        protocol: everything about it that changes a figure.
-        seed: of the training run, where known.
-        texts: distinct texts that were encoded.
-        encoding: seconds that took; later steps use the same vectors.
-        seconds: wall time of each suite.
-    """
-
-    name: str
-    spec: str
-    protocol: str
-    seed: int | None = None
-    texts: int = 0
-    encoding: float = 0.0
-    seconds: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,14 +23,15 @@ class Content:
         evidence: what lies behind the results.
         comparisons: of models, data set by data set.
         against: name of the reference, or ``None`` for the best of each data set.
-        failures: what could not be judged.
+        failures: data sets on which a model failed.
         notes: what was left out, and why.
         general: figures about models or runs, not about one data set.
         by_dataset: figures by suite and data set.
         environment: versions and machine.
+        title: heading of the page.
     """
 
-    models: Sequence[Judged]
+    models: Sequence[EvaluatedModel]
     results: Sequence[Result]
     averages: Sequence[Result] = ()
     evidence: Sequence[Evidence] = ()
@@ -60,17 +39,18 @@ class Content:
     against: str | None = None
     failures: Sequence[Failure] = ()
     notes: Sequence[str] = ()
-    general: Sequence[Drawing] = ()
-    by_dataset: dict[tuple[str, str], list[Drawing]] = field(default_factory=dict)
+    general: Sequence[Plot] = ()
+    by_dataset: dict[tuple[str, str], list[Plot]] = field(default_factory=dict)
     environment: dict[str, str] = field(default_factory=dict)
+    title: str = "Model comparison"
 
     def grids(self) -> list[Grid]:
         """Return the main tables."""
         return grids(self.results, averages=self.averages, comparisons=self.comparisons, failures=self.failures)
 
-    def drawings(self) -> list[Drawing]:
+    def plots(self) -> list[Plot]:
         """Return all figures."""
-        return [*self.general, *(drawing for drawings in self.by_dataset.values() for drawing in drawings)]
+        return [*self.general, *(plot for plots in self.by_dataset.values() for plot in plots)]
 
     def marks(self) -> str:
         """Return in short what the marks of the main tables mean."""

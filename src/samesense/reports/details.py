@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from samesense.evaluation.sts import WHOLE_SUBSETS
 from samesense.reports.cases import Case, against_each_other, against_gold
 from samesense.reports.content import Content
 from samesense.reports.grid import ABSENT, Cell
-from samesense.reports.headline import WHOLE, measure_of
+from samesense.reports.headline import measure_of
 from samesense.reports.markup import Html, element, folded, joined, table
 from samesense.types import Evidence, Result
 
@@ -20,9 +21,9 @@ def comparison_table(content: Content, suite: str) -> Html:
             continue
         measure = measure_of(one.metric)
         interval = f"[{measure.text(one.low)}, {measure.text(one.high)}]"
-        verdict = "significant" if one.significant else "not significant"
+        outcome = "significant" if one.significant else "not significant"
         numbers = [measure.text(one.difference), interval, f"{one.p_value:.3g}", f"{one.adjusted:.3g}", one.n]
-        rows.append([one.model, one.reference, f"{one.dataset}, {measure.label}", *numbers, verdict])
+        rows.append([one.model, one.reference, f"{one.dataset}, {measure.label}", *numbers, outcome])
     if not rows:
         return Html("")
     header = ["model", "against", "on", "difference", "95 % interval", "p", "p adjusted", "n", ""]
@@ -41,7 +42,7 @@ def dataset_details(content: Content, suite: str, dataset: str) -> Html:
         lines.append([subset, measure_of(metric).label, " / ".join(map(str, sizes)), *cells])
     protocols: dict[tuple[str, str], dict[str, None]] = {}
     for row in rows:
-        if row.subset in WHOLE:
+        if row.subset in WHOLE_SUBSETS:
             of = protocols.setdefault((row.subset, row.protocol), {})
             of[f"{row.model}, {measure_of(row.metric).label}"] = None
     seconds = [f"{row.model} {row.seconds:.2f} s" for row in _first_of_each(rows) if row.seconds is not None]
@@ -94,7 +95,7 @@ def cases_table(content: Content, suite: str, dataset: str) -> Html:
             cases = against_each_other(first, other)
             parts += [element("h3", f"{first.model} against {other.model}"), _cases(cases)] if cases else []
     note = (
-        "Place: share of pairs that are judged less similar, in per cent; pairs are chosen by its difference. Of "
+        "Percentile: share of pairs that are less similar, in per cent; pairs are chosen by its difference. Of "
         "several seeds the first is shown."
     )
     return folded("Cases", _small(note), *parts)
@@ -102,12 +103,12 @@ def cases_table(content: Content, suite: str, dataset: str) -> Html:
 
 def _cases(cases: Sequence[Case]) -> Html:
     models = list(cases[0].scores)
-    header = ["sentences", "gold", "place", *(word for model in models for word in (model, "place"))]
+    header = ["sentences", "gold", "percentile", *(word for model in models for word in (model, "percentile"))]
     rows = []
     for case in cases:
         texts = Html(f"{element('span', case.texts[0])}<br>{element('span', case.texts[1])}")
-        row: list[object] = [texts, f"{case.gold:z.2f}", f"{100 * case.gold_place:.0f}"]
+        row: list[object] = [texts, f"{case.gold:z.2f}", f"{100 * case.gold_rank:.0f}"]
         for model in models:
-            row += [f"{case.scores[model]:z.3f}", f"{100 * case.places[model]:.0f}"]
+            row += [f"{case.scores[model]:z.3f}", f"{100 * case.ranks[model]:.0f}"]
         rows.append(row)
     return table(header, rows, class_="cases")

@@ -7,22 +7,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from samesense.evaluation.run import Failure
+from samesense.evaluation.suites import SUITES
 from samesense.reports.headline import Measure, Seeds, headlines, is_headline, measure_of
 from samesense.reports.significance import Comparison
 from samesense.types import Result
 
 ABSENT = "-"
 """What a cell without a figure shows."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Failure:
-    """A data set that could not be judged with a model, and why."""
-
-    model: str
-    task: str
-    dataset: str
-    reason: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,22 +104,22 @@ def grids(
 ) -> list[Grid]:
     """Lay out the main figures of every suite.
 
-    A suite has a table for each of its main metrics; geometry, whose metrics only mean something together, has a
-    single one. A table of several data sets ends with the given averages, or with the plain mean where none is given;
+    A suite has a table for each of its main metrics, or a single one where metrics only mean something together, as
+    in geometry. A table of several data sets ends with the given averages, or with the plain mean where none is given;
     a model that lacks one of the data sets has no mean.
 
     Args:
         results: of all models on all data sets.
         averages: such as the papers' average of seven STS sets.
-        comparisons: see :func:`samesense.reports.significance.compare`.
-        failures: what could not be judged.
+        comparisons: see :func:`samesense.reports.significance.paired_comparisons`.
+        failures: data sets on which a model failed.
     """
     models = list(dict.fromkeys([row.model for row in results] + [one.model for one in failures]))
     found = {key: runs for key, runs in headlines(results).items() if is_headline(key[0], key[2])}
     given = headlines(averages)
     tables: dict[tuple[str, str], list[tuple[Column, dict[str, Cell]]]] = {}
     for (suite, dataset, metric), runs in found.items():
-        joined = suite == "geometry"
+        joined = suite in SUITES and SUITES[suite].one_table
         label = f"{dataset}: {measure_of(metric).label}" if joined else dataset
         column = (Column(label, measure_of(metric)), _cells(runs))
         _annotate(column[1], suite, dataset, metric, comparisons, failures)

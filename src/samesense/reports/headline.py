@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from samesense.evaluation.sts import WHOLE_SUBSETS
+from samesense.evaluation.suites import SUITES
 from samesense.types import Result
-
-WHOLE = ("all", "mean", "wmean")
-"""Subsets that stand for a whole data set, the one that is shown first."""
 
 
 @dataclass(frozen=True)
@@ -21,14 +20,12 @@ class Measure:
         factor: what values are multiplied by.
         digits: decimals that are shown.
         better: which direction is better; ``""`` where neither is so by itself.
-        suites: suites whose main tables show it.
     """
 
     label: str
     factor: float = 100.0
     digits: int = 2
     better: Literal["higher", "lower", ""] = "higher"
-    suites: tuple[str, ...] = ()
 
     def text(self, value: float) -> str:
         """Return a value in its natural unit as text."""
@@ -36,17 +33,17 @@ class Measure:
 
 
 MEASURES = {
-    "spearman": Measure("Spearman", suites=("sts", "argument")),
-    "pearson": Measure("Pearson", suites=("argument",)),
-    "accuracy": Measure("accuracy", suites=("transfer", "binary", "sections")),
-    "average_precision": Measure("average precision", suites=("binary",)),
-    "f1": Measure("F1", suites=("binary",)),
-    "kcc": Measure("Kendall", suites=("ranking",)),
-    "ndcg": Measure("NDCG", suites=("ranking",)),
-    "alignment": Measure("alignment", factor=1, digits=3, better="", suites=("geometry",)),
-    "uniformity": Measure("uniformity", factor=1, digits=3, better="", suites=("geometry",)),
-    "anisotropy": Measure("anisotropy", factor=1, digits=3, better="", suites=("geometry",)),
-    "effective_rank": Measure("effective rank", factor=1, digits=1, better="", suites=("geometry",)),
+    "spearman": Measure("Spearman"),
+    "pearson": Measure("Pearson"),
+    "accuracy": Measure("accuracy"),
+    "average_precision": Measure("average precision"),
+    "f1": Measure("F1"),
+    "kcc": Measure("Kendall"),
+    "ndcg": Measure("NDCG"),
+    "alignment": Measure("alignment", factor=1, digits=3, better=""),
+    "uniformity": Measure("uniformity", factor=1, digits=3, better=""),
+    "anisotropy": Measure("anisotropy", factor=1, digits=3, better=""),
+    "effective_rank": Measure("effective rank", factor=1, digits=1, better=""),
 }
 """Every metric by name. Geometry describes a space: a collapsed one has the best alignment, so none is marked best."""
 
@@ -63,9 +60,8 @@ def measure_of(metric: str) -> Measure:
 
 
 def is_headline(suite: str, metric: str) -> bool:
-    """Return whether the main table of a suite shows this metric."""
-    known = MEASURES.get(metric)
-    return known is None or suite in known.suites
+    """Return whether the main table of a suite shows this metric; one of another name is always shown."""
+    return metric not in MEASURES or (suite in SUITES and metric in SUITES[suite].metrics)
 
 
 def headlines(results: Sequence[Result]) -> dict[Key, Seeds]:
@@ -81,7 +77,7 @@ def headlines(results: Sequence[Result]) -> dict[Key, Seeds]:
     """
     found: dict[Key, dict[str, Seeds]] = {}
     for row in results:
-        if row.subset in WHOLE:
+        if row.subset in WHOLE_SUBSETS:
             parts = found.setdefault((row.task, row.dataset, row.metric), {})
             parts.setdefault(row.subset, {})[row.model, row.seed] = row
-    return {key: parts[min(parts, key=WHOLE.index)] for key, parts in found.items()}
+    return {key: parts[min(parts, key=WHOLE_SUBSETS.index)] for key, parts in found.items()}

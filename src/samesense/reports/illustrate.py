@@ -1,4 +1,4 @@
-"""Which figures a report has, given what was judged."""
+"""Which figures a report has, given what was evaluated."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 
 from samesense.reports.figures import (
     Curve,
-    Drawing,
-    Look,
-    Place,
+    ModelPoint,
+    Plot,
+    Style,
     distribution,
     heatmap,
     learning_curves,
-    look,
     plane,
+    style_of,
     sweep,
 )
 from samesense.reports.figures.heatmap import Groups
@@ -26,12 +26,12 @@ from samesense.reports.runs import Run, sweep_points
 from samesense.types import Evidence, Result, Scores
 
 
-def looks_of(models: Sequence[str]) -> dict[str, Look]:
+def model_styles(models: Sequence[str]) -> dict[str, Style]:
     """Return for each model the look that it has in every figure."""
-    return {model: look(at) for at, model in enumerate(dict.fromkeys(models))}
+    return {model: style_of(at) for at, model in enumerate(dict.fromkeys(models))}
 
 
-def distributions(evidence: Sequence[Evidence], looks: Mapping[str, Look]) -> dict[tuple[str, str], list[Drawing]]:
+def distributions(evidence: Sequence[Evidence], styles: Mapping[str, Style]) -> dict[tuple[str, str], list[Plot]]:
     """Return for each suite and data set with ratings how the similarities of each model are spread.
 
     Of several seeds of a model the first is drawn.
@@ -41,34 +41,34 @@ def distributions(evidence: Sequence[Evidence], looks: Mapping[str, Look]) -> di
         if one.labels is not None:
             found.setdefault((one.task, one.dataset), {}).setdefault(one.model, one)
     return {
-        (task, dataset): [_spread(list(models.values()), looks, stem("spread", task, dataset))]
+        (task, dataset): [_spread(list(models.values()), styles, stem("spread", task, dataset))]
         for (task, dataset), models in found.items()
     }
 
 
-def _spread(evidence: Sequence[Evidence], looks: Mapping[str, Look], name: str) -> Drawing:
-    drawn = distribution(evidence, looks=looks, name=name)
+def _spread(evidence: Sequence[Evidence], styles: Mapping[str, Style], name: str) -> Plot:
+    drawn = distribution(evidence, styles=styles, name=name)
     seeds = dict.fromkeys(str(one.seed) for one in evidence if one.seed is not None)
     said = f" Trained models: seed {' or '.join(seeds)}." if seeds else ""
     return replace(drawn, caption=drawn.caption + said)
 
 
-def planes(results: Sequence[Result], averages: Sequence[Result], looks: Mapping[str, Look]) -> list[Drawing]:
+def planes(results: Sequence[Result], averages: Sequence[Result], styles: Mapping[str, Style]) -> list[Plot]:
     """Return the alignment-uniformity plane of each data set that has both; STS averages stand behind the names."""
     figures = headlines(results)
     notes, said = _averages(averages)
-    drawings = []
+    plots = []
     for (task, dataset, metric), alignments in figures.items():
         uniformities = figures.get((task, dataset, "uniformity"), {})
         places = [
-            Place(run[0], row.value, uniformities[run].value, notes.get(run[0], ""))
+            ModelPoint(run[0], row.value, uniformities[run].value, notes.get(run[0], ""))
             for run, row in alignments.items()
             if metric == "alignment" and run in uniformities
         ]
         if places:
-            drawn = plane(places, looks=looks, dataset=dataset, name=stem("plane", dataset))
-            drawings.append(replace(drawn, caption=drawn.caption + said))
-    return drawings
+            drawn = plane(places, styles=styles, dataset=dataset, name=stem("plane", dataset))
+            plots.append(replace(drawn, caption=drawn.caption + said))
+    return plots
 
 
 def _averages(averages: Sequence[Result]) -> tuple[dict[str, str], str]:
@@ -85,7 +85,7 @@ def _averages(averages: Sequence[Result]) -> tuple[dict[str, str], str]:
     return notes, f" Behind each name: {' / '.join(means)}, Spearman x100." if means else ""
 
 
-def heatmaps(scores: Mapping[str, Scores], groups: Groups) -> list[Drawing]:
+def heatmaps(scores: Mapping[str, Scores], groups: Groups) -> list[Plot]:
     """Return the heatmap of chosen sentences, if any model scored them.
 
     Args:
@@ -96,13 +96,13 @@ def heatmaps(scores: Mapping[str, Scores], groups: Groups) -> list[Drawing]:
     return [heatmap({model: own.reshape(size, size) for model, own in scores.items()}, groups)] if scores else []
 
 
-def run_figures(runs: Sequence[Run], setting: str | None = None) -> list[Drawing]:
-    """Return the learning curves of runs that were judged on dev, and the sweep over a setting if one is named."""
+def run_figures(runs: Sequence[Run], setting: str | None = None) -> list[Plot]:
+    """Return the learning curves of runs that were evaluated on dev, and the sweep over a setting if one is named."""
     curves: list[Curve] = [run.curve for run in runs if run.curve is not None]
-    drawings = [learning_curves(curves)] if curves else []
+    plots = [learning_curves(curves)] if curves else []
     if setting is not None:
-        drawings.append(sweep(sweep_points(runs, setting), setting=setting, metric="Spearman (x100)"))
-    return drawings
+        plots.append(sweep(sweep_points(runs, setting), setting=setting, metric="Spearman (x100)"))
+    return plots
 
 
 def stem(*words: str) -> str:

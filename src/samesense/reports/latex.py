@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from samesense.reports.grid import Grid
-from samesense.reports.tables import markdown, one_line
+from samesense.reports.tables import markdown
+from samesense.results import one_line
 
 AS_GOOD = "≈"
 """Marks a figure whose difference from the reference is not significant."""

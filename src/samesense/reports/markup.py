@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from samesense.reports.figures.drawing import Drawing, inline_svg
+from samesense.reports.figures.plot import Plot, inline_svg
 
 
 class Html(str):
@@ -49,6 +49,6 @@ def folded(title: object, *content: object) -> Html:
     return element("details", element("summary", title), joined(content))
 
 
-def figure(drawing: Drawing) -> Html:
+def figure(plot: Plot) -> Html:
     """Return a figure with its caption."""
-    return element("figure", Html(inline_svg(drawing, drawing.name)), element("figcaption", drawing.caption))
+    return element("figure", Html(inline_svg(plot, plot.name)), element("figcaption", plot.caption))

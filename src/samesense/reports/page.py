@@ -14,16 +14,8 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 """What the page may load: nothing."""
 
 
-def html_page(content: Content, *, title: str = "Model comparison") -> str:
-    """Lay out a report as one self-contained HTML page.
-
-    Args:
-        content: what it shows.
-        title: its heading.
-
-    Returns:
-        The page; the same for the same content.
-    """
+def html_page(content: Content) -> str:
+    """Lay out a report as one self-contained HTML page, the same for the same content."""
     grids = content.grids()
     suites = list(dict.fromkeys(grid.suite for grid in grids))
     sections = [("models", "Models", _models(content))]
@@ -38,7 +30,7 @@ def html_page(content: Content, *, title: str = "Model comparison") -> str:
     links = [element("a", heading, href=f"#{name}") for name, heading, _ in sections]
     body = joined(
         [
-            element("h1", title),
+            element("h1", content.title),
             element("nav", joined(links)),
             element("p", content.legend(), class_="note"),
             *(element("section", element("h2", heading), inside, id=name) for name, heading, inside in sections),
@@ -50,11 +42,17 @@ def html_page(content: Content, *, title: str = "Model comparison") -> str:
             Html(f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'),
             Html('<meta name="viewport" content="width=device-width, initial-scale=1">'),
             Html('<meta name="color-scheme" content="light dark">'),
-            element("title", title),
+            element("title", content.title),
             element("style", Html(_style())),
         ]
     )
     return f'<!doctype html>\n<html lang="en">\n<head>\n{head}\n</head>\n<body>\n{body}\n</body>\n</html>\n'
+
+
+def html_tables(content: Content) -> str:
+    """Return the main tables and their legend as HTML for a notebook."""
+    tables = [joined([element("h3", grid.title), _grid(grid)]) for grid in content.grids()]
+    return joined([*tables, element("p", content.legend())])
 
 
 def _style() -> str:
@@ -110,9 +108,9 @@ def _datasets(content: Content) -> Html:
     keys = list(dict.fromkeys((row.task, row.dataset) for row in content.results))
     parts = []
     for suite, dataset in keys:
-        drawings = content.by_dataset.get((suite, dataset), [])
+        plots = content.by_dataset.get((suite, dataset), [])
         inside = [
-            *map(figure, drawings),
+            *map(figure, plots),
             dataset_details(content, suite, dataset),
             cases_table(content, suite, dataset),
         ]

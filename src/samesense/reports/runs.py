@@ -24,7 +24,7 @@ class Run:
     Attributes:
         name: what the report calls it; seeds of one thing have one name.
         settings: as the run was started with.
-        curve: Spearman on dev along the steps; ``None`` if it was never judged on dev.
+        curve: Spearman on dev along the steps; ``None`` if it was never evaluated on dev.
         results: of the trained model on test data.
     """
 
@@ -90,7 +90,7 @@ def sweep_points(runs: Sequence[Run], setting: str) -> dict[str, dict[float, lis
         if not figures and run.curve is not None:
             figures = {"best dev": max(run.curve.values)}
         if not figures:
-            raise DataError(f"Run {run.name} has no figure to draw: it was judged neither on test nor on dev data.")
+            raise DataError(f"Run {run.name} has no figure to draw: it was evaluated neither on test nor on dev data.")
         own = ", ".join(f"{key} = {_shown(key, run.settings.get(key))}" for key in varying)
         for dataset, figure in figures.items():
             series = points.setdefault(f"{dataset} ({own})" if own else dataset, {})

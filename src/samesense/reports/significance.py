@@ -1,4 +1,4 @@
-"""Which differences between models are more than chance: paired comparisons on the examples both were judged on."""
+"""Which differences between models are more than chance: paired comparisons on the same examples."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Comparison:
         return self.adjusted < LEVEL
 
 
-def compare(
+def paired_comparisons(
     evidence: Sequence[Evidence], results: Sequence[Result], *, against: str | None = None, seed: int = 0
 ) -> tuple[list[Comparison], list[str]]:
     """Compare every model with the reference on every data set, by paired bootstrap.
@@ -158,12 +158,12 @@ def _aligned(own: Evidence, other: Evidence) -> tuple[Scores, Scores, Scores]:
     if list(own.examples) != list(other.examples):
         place = {example: at for at, example in enumerate(other.examples)}
         if len(place) < len(columns) or len(set(own.examples)) < len(rows):
-            raise DataError("the models were judged on different examples, and some of them stand there twice.")
+            raise DataError("the models were evaluated on different examples, and some of them occur twice.")
         rows = [at for at in rows if own.examples[at] in place]
         columns = [place[own.examples[at]] for at in rows]
     if not rows:
         raise DataError("the models have no example in common.")
     labels = np.zeros(len(rows)) if own.labels is None else own.labels[rows]
     if other.labels is not None and not np.array_equal(labels, other.labels[columns]):
-        raise DataError("the models were judged against different labels.")
+        raise DataError("the models were evaluated against different labels.")
     return own.values[rows], other.values[columns], labels

@@ -10,6 +10,7 @@ from typing import Any
 
 from samesense.errors import DataError, OutputError
 from samesense.reports.writing import write_whole
+from samesense.results import Results
 from samesense.types import Result
 
 WORDS = ("task", "dataset", "split", "subset", "metric", "protocol", "model")
@@ -39,7 +40,7 @@ def append_results(path: str | Path, results: Sequence[Result]) -> None:
     write_whole(path, before + lines.encode("utf-8"))
 
 
-def read_results(path: str | Path) -> list[Result]:
+def read_results(path: str | Path) -> Results:
     """Read a file that :func:`append_results` wrote; blank lines are passed over.
 
     Args:
@@ -55,7 +56,7 @@ def read_results(path: str | Path) -> list[Result]:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as err:
         raise DataError(f"Results cannot be read from {path}: {err}") from err
-    results = []
+    results = Results()
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue

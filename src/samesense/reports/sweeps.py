@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from samesense.reports.figures.curves import Curve, learning_curves, sweep
-from samesense.reports.figures.drawing import Drawing
+from samesense.reports.figures.plot import Plot
 from samesense.reports.grid import ABSENT
 from samesense.reports.headline import measure_of
 from samesense.reports.illustrate import stem
 from samesense.reports.runs import Run, sweep_points
 from samesense.reports.significance import Comparison
-from samesense.reports.tables import markdown, one_line
+from samesense.reports.tables import markdown
+from samesense.results import one_line
 
 Curves = Mapping[str, Mapping[int, Curve]]
 """Learning curves on one data set, by variant and seed."""
@@ -56,7 +57,7 @@ class Arrival:
 def steps_to_reach(curve: Curve, level: float) -> float | None:
     """Return the first step at which ``level`` or more was seen, ``None`` if it never was.
 
-    The answer is as fine as the looks: a run that is judged every 25 steps is timed in 25s.
+    The answer is as fine as the evaluations: a run that is evaluated every 25 steps is timed in 25s.
     """
     return next((step for step, value in zip(curve.steps, curve.values, strict=True) if value >= level), None)
 
@@ -125,7 +126,7 @@ def difference_table(comparisons: Sequence[Comparison]) -> str:
     return markdown(header, rows, numeric=("value", "95 % interval", "p (Holm)"))
 
 
-def curve_figure(curves: Curves, dataset: str, stem: str) -> Drawing:
+def curve_figure(curves: Curves, dataset: str, stem: str) -> Plot:
     """Draw how the variants learn on one data set; the caption says how soon each reaches the others' best."""
     drawn = learning_curves(
         [replace(curve, name=variant) for variant, own in curves.items() for curve in own.values()], name=stem
@@ -139,22 +140,22 @@ def curve_figure(curves: Curves, dataset: str, stem: str) -> Drawing:
     return replace(drawn, caption=" ".join([f"{dataset}: {drawn.caption}", *said]))
 
 
-def setting_figures(runs: Mapping[str, Sequence[Run]], settings: Sequence[str]) -> list[Drawing]:
+def setting_figures(runs: Mapping[str, Sequence[Run]], settings: Sequence[str]) -> list[Plot]:
     """Draw the test figure against each setting that took two numbers or more while others stayed the same.
 
     Args:
         runs: by data set.
         settings: names of those that were varied.
     """
-    drawings = []
+    plots = []
     for setting in settings:
         for dataset, own in runs.items():
             fitting = [run for run in own if _is_number(run.settings.get(setting))]
             points = sweep_points(fitting, setting) if fitting else {}
             if any(len(values) > 1 for values in points.values()):
                 name = stem("sweep", setting, dataset)
-                drawings.append(sweep(points, setting=setting, metric="Spearman (x100)", name=name))
-    return drawings
+                plots.append(sweep(points, setting=setting, metric="Spearman (x100)", name=name))
+    return plots
 
 
 def _is_number(value: object) -> bool:

@@ -11,7 +11,6 @@ from samesense.data.formats.scale import Scale
 _HUB_SPLITS = {"train": "train", "dev": "validation", "test": "test"}
 
 Shape = Literal["pairs", "sentences"]
-Suite = Literal["sts", "ranking", "geometry", "binary", "transfer", "argument"]
 
 WHOLE = ""
 """The split of a set that was published without splits."""
@@ -34,7 +33,7 @@ class Benchmark:
     """
 
     name: str
-    suites: tuple[Suite, ...]
+    suites: tuple[str, ...]
     rows: Mapping[str, int]
     shape: Shape = "pairs"
     scale: Scale | None = (0, 5)

@@ -9,12 +9,13 @@ from typing import Any
 
 from samesense.data import PairData
 from samesense.encoder.candidates import open_candidate
-from samesense.evaluation.sts_task import StsTask
-from samesense.recipes.compare.models import judge_models, open_models
+from samesense.evaluation.run import evaluate_candidates
+from samesense.evaluation.sts import StsTask
+from samesense.recipes.compare.models import open_models
 from samesense.recipes.context.settings import ContextSettings
 from samesense.recipes.surrogate.recipe import KEPT, TASK, describe_kept
 from samesense.reports import append_results, read_results
-from samesense.reports.significance import compare
+from samesense.reports.significance import paired_comparisons
 from samesense.reports.sweeps import difference_table
 from samesense.reports.tables import markdown, markdown_table
 from samesense.reports.writing import write_whole
@@ -48,8 +49,8 @@ def judged(output: Path, settings: ContextSettings, given: Sequence[PairData]) -
     if settings.encoder == "bi":  # a cross-encoder begins with a head that says nothing yet
         specs.insert(0, f"{START}={settings.model}")
     tasks: list[Task] = [StsTask(data, dataset=data.name) for data in given]
-    found = judge_models(open_models(specs) if tasks else [], tasks)
-    comparisons, problems = compare(found.evidence, found.results, against=START)
+    found = evaluate_candidates(open_models(specs) if tasks else [], tasks)
+    comparisons, problems = paired_comparisons(found.evidence, found.results, against=START)
     path.unlink(missing_ok=True)
     append_results(path, [*found.results, *own])
     write_whole(output / COMPARED, f"{difference_table(comparisons)}\n" if comparisons else "")

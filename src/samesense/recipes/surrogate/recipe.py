@@ -26,7 +26,7 @@ from sentence_transformers import CrossEncoder, SentenceTransformer
 from samesense.data import PairData
 from samesense.encoder.candidates import open_candidate
 from samesense.errors import MissingExtraError
-from samesense.evaluation.pairs import judge_candidate
+from samesense.evaluation.pairs import evaluate_pairs
 from samesense.recipes import runner as frame
 from samesense.recipes.model_adapters import BiEncoder, PairEncoder
 from samesense.recipes.run_folder import to_card
@@ -142,7 +142,7 @@ def keep(
         and for the manifest.
     """
     candidate = open_candidate(str(output), seed=settings.seed)
-    found = [replace(one, task=TASK) for one in judge_candidate(candidate, held, name=str(output))]
+    found = [replace(one, task=TASK) for one in evaluate_pairs(candidate, held, name=str(output))]
     distance = np.square(candidate.score(held.pairs()) - targets_of(held.labels, *scale)).mean()
     found.append(replace(found[0], metric="mse", value=float(distance), low=None, high=None))
     kept = {"pairs": len(held), **{one.metric: one.value for one in found if one.subset == "all"}}

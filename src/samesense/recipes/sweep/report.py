@@ -7,17 +7,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from samesense.errors import MissingExtraError
+from samesense.evaluation.run import EvaluatedModel, Failure
 from samesense.recipes.sweep.gather import Left, gather, read_plan, rows, settings_of
 from samesense.recipes.sweep.plan import slug
-from samesense.reports.content import Content, Judged
 from samesense.reports.figures.curves import Curve
-from samesense.reports.figures.drawing import Drawing, need_matplotlib
-from samesense.reports.grid import Failure, grids
-from samesense.reports.illustrate import distributions, looks_of
+from samesense.reports.figures.plot import Plot, need_matplotlib
+from samesense.reports.grid import grids
+from samesense.reports.illustrate import distributions, model_styles
 from samesense.reports.latex import markdown_grids
-from samesense.reports.page import html_page
+from samesense.reports.report import Report
 from samesense.reports.runs import Run
-from samesense.reports.significance import Comparison, compare
+from samesense.reports.significance import Comparison, paired_comparisons
 from samesense.reports.sweeps import arrival_table, arrivals, curve_figure, difference_table, setting_figures
 from samesense.reports.writing import write_whole
 
@@ -37,7 +37,9 @@ def write_report(output: Path) -> tuple[str, list[Path]]:
     lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows(cells)]
     against = read_plan(output)["against"]
     results = [result for cell in cells for result in cell.results if result.subset == "all"]
-    comparisons, problems = compare([one for cell in cells for one in cell.evidence], results, against=against)
+    comparisons, problems = paired_comparisons(
+        [one for cell in cells for one in cell.evidence], results, against=against
+    )
     text = _tables(cells, comparisons, problems, against)
     written = [
         write_whole(output / "results.jsonl", "".join(lines)),
@@ -48,8 +50,8 @@ def write_report(output: Path) -> tuple[str, list[Path]]:
         need_matplotlib()
     except MissingExtraError as error:
         return f"{text}\nThere is no report.html: {error}\n", written
-    content = _content(output, cells, comparisons, problems, against)
-    return text, [*written, write_whole(output / "report.html", html_page(content, title="Sweep"))]
+    report = _report(output, cells, comparisons, problems, against)
+    return text, [*written, report.save(output / "report.html")]
 
 
 def _line(one: Comparison) -> str:
@@ -80,12 +82,13 @@ def _tables(
     return "\n".join(parts)
 
 
-def _content(
+def _report(
     output: Path, cells: Sequence[Left], comparisons: list[Comparison], problems: list[str], against: str | None
-) -> Content:
+) -> Report:
     evidence = [one for cell in cells for one in cell.evidence]
-    looks = looks_of([str(cell.entry["variant"]) for cell in cells])
-    return Content(
+    styles = model_styles([str(cell.entry["variant"]) for cell in cells])
+    return Report(
+        title="Sweep",
         models=_models(cells),
         results=[result for cell in cells for result in cell.results],
         evidence=evidence,
@@ -94,19 +97,19 @@ def _content(
         failures=_failures(cells),
         notes=[*_not_run(cells), *problems, *_unlike(cells)],
         general=_figures(output, cells),
-        by_dataset=distributions(evidence, looks),
+        by_dataset=distributions(evidence, styles),
         environment={what: " / ".join(values) for what, values in _made(cells).items()},
     )
 
 
-def _models(cells: Sequence[Left]) -> list[Judged]:
+def _models(cells: Sequence[Left]) -> list[EvaluatedModel]:
     """Return one entry a variant, with the time that its cells took."""
     variants: dict[str, list[Left]] = {}
     for cell in cells:
         if cell.results:
             variants.setdefault(str(cell.entry["variant"]), []).append(cell)
     return [
-        Judged(
+        EvaluatedModel(
             name=name,
             spec=_differing([_spec(cell) for cell in own]),
             protocol=_differing([cell.results[0].protocol for cell in own]),
@@ -128,15 +131,13 @@ def _differing(texts: Sequence[str]) -> str:
     return " / ".join(dict.fromkeys(texts))
 
 
-def _figures(output: Path, cells: Sequence[Left]) -> list[Drawing]:
-    drawings = [
-        curve_figure(curves, dataset, slug(f"learning-{dataset}")) for dataset, curves in _curves(cells).items()
-    ]
+def _figures(output: Path, cells: Sequence[Left]) -> list[Plot]:
+    plots = [curve_figure(curves, dataset, slug(f"learning-{dataset}")) for dataset, curves in _curves(cells).items()]
     runs: dict[str, list[Run]] = {}
     for cell in cells:
         if cell.run is not None:
             runs.setdefault(str(cell.entry["dataset"]), []).append(cell.run)
-    return [*drawings, *setting_figures(runs, list(read_plan(output)["grid"]))]
+    return [*plots, *setting_figures(runs, list(read_plan(output)["grid"]))]
 
 
 def _curves(cells: Sequence[Left]) -> Curves:

@@ -9,7 +9,7 @@ import numpy as np
 
 from samesense.data import PairData
 from samesense.evaluation.binary import BinaryTask
-from samesense.evaluation.sts_task import StsTask
+from samesense.evaluation.sts import StsTask
 from samesense.recipes.settings import EncoderSettings
 from samesense.recipes.sweep.parts import Parts
 from samesense.types import Candidate, Precision, Result, Scores, Task
@@ -50,9 +50,9 @@ def judge(candidate: Candidate, parts: Parts) -> tuple[list[Result], dict[str, S
     scores: dict[str, Scores] = {}
     for name, test in parts.tests.items():
         for task in _tasks(name, test, parts.dev):
-            judgement = task.judge(candidate)
-            results += judgement.results
-            scores |= {f"{one.task}:{one.dataset}:{one.metric}": one.values for one in judgement.evidence}
+            found = task.evaluate(candidate)
+            results += found.results
+            scores |= {f"{one.task}:{one.dataset}:{one.metric}": one.values for one in found.evidence}
     if parts.dev is not None and parts.dev.kind == "binary":
         scores[DEV] = candidate.score(parts.dev.pairs())
     return results, scores

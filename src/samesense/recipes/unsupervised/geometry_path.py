@@ -48,7 +48,7 @@ class GeometryPath(TrainerCallback):
     def _measure(self, state: TrainerState, model: Any) -> None:
         encode = as_encode(getattr(model, "module", model), precision="float32")
         candidate = Candidate(name="dev", score=cosine_score(encode), encode=encode, protocol="in training")
-        found = {result.metric: result.value for result in self.task.judge(candidate).results}
+        found = {result.metric: result.value for result in self.task.evaluate(candidate).results}
         measured = {f"dev_{name}": found[name] for name in ("alignment", "uniformity")}
         state.log_history.append({"epoch": state.epoch or 0.0, "step": state.global_step, **measured})
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from samesense.data.formats.scale import number_text
 from samesense.metrics.calibration import reliability
-from samesense.reports.figures.drawing import Drawing, styled
-from samesense.reports.figures.palette import INK, MUTED, Look, look
+from samesense.reports.figures.palette import INK, MUTED, Style, style_of
+from samesense.reports.figures.plot import Plot, styled
 from samesense.types import Scores
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Fitted:
     data: str
 
 
-def calibration(fitted: Fitted, *, name: str = "calibration") -> Drawing:
+def calibration(fitted: Fitted, *, name: str = "calibration") -> Plot:
     """Draw predicted beside observed values, the map, and a histogram of the scores below it.
 
     Args:
@@ -70,13 +70,13 @@ def calibration(fitted: Fitted, *, name: str = "calibration") -> Drawing:
         "pairs, its bar a 95 % interval of the mean label; on the diagonal a value means what it says. Right: the "
         "value that is made of each score, beside the mean label of scores like it, and where the scores lie."
     )
-    return Drawing(name, caption, figure)
+    return Plot(name, caption, figure)
 
 
 def _bins(axes: Axes, fitted: Fitted) -> None:
     axes.plot(fitted.scale, fitted.scale, color=MUTED, linewidth=0.9, linestyle="--")
     for at, (name, values) in enumerate(fitted.predicted.items()):
-        _points(axes, values, fitted.labels, look(at), name)
+        _points(axes, values, fitted.labels, style_of(at), name)
     axes.set_xlabel("predicted")
     axes.set_ylabel("share of yes" if _is_probability(fitted) else "mean label")
     axes.set_xlim(*_margins(fitted.scale))
@@ -87,8 +87,8 @@ def _bins(axes: Axes, fitted: Fitted) -> None:
 
 
 def _map(axes: Axes, fitted: Fitted) -> None:
-    _points(axes, fitted.scores, fitted.labels, look(1), "mean label")
-    axes.plot(*fitted.map, color=look(0).colour, linewidth=1.6, label="map", zorder=3)
+    _points(axes, fitted.scores, fitted.labels, style_of(1), "mean label")
+    axes.plot(*fitted.map, color=style_of(0).colour, linewidth=1.6, label="map", zorder=3)
     axes.set_ylabel("probability" if _is_probability(fitted) else "value")
     axes.set_ylim(*_margins(fitted.scale))
     axes.set_title("what is made of a score")
@@ -97,25 +97,25 @@ def _map(axes: Axes, fitted: Fitted) -> None:
 
 def _histogram(axes: Axes, fitted: Fitted) -> None:
     if fitted.yes is None:
-        axes.hist(fitted.scores, HISTOGRAM_BINS, color=look(0).colour, alpha=0.7)
+        axes.hist(fitted.scores, HISTOGRAM_BINS, color=style_of(0).colour, alpha=0.7)
     else:
         yes = fitted.labels >= fitted.yes
         edges = np.histogram_bin_edges(fitted.scores, HISTOGRAM_BINS)
         for at, (name, members) in enumerate((("yes", yes), ("no", ~yes))):
             axes.hist(
-                fitted.scores[members], edges.tolist(), histtype="stepfilled", alpha=0.45, color=look(at).colour,
-                hatch=look(at).hatch, label=f"{name} ({int(members.sum())})",
+                fitted.scores[members], edges.tolist(), histtype="stepfilled", alpha=0.45, color=style_of(at).colour,
+                hatch=style_of(at).hatch, label=f"{name} ({int(members.sum())})",
             )  # fmt: skip
     for at, (name, threshold) in enumerate(fitted.thresholds.items()):
         shown = f"best {name} from {number_text(round(threshold, 3))}"
-        axes.axvline(threshold, color=INK, linewidth=1.1, linestyle=look(at).dash, label=shown)
+        axes.axvline(threshold, color=INK, linewidth=1.1, linestyle=style_of(at).dash, label=shown)
     if fitted.yes is not None:
         axes.legend(loc="lower left", bbox_to_anchor=(0, 1.02), ncols=2, fontsize=7)
     axes.set_xlabel("score of the model")
     axes.set_ylabel("pairs")
 
 
-def _points(axes: Axes, values: Scores, labels: Scores, appearance: Look, name: str) -> None:
+def _points(axes: Axes, values: Scores, labels: Scores, appearance: Style, name: str) -> None:
     found = reliability(values, labels)
     half = 1.96 * found.deviations / np.sqrt(found.counts)
     axes.errorbar(

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from samesense.data.formats.scale import number_text
 from samesense.errors import DataError
-from samesense.reports.figures.drawing import Drawing, styled
-from samesense.reports.figures.palette import Look, look
+from samesense.reports.figures.palette import Style, style_of
+from samesense.reports.figures.plot import Plot, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,7 +36,7 @@ class Curve:
     values: tuple[float, ...]
 
 
-def learning_curves(curves: Sequence[Curve], *, name: str = "learning") -> Drawing:
+def learning_curves(curves: Sequence[Curve], *, name: str = "learning") -> Plot:
     """Draw Spearman on dev along the steps; seeds of one run become their mean and a band of one deviation.
 
     Source: figures of this kind are Fig. 3 of Huang et al. 2024 (CoSENT).
@@ -49,27 +49,29 @@ def learning_curves(curves: Sequence[Curve], *, name: str = "learning") -> Drawi
         DataError: if there are none, one has no points, or the seeds of a run have no step in common.
     """
     if not curves or not all(curve.steps for curve in curves):
-        raise DataError("Learning curves need runs that were judged on dev at one step or more.")
+        raise DataError("Learning curves need runs that were evaluated on dev at one step or more.")
     series: dict[str, dict[float, list[float]]] = {}
     for run in dict.fromkeys(curve.name for curve in curves):
         own = [dict(zip(c.steps, c.values, strict=True)) for c in curves if c.name == run]
         shared = [step for step in own[0] if all(step in other for other in own)]
         if not shared:
-            raise DataError(f"The seeds of {run!r} were never judged at the same step. Give them names of their own.")
+            raise DataError(
+                f"The seeds of {run!r} were never evaluated at the same step. Give them names of their own."
+            )
         series[run] = {step: [100 * other[step] for other in own] for step in shared}
     caption = (
         "Spearman on dev along the training steps. A ring marks the best step; bands are one standard deviation over "
         "seeds, where a run has several."
     )
     with styled():
-        drawing = _draw(series, name, caption, "step", "Spearman on dev (x100)", rings=True)
-        drawing.figure.axes[0].set_xlim(left=0)
-    return drawing
+        plot = _draw(series, name, caption, "step", "Spearman on dev (x100)", rings=True)
+        plot.figure.axes[0].set_xlim(left=0)
+    return plot
 
 
 def sweep(
     points: Mapping[str, Mapping[float, Sequence[float]]], *, setting: str, metric: str, name: str = "sweep"
-) -> Drawing:
+) -> Plot:
     """Draw a figure against a setting, mean and one deviation over seeds.
 
     Source: figures of this kind are Fig. 4 of Huang et al. 2024 (CoSENT) and Fig. 3 of Liu et al. 2023 (RankCSE).
@@ -88,32 +90,38 @@ def sweep(
     series = {one: {x: list(values[x]) for x in sorted(values)} for one, values in points.items()}
     caption = f"{metric} against {setting}; bands are one standard deviation over seeds, where there are several."
     with styled():
-        drawing = _draw(series, name, caption, setting, metric, rings=False)
-        axes = drawing.figure.axes[0]
+        plot = _draw(series, name, caption, setting, metric, rings=False)
+        axes = plot.figure.axes[0]
         settings = sorted({x for values in series.values() for x in values})
         if settings[0] > 0 and settings[-1] / settings[0] >= RATIO:
             axes.set_xscale("log")
         axes.set_xticks(settings, [number_text(x) for x in settings])
         axes.set_xticks([], minor=True)
-    return drawing
+    return plot
 
 
 def _draw(
     series: Mapping[str, Mapping[float, Sequence[float]]], name: str, caption: str, x: str, y: str, *, rings: bool
-) -> Drawing:
+) -> Plot:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7.6, 4.2), layout="constrained")
     axes = figure.subplots()
     for at, (one, values) in enumerate(series.items()):
-        _line(axes, one, np.array(list(values)), list(values.values()), look(at), rings=rings)
+        _line(axes, one, np.array(list(values)), list(values.values()), style_of(at), rings=rings)
     axes.set(xlabel=x, ylabel=y)
     figure.legend(loc="outside right upper")
-    return Drawing(name, caption, figure)
+    return Plot(name, caption, figure)
 
 
 def _line(
-    axes: Axes, name: str, x: npt.NDArray[np.float64], values: Sequence[Sequence[float]], own: Look, *, rings: bool
+    axes: Axes,
+    name: str,
+    x: npt.NDArray[np.float64],
+    values: Sequence[Sequence[float]],
+    own: Style,
+    *,
+    rings: bool,
 ) -> None:
     means = np.array([np.mean(seeds) for seeds in values])
     spread = np.array([np.std(seeds, ddof=1) if len(seeds) > 1 else 0.0 for seeds in values])

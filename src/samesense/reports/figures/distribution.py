@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from samesense.data.formats.scale import infer_scale, number_text
 from samesense.errors import DataError
-from samesense.reports.figures.drawing import Drawing, styled
-from samesense.reports.figures.palette import INK, Look, look
+from samesense.reports.figures.palette import INK, Style, style_of
+from samesense.reports.figures.plot import Plot, styled
 from samesense.types import Evidence, Scores
 
 if TYPE_CHECKING:
@@ -52,14 +52,14 @@ def rating_groups(labels: Scores) -> Groups:
     return [(names[at], np.flatnonzero(band == at)) for at in range(BANDS) if (band == at).any()]
 
 
-def distribution(evidence: Sequence[Evidence], *, looks: Mapping[str, Look], name: str) -> Drawing:
+def distribution(evidence: Sequence[Evidence], *, styles: Mapping[str, Style], name: str) -> Plot:
     """Draw the scores of each rating group, one panel a model.
 
     Source: figures of this kind are Fig. 5 of Liu et al. 2023 (RankCSE) and Fig. 5 of Huang et al. 2024 (CoSENT).
 
     Args:
         evidence: of one data set, with labels, one a model.
-        looks: how each model is drawn.
+        styles: how each model is drawn.
         name: stem of the figure's files.
 
     Raises:
@@ -76,7 +76,7 @@ def distribution(evidence: Sequence[Evidence], *, looks: Mapping[str, Look], nam
         figure = Figure(figsize=(max(4.2, 2.8 * columns), 2.9 * lines), layout="constrained")
         panels = figure.subplots(lines, columns, squeeze=False, sharey=alike, sharex=False).ravel()
         for panel, one in zip(panels, evidence, strict=False):
-            _panel(panel, one, looks.get(one.model, look(0)))
+            _panel(panel, one, styles.get(one.model, style_of(0)))
         for panel in panels[len(evidence) :]:
             panel.remove()
         for panel in panels[: len(evidence) : columns]:
@@ -86,10 +86,10 @@ def distribution(evidence: Sequence[Evidence], *, looks: Mapping[str, Look], nam
         f"{evidence[0].dataset}: distribution of similarities within each rating group. Width shows density, the bar "
         "the middle half, the dot the median; small groups are drawn as single pairs."
     )
-    return Drawing(name, caption, figure)
+    return Plot(name, caption, figure)
 
 
-def _panel(axes: Axes, evidence: Evidence, appearance: Look) -> None:
+def _panel(axes: Axes, evidence: Evidence, appearance: Style) -> None:
     labels = np.asarray(evidence.labels)
     groups = rating_groups(labels)
     for at, (_, members) in enumerate(groups):

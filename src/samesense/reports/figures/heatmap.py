@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from samesense.errors import DataError
-from samesense.reports.figures.drawing import Drawing, styled
+from samesense.reports.figures.plot import Plot, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,7 +36,7 @@ SHOWN = 46
 """Characters of a sentence that are shown."""
 
 
-def heatmap(similarities: Mapping[str, npt.NDArray[np.float64]], groups: Groups, *, name: str = "heatmap") -> Drawing:
+def heatmap(similarities: Mapping[str, npt.NDArray[np.float64]], groups: Groups, *, name: str = "heatmap") -> Plot:
     """Draw a matrix of similarities for each model, all on one scale of colour, with the number in each cell.
 
     Source: figures of this kind are Fig. 2 of Dehghan and Amasyali 2022 (SupMPN).
@@ -71,7 +71,7 @@ def heatmap(similarities: Mapping[str, npt.NDArray[np.float64]], groups: Groups,
         if bar.solids is not None:
             bar.solids.set(rasterized=False, edgecolor="face")
         bar.outline.set_visible(False)
-    return Drawing(name, f"Similarities of {len(sentences)} sentences of {len(groups)} topics, model by model.", figure)
+    return Plot(name, f"Similarities of {len(sentences)} sentences of {len(groups)} topics, model by model.", figure)
 
 
 def _check(similarities: Mapping[str, npt.NDArray[np.float64]], size: int) -> None:

@@ -26,7 +26,7 @@ DARK = {"ink": "#e8e9eb", "muted": "#a3a7af", "grid": "#3d4148", "ground": "#161
 
 
 @dataclass(frozen=True)
-class Look:
+class Style:
     """How one series is drawn wherever it occurs."""
 
     colour: str
@@ -35,10 +35,10 @@ class Look:
     dash: str | tuple[int, tuple[int, ...]]
 
 
-def look(index: int) -> Look:
+def style_of(index: int) -> Style:
     """Return the look of the series with this index; no two of the first 49 are alike."""
     colour, shape = index % len(SERIES), (index + index // len(SERIES)) % len(SERIES)
-    return Look(SERIES[colour], MARKERS[shape], HATCHES[shape], DASHES[shape])
+    return Style(SERIES[colour], MARKERS[shape], HATCHES[shape], DASHES[shape])
 
 
 def variables() -> dict[str, tuple[str, str, str]]:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from samesense.errors import DataError
-from samesense.reports.figures.drawing import Drawing, styled
-from samesense.reports.figures.palette import INK, MUTED, Look, look
+from samesense.reports.figures.palette import INK, MUTED, Style, style_of
+from samesense.reports.figures.plot import Plot, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,7 +26,7 @@ Box = tuple[float, float, float, float]
 
 
 @dataclass(frozen=True)
-class Place:
+class ModelPoint:
     """Where a model lies.
 
     Attributes:
@@ -42,7 +42,7 @@ class Place:
     note: str = ""
 
 
-def plane(places: Sequence[Place], *, looks: Mapping[str, Look], dataset: str, name: str = "plane") -> Drawing:
+def plane(places: Sequence[ModelPoint], *, styles: Mapping[str, Style], dataset: str, name: str = "plane") -> Plot:
     """Draw models by uniformity (across) and alignment (up), each with its name; lower left is better.
 
     Source: figures of this kind are Fig. 4 of Liu et al. 2023 (RankCSE); quantities of Wang and Isola 2020.
@@ -50,7 +50,7 @@ def plane(places: Sequence[Place], *, looks: Mapping[str, Look], dataset: str, n
 
     Args:
         places: one a model, or one a seed of a model, whose label stands at the mean.
-        looks: how each model is drawn.
+        styles: how each model is drawn.
         dataset: on which the quantities were measured.
         name: stem of the figure's files.
 
@@ -65,7 +65,7 @@ def plane(places: Sequence[Place], *, looks: Mapping[str, Look], dataset: str, n
         figure = Figure(figsize=(7.6, 4.4), layout="constrained")
         axes = figure.subplots()
         for place in places:
-            own = looks.get(place.model, look(0))
+            own = styles.get(place.model, style_of(0))
             axes.plot(
                 [place.uniformity], [place.alignment], own.marker, color=own.colour, markersize=9,
                 markeredgecolor=INK, markeredgewidth=0.8,
@@ -74,10 +74,10 @@ def plane(places: Sequence[Place], *, looks: Mapping[str, Look], dataset: str, n
         _write_names(axes, places)
         axes.set(xlabel="uniformity (smaller: more spread out)", ylabel="alignment (smaller: equals closer)")
     caption = f"Alignment and uniformity of each model on {dataset}; nearer to the lower left corner is better."
-    return Drawing(name, caption, figure)
+    return Plot(name, caption, figure)
 
 
-def _write_names(axes: Axes, places: Sequence[Place]) -> None:
+def _write_names(axes: Axes, places: Sequence[ModelPoint]) -> None:
     """Write each model's name beside the mean of its places, where it meets neither a mark nor another name."""
     figure = axes.get_figure()
     assert figure is not None  # noqa: S101 - for the type checker: axes of a figure

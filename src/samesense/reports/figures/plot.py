@@ -64,7 +64,7 @@ _STYLE: dict[str, Any] = {
 
 
 @dataclass(frozen=True)
-class Drawing:
+class Plot:
     """A figure and the words that belong to it.
 
     Attributes:
@@ -113,25 +113,25 @@ def _settle(figure: Figure) -> None:
         figure.set_layout_engine("none")
 
 
-def svg_text(drawing: Drawing) -> str:
+def svg_text(plot: Plot) -> str:
     """Return the figure as SVG: text as text, no date, the same for the same figure."""
     stream = io.StringIO()
     with styled():
-        _settle(drawing.figure)
-        drawing.figure.savefig(
+        _settle(plot.figure)
+        plot.figure.savefig(
             stream, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None}
         )
     return stream.getvalue()
 
 
-def inline_svg(drawing: Drawing, prefix: str) -> str:
+def inline_svg(plot: Plot, prefix: str) -> str:
     """Return the figure as an SVG element for an HTML page that defines the variables of the palette.
 
     Args:
-        drawing: the figure.
+        plot: the figure.
         prefix: put before every identifier, so that figures of one page do not clash.
     """
-    svg = svg_text(drawing)
+    svg = svg_text(plot)
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<style.*?</style>", "", svg, flags=re.DOTALL)
     svg = re.sub(r' xmlns(:xlink)?="[^"]*"', "", svg).replace("xlink:href", "href")
@@ -144,21 +144,21 @@ def inline_svg(drawing: Drawing, prefix: str) -> str:
     svg = re.sub(r' transform="rotate\(-0 [^"]*"', "", svg)
     svg = re.sub(r'(?<= )(?:d|x|y|transform)="[^"]*"', lambda found: re.sub(r"(\.\d\d)\d+", r"\1", found[0]), svg)
     svg = re.sub(r"\n+", "\n", re.sub(r"\n +", "\n", svg))
-    start = f'<svg role="img" aria-label="{escape(drawing.caption)}" class="figure"'  # not a pattern: as it stands
+    start = f'<svg role="img" aria-label="{escape(plot.caption)}" class="figure"'  # not a pattern: as it stands
     size = r'<svg width="([0-9.]+)pt" height="[0-9.]+pt"'
     return re.sub(size, lambda found: f'{start} style="width: {found[1]}pt"', svg, count=1)
 
 
-def save_drawings(drawings: Sequence[Drawing], folder: Path) -> list[Path]:
+def save_plots(plots: Sequence[Plot], folder: Path) -> list[Path]:
     """Write every figure as SVG and as PNG (200 dots an inch), in the light colours.
 
     Returns:
         The files.
     """
-    return [save_drawing(drawing, folder / f"{drawing.name}{kind}") for drawing in drawings for kind in WRITTEN]
+    return [save_plot(plot, folder / f"{plot.name}{kind}") for plot in plots for kind in WRITTEN]
 
 
-def save_drawing(drawing: Drawing, path: Path) -> Path:
+def save_plot(plot: Plot, path: Path) -> Path:
     """Write a figure to one file, as its suffix says: .svg, or .png with 200 dots an inch.
 
     Raises:
@@ -166,23 +166,23 @@ def save_drawing(drawing: Drawing, path: Path) -> Path:
         OutputError: if the file cannot be written.
     """
     check_figure(path)
-    return write_whole(path, WRITTEN[path.suffix](drawing))
+    return write_whole(path, WRITTEN[path.suffix](plot))
 
 
 def check_figure(path: Path) -> None:
-    """Raise, before long work, if a figure could not be written there; errors as :func:`save_drawing`."""
+    """Raise, before long work, if a figure could not be written there; errors as :func:`save_plot`."""
     if path.suffix not in WRITTEN:
         raise ConfigError(f"A figure ends in {' or '.join(WRITTEN)}; received {path.name!r}.")
     check_place(path)
 
 
-def _png_bytes(drawing: Drawing) -> bytes:
+def _png_bytes(plot: Plot) -> bytes:
     stream = io.BytesIO()
     with styled():
-        _settle(drawing.figure)
-        drawing.figure.savefig(stream, format="png", dpi=200, metadata={"Software": None})
+        _settle(plot.figure)
+        plot.figure.savefig(stream, format="png", dpi=200, metadata={"Software": None})
     return stream.getvalue()
 
 
-WRITTEN: dict[str, Callable[[Drawing], str | bytes]] = {".svg": svg_text, ".png": _png_bytes}
+WRITTEN: dict[str, Callable[[Plot], str | bytes]] = {".svg": svg_text, ".png": _png_bytes}
 """What a figure is written as, by the suffix of its file."""

@@ -2,9 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from samesense.evaluation import senteval_adam as descent
-from samesense.evaluation.probe import predict
-from samesense.evaluation.senteval_adam import _accuracies, _gradient, _Layers, descend
+from samesense.evaluation import senteval_adam
+from samesense.evaluation.senteval_adam import _accuracies, _gradient, _Layers, descend, predict
 
 
 def drawn(n, dim, problems, logits, seed=0):
@@ -57,7 +56,7 @@ def test_steps_are_those_of_adam_with_coupled_weight_decay_also_after_problems_h
 @pytest.mark.parametrize("logits", [1, 4])
 def test_accuracies_are_those_of_the_held_out_rows(logits, monkeypatch):
     x, y, held, weights = drawn(50, 3, 4, logits)
-    monkeypatch.setattr(descent, "BLOCK_ROWS", 7)
+    monkeypatch.setattr(senteval_adam, "BLOCK_ROWS", 7)
     x[:, -1] = 1
     wanted = []
     for problem in range(4):
@@ -77,7 +76,7 @@ def test_the_best_state_is_kept_and_the_sixth_miss_in_total_ends_a_run(monkeypat
         states.append(weights.copy())
         return values
 
-    monkeypatch.setattr(descent, "_accuracies", accuracies)
+    monkeypatch.setattr(senteval_adam, "_accuracies", accuracies)
     x, y, training, _ = drawn(40, 3, 2, 1)
     weights = descend(x, y, training.T, ~training.T, [1e-3])
     assert seen == [[0, 1]] * 8 + [[1]]
@@ -92,7 +91,7 @@ def test_no_run_goes_on_for_ever(monkeypatch):
         looks.append(len(looks) / 100)
         return np.full(weights.shape[1], looks[-1])
 
-    monkeypatch.setattr(descent, "_accuracies", better_and_better)
+    monkeypatch.setattr(senteval_adam, "_accuracies", better_and_better)
     x, y, training, _ = drawn(20, 2, 1, 1)
     descend(x, y, training.T, ~training.T, [1e-3])
     assert len(looks) == 51  # 204 passes: the first count above 200
@@ -109,3 +108,8 @@ def test_learns_what_can_be_learnt_with_every_weight_decay(classes):
     for penalty in weights:
         for rows, solved in zip(training, penalty, strict=True):
             assert np.mean(predict(x[~rows], solved) == y[~rows]) > 0.8
+
+
+def test_of_equally_probable_classes_the_first():
+    x = np.zeros((2, 3), dtype=np.float32)
+    assert predict(x, np.zeros((4, 1))).tolist() == predict(x, np.zeros((4, 5))).tolist() == [0, 0]

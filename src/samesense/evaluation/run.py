@@ -1,0 +1,189 @@
+"""Evaluate models on tasks, each distinct text encoded once a model."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from samesense.errors import DataError, ModelError
+from samesense.evaluation.averages import averages
+from samesense.evaluation.suites import Source, find_tasks
+from samesense.execution.progress import progress_bar
+from samesense.results import Results
+from samesense.types import Candidate, Evidence, Pair, Scores, Task
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluatedModel:
+    """A model, and the time that its evaluation took.
+
+    Attributes:
+        name: what the results call it.
+        spec: what the user gave.
+        protocol: everything about it that changes a figure.
+        seed: of the training run, where known.
+        texts: distinct texts that were encoded.
+        encoding: seconds that took; later steps use the same vectors.
+        seconds: wall time of each suite.
+    """
+
+    name: str
+    spec: str
+    protocol: str
+    seed: int | None = None
+    texts: int = 0
+    encoding: float = 0.0
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failure:
+    """A data set on which a model could not be evaluated, and why."""
+
+    model: str
+    task: str
+    dataset: str
+    reason: str
+
+
+@dataclass
+class Evaluations:
+    """The evaluations of several models.
+
+    Attributes:
+        models: in the order given.
+        results: of every model, task by task.
+        evidence: what lies behind them.
+        failures: tasks on which a model failed.
+        notes: tasks that were not run with a model, and why.
+        sentences: for each model that embeds, the similarity of every ordered pair of the chosen sentences.
+    """
+
+    models: list[EvaluatedModel] = field(default_factory=list)
+    results: Results = field(default_factory=Results)
+    evidence: list[Evidence] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    sentences: dict[str, Scores] = field(default_factory=dict)
+
+
+def evaluate(
+    candidate: Candidate,
+    data: Source | Sequence[Source],
+    *,
+    suites: Sequence[str] = ("sts",),
+    fast: bool = False,
+    intervals: bool = True,
+) -> Results:
+    """Evaluate one model on all tasks of some suites, and average as papers do.
+
+    Args:
+        candidate: what is evaluated.
+        data: see :func:`find_tasks`.
+        suites: names of :data:`~samesense.evaluation.suites.SUITES`.
+        fast: fewer folds in the transfer suite; its figures are then not those of papers.
+        intervals: compute bootstrap intervals in the sts suite.
+
+    Returns:
+        The results task by task, then the averages.
+
+    Raises:
+        ConfigError, DataError: as :func:`find_tasks`; DataError also if a figure is undefined.
+        ModelError: if the model cannot do what a task needs, or gives numbers that are not finite.
+    """
+    tasks = find_tasks(data, suites, fast=fast, intervals=intervals).tasks
+    _encode_together(candidate, (text for task in tasks for text in task.texts()))
+    results = Results(result for task in tasks for result in task.evaluate(candidate).results)
+    return Results([*results, *averages(results)])
+
+
+def evaluate_candidates(
+    opened: list[tuple[str, Candidate]], tasks: Sequence[Task], *, sentences: Sequence[str] = ()
+) -> Evaluations:
+    """Evaluate every model on every task that it can do.
+
+    A task that a model fails (a NaN, constant scores) is recorded with its reason and has no figure. A model is
+    dropped once it is evaluated, so that its memory is free for the next.
+
+    Args:
+        opened: what the user gave, and the model it names; emptied.
+        tasks: what to evaluate on.
+        sentences: for the heatmap.
+    """
+    found = Evaluations()
+    pairs = [(first, second) for first in sentences for second in sentences]
+    count = len(opened)
+    while opened:
+        spec, candidate = opened.pop(0)
+        logger.info(f"model {count - len(opened)} of {count}: {candidate.name}")
+        _evaluate_model(spec, candidate, tasks, pairs, found)
+    return found
+
+
+def _evaluate_model(
+    spec: str, candidate: Candidate, tasks: Sequence[Task], pairs: Sequence[Pair], found: Evaluations
+) -> None:
+    fitting = [task for task in tasks if candidate.encode is not None or not task.embeds]
+    for suite in dict.fromkeys(task.suite for task in tasks if task not in fitting):
+        found.notes.append(f"{suite}: not run with {candidate.name}, which scores pairs and gives no embeddings.")
+    started = time.perf_counter()
+    texts = _encode_together(candidate, _texts(fitting, pairs))
+    encoding = time.perf_counter() - started
+    seconds: dict[str, float] = {}
+    for task in fitting:
+        started = time.perf_counter()
+        try:
+            outcome = task.evaluate(candidate)
+        except (DataError, ModelError) as error:
+            found.failures.append(
+                Failure(model=candidate.name, task=task.suite, dataset=task.dataset, reason=str(error))
+            )
+        else:
+            found.results += outcome.results
+            found.evidence += outcome.evidence
+        seconds[task.suite] = seconds.get(task.suite, 0.0) + time.perf_counter() - started
+    if pairs and candidate.encode is not None and candidate.name not in found.sentences:
+        try:
+            found.sentences[candidate.name] = candidate.score(pairs)
+        except (DataError, ModelError) as error:
+            found.notes.append(f"heatmap: without {candidate.name}. {error}")
+    found.models.append(
+        EvaluatedModel(
+            name=candidate.name,
+            spec=spec,
+            protocol=candidate.protocol,
+            seed=candidate.seed,
+            texts=texts,
+            encoding=encoding,
+            seconds=seconds,
+        )
+    )
+
+
+def _texts(tasks: Sequence[Task], pairs: Sequence[Pair]) -> Iterator[str]:
+    for task in tasks:
+        yield from task.texts()
+    for first, _ in pairs:
+        yield first
+
+
+def _encode_together(candidate: Candidate, texts: Iterator[str]) -> int:
+    """Encode all texts together, if the candidate caches them; return how many distinct ones there are.
+
+    What cannot be encoded is left for the tasks that need it, which say why.
+    """
+    fill: Any = getattr(candidate.encode, "fill", None)
+    if fill is None:
+        return 0
+    distinct = list(dict.fromkeys(texts))
+    with progress_bar(candidate.name, "text", len(distinct), leave=False) as bar:
+        try:
+            fill(distinct, on_progress=bar.update)
+        except ModelError:
+            return 0
+    return len(distinct)

@@ -1,0 +1,141 @@
+"""What a suite is: its task, the data it takes, and the figures that stand for it in a report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from samesense.data import PairData
+from samesense.data.benchmarks.catalogue import WHOLE, Benchmark, part_name
+from samesense.data.benchmarks.comparability import NOT_COMPARABLE, remarks
+from samesense.data.benchmarks.find import Part
+from samesense.data.benchmarks.original import Loaded
+from samesense.data.benchmarks.sentences import LabelledSentences
+from samesense.types import Task
+
+
+@dataclass(frozen=True)
+class Average:
+    """An average over data sets that papers print.
+
+    Attributes:
+        name: what its result is called.
+        metric: the metric of its members.
+        members: the data sets, in the order of the papers' columns.
+    """
+
+    name: str
+    metric: str
+    members: tuple[str, ...]
+
+
+@dataclass
+class BenchmarkSplits:
+    """The splits of benchmarks that were found, each read once, and the settings of their tasks.
+
+    Attributes:
+        parts: the splits by name.
+        fast: fewer folds in the transfer suite.
+        intervals: bootstrap intervals in the sts suite.
+        loaded: what was read of them so far.
+    """
+
+    parts: dict[str, Part]
+    fast: bool = False
+    intervals: bool = True
+    loaded: dict[str, Loaded] = field(default_factory=dict)
+
+    def load(self, benchmark: Benchmark, split: str) -> Loaded | None:
+        """Return one split, or ``None`` if it was not found."""
+        name = part_name(benchmark.name, split)
+        if name not in self.loaded and name in self.parts:
+            self.loaded[name] = self.parts[name].load()
+        return self.loaded.get(name)
+
+    def pairs(self, benchmark: Benchmark, split: str) -> PairData | None:
+        """Return one split of a set of pairs, or ``None`` if it was not found."""
+        data = self.load(benchmark, split)
+        return data if isinstance(data, PairData) else None
+
+    def sentences(self, benchmark: Benchmark, split: str) -> LabelledSentences | None:
+        """Return one split of a set of sentences, or ``None`` if it was not found."""
+        data = self.load(benchmark, split)
+        return data if isinstance(data, LabelledSentences) else None
+
+    def note(self, benchmark: Benchmark, *splits: str, changed: Iterable[str] = ()) -> str:
+        """Return what a protocol says of these splits.
+
+        Args:
+            benchmark: the set.
+            splits: those behind the figure; one that was not found is passed over.
+            changed: other reasons why the figure cannot be compared with published ones.
+        """
+        facts, differing = [], [*changed]
+        for split in splits:
+            data = self.load(benchmark, split)
+            if data is not None:
+                fact, different = remarks(benchmark, split, data)
+                facts.append(fact)
+                differing += different
+        tested = {"test", WHOLE} & set(splits)
+        facts += [benchmark.note] if benchmark.note and tested else []
+        facts += [NOT_COMPARABLE + ", ".join(differing)] if differing else []
+        return "; ".join(facts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Suite:
+    """One way of evaluating models.
+
+    Attributes:
+        task: class of its tasks, which has the suite's name.
+        data: what it evaluates on, for the documentation.
+        figures: what it gives, for the documentation.
+        metrics: those that the main tables of a report show.
+        one_table: whether these metrics stand side by side in one table.
+        averages: formed over its data sets.
+        takes_pairs: whether labelled pairs of any origin can take part.
+        has_intervals: whether its task has a setting ``intervals``.
+        split: of a benchmark, the split that it evaluates on.
+        from_benchmark: makes the task of a benchmark where one split of pairs is not all it needs.
+        from_documents: makes the task of a file of documents.
+    """
+
+    task: type[Any]
+    data: str
+    figures: str
+    metrics: tuple[str, ...]
+    one_table: bool = False
+    averages: tuple[Average, ...] = ()
+    takes_pairs: bool = False
+    has_intervals: bool = False
+    split: str = "test"
+    from_benchmark: Callable[[BenchmarkSplits, Benchmark], Task | None] | None = None
+    from_documents: Callable[[str | Path], Task] | None = None
+
+    @property
+    def name(self) -> str:
+        """Name of the suite."""
+        return str(self.task.suite)
+
+    def on_benchmark(self, splits: BenchmarkSplits, benchmark: Benchmark) -> Task | None:
+        """Return the task on a benchmark, or ``None`` if a split that it needs was not found."""
+        if self.from_benchmark is not None:
+            return self.from_benchmark(splits, benchmark)
+        data = splits.pairs(benchmark, self.split)
+        if data is None:
+            return None
+        name, note = part_name(benchmark.name, self.split), splits.note(benchmark, self.split)
+        return self.on_pairs(data, name, note, intervals=splits.intervals)
+
+    def on_pairs(self, data: PairData, dataset: str, note: str, *, intervals: bool) -> Task:
+        """Return the task on labelled pairs.
+
+        Raises:
+            DataError: if they do not fit it.
+        """
+        settings = {"intervals": intervals} if self.has_intervals else {}
+        task: Task = self.task(data, dataset=dataset, note=note, **settings)
+        return task

@@ -1,0 +1,144 @@
+"""What all tasks share: the fields of a result that do not change within one evaluation, stated once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from samesense.errors import ModelError
+from samesense.types import Candidate, Evidence, Pair, Result, Scores
+
+SPLITS = ("train", "dev", "valid", "validation", "test")
+"""Parts of a name, between dots, that name a split."""
+
+SAMPLES = 1000
+"""Resamples behind an interval."""
+
+
+class BaseTask:
+    """One data set with one way of evaluating on it.
+
+    Attributes:
+        suite: name of the suite, such as ``"sts"``.
+        embeds: True if the candidate must have ``encode``; else a score of pairs is enough.
+        dataset: name of the data, such as ``"stsb.test"``.
+        note: what the protocol of every result says of the data.
+    """
+
+    suite: str
+    embeds: bool = False
+    dataset: str
+    note: str = ""
+
+    def builder(self, candidate: Candidate, seconds: float) -> ResultBuilder:
+        """Return what makes the results of a candidate that took ``seconds`` to score or encode."""
+        return ResultBuilder(
+            task=self.suite,
+            dataset=self.dataset,
+            split=split_of(self.dataset),
+            model=candidate.name,
+            protocol=in_words(candidate.protocol, self.note),
+            seed=candidate.seed,
+            seconds=seconds,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResultBuilder:
+    """One candidate on one data set; see :class:`~samesense.types.Result` for the fields."""
+
+    task: str
+    dataset: str
+    split: str
+    model: str
+    protocol: str
+    seed: int | None
+    seconds: float
+
+    def result(
+        self,
+        metric: str,
+        value: float,
+        n: int,
+        how: str,
+        interval: tuple[float, float] | None = None,
+        subset: str = "all",
+    ) -> Result:
+        """Return one result; ``how`` ends its protocol."""
+        low, high = interval or (None, None)
+        return Result(
+            task=self.task,
+            dataset=self.dataset,
+            split=self.split,
+            subset=subset,
+            metric=metric,
+            value=value,
+            n=n,
+            protocol=in_words(self.protocol, how, f"95 % bootstrap, {SAMPLES} samples" if interval else ""),
+            model=self.model,
+            low=low,
+            high=high,
+            seed=self.seed,
+            seconds=self.seconds,
+        )
+
+    def evidence(
+        self, metric: str, values: Scores, examples: Sequence[Pair] | Sequence[str], labels: Scores | None = None
+    ) -> Evidence:
+        """Return what lies behind a result: a rank correlation if there are labels, else a mean."""
+        return Evidence(
+            task=self.task,
+            dataset=self.dataset,
+            metric=metric,
+            model=self.model,
+            statistic="mean" if labels is None else "spearman",
+            values=values,
+            labels=labels,
+            examples=examples,
+            seed=self.seed,
+        )
+
+
+def in_words(*parts: str) -> str:
+    """Return the parts of a protocol that are not empty, as one text."""
+    return "; ".join(part for part in parts if part)
+
+
+def split_of(name: str) -> str:
+    """Return the split that the name of a data set contains, or an empty text."""
+    return next((part for part in name.split(".") if part in SPLITS), "")
+
+
+def timed_scores(candidate: Candidate, pairs: Sequence[Pair]) -> tuple[Scores, float]:
+    """Return the candidate's checked scores ``(n,)`` of the pairs ``(n,)``, and the seconds they took.
+
+    Raises:
+        ModelError: if there is not one finite score a pair.
+    """
+    started = time.perf_counter()
+    scores = checked_scores(candidate.score(pairs), pairs)
+    return scores, time.perf_counter() - started
+
+
+def checked_scores(scores: Scores, pairs: Sequence[Pair]) -> Scores:
+    """Return the scores that a model gave for ``pairs`` ``(n,)`` as float64 ``(n,)``.
+
+    Raises:
+        ModelError: if there is not one finite score a pair.
+    """
+    vector = np.asarray(scores, dtype=np.float64)
+    if vector.shape != (len(pairs),):
+        raise ModelError(
+            f"There must be one score for each of {len(pairs)} pairs, got an array of shape {vector.shape}."
+        )
+    bad = ~np.isfinite(vector)
+    if bad.any():
+        first = int(np.argmax(bad))
+        raise ModelError(
+            f"Scores must be finite, and that of pair {first} is {vector[first]} "
+            f"({int(bad.sum())} of {len(pairs)} are not finite)."
+        )
+    return vector

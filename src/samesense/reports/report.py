@@ -1,0 +1,72 @@
+"""A report that shows itself, and saves itself in the format that the name of a file asks for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from samesense.errors import ConfigError
+from samesense.reports.content import Content
+from samesense.reports.figures.plot import save_plots
+from samesense.reports.latex import latex_grids, markdown_grids
+from samesense.reports.page import html_page, html_tables
+from samesense.reports.writing import write_whole
+
+
+class Report(Content):
+    """The comparison of several models; it prints as its main tables in Markdown."""
+
+    def __str__(self) -> str:
+        return markdown_grids(self.grids()).rstrip()
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return html_tables(self)
+
+    def save(self, path: str | Path, kind: str | None = None) -> Path:
+        """Write the report to a file, whole or not at all.
+
+        Args:
+            path: ends in ``.html`` for a self-contained page with everything, in ``.md`` or ``.tex`` for the main
+                tables, in ``.jsonl`` for results and averages, one a line.
+            kind: ``"html"``, ``"md"``, ``"tex"`` or ``"jsonl"`` for a path that ends otherwise.
+
+        Returns:
+            The path.
+
+        Raises:
+            ConfigError: if there is no such kind.
+            OutputError: if the file cannot be written; what was there before is left as it was.
+        """
+        kind = kind or Path(path).suffix.removeprefix(".")
+        if kind not in FORMATS:
+            raise ConfigError(f"A report ends in .{', .'.join(FORMATS)}; received {Path(path).name!r}.")
+        return write_whole(path, FORMATS[kind](self))
+
+    def save_figures(self, folder: str | Path) -> list[Path]:
+        """Write every figure as SVG and PNG into a folder, and return the files."""
+        return save_plots(self.plots(), Path(folder))
+
+
+def _markdown(report: Report) -> str:
+    return f"{markdown_grids(report.grids())}\n{report.legend()}\n"
+
+
+def _latex(report: Report) -> str:
+    return latex_grids(report.grids(), marks=report.marks(), legend=report.legend())
+
+
+def _json_lines(report: Report) -> str:
+    rows = [*report.results, *report.averages]
+    return "".join(json.dumps(row.to_dict(), allow_nan=False) + "\n" for row in rows)
+
+
+FORMATS: dict[str, Callable[[Report], str]] = {
+    "html": html_page,
+    "md": _markdown,
+    "tex": _latex,
+    "jsonl": _json_lines,
+}
+"""What a report is written as, by the end of its name."""
