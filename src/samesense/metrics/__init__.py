@@ -5,13 +5,13 @@ from __future__ import annotations
 from samesense.metrics.classification import accuracy_at, average_precision, best_threshold, f1_at
 from samesense.metrics.correlation import pearson, spearman
 from samesense.metrics.geometry import alignment, anisotropy, effective_rank, uniformity
-from samesense.metrics.multiple import holm
 from samesense.metrics.permutation import PermutedDifference, paired_permutation
 from samesense.metrics.ranking import kendall, ndcg
 from samesense.metrics.significance import (
     PairedDifference,
     Statistic,
     bootstrap_interval,
+    holm,
     mean_interval,
     paired_bootstrap,
     paired_mean,

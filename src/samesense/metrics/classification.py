@@ -62,7 +62,7 @@ def best_threshold(scores: Numbers, labels: Numbers, metric: Target = "accuracy"
     """Return the threshold that is best on these pairs: those scored at or above it are called positive.
 
     It lies midway between two neighbouring scores, or is minus or plus infinity if calling everything positive or
-    negative is best. Of equally good ones the highest is taken. Fit it on other pairs than those it is judged on.
+    negative is best. Of equally good ones the highest is taken. Fit it on other pairs than those it is evaluated on.
 
     Args:
         scores: model scores ``(n,)``.

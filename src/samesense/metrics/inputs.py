@@ -10,8 +10,6 @@ import numpy.typing as npt
 from samesense.errors import DataError
 from samesense.types import Floats
 
-"""Vector of float64."""
-
 Matrix = npt.NDArray[np.floating]
 """Matrix of floats, one row a text."""
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from samesense.metrics.correlation import average_ranks, centred, pearson, spearman
-from samesense.metrics.inputs import Numbers, check_correlates
+from samesense.metrics.correlation import average_ranks, centred
+from samesense.metrics.inputs import Numbers
 from samesense.metrics.resampling import BLOCK_CELLS, Side, correlations
-from samesense.metrics.significance import Statistic, check_sampling, check_statistic
+from samesense.metrics.significance import Statistic, check_sampling, paired_sides
 from samesense.types import Floats
 
 ROUNDING = 1e-12
@@ -65,12 +65,8 @@ def paired_permutation(
         DataError: if a correlation is undefined, or lengths differ.
         ConfigError: if a setting is out of range.
     """
-    check_statistic(statistic)
     check_sampling(samples, 0.95, seed)
-    correlate = {"spearman": spearman, "pearson": pearson}[statistic]
-    difference = correlate(scores_a, labels) - correlate(scores_b, labels)
-    first, right = check_correlates(scores_a, labels)
-    second, _ = check_correlates(scores_b, labels)
+    difference, first, second, right = paired_sides(scores_a, scores_b, labels, statistic)
     swapped = np.concatenate(list(_swapped(_in_one_unit(first, second, statistic), right, statistic, samples, seed)))
     smaller = np.abs(swapped) < abs(difference) - ROUNDING  # False where undefined
     return PermutedDifference(difference, (samples - int(smaller.sum()) + 1) / (samples + 1))

@@ -1,4 +1,4 @@
-"""How far a correlation or a mean can be trusted: intervals and comparisons by resampling examples."""
+"""How far a correlation or a mean can be trusted: intervals and comparisons by resampling, many of them at once."""
 
 from __future__ import annotations
 
@@ -104,12 +104,8 @@ def paired_bootstrap(
         DataError: if a correlation is undefined, or undefined on more than half of the resamples.
         ConfigError: if a setting is out of range.
     """
-    check_statistic(statistic)
     check_sampling(samples, 0.95, seed)
-    correlate = {"spearman": spearman, "pearson": pearson}[statistic]
-    difference = correlate(scores_a, labels) - correlate(scores_b, labels)
-    first, right = check_correlates(scores_a, labels)
-    second, _ = check_correlates(scores_b, labels)
+    difference, first, second, right = paired_sides(scores_a, scores_b, labels, statistic)
     both = np.concatenate(list(_resampled([first, second], right, statistic, samples, seed)), axis=1)
     return _compared(difference, _defined(both[0] - both[1]))
 
@@ -159,9 +155,53 @@ def paired_mean(values_a: Numbers, values_b: Numbers, *, samples: int = 1000, se
     check_sampling(samples, 0.95, seed)
     first, second = _outcomes(values_a, "values_a"), _outcomes(values_b, "values_b")
     if len(first) != len(second):
-        raise DataError(f"Both models must be judged on the same examples, got {len(first)} and {len(second)}.")
+        raise DataError(f"Both models must be evaluated on the same examples, got {len(first)} and {len(second)}.")
     differences = first - second
     return _compared(float(differences.mean()), _resampled_means(differences, samples, seed))
+
+
+def holm(p_values: Numbers) -> list[float]:
+    """Return p-values adjusted so that the chance of any false finding among them stays below the level.
+
+    The smallest of *m* is multiplied by *m*, the next by *m* - 1 and so on; none is smaller than one before it, and
+    none larger than 1. It needs no assumption about how the comparisons depend on each other.
+
+    Source: Holm (1979), "A simple sequentially rejective multiple test procedure".
+
+    Args:
+        p_values: one for each comparison ``(m,)``, each in [0, 1]; leave out comparisons that were not made.
+
+    Returns:
+        Adjusted p-values in the order given; none for none.
+
+    Raises:
+        DataError: if one is not a number in [0, 1].
+    """
+    given = finite_vector(p_values, "p_values")
+    outside = (given < 0) | (given > 1)
+    if outside.any():
+        first = int(np.argmax(outside))
+        raise DataError(f"p-values lie between 0 and 1, and p_values[{first}] is {given[first]:g}.")
+    order = np.argsort(given, kind="stable")
+    adjusted = np.empty(len(given))
+    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(given[order] * np.arange(len(given), 0, -1)))
+    return [float(value) for value in adjusted]
+
+
+def paired_sides(
+    scores_a: Numbers, scores_b: Numbers, labels: Numbers, statistic: Statistic
+) -> tuple[float, Floats, Floats, Floats]:
+    """Return the difference of two models' correlations, their scores, and the labels, all checked.
+
+    Raises:
+        DataError: if a correlation is undefined.
+        ConfigError: if the statistic is unknown.
+    """
+    check_statistic(statistic)
+    correlate = {"spearman": spearman, "pearson": pearson}[statistic]
+    first, right = check_correlates(scores_a, labels)
+    second, _ = check_correlates(scores_b, labels)
+    return correlate(first, right) - correlate(second, right), first, second, right
 
 
 def _outcomes(values: Numbers, name: str) -> Floats:

@@ -8,9 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from samesense.errors import DataError
-from samesense.metrics import PairedDifference, paired_bootstrap
-from samesense.metrics.multiple import holm
-from samesense.metrics.significance import paired_mean
+from samesense.metrics import PairedDifference, holm, paired_bootstrap, paired_mean
 from samesense.reports.headline import Key, Seeds, headlines, is_headline, measure_of
 from samesense.types import Evidence, Result, Scores
 
