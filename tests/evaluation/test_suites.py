@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from samesense.cli.compare import compare
 from samesense.data import BENCHMARKS, read_pairs
 from samesense.data.benchmarks.comparability import why_not_comparable
 from samesense.errors import ConfigError, DataError
@@ -278,6 +279,7 @@ def test_every_suite_of_the_catalogue_is_registered_and_documented():
     page = (Path(__file__).parents[2] / "docs" / "evaluation.md").read_text(encoding="utf-8")
     rows = [f"| `{suite.name}` | {suite.data} | {suite.figures} |" for suite in SUITES.values()]
     assert "\n".join(rows) in page
+    assert f"suite: one or more of {', '.join(SUITES)}, as in" in compare.__doc__
 
 
 def test_every_average_is_over_members_of_its_suite():

@@ -11,7 +11,7 @@ import numpy as np
 from samesense.data.formats.scale import number_text
 from samesense.metrics.calibration import reliability
 from samesense.reports.figures.palette import INK, MUTED, Style, style_of
-from samesense.reports.figures.plot import Plot, styled
+from samesense.reports.figures.plot import Plot, new_figure, styled
 from samesense.types import Scores
 
 if TYPE_CHECKING:
@@ -56,9 +56,7 @@ def calibration(fitted: Fitted, *, name: str = "calibration") -> Plot:
         DataError: if there are no pairs, or a number is not finite.
     """
     with styled():
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=(8.4, 4.1), layout="constrained")
+        figure = new_figure(8.4, 4.1)
         panels = figure.subplot_mosaic([["bins", "map"], ["bins", "scores"]], height_ratios=(3, 2))
         _bins(panels["bins"], fitted)
         _map(panels["map"], fitted)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from samesense.data.formats.scale import number_text
 from samesense.errors import DataError
 from samesense.reports.figures.palette import Style, style_of
-from samesense.reports.figures.plot import Plot, styled
+from samesense.reports.figures.plot import Plot, new_figure, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -103,9 +103,7 @@ def sweep(
 def _draw(
     series: Mapping[str, Mapping[float, Sequence[float]]], name: str, caption: str, x: str, y: str, *, rings: bool
 ) -> Plot:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7.6, 4.2), layout="constrained")
+    figure = new_figure(7.6, 4.2)
     axes = figure.subplots()
     for at, (one, values) in enumerate(series.items()):
         _line(axes, one, np.array(list(values)), list(values.values()), style_of(at), rings=rings)

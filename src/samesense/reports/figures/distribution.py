@@ -12,7 +12,7 @@ import numpy.typing as npt
 from samesense.data.formats.scale import infer_scale, number_text
 from samesense.errors import DataError
 from samesense.reports.figures.palette import INK, Style, style_of
-from samesense.reports.figures.plot import Plot, styled
+from samesense.reports.figures.plot import Plot, new_figure, styled
 from samesense.types import Evidence, Scores
 
 if TYPE_CHECKING:
@@ -68,12 +68,10 @@ def distribution(evidence: Sequence[Evidence], *, styles: Mapping[str, Style], n
     if not evidence or any(one.labels is None for one in evidence):
         raise DataError("A distribution by rating needs scores with labels, of one model or more.")
     with styled():
-        from matplotlib.figure import Figure
-
         lines = -(-len(evidence) // PANELS)
         columns = -(-len(evidence) // lines)
         alike = all(np.abs(one.values).max() <= 1 for one in evidence)
-        figure = Figure(figsize=(max(4.2, 2.8 * columns), 2.9 * lines), layout="constrained")
+        figure = new_figure(max(4.2, 2.8 * columns), 2.9 * lines)
         panels = figure.subplots(lines, columns, squeeze=False, sharey=alike, sharex=False).ravel()
         for panel, one in zip(panels, evidence, strict=False):
             _panel(panel, one, styles.get(one.model, style_of(0)))

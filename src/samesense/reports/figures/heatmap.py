@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from samesense.errors import DataError
-from samesense.reports.figures.plot import Plot, styled
+from samesense.reports.figures.plot import Plot, new_figure, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -52,14 +52,12 @@ def heatmap(similarities: Mapping[str, npt.NDArray[np.float64]], groups: Groups,
     sentences = [sentence for group in groups for sentence in group]
     _check(similarities, len(sentences))
     with styled():
-        from matplotlib.figure import Figure
-
         lowest = min(float(matrix.min()) for matrix in similarities.values())
         highest = max(float(matrix.max()) for matrix in similarities.values())
         columns = min(2, len(similarities))
         lines = -(-len(similarities) // columns)
         side = max(3.4, 0.31 * len(sentences))
-        figure = Figure(figsize=(4.1 + side * columns, (side + 0.6) * lines), layout="constrained")
+        figure = new_figure(4.1 + side * columns, (side + 0.6) * lines)
         panels = figure.subplots(lines, columns, squeeze=False)
         for at, (model, matrix) in enumerate(similarities.items()):
             mesh = _panel(panels.flat[at], matrix, lowest, highest)

@@ -10,7 +10,7 @@ import numpy as np
 
 from samesense.errors import DataError
 from samesense.reports.figures.palette import INK, MUTED, Style, style_of
-from samesense.reports.figures.plot import Plot, styled
+from samesense.reports.figures.plot import Plot, new_figure, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -60,9 +60,7 @@ def plane(places: Sequence[ModelPoint], *, styles: Mapping[str, Style], dataset:
     if not places:
         raise DataError("The alignment-uniformity plane needs one model or more.")
     with styled():
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=(7.6, 4.4), layout="constrained")
+        figure = new_figure(7.6, 4.4)
         axes = figure.subplots()
         for place in places:
             own = styles.get(place.model, style_of(0))

@@ -105,6 +105,13 @@ def styled() -> Iterator[None]:
         yield
 
 
+def new_figure(width: float, height: float) -> Figure:
+    """Return an empty figure of a size in inches, laid out so that nothing overlaps."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
 def _settle(figure: Figure) -> None:
     """Lay the figure out for good: a single pass leaves panels of fixed aspect where they do not belong."""
     if figure.get_layout_engine() is not None:
