@@ -289,6 +289,12 @@ def test_every_average_is_over_members_of_its_suite():
             assert all(suite.name in BENCHMARKS[member.split(".")[0]].suites for member in average.members)
 
 
+def test_rows_in_memory_are_pairs_of_the_user_s_own(folder):
+    rows = [("A b.", "A b.", 5.0), ("C d.", "C e.", 3.0), ("F.", "G.", 0.0)]
+    assert len(find_tasks(rows).tasks) == 1
+    assert [len(task.data) for task in find_tasks([folder / "sts12.test.tsv", rows]).tasks] == [30, 3]
+
+
 def test_results_of_all_tasks_then_the_averages(folder):
     own = read_pairs(folder / "sts13.test.tsv")
     found = evaluate(CANDIDATE, [folder / "sts12.test.tsv", folder / "stsb.test.tsv", own], intervals=False)

@@ -8,9 +8,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from samesense.data.formats.memory import Source
 from samesense.errors import DataError, ModelError
 from samesense.evaluation.averages import averages
-from samesense.evaluation.suites import Source, find_tasks
+from samesense.evaluation.suites import find_tasks
 from samesense.execution.progress import progress_bar
 from samesense.results import Results
 from samesense.types import Candidate, Evidence, Pair, Scores, Task
@@ -74,7 +75,7 @@ class Evaluations:
 
 def evaluate(
     candidate: Candidate,
-    data: Source | Sequence[Source],
+    data: Source,
     *,
     suites: Sequence[str] = ("sts",),
     fast: bool = False,

@@ -12,6 +12,7 @@ from samesense.data.benchmarks.catalogue import BENCHMARKS
 from samesense.data.benchmarks.find import INSIDE, Part, file_part, find_parts, hub_parts
 from samesense.data.benchmarks.text_variant import text_variant
 from samesense.data.documents.sectioned import holds_documents
+from samesense.data.formats.memory import Source, as_sources, in_memory, name_of
 from samesense.errors import ConfigError, DataError
 from samesense.evaluation import argument, binary, geometry, ranking, sections, sts, transfer
 from samesense.evaluation.suite import BenchmarkSplits, Suite
@@ -24,9 +25,6 @@ SUITES: dict[str, Suite] = {
 
 SAVED_BY_DATASETS = "dataset_info.json"
 """A file that marks a folder written by ``save_to_disk``."""
-
-Source = str | Path | PairData
-"""A folder, a file, a name, or labelled pairs that were read already."""
 
 
 class Found(NamedTuple):
@@ -42,7 +40,7 @@ class Found(NamedTuple):
 
 
 def find_tasks(
-    sources: Source | Sequence[Source],
+    sources: Source,
     suites: Sequence[str] = ("sts",),
     *,
     fast: bool = False,
@@ -51,10 +49,11 @@ def find_tasks(
     """Make the tasks of the suites out of the data that is there.
 
     Args:
-        sources: any of: a folder with benchmarks in any layout that ``find_parts`` knows; labelled pairs in a file, in
-            a folder saved by ``datasets``, or read already; documents with sections in JSON lines; the name of a
-            benchmark (``"sts12"``), which is then loaded from the hub; ``owner/name:split`` on the hub. Where two hold
-            the same split, the first counts.
+        sources: one or several of: a folder with benchmarks in any layout that ``find_parts`` knows; labelled pairs
+            in a file, in a folder saved by ``datasets``, in memory (see
+            :data:`~samesense.data.formats.memory.Source`), or read already; documents with sections in JSON lines; the
+            name of a benchmark (``"sts12"``), which is then loaded from the hub; ``owner/name:split`` on the hub. Where
+            two hold the same split, the first counts.
         suites: names of :data:`SUITES`.
         fast: fewer folds in the transfer suite; its figures are then not those of papers.
         intervals: compute bootstrap intervals in the sts suite.
@@ -68,7 +67,7 @@ def find_tasks(
         DataError: if a source is not found or cannot be read, or a suite has no data.
         MissingExtraError: if the hub is needed and ``datasets`` is absent.
     """
-    given = [sources] if isinstance(sources, (str, Path, PairData)) else list(sources)
+    given = _several(sources)
     wanted = _known_suites(suites)
     parts: dict[str, Part] = {}
     own: list[PairData] = []
@@ -96,6 +95,13 @@ def find_tasks(
     return Found(tasks, list(dict.fromkeys(missing)))
 
 
+def _several(sources: Source) -> list[Source]:
+    """Return one source or several as a list; of strings each is a name, never a text."""
+    if isinstance(sources, list | tuple) and all(isinstance(one, str | Path | PairData) for one in sources):
+        return list(sources)
+    return as_sources(sources)
+
+
 def _known_suites(names: Sequence[str]) -> list[Suite]:
     wanted = list(dict.fromkeys(names))
     unknown = [name for name in wanted if name not in SUITES]
@@ -106,8 +112,8 @@ def _known_suites(names: Sequence[str]) -> list[Suite]:
 
 def _open(source: Source) -> dict[str, Part] | PairData | Path:
     """Return the known splits behind a source, the pairs of a source that is none of them, or a file of documents."""
-    if isinstance(source, PairData):
-        return source
+    if in_memory(source):
+        return source if isinstance(source, PairData) else read_pairs(source)
     path = Path(source).expanduser()
     if path.is_file() and holds_documents(source):
         return path
@@ -194,4 +200,4 @@ def _nothing(suite: Suite, given: Sequence[Source], refused: Sequence[str]) -> D
 
 
 def _name(source: Source) -> str:
-    return source.source if isinstance(source, PairData) else str(source)
+    return source.source if isinstance(source, PairData) else name_of(source)

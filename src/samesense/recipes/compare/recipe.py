@@ -13,10 +13,11 @@ from tempfile import TemporaryDirectory
 
 from samesense.data.benchmarks.comparability import why_not_comparable
 from samesense.data.formats.lines import read_lines
+from samesense.data.formats.memory import Source
 from samesense.errors import ConfigError, DataError
 from samesense.evaluation.averages import averages
 from samesense.evaluation.run import Evaluations, evaluate_candidates
-from samesense.evaluation.suites import Source, find_tasks
+from samesense.evaluation.suites import find_tasks
 from samesense.recipes.compare.models import open_models
 from samesense.reports.figures import TOPICS
 from samesense.reports.figures.plot import need_matplotlib
@@ -34,7 +35,7 @@ Groups = Sequence[Sequence[str]]
 
 def compare(  # noqa: PLR0913 - each is one flag of the command
     models: Sequence[str],
-    data: Source | Sequence[Source],
+    data: Source,
     *,
     suites: Sequence[str] = ("sts",),
     against: str | None = None,
