@@ -1,5 +1,3 @@
-import time
-
 import numpy as np
 import pytest
 import scipy.stats
@@ -67,13 +65,6 @@ def test_covers_the_true_correlation_about_as_often_as_promised(statistic):
         low, high = bootstrap_interval(x, rho * x + np.sqrt(1 - rho**2) * noise, statistic, samples=200, seed=trial)
         covered += low <= truth <= high
     assert 0.88 <= covered / 200 <= 0.99
-
-
-def test_is_quick():
-    scores, labels = data(1500)
-    started = time.perf_counter()
-    bootstrap_interval(scores, labels, "spearman")
-    assert time.perf_counter() - started < 3  # 0.2 s on an idle core
 
 
 def test_takes_many_rows():

@@ -5,12 +5,12 @@ from samesense.reports.figures.curves import Curve
 from samesense.reports.runs import Run
 from samesense.reports.significance import Comparison
 from samesense.reports.sweeps import (
-    arrival_table,
-    arrivals,
     curve_figure,
     difference_table,
     setting_figures,
+    steps_table,
     steps_to_reach,
+    steps_to_scores,
 )
 from samesense.types import Result
 
@@ -41,21 +41,21 @@ def test_arrivals_are_counted_seed_by_seed():
         "cosent": {1: curve(0.4, 0.5, 0.5, 0.5), 2: curve(0.2, 0.3, 0.4, 0.45), 3: curve(0.9)},
         "alone": {9: curve(0.3)},
     }
-    found = {(one.runner, one.baseline): one for one in arrivals(curves)}
+    found = {(one.variant, one.baseline): one for one in steps_to_scores(curves)}
     assert set(found) == {("cosent", "mse"), ("mse", "cosent")}
     one = found["cosent", "mse"]
-    assert (one.baseline_steps, one.runner_steps) == ((30, 40), (10, None))
+    assert (one.baseline_steps, one.variant_steps) == ((30, 40), (10, None))
     assert one.level == pytest.approx(0.45)
     assert one.saved == pytest.approx(1 - 10 / 30)
     assert one.text() == "10 (-67 %, 1 of 2 seeds)"
     other = found["mse", "cosent"]
-    assert (other.baseline_steps, other.runner_steps) == ((20, 40), (None, 40))
+    assert (other.baseline_steps, other.variant_steps) == ((20, 40), (None, 40))
     assert other.text() == "40 (+0 %, 1 of 2 seeds)"
 
 
 def test_tables():
     curves = {"mse": {1: curve(0.1, 0.4)}, "cosent": {1: curve(0.5, 0.45)}}
-    assert arrival_table(arrivals(curves)).splitlines()[2:] == [
+    assert steps_table(steps_to_scores(curves)).splitlines()[2:] == [
         "| mse | 40.00 | 20 | - | 10 (-50 %) |",
         "| cosent | 50.00 | 10 | not reached | - |",
     ]

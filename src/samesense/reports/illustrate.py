@@ -60,13 +60,13 @@ def planes(results: Sequence[Result], averages: Sequence[Result], styles: Mappin
     plots = []
     for (task, dataset, metric), alignments in figures.items():
         uniformities = figures.get((task, dataset, "uniformity"), {})
-        places = [
+        points = [
             ModelPoint(run[0], row.value, uniformities[run].value, notes.get(run[0], ""))
             for run, row in alignments.items()
             if metric == "alignment" and run in uniformities
         ]
-        if places:
-            drawn = plane(places, styles=styles, dataset=dataset, name=stem("plane", dataset))
+        if points:
+            drawn = plane(points, styles=styles, dataset=dataset, name=stem("plane", dataset))
             plots.append(replace(drawn, caption=drawn.caption + said))
     return plots
 

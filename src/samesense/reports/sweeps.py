@@ -22,47 +22,47 @@ Curves = Mapping[str, Mapping[int, Curve]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Arrival:
+class StepsToScore:
     """How soon one variant reaches the best dev score of another.
 
     Attributes:
-        runner: the variant that is timed.
+        variant: the variant that is timed.
         baseline: the variant whose best dev score is the level.
         level: that score, the mean over seeds.
         baseline_steps: steps after which the baseline has it, one a seed.
-        runner_steps: steps after which the runner has it, one a seed; ``None`` where it never does.
+        variant_steps: steps after which the variant has it, one a seed; ``None`` where it never does.
     """
 
-    runner: str
+    variant: str
     baseline: str
     level: float
     baseline_steps: tuple[float, ...]
-    runner_steps: tuple[float | None, ...]
+    variant_steps: tuple[float | None, ...]
 
     @property
     def saved(self) -> float | None:
         """Share of the baseline's steps that is saved, over the seeds that arrive; ``None`` if none does."""
-        both = [(b, r) for b, r in zip(self.baseline_steps, self.runner_steps, strict=True) if r is not None]
+        both = [(b, r) for b, r in zip(self.baseline_steps, self.variant_steps, strict=True) if r is not None]
         return 1 - sum(r for _, r in both) / sum(b for b, _ in both) if both else None
 
     def text(self) -> str:
         """Return the mean steps, the share saved, and how many seeds arrive where not all do."""
-        there = [steps for steps in self.runner_steps if steps is not None]
+        there = [steps for steps in self.variant_steps if steps is not None]
         if self.saved is None:
             return "not reached"
-        some = "" if len(there) == len(self.runner_steps) else f", {len(there)} of {len(self.runner_steps)} seeds"
+        some = "" if len(there) == len(self.variant_steps) else f", {len(there)} of {len(self.variant_steps)} seeds"
         return f"{np.mean(there):.0f} ({-100 * self.saved:+z.0f} %{some})"
 
 
 def steps_to_reach(curve: Curve, level: float) -> float | None:
     """Return the first step at which ``level`` or more was seen, ``None`` if it never was.
 
-    The answer is as fine as the evaluations: a run that is evaluated every 25 steps is timed in 25s.
+    The answer is as fine as the evaluations: with one every 25 steps it is a multiple of 25.
     """
     return next((step for step, value in zip(curve.steps, curve.values, strict=True) if value >= level), None)
 
 
-def arrivals(curves: Curves) -> list[Arrival]:
+def steps_to_scores(curves: Curves) -> list[StepsToScore]:
     """Time every variant to the best dev score of every other, seed by seed.
 
     Source: Huang et al. 2024 (CoSENT), Fig. 3 and section V-F, which times losses to a common level.
@@ -73,36 +73,36 @@ def arrivals(curves: Curves) -> list[Arrival]:
     """
     found = []
     for baseline, own in curves.items():
-        for runner, other in curves.items():
+        for variant, other in curves.items():
             seeds = sorted(own.keys() & other.keys())
-            if runner == baseline or not seeds:
+            if variant == baseline or not seeds:
                 continue
             levels = [max(own[seed].values) for seed in seeds]
             best = [float(own[seed].steps[int(np.argmax(own[seed].values))]) for seed in seeds]
             times = [steps_to_reach(other[seed], level) for seed, level in zip(seeds, levels, strict=True)]
             found.append(
-                Arrival(
-                    runner=runner,
+                StepsToScore(
+                    variant=variant,
                     baseline=baseline,
                     level=float(np.mean(levels)),
                     baseline_steps=tuple(best),
-                    runner_steps=tuple(times),
+                    variant_steps=tuple(times),
                 )
             )
     return found
 
 
-def arrival_table(found: Sequence[Arrival]) -> str:
-    """Lay out arrivals on one data set as a Markdown table: a row a level, a column a variant."""
+def steps_table(found: Sequence[StepsToScore]) -> str:
+    """Lay out the steps to each score on one data set as a Markdown table: a row a level, a column a variant."""
     baselines = list(dict.fromkeys(one.baseline for one in found))
-    runners = list(dict.fromkeys([*baselines, *(one.runner for one in found)]))
-    cells = {(one.baseline, one.runner): one for one in found}
+    variants = list(dict.fromkeys([*baselines, *(one.variant for one in found)]))
+    cells = {(one.baseline, one.variant): one for one in found}
     rows = []
     for baseline in baselines:
         first = next(one for one in found if one.baseline == baseline)
-        own = [cells[baseline, runner].text() if (baseline, runner) in cells else ABSENT for runner in runners]
+        own = [cells[baseline, variant].text() if (baseline, variant) in cells else ABSENT for variant in variants]
         rows.append([one_line(baseline), f"{100 * first.level:.2f}", f"{np.mean(first.baseline_steps):.0f}", *own])
-    header = ["best dev score of", "Spearman x100", "its steps", *map(one_line, runners)]
+    header = ["best dev score of", "Spearman x100", "its steps", *map(one_line, variants)]
     return markdown(header, rows, numeric=header[1:])
 
 
@@ -132,9 +132,9 @@ def curve_figure(curves: Curves, dataset: str, stem: str) -> Plot:
         [replace(curve, name=variant) for variant, own in curves.items() for curve in own.values()], name=stem
     )
     said = [
-        f"{one.runner} reaches the best dev score of {one.baseline} ({100 * one.level:.1f} at step "
+        f"{one.variant} reaches the best dev score of {one.baseline} ({100 * one.level:.1f} at step "
         f"{np.mean(one.baseline_steps):.0f}) at step {one.text()}."
-        for one in arrivals(curves)
+        for one in steps_to_scores(curves)
         if one.saved is not None
     ]
     return replace(drawn, caption=" ".join([f"{dataset}: {drawn.caption}", *said]))

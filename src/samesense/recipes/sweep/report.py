@@ -18,7 +18,7 @@ from samesense.reports.latex import markdown_grids
 from samesense.reports.report import Report
 from samesense.reports.runs import Run
 from samesense.reports.significance import Comparison, paired_comparisons
-from samesense.reports.sweeps import arrival_table, arrivals, curve_figure, difference_table, setting_figures
+from samesense.reports.sweeps import curve_figure, difference_table, setting_figures, steps_table, steps_to_scores
 from samesense.reports.writing import write_whole
 
 Curves = dict[str, dict[str, dict[int, Curve]]]
@@ -67,9 +67,9 @@ def _tables(
         reference = "the best variant of each data set" if against is None else against
         parts.append(f"## Differences from {reference}\n\n{difference_table(comparisons)}\n")
     for dataset, curves in _curves(cells).items():
-        found = arrivals(curves)
+        found = steps_to_scores(curves)
         if found:
-            parts.append(f"## Steps to the best dev score of each: {dataset}\n\n{arrival_table(found)}\n")
+            parts.append(f"## Steps to the best dev score of each: {dataset}\n\n{steps_table(found)}\n")
     failed = [f"{one.dataset}, {one.model}, {one.reason}" for one in _failures(cells)]
     for title, lines in (
         ("Failed", failed),
