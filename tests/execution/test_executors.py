@@ -113,7 +113,7 @@ def test_shards_are_whole_or_absent(tmp_path):
     assert shards.finished(9) == set()
     shards.write(3, b"three")
     shards.write(123456, b"many")
-    (tmp_path / "s" / ".00004.bin.part").write_bytes(b"ha")
+    (tmp_path / "s" / ".00004.bin.17-0123abcd.part").write_bytes(b"ha")
     assert shards.finished(200_000) == {3, 123456}
     shards.clear()
     assert sorted(path.name for path in (tmp_path / "s").iterdir()) == ["00003.bin", "123456.bin"]

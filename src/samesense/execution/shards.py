@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-import os
 import re
 from pathlib import Path
 
 from samesense.errors import OutputError
+from samesense.files import clear_temporary, write_bytes
 
 logger = logging.getLogger(__name__)
 
@@ -54,19 +54,12 @@ class Shards:
         return found
 
     def write(self, number: int, content: bytes) -> None:
-        """Write a shard beside its place, down to the disk, and rename it."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        beside = self.folder / f".{self.path(number).name}.part"
-        with beside.open("wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        beside.replace(self.path(number))
+        """Write a shard, down to the disk, whole or not at all."""
+        write_bytes(self.path(number), content, sync=True)
 
     def clear(self) -> None:
         """Remove what killed writers left beside."""
-        for path in self.folder.glob(".*.part"):
-            path.unlink()
+        clear_temporary(self.folder)
 
     def take_up(self, count: int) -> set[int]:
         """Clear the folder, and return the shards that are there, as :meth:`finished` does.

@@ -10,7 +10,6 @@ Source: Misra, Ecker and Walker 2016, 10 folds; Reimers and Gurevych 2019, also 
 
 from __future__ import annotations
 
-import json
 import logging
 import shutil
 from pathlib import Path
@@ -23,12 +22,11 @@ from samesense.encoder.candidates import open_candidate
 from samesense.encoder.storage import check_free
 from samesense.errors import ConfigError
 from samesense.evaluation.argument import ArgumentTask, Fold, Mode
-from samesense.execution.folder_lock import only_writer
+from samesense.files import only_writer, read_json, write_json
 from samesense.recipes.methods import Method
 from samesense.recipes.run_folder import identity
 from samesense.recipes.settings import EncoderSettings
 from samesense.reports import append_results
-from samesense.reports.writing import write_whole
 from samesense.training import manifest
 from samesense.types import Candidate, Result, Scores
 
@@ -94,7 +92,7 @@ def _judged(
             _train(method, data.take(teaches), settings, folder)
             _keep_scores(folder, data.take(held))
         shutil.rmtree(folder / "model", ignore_errors=True)
-        content = json.loads((folder / SCORES).read_text(encoding="utf-8"))
+        content = read_json(folder / SCORES)
         scores[held], protocol = content["scores"], content["protocol"]
     candidate = Candidate(
         name=str(output), score=lambda pairs: _own(scores, len(pairs)), encode=None, seed=settings.seed,
@@ -149,7 +147,7 @@ def _train(method: Method, part: PairData, settings: EncoderSettings, folder: Pa
 def _keep_scores(folder: Path, held: PairData) -> None:
     candidate = open_candidate(str(folder))
     content = {"scores": candidate.score(held.pairs()).tolist(), "protocol": candidate.protocol}
-    write_whole(folder / SCORES, json.dumps(content) + "\n")
+    write_json(folder / SCORES, content)
 
 
 def _own(scores: Scores, pairs: int) -> Scores:

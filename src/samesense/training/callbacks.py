@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 from pathlib import Path
 from types import FrameType
@@ -11,7 +10,7 @@ from typing import Any
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from samesense.execution.progress import progress_bar
-from samesense.training.manifest import write_text
+from samesense.files import write_json_lines
 
 DEV_METRIC = "dev_spearman"
 
@@ -70,7 +69,7 @@ class History(TrainerCallback):
     def on_log(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         """Write the whole history anew, so that a resumed run has neither gaps nor doubles."""
         if state.is_world_process_zero:
-            write_text(self.path, "".join(json.dumps(entry) + "\n" for entry in state.log_history))
+            write_json_lines(self.path, state.log_history)
 
 
 class StopOnInterrupt(TrainerCallback):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import time
 from collections.abc import Callable, Sequence
@@ -17,8 +16,9 @@ from transformers import EarlyStoppingCallback, PrinterCallback, TrainerCallback
 
 from samesense.encoder.dropout import use_cheap_dropout
 from samesense.encoder.precision import Choice, inference_precision, training_precision
-from samesense.errors import ConfigError
+from samesense.errors import ConfigError, DataError
 from samesense.execution.ranks import is_main, world_size
+from samesense.files import read_json
 from samesense.training.batches import Batches, sampler_of
 from samesense.training.callbacks import DEV_METRIC, History, Progress, StopOnInterrupt
 from samesense.training.head import FILE, KeepHead, load_head, own_weights
@@ -237,9 +237,9 @@ def newest_checkpoint(checkpoints: Path, also: Sequence[str] = ()) -> Path | Non
     found = sorted(checkpoints.glob("checkpoint-*"), key=lambda path: int(path.name.rsplit("-", 1)[1]), reverse=True)
     for path in found:
         try:
-            state = json.loads((path / "trainer_state.json").read_text(encoding="utf-8"))
+            state = read_json(path / "trainer_state.json")
             goes_on = state["global_step"] < state["max_steps"]
-        except (OSError, ValueError, KeyError):
+        except (DataError, KeyError):
             goes_on = False
         if goes_on and all(
             (path / name).is_file() for name in ("optimizer.pt", "scheduler.pt", "rng_state.pth", *also)

@@ -9,6 +9,8 @@ import torch
 from torch import Tensor, nn
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
+from samesense.files import replacing
+
 FILE = "objective.pt"
 
 
@@ -23,9 +25,8 @@ class KeepHead(TrainerCallback):
         own = own_weights(self.objective)
         if own and state.is_world_process_zero:
             folder = Path(str(args.output_dir)) / f"checkpoint-{state.global_step}"
-            beside = folder / f".{FILE}.part"
-            torch.save(own, beside)
-            beside.replace(folder / FILE)
+            with replacing(folder / FILE) as beside:
+                torch.save(own, beside)
 
 
 def own_weights(objective: nn.Module) -> dict[str, Tensor]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from samesense.errors import ConfigError
 from samesense.execution.versions import installed_versions
+from samesense.files import read_json, write_json
 
 _VERSIONED = ("samesense", "torch", "transformers", "sentence-transformers", "datasets", "numpy", "accelerate")
 _IDENTITY = ("method", "settings", "data")
@@ -28,14 +29,7 @@ def describe(method: str, settings: dict[str, Any], data: dict[str, Any]) -> dic
 
 def write(folder: Path, manifest: dict[str, Any]) -> None:
     """Write ``manifest`` into ``folder``, whole or not at all."""
-    write_text(folder / FILE, json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write ``text`` beside ``path`` and rename it into place."""
-    beside = path.with_name(f".{path.name}.part")
-    beside.write_text(text, encoding="utf-8")
-    beside.replace(path)
+    write_json(folder / FILE, manifest)
 
 
 def read(folder: Path) -> dict[str, Any]:
@@ -47,8 +41,7 @@ def read(folder: Path) -> dict[str, Any]:
     path = folder / FILE
     if not path.is_file():
         raise ConfigError(f"--resume continues a run, and {folder} holds none (no {FILE}). Start it without --resume.")
-    content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return content
+    return read_json(path)
 
 
 def check_same_run(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:

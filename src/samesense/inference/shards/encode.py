@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from samesense.execution.collect import collect
-from samesense.execution.folder_lock import only_writer
 from samesense.execution.progress import progress_bar
 from samesense.execution.shards import Shards
 from samesense.execution.tasks import Executor
+from samesense.files import only_writer
 from samesense.inference.shards import input as inputs
 from samesense.inference.shards.record import Record, input_part, model_part
 from samesense.inference.shards.work import (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,11 +9,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from samesense.context.files import append_json, read_json, read_json_lines, write_json
 from samesense.errors import DataError, OutputError
-from samesense.execution.folder_lock import LOCK
 from samesense.execution.shards import Shards
 from samesense.execution.versions import installed_versions
+from samesense.files import append_json, content_hash, is_empty, read_json, read_json_lines, text_hash, write_json
 from samesense.inference.collection.embedder import Embedder
 from samesense.inference.shards.input import Input
 from samesense.inference.shards.work import Encoded
@@ -39,9 +37,8 @@ class Record:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        inside = {one.name for one in folder.iterdir()} if folder.exists() else set()
-        self._known = read_json(folder / MANIFEST) if MANIFEST in inside else None
-        foreign = self._known.get("method") != METHOD if self._known else bool(inside - {LOCK, f".{MANIFEST}.part"})
+        self._known = read_json(folder / MANIFEST) if (folder / MANIFEST).exists() else None
+        foreign = self._known.get("method") != METHOD if self._known else folder.exists() and not is_empty(folder)
         if foreign:
             raise OutputError(f"{folder} holds something else than the shards of a file. Choose another output folder.")
 
@@ -77,7 +74,7 @@ class Record:
 
     def note(self, shard: int, encoded: Encoded) -> None:
         """Add a line on a shard that was just written."""
-        digest = hashlib.sha256(encoded.content).hexdigest()
+        digest = content_hash([encoded.content])
         line = {"shard": shard, "rows": encoded.rows, "sha256": digest, "seconds": round(encoded.seconds, 3)}
         append_json(self._folder / HISTORY, line)
 
@@ -94,7 +91,7 @@ class Record:
             if rows != part.rows:
                 raise DataError(f"{path} must hold {part.rows} vectors and holds {rows}. {_ANEW}")
             dims.add(dim)
-            entries.append({"file": path.name, "rows": rows, "sha256": noted.get(shard) or _sha256(path)})
+            entries.append({"file": path.name, "rows": rows, "sha256": noted.get(shard) or content_hash([path])})
         if len(dims) != 1:
             raise DataError(f"The shards in {self._folder} are of different widths: {sorted(dims)}. Delete the folder.")
         dim = dims.pop()
@@ -118,7 +115,7 @@ def input_part(source: Input) -> dict[str, Any]:
 
 def model_part(name: str, embedder: Embedder) -> dict[str, Any]:
     """Return a model as the manifest says it."""
-    identity = hashlib.sha256(embedder.identity.encode()).hexdigest()
+    identity = text_hash(embedder.identity)
     return {"name": name, "identity": identity, "precision": embedder.precision}
 
 
@@ -138,8 +135,3 @@ def shape_of(path: Path, form: Literal["npy", "parquet"]) -> tuple[int, int]:
             return file.metadata.num_rows, file.schema_arrow.field("embedding").type.list_size
     except (OSError, ValueError, EOFError, KeyError, AttributeError) as error:
         raise DataError(f"{path} is no whole shard ({error}). {_ANEW}") from error
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()

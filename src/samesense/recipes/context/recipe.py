@@ -14,7 +14,6 @@ Differs: see :mod:`samesense.recipes.origin.recipe` and :mod:`samesense.recipes.
 
 from __future__ import annotations
 
-import json
 import logging
 import shutil
 from collections.abc import Sequence
@@ -24,7 +23,7 @@ from typing import Any
 
 from samesense.context.origin.origin import FILE as ORIGIN_FILE
 from samesense.data import PairData
-from samesense.execution.folder_lock import only_writer
+from samesense.files import only_writer, read_json, replacing_folder
 from samesense.recipes.context.documents import Documents, read_documents
 from samesense.recipes.context.report import COMPARED, judged, speed, write_report
 from samesense.recipes.context.settings import ContextSettings
@@ -120,7 +119,7 @@ class _Way:
         """Return the content of the Origin, its own stages among it, and what is harvested."""
         folder = self.output / ORIGIN
         made = {name: stage["inputs"] for name, stage in manifest.read(folder)["stages"].items()}
-        scheme = json.loads((folder / ORIGIN_FILE).read_text(encoding="utf-8"))
+        scheme = read_json(folder / ORIGIN_FILE)
         if scheme["language_model"] is not None:
             scheme["language_model"] = fingerprint(scheme["language_model"])
         return {"origin": made, "scoring": scheme, "settings": self.settings.harvest_settings().identity()}
@@ -164,11 +163,8 @@ class _Way:
 
     def evaluation(self) -> list[str]:
         """Put the model in its place, and judge it beside its start point."""
-        beside = self.output / f".{MODEL}-part"
-        shutil.rmtree(beside, ignore_errors=True)
-        shutil.rmtree(self.output / MODEL, ignore_errors=True)
-        shutil.copytree(self.output / SURROGATE / MODEL, beside)
-        beside.rename(self.output / MODEL)
+        with replacing_folder(self.output / MODEL) as beside:
+            shutil.copytree(self.output / SURROGATE / MODEL, beside, dirs_exist_ok=True)
         given = [data for data in (self.dev, self.test) if data is not None]
         return judged(self.output, self.settings, given)
 

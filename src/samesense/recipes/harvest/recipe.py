@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from samesense.execution.collect import collect
-from samesense.execution.folder_lock import only_writer
 from samesense.execution.progress import progress_bar
 from samesense.execution.shards import Shards
 from samesense.execution.tasks import Executor
+from samesense.files import only_writer
 from samesense.recipes.harvest.record import HarvestSummary, Record
 from samesense.recipes.harvest.settings import HarvestSettings
 from samesense.recipes.harvest.shard import Finished, ShardWork, opened

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections import Counter
 from collections.abc import Mapping
@@ -10,10 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from samesense.context.files import append_json, read_json_lines
 from samesense.errors import DataError, OutputError
-from samesense.execution.folder_lock import LOCK
 from samesense.execution.shards import Shards
+from samesense.files import append_json, content_hash, is_empty, read_json_lines
 from samesense.recipes.harvest.settings import HarvestSettings
 from samesense.recipes.harvest.shard import METADATA, Finished
 from samesense.training import manifest
@@ -83,8 +81,7 @@ class Record:
             OutputError: says what differs.
         """
         path = self.folder / manifest.FILE
-        inside = [one.name for one in self.folder.iterdir() if one.name != LOCK] if self.folder.exists() else []
-        if inside and not path.is_file() and inside != [f".{manifest.FILE}.part"]:
+        if self.folder.exists() and not path.is_file() and not is_empty(self.folder):
             raise OutputError(f"{self.folder} is not empty and holds no harvest. Choose another output folder.")
         if not path.is_file():
             return
@@ -129,14 +126,14 @@ class Record:
         sums: dict[str, Counter[str]] = {name: Counter() for name in ("wanted", "planned", "scored", "undefined")}
         entries = []
         for shard in range(count):
-            account = read_account(shards.path(shard))
+            path = shards.path(shard)
+            account = read_account(path)
             for name, counter in sums.items():
                 counter.update(account[name])
-            content = shards.path(shard).read_bytes()
             pairs = sum(account["scored"].values())
             entries.append(
-                {"file": shards.path(shard).name, "pairs": pairs, "counts": account["scored"],
-                 "sha256": hashlib.sha256(content).hexdigest()}
+                {"file": path.name, "pairs": pairs, "counts": account["scored"],
+                 "sha256": content_hash([path])}
             )  # fmt: skip
         cost = self._cost()
         counts = {name: dict(counter) for name, counter in sums.items()}

@@ -11,7 +11,6 @@ Differs: triplets are drawn from any documents, see :func:`~samesense.data.docum
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, Unpack
 from samesense.data.documents.running import running_documents
 from samesense.data.documents.triplets import Triplet, section_triplets
 from samesense.errors import MissingExtraError
+from samesense.files import text_hash
 from samesense.recipes.runner import How, Prepared, Trained, run_bi
 from samesense.recipes.sections.settings import SectionsSettings
 from samesense.training.losses.tuples import Triplet as TripletObjective
@@ -54,7 +54,7 @@ class SectionTriplets:
     @property
     def sha256(self) -> str:
         """Fingerprint of the triplets in order."""
-        return hashlib.sha256("\n".join(map(json.dumps, self.triplets)).encode()).hexdigest()
+        return text_hash("\n".join(map(json.dumps, self.triplets)))
 
     @property
     def summary(self) -> str:

@@ -5,7 +5,6 @@ cell.json  manifest.json  history.jsonl  results.jsonl  scores.npz  model/ (unti
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 import shutil
@@ -15,13 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from samesense.errors import ConfigError, DataError, SamesenseError
+from samesense.errors import ConfigError, SamesenseError
+from samesense.files import read_json, write_json
 from samesense.recipes.sweep.file import LAYERS
 from samesense.recipes.sweep.parts import Parts
 from samesense.recipes.sweep.plan import Cell, with_start
 from samesense.recipes.sweep.verdict import judge, trained, untrained, write_scores
 from samesense.reports import append_results
-from samesense.reports.writing import write_whole
 from samesense.training import manifest
 from samesense.types import Precision
 
@@ -82,11 +81,7 @@ def read_record(folder: Path) -> dict[str, Any]:
     path = folder / RECORD
     if not path.is_file():
         return {}
-    try:
-        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise DataError(f"{path} is broken: {error}. Delete the folder {folder} to run this cell anew.") from error
-    return content
+    return read_json(path, f"Delete the folder {folder} to run this cell anew.")
 
 
 def record(work: Work, status: str, **more: Any) -> str:
@@ -104,7 +99,7 @@ def record(work: Work, status: str, **more: Any) -> str:
         "identity": cell.identity,
         **more,
     }
-    write_whole(work.folder / RECORD, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+    write_json(work.folder / RECORD, content, sync=True)
     return status
 
 
