@@ -7,8 +7,7 @@ from typing import Literal
 from samesense.errors import ConfigError
 from samesense.execution.on_ray import OnRay
 from samesense.execution.processes import Processes
-from samesense.execution.serial import Serial
-from samesense.execution.tasks import Executor
+from samesense.execution.tasks import Executor, Serial
 
 RETRIES = 2
 """How often a task is tried again, unless said otherwise."""

@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
-import platform
-import time
 from pathlib import Path
 from typing import Any
 
 from samesense.errors import ConfigError
-from samesense.execution.versions import installed_versions
+from samesense.execution.versions import environment
 from samesense.files import read_json, write_json
 
-_VERSIONED = ("samesense", "torch", "transformers", "sentence-transformers", "datasets", "numpy", "accelerate")
 _IDENTITY = ("method", "settings", "data")
 FILE = "manifest.json"
 
 
 def describe(method: str, settings: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]:
     """Return a manifest of JSON types: method, settings, data with hashes, versions, machine and start time."""
-    versions = {"python": platform.python_version(), **installed_versions(_VERSIONED)}
-    machine = {"system": platform.system(), "machine": platform.machine(), "cores": os.cpu_count()}
-    started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    content = {"method": method, "settings": settings, "data": data}
-    return {**content, "versions": versions, "machine": machine, "started": started, "status": "running"}
+    return {"method": method, "settings": settings, "data": data, **environment(), "status": "running"}
 
 
 def write(folder: Path, manifest: dict[str, Any]) -> None:
