@@ -100,7 +100,7 @@ def _runs(process):
 
 def test_ray_says_what_is_missing(tmp_path, monkeypatch):
     pytest.importorskip("ray")
-    with pytest.raises(ConfigError, match="--address names a running Ray cluster"):
+    with pytest.raises(ConfigError, match="address names a running Ray cluster"):
         next(OnRay("nowhere:1:2").run(Squares(tmp_path), range(1)))
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingExtraError, match=r"samesense\[ray\]"):
@@ -108,11 +108,11 @@ def test_ray_says_what_is_missing(tmp_path, monkeypatch):
 
 
 def test_settings_of_another_executor_are_refused():
-    with pytest.raises(ConfigError, match="--address is for --executor ray"):
+    with pytest.raises(ConfigError, match="address is for the ray executor"):
         choose_executor("embedded", address="auto")
-    with pytest.raises(ConfigError, match="--workers is for --executor embedded"):
+    with pytest.raises(ConfigError, match="workers is for the embedded executor"):
         choose_executor("ray", workers=2)
-    with pytest.raises(ConfigError, match="--workers must be 1 or more; received 0"):
+    with pytest.raises(ConfigError, match="workers must be 1 or more; received 0"):
         choose_executor("embedded", workers=0)
     several = {"default_workers": 3}
     chosen = [

@@ -117,9 +117,9 @@ def test_another_origin_is_refused(place, tmp_path):
 
 
 def test_settings_of_another_executor_are_refused():
-    with pytest.raises(ConfigError, match="--address is for --executor ray"):
+    with pytest.raises(ConfigError, match="address is for the ray executor"):
         HarvestSettings(address="auto")
-    with pytest.raises(ConfigError, match="--workers is for --executor embedded"):
+    with pytest.raises(ConfigError, match="workers is for the embedded executor"):
         HarvestSettings(executor="ray", workers=2)
     names = {
         type(HarvestSettings(**one).choose_executor()).__name__ for one in ({}, {"workers": 2}, {"executor": "ray"})

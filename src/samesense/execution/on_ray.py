@@ -64,7 +64,7 @@ class OnRay:
             ray.init(address=self._address or "local", log_to_driver=False, logging_level="ERROR")
         except (ConnectionError, ValueError, OSError) as error:
             raise ConfigError(
-                f"--address names a running Ray cluster, as in auto or HOST:6379; received {self._address!r}, and it "
+                f"address names a running Ray cluster, as in auto or HOST:6379; received {self._address!r}, and it "
                 f"cannot be reached ({' '.join(str(error).split())[:200]}). Start one with: ray start --head"
             ) from error
         return True

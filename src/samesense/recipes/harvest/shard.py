@@ -97,7 +97,7 @@ def _opened(origin: Path, settings: HarvestSettings, open_as: Callable[[Path, st
         pairs=settings.pairs,
         shares={"random": settings.random, "neighbours": settings.neighbours, "section": settings.section},
         shard_size=settings.shard_size, unit=settings.unit, spacings=settings.spacings,
-        least_words=settings.least_words, most_words=settings.most_words, seed=settings.seed,
+        min_words=settings.min_words, max_words=settings.max_words, seed=settings.seed,
     )  # fmt: skip
     scorer = open_as(origin, settings.device)
     return scorer, Plan(scorer.corpus, scorer.screening, mixture)
