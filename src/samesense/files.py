@@ -1,4 +1,4 @@
-"""Files: written whole or not at all, appended to, read as JSON, hashed and locked. Nothing else writes or hashes.
+"""Files: written whole or not at all, appended to, read as JSON, hashed by SHA-256 and locked, all in one place.
 
 A file is written under a temporary name beside its place and renamed. The name is one of a kind, so that processes that
 write the same file at the same time do not disturb each other: the last one wins.
