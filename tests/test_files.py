@@ -84,7 +84,7 @@ def test_processes_that_write_one_file_do_not_disturb_each_other(tmp_path):
 
 
 def test_a_folder_is_replaced_as_a_whole(tmp_path):
-    place = tmp_path / "made" / "model"
+    place = files.write_text(tmp_path / "made" / "model", "a file in the way")
     for content in ("one", "two"):
         with files.replacing_folder(place) as beside:
             (beside / content).touch()

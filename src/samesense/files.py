@@ -78,7 +78,7 @@ def replacing(path: str | Path, *, sync: bool = False) -> Iterator[Path]:
 
 @contextmanager
 def replacing_folder(path: Path) -> Iterator[Path]:
-    """Yield a new, temporary folder, which replaces ``path`` at the end, unless there was an exception."""
+    """Yield a new, temporary folder, which replaces ``path``, file or folder, at the end, unless there was an exception."""
     beside = _temporary(path)
     beside.mkdir(parents=True)
     try:
@@ -87,7 +87,7 @@ def replacing_folder(path: Path) -> Iterator[Path]:
             old = path.with_name(f".{path.name}-old-{os.getpid()}")  # never cleared: all there is, if killed in between
             path.rename(old)
             beside.rename(path)
-            shutil.rmtree(old)
+            _remove(old)
         else:
             beside.rename(path)
     finally:
@@ -148,7 +148,14 @@ def clear_temporary(folder: Path) -> None:
     """Remove what killed writers left in a folder to which no one else writes now."""
     for path in folder.glob(".*.part"):
         if is_temporary(path.name):
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+            _remove(path)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
 
 
 def _temporary(target: Path) -> Path:
