@@ -78,7 +78,7 @@ def replacing(path: str | Path, *, sync: bool = False) -> Iterator[Path]:
 
 @contextmanager
 def replacing_folder(path: Path) -> Iterator[Path]:
-    """Yield a new, temporary folder that replaces ``path``, file or folder, at the end unless there was an exception."""
+    """Yield a temporary folder that replaces ``path``, file or folder, at the end unless there is an exception."""
     beside = _temporary(path)
     beside.mkdir(parents=True)
     try:
