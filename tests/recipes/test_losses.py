@@ -5,6 +5,8 @@ import random
 
 import pytest
 import torch
+from samesense.recipes.cosent.objectives import objective_of
+from samesense.training.losses.hard_negatives import SomeHardNegatives
 from scipy.stats import hypergeom
 from transformers import TrainerCallback
 
@@ -13,12 +15,10 @@ from samesense.encoder.build import build
 from samesense.errors import ConfigError, DataError
 from samesense.recipes import model_adapters as kinds
 from samesense.recipes.cosent import recipe as cosent
-from samesense.recipes.cosent.objectives import objective_of
 from samesense.recipes.model_adapters import BiEncoder
 from samesense.recipes.runner import dev_judge
 from samesense.recipes.settings import CosentSettings
 from samesense.training import fit as module
-from samesense.training.losses.hard_negatives import SomeHardNegatives
 from samesense.training.losses.pairs import MSE, Contrastive, CoSENT, Softmax
 from samesense.training.losses.tuples import InfoNCE, Triplet
 from tests.conftest import WORDS

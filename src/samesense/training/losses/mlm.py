@@ -20,7 +20,7 @@ from transformers.modeling_outputs import BaseModelOutput
 
 from samesense.errors import ConfigError
 from samesense.losses.cosine import reduced, widen
-from samesense.training.losses.gather import gather
+from samesense.training.losses.base import gather
 from samesense.training.losses.tuples import InfoNCE
 
 IGNORED = -100

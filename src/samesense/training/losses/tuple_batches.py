@@ -1,4 +1,4 @@
-"""Objectives over the tuples of :class:`~samesense.training.tuple_batches.TupleBatches`, ragged or not.
+"""Losses over the tuples of :class:`~samesense.training.tuple_batches.TupleBatches`, ragged or not.
 
 SupMPN and what it is compared with see the same batches; each arranges the embeddings as its own loss takes them. The
 triplet loss needs tuples of one positive and one negative. For SupCon and BatchHard the anchor and its positives are a
@@ -14,7 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from samesense.training.losses.gather import gather
+from samesense.data.tuples.keys import Guard
+from samesense.training.losses.base import gather
 from samesense.training.losses.sentences import BatchTriplet, SupCon
 from samesense.training.losses.tuples import MultiPositive, Triplet
 from samesense.training.tuple_batches import EMPTY
@@ -69,15 +70,15 @@ class TupleMultiPositive(MultiPositive):
 
     Args:
         positives: places for positives.
-        false_negative_filter: texts that count as the same as the anchor or one of its positives are no negatives of
-            it.
+        false_negative_filter: unless ``"off"``, texts that count as the same as the anchor or one of its positives are
+            no negatives of it.
         settings: further settings of :class:`MultiPositive`, and the model.
     """
 
     takes = TAKES
     labels = "class"
 
-    def __init__(self, *model: Any, positives: int = 5, false_negative_filter: bool = True, **settings: Any) -> None:
+    def __init__(self, *model: Any, positives: int = 5, false_negative_filter: Guard = "same", **settings: Any) -> None:
         super().__init__(*model, positives=positives, **settings)
         self.columns = (1, 1)
         self.settings["false_negative_filter"] = false_negative_filter
@@ -86,10 +87,11 @@ class TupleMultiPositive(MultiPositive):
         """Return whether this many columns fit."""
         return columns == 1
 
-    def loss(self, embeddings: list[Tensor], labels: Tensor | None) -> Tensor:
-        """Return :func:`samesense.losses.multi_positive`."""
+    def before_gather(self, embeddings: list[Tensor], labels: Tensor | None) -> tuple[list[Tensor], Tensor | None]:
+        """Return the tuples as :meth:`MultiPositive.loss` takes them."""
         found = unfolded(embeddings[0], labels, self.settings["positives"])
-        return self.ragged(found.columns, found.counts, found.keys if self.settings["false_negative_filter"] else None)
+        keys = torch.split(found.keys, [len(column) for column in found.columns])
+        return [*found.columns, *(keys if self.settings["false_negative_filter"] != "off" else ())], found.counts
 
 
 class TupleTriplet(Triplet):
@@ -99,9 +101,13 @@ class TupleTriplet(Triplet):
     columns = (1, 1)
     labels = "class"
 
-    def loss(self, embeddings: list[Tensor], labels: Tensor | None) -> Tensor:
-        """Return :func:`samesense.losses.triplet`."""
-        return super().loss(unfolded(embeddings[0], labels, 1).columns, None)
+    def __init__(self, *model: Any, positives: int = 1, **settings: Any) -> None:
+        super().__init__(*model, **settings)
+        self.positives = positives
+
+    def before_gather(self, embeddings: list[Tensor], labels: Tensor | None) -> tuple[list[Tensor], Tensor | None]:
+        """Return anchors, positives and negatives."""
+        return unfolded(embeddings[0], labels, self.positives).columns, None
 
 
 class TupleSupCon(SupCon):
@@ -118,9 +124,9 @@ class TupleSupCon(SupCon):
         super().__init__(*model, **settings)
         self.positives = positives
 
-    def loss(self, embeddings: list[Tensor], labels: Tensor | None) -> Tensor:
-        """Return :func:`samesense.losses.sup_con`."""
-        return super().loss(*classified(unfolded(embeddings[0], labels, self.positives)))
+    def before_gather(self, embeddings: list[Tensor], labels: Tensor | None) -> tuple[list[Tensor], Tensor | None]:
+        """Return all texts in one column, and their classes."""
+        return classified(unfolded(embeddings[0], labels, self.positives))
 
 
 class TupleBatchTriplet(BatchTriplet):
@@ -137,9 +143,9 @@ class TupleBatchTriplet(BatchTriplet):
         super().__init__(*model, **settings)
         self.positives = positives
 
-    def loss(self, embeddings: list[Tensor], labels: Tensor | None) -> Tensor:
-        """Return :func:`samesense.losses.batch_hard` or :func:`samesense.losses.batch_all`."""
-        return super().loss(*classified(unfolded(embeddings[0], labels, self.positives)))
+    def before_gather(self, embeddings: list[Tensor], labels: Tensor | None) -> tuple[list[Tensor], Tensor | None]:
+        """Return all texts in one column, and their classes."""
+        return classified(unfolded(embeddings[0], labels, self.positives))
 
 
 def classified(found: Tuples) -> tuple[list[Tensor], Tensor]:
