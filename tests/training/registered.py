@@ -1,6 +1,7 @@
 """What every registered loss is trained on in tests: nothing here names a loss, so that a new one is tested too."""
 
 import random
+import typing
 
 from samesense.recipes.settings import CosentSettings
 from samesense.training.losses.registry import PAIR_LOSSES
@@ -24,3 +25,15 @@ def trained_on(spec, rows, **given):
     targets = settings.targets(pair_data(pairs, kind))
     columns = {name: values[:rows] for name, values in targets.columns.items()}
     return settings, targets, [values for name, values in columns.items() if name != "label"], columns.get("label")
+
+
+def other_value(field):
+    """Return a value of a setting that is not its default."""
+    choices = [choice for choice in typing.get_args(field.annotation) if isinstance(choice, str)]
+    if choices:
+        return next(choice for choice in choices if choice != field.default)
+    if isinstance(field.default, bool):
+        return not field.default
+    if isinstance(field.default, int | str):
+        return type(field.default)(2)
+    return 0.375

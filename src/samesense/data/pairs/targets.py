@@ -49,7 +49,7 @@ def midpoint(data: PairData) -> float:
     Raises:
         DataError: if the scale is not known.
     """
-    low, high = _scale(data, "Give --positive-above, or the scale with --label-range LOW HIGH")
+    low, high = _scale(data, "Give positive_above, or the scale as label_range LOW HIGH")
     if (low, high) == (0, 5) and min(data.labels) >= 1:
         low = 1.0
     return (low + high) / 2
@@ -79,7 +79,7 @@ def labels_from_0_to_1(data: PairData) -> Targets:
         return _pairs(data, data.labels, "labels 0 and 1 as they are")
     if data.kind == "nli":
         return _pairs(data, [label / 2 for label in data.labels], "contradiction 0, neutral 0.5, entailment 1")
-    low, high = _scale(data, "Give it with --label-range LOW HIGH")
+    low, high = _scale(data, "Give it as label_range LOW HIGH")
     if (low, high) == (0, 1):
         return _pairs(data, data.labels, "labels 0 to 1 as they are")
     said = f"divided by {number_text(high)}" if low == 0 else f"from {number_text(low)} to {number_text(high)} on 0..1"
@@ -175,7 +175,7 @@ def _scale(data: PairData, fix: str) -> tuple[float, float]:
 
 
 def _cut_error(data: PairData, cut: float, count: int) -> DataError:
-    fix = "Give another --positive-above, or take cosent" if data.kind == "scored" else "Take cosent"
+    fix = "Give another positive_above, or take cosent" if data.kind == "scored" else "Take cosent"
     return DataError(
         f"{data.source}: {count} of {len(data)} pairs are positive (labels above {number_text(cut)}), so that the loss "
         f"has nothing to tell apart. {fix}."

@@ -138,7 +138,7 @@ class Losses:
                 f"batches {batches} are made for loss {' or '.join(owners)}; received loss {name}. Leave it out."
             )
 
-    def targets(self, data: PairData, name: str, encoder: Encoder = "bi", **settings: Any) -> Targets:
+    def targets(self, data: PairData, name: str, encoder: Encoder = "bi", /, **settings: Any) -> Targets:
         """Return what a loss is trained on.
 
         Args:
