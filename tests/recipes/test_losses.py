@@ -170,7 +170,7 @@ def test_label_aware_batches_are_spoken_of_and_random_ones_where_it_matters(topi
 def test_what_does_not_fit_is_refused_before_anything_is_written(topics, tiny_trunk, toy_pairs, tmp_path):
     scored = read_pairs(toy_pairs / "train.tsv")
     for loss in ("softmax", "triplet"):
-        with pytest.raises(DataError, match="These losses fit: cosent, contrastive, .*info-nce"):
+        with pytest.raises(DataError, match=r"These losses fit: cosent, contrastive, .*info-nce"):
             cosent.run(scored, CosentSettings(model=str(tiny_trunk), loss=loss, **QUICK), tmp_path / "run")
     with pytest.raises(ConfigError, match=r"^This recipe trains bi-encoders; received encoder cross"):
         cosent.run(scored, CosentSettings(encoder="cross"), tmp_path / "run")

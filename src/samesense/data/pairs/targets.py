@@ -94,7 +94,7 @@ def labels_cut_in_two(data: PairData, *, positive_above: float | None = None) ->
     """
     if data.kind != "scored":
         return _pairs(data, data.labels, "labels 0 and 1 as they are")
-    cut = _cut(data, positive_above)
+    cut = positive_cut(data, positive_above)
     labels = [float(label > cut) for label in data.labels]
     count = int(sum(labels))
     if count in (0, len(labels)):
@@ -137,7 +137,7 @@ def positive_pairs(data: PairData, *, positive_above: float | None = None, hard_
     Raises:
         DataError: if no pair is positive.
     """
-    cut = _cut(data, positive_above)
+    cut = positive_cut(data, positive_above)
     formed = positives(data, above=cut, hard_negatives=hard_negatives)
     if not len(formed):
         raise _cut_error(data, cut, 0)
@@ -149,8 +149,8 @@ def positive_pairs(data: PairData, *, positive_above: float | None = None, hard_
     return Targets(formed.columns, summary, {"some_negatives": True} if "label" in formed.columns else {})
 
 
-def _cut(data: PairData, above: float | None) -> float:
-    """Return the value above which a label of this kind is positive."""
+def positive_cut(data: PairData, above: float | None = None) -> float:
+    """Return the value above which a label is positive: for scores ``above``, or else their :func:`midpoint`."""
     if data.kind == "scored":
         return midpoint(data) if above is None else above
     return 1.5 if data.kind == "nli" else 0.5

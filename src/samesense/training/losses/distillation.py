@@ -1,4 +1,4 @@
-"""The objective of distillation: the ranking of the teachers, and their vectors."""
+"""The loss of distillation: the ranking of the teachers, and their vectors."""
 
 from __future__ import annotations
 
