@@ -109,14 +109,17 @@ class Losses:
 
     def belongs(self, setting: str, name: str, encoder: Encoder = "bi") -> bool:
         """Return whether a setting has an effect with this loss."""
-        return not self.owners(setting) or setting in self.spec(name, encoder).fields
+        own = [spec.fields for spec in self.specs if (spec.name, spec.encoder) == (name, encoder)]
+        return not self.owners(setting) or any(setting in fields for fields in own)
 
     def check(self, stated: Iterable[str], name: str, encoder: Encoder = "bi") -> None:
         """Raise if a stated setting would have no effect, because it belongs to another loss.
 
         Raises:
-            ConfigError: names the losses to which it belongs.
+            ConfigError: names the losses to which it belongs; or the encoder has no such loss.
         """
+        if self.names(encoder):  # an unknown encoder is left to the check of its own setting
+            self.spec(name, encoder)
         for setting in stated:
             if not self.belongs(setting, name, encoder):
                 owners = self.owners(setting)
