@@ -28,6 +28,8 @@ class EmbeddingLoss(nn.Module):
     A head that belongs to the loss is applied in :meth:`loss`, to the joined rows: every process then has its whole
     gradient, which nothing would average, because the trainer gives DDP the model and not the loss.
 
+    Every loss takes these arguments, besides its own.
+
     Args:
         model: the sentence-transformers model to train.
         mini_batch_num_tokens: most tokens whose activations are held at once; larger batches go through the model in

@@ -82,10 +82,8 @@ class CrossCoSENT(CrossEncoderLoss):
     """CoSENT of the logits: labels of any monotone scale.
 
     Args:
-        model: a ``CrossEncoder`` with one logit.
         temperature: divides the logits; 1/temperature is the paper's λ. Logits are unbounded and find their own scale.
         margin: labels must differ by more than this to be compared.
-        mini_batch_num_tokens: see :class:`CrossEncoderLoss`.
 
     Source: Huang et al. 2024 (TASLP), Eq. 11.
     Differs: λ is 1 unless another is given. The paper names 20 for all data sets; its code and the blog's have none.

@@ -26,11 +26,9 @@ class CoSENT(CosineLoss):
     """CoSENT: pairs with labels of any monotone scale; under DDP only scores and labels are gathered.
 
     Args:
-        model: the sentence-transformers model to train.
         temperature: divides the similarities; 0.05 is the papers' scale of 20.
         margin: labels must differ by more than this to be compared.
         similarity: ``"cosine"``, or ``"angle"`` for AnglE's, see :func:`samesense.losses.angle_scores`.
-        mini_batch_num_tokens: see :class:`~samesense.training.losses.base.EmbeddingLoss`.
 
     Example:
         ``SentenceTransformerTrainer(model=model, train_dataset=dataset, loss=CoSENT(model))``
@@ -77,10 +75,8 @@ class Contrastive(CosineLoss):
     """Contrastive loss on cosines: pairs with labels 0 and 1.
 
     Args:
-        model: the sentence-transformers model to train.
         threshold: negatives below this cosine cost nothing.
         literal: the printed Eq. 2 of the CoSENT paper instead of the hinge.
-        mini_batch_num_tokens: see :class:`~samesense.training.losses.base.EmbeddingLoss`.
     """
 
     labels = "binary"
@@ -115,11 +111,9 @@ class Softmax(EmbeddingLoss):
     """Classification of pairs over (u, v, |u - v|): integer classes; the head is trained and not kept.
 
     Args:
-        model: the sentence-transformers model to train.
         classes: number of classes.
         dim: width of the embeddings; ``None`` takes the model's own.
         product: add u * v to the features, as InferSent does.
-        mini_batch_num_tokens: see :class:`~samesense.training.losses.base.EmbeddingLoss`.
     """
 
     labels = "class"

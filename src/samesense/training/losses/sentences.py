@@ -19,9 +19,7 @@ class SupCon(EmbeddingLoss):
     """Supervised contrastive loss: sentences with class labels; those of one class are each other's positives.
 
     Args:
-        model: the sentence-transformers model to train.
         temperature: divides the cosines.
-        mini_batch_num_tokens: see :class:`~samesense.training.losses.base.EmbeddingLoss`.
     """
 
     takes = "one text column"
@@ -41,11 +39,9 @@ class BatchTriplet(EmbeddingLoss):
     """Triplets found in a batch of sentences with class labels: all that cost something, or the hardest an anchor.
 
     Args:
-        model: the sentence-transformers model to train.
         mining: ``"all"`` or ``"hard"``.
         distance: ``"cosine"`` or ``"euclidean"``.
         triplet_margin: how much nearer the positive must be; ``None`` takes the loss's own for the distance.
-        mini_batch_num_tokens: see :class:`~samesense.training.losses.base.EmbeddingLoss`.
     """
 
     takes = "one text column"
@@ -80,7 +76,6 @@ class RankCSE(EmbeddingLoss):
     processes are ranked together.
 
     Args:
-        model: the sentence-transformers model to train.
         teachers: the ``rows`` of a :class:`~samesense.training.teachers.TeacherStore`, or any other function like it,
             such as ``lambda rows: matrix[rows]``. None where ``gamma`` is 0; sentences then have no label.
         weights: of the teachers; the same for all by default.
@@ -89,7 +84,6 @@ class RankCSE(EmbeddingLoss):
         two_views: send a batch through the model twice, so that dropout makes two views of it. Otherwise the one view
             is compared with itself: for models without dropout, whose ranking is all there is to learn.
         head: module through which embeddings pass in training only; it is trained and not kept.
-        mini_batch_num_tokens: see :class:`~samesense.training.losses.base.EmbeddingLoss`.
         settings: further settings of :func:`~samesense.losses.rank_cse`.
 
     Raises:

@@ -15,10 +15,8 @@ class Triplet(EmbeddingLoss):
     """Triplet loss: an anchor, a positive and a negative.
 
     Args:
-        model: the sentence-transformers model to train.
         distance: ``"cosine"`` or ``"euclidean"``.
         triplet_margin: how much nearer the positive must be; ``None`` takes the loss's own for the distance.
-        mini_batch_num_tokens: see :class:`~samesense.training.losses.base.EmbeddingLoss`.
     """
 
     takes = "three text columns: anchor, positive, negative"
@@ -48,14 +46,12 @@ class InfoNCE(EmbeddingLoss):
     Where only some anchors have a hard negative, labels say which.
 
     Args:
-        model: the sentence-transformers model to train.
         head: module from ``(rows, dim)`` to ``(rows, other dim)`` through which embeddings pass in training only, see
             :func:`projection`; it is trained and not kept.
         temperature: divides the cosines; 0.05 is a scale of 20.
         own_negative_weight: added to the logit of an anchor's own hard negative (SimCSE).
         symmetric: average with the opposite direction.
         some_negatives: the batch has labels 0 and 1: the hard negative of a row with 0 only fills the column.
-        mini_batch_num_tokens: see :class:`~samesense.training.losses.base.EmbeddingLoss`.
     """
 
     takes = "one text column or more: anchor, positive (or, without it, two views of the anchor), then hard negatives"
@@ -107,10 +103,8 @@ class MultiPositive(EmbeddingLoss):
     and ``(anchors, 2)`` labels that count each anchor's positives and negatives.
 
     Args:
-        model: the sentence-transformers model to train.
         positives: how many of the columns after the anchor are positives; the rest are negatives.
         temperature: divides the cosines.
-        mini_batch_num_tokens: see :class:`~samesense.training.losses.base.EmbeddingLoss`.
     """
 
     takes = "an anchor column, the given number of positive columns, then negative columns"
