@@ -1,4 +1,4 @@
-"""CoSENT for cross-encoders: from scored, binary or NLI pairs to a judged model that reads both texts together.
+"""CoSENT for cross-encoders: from scored, binary or NLI pairs to an evaluated model that reads both texts together.
 
     samesense train pairs.tsv --encoder cross --dev dev.tsv --test test.tsv --output runs/cross
     samesense train pairs.tsv --encoder cross --loss cross-entropy --output runs/cross-entropy
@@ -30,7 +30,7 @@ def run(
     output: Path,
     **how: Unpack[How],
 ) -> Trained:
-    """Train, select on dev, judge on test, and leave ``output/model`` with everything that led to it beside it.
+    """Train, select on dev, evaluate on test, and leave ``output/model`` with everything that led to it beside it.
 
     Args:
         train: labelled pairs.

@@ -1,4 +1,4 @@
-"""CoSENT, and the losses it is compared with: from scored, binary or NLI pairs to a judged, usable model.
+"""CoSENT, and the losses it is compared with: from scored, binary or NLI pairs to an evaluated, usable model.
 
     samesense train pairs.tsv --dev dev.tsv --test test.tsv --output runs/pairs
     samesense train pairs.tsv --loss contrastive --threshold 0.5 --output runs/contrastive
@@ -34,7 +34,7 @@ def run(
     output: Path,
     **how: Unpack[How],
 ) -> Trained:
-    """Train, select on dev, judge on test, and leave ``output/model`` with everything that led to it beside it.
+    """Train, select on dev, evaluate on test, and leave ``output/model`` with everything that led to it beside it.
 
     Args:
         train: labelled pairs.
