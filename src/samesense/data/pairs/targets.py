@@ -16,7 +16,7 @@ from typing import Any
 
 from samesense.data.formats.scale import number_text
 from samesense.data.pairs.data import PairData
-from samesense.data.pairs.triplets import Tuples, positives, triplets
+from samesense.data.pairs.triplets import Formed, positives, triplets
 from samesense.errors import DataError
 
 _CLASSES = {0.0: "contradiction", 1.0: "neutral", 2.0: "entailment"}
@@ -156,7 +156,7 @@ def positive_cut(data: PairData, above: float | None = None) -> float:
     return 1.5 if data.kind == "nli" else 0.5
 
 
-def _unused(formed: Tuples, pairs: int) -> str:
+def _unused(formed: Formed, pairs: int) -> str:
     return f"{formed.unused} of {pairs} pairs not used"
 
 

@@ -24,7 +24,7 @@ TAKES = "one text column, put together by TupleBatches out of anchors with their
 
 
 @dataclass(frozen=True)
-class Tuples:
+class UnfoldedBatch:
     """A batch, unfolded.
 
     Attributes:
@@ -38,7 +38,7 @@ class Tuples:
     keys: Tensor
 
 
-def unfolded(texts: Tensor, labels: Tensor | None, positives: int) -> Tuples:
+def unfolded(texts: Tensor, labels: Tensor | None, positives: int) -> UnfoldedBatch:
     """Return the tuples of a batch.
 
     Args:
@@ -62,7 +62,9 @@ def unfolded(texts: Tensor, labels: Tensor | None, positives: int) -> Tuples:
     stands = [numbers[:, part] != EMPTY for part in parts]
     columns = [texts[numbers[:, part][there]] for part, there in zip(parts, stands, strict=True)]
     counts = torch.stack([there.sum(dim=1) for there in stands[1:]], dim=1)
-    return Tuples(columns, counts, torch.cat([keys[:, p][there] for p, there in zip(parts, stands, strict=True)]))
+    return UnfoldedBatch(
+        columns, counts, torch.cat([keys[:, p][there] for p, there in zip(parts, stands, strict=True)])
+    )
 
 
 class TupleMultiPositive(MultiPositive):
@@ -148,7 +150,7 @@ class TupleBatchTriplet(BatchTriplet):
         return classified(unfolded(embeddings[0], labels, self.positives))
 
 
-def classified(found: Tuples) -> tuple[list[Tensor], Tensor]:
+def classified(found: UnfoldedBatch) -> tuple[list[Tensor], Tensor]:
     """Return the embeddings of all texts in one column, and the class of each: a positive has that of its anchor.
 
     A negative with the text of an anchor or a positive of any process has the class of that; of several, the lowest.
