@@ -7,11 +7,14 @@ declared once.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 from pydantic import BaseModel, Field
 
 from samesense.data.pairs import targets as pairs
+from samesense.data.pairs.data import PairData
+from samesense.data.pairs.targets import Targets
 from samesense.data.tuples.augment_named import PARAPHRASER, AugmentName
 from samesense.data.tuples.keys import Guard
 from samesense.data.tuples.targets import partners_as_classes
@@ -70,6 +73,19 @@ class TripletSettings(BaseModel):
     )
 
 
+class AngleSettings(Temperature):
+    """Of AnglE's three terms."""
+
+    angle_temperature: float = Field(1.0, gt=0, description="divides AnglE's similarities")
+    cosine_weight: float = Field(1.0, ge=0, description="weight of CoSENT of the cosines")
+    in_batch_weight: float = Field(1.0, ge=0, description="weight of InfoNCE of the positive pairs")
+    angle_weight: float = Field(1.0, ge=0, description="weight of CoSENT of AnglE's similarities")
+
+
+def _order_and_cut(data: PairData, *, positive_above: float | None = None) -> Targets:
+    return replace(pairs.labels_in_order(data), settings={"positive_above": pairs.positive_cut(data, positive_above)})
+
+
 PAIR_LOSSES = Losses(
     LossSpec(
         name="cosent",
@@ -113,6 +129,14 @@ PAIR_LOSSES = Losses(
         targets=pairs.positive_pairs,
         target_settings=PositivesSettings,
         batches=("no-duplicates",),
+    ),
+    LossSpec(
+        name="angle",
+        module="angle.AnglE",
+        settings=AngleSettings,
+        targets=_order_and_cut,
+        target_settings=PositiveAbove,
+        batches=("label-aware", "no-duplicates"),
     ),
     LossSpec(
         name="cosent",
