@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from samesense.data.tuples.keys import Guard
-from samesense.training.losses.base import gather
+from samesense.training.losses.base import EmbeddingLoss, gather
 from samesense.training.losses.sentences import BatchTriplet, SupCon
 from samesense.training.losses.tuples import MultiPositive, Triplet
 from samesense.training.tuple_batches import EMPTY
@@ -96,58 +96,36 @@ class TupleMultiPositive(MultiPositive):
         return [*found.columns, *(keys if self.settings["false_negative_filter"] != "off" else ())], found.counts
 
 
-class TupleTriplet(Triplet):
-    """The triplet loss on tuples of one positive and one negative; the arguments are those of :class:`Triplet`."""
+class _OnTuples(EmbeddingLoss):
+    """Tuples with the number of places for positives that ``positives`` says; the rest is the other base's."""
 
     takes = TAKES
     columns = (1, 1)
     labels = "class"
 
-    def __init__(self, *model: Any, positives: int = 1, **settings: Any) -> None:
+    def __init__(self, *model: Any, positives: int = 5, **settings: Any) -> None:
         super().__init__(*model, **settings)
         self.positives = positives
+
+    def before_gather(self, embeddings: list[Tensor], labels: Tensor | None) -> tuple[list[Tensor], Tensor | None]:
+        """Return all texts in one column, and their classes."""
+        return classified(unfolded(embeddings[0], labels, self.positives))
+
+
+class TupleTriplet(_OnTuples, Triplet):
+    """The triplet loss on tuples of one positive and one negative."""
 
     def before_gather(self, embeddings: list[Tensor], labels: Tensor | None) -> tuple[list[Tensor], Tensor | None]:
         """Return anchors, positives and negatives."""
-        return unfolded(embeddings[0], labels, self.positives).columns, None
+        return unfolded(embeddings[0], labels, 1).columns, None
 
 
-class TupleSupCon(SupCon):
-    """SupCon on tuples.
-
-    Args:
-        positives: places for positives.
-        settings: further settings of :class:`SupCon`, and the model.
-    """
-
-    takes = TAKES
-
-    def __init__(self, *model: Any, positives: int = 5, **settings: Any) -> None:
-        super().__init__(*model, **settings)
-        self.positives = positives
-
-    def before_gather(self, embeddings: list[Tensor], labels: Tensor | None) -> tuple[list[Tensor], Tensor | None]:
-        """Return all texts in one column, and their classes."""
-        return classified(unfolded(embeddings[0], labels, self.positives))
+class TupleSupCon(_OnTuples, SupCon):
+    """SupCon on tuples."""
 
 
-class TupleBatchTriplet(BatchTriplet):
-    """Triplets found among the texts of tuples.
-
-    Args:
-        positives: places for positives.
-        settings: further settings of :class:`BatchTriplet`, and the model.
-    """
-
-    takes = TAKES
-
-    def __init__(self, *model: Any, positives: int = 5, **settings: Any) -> None:
-        super().__init__(*model, **settings)
-        self.positives = positives
-
-    def before_gather(self, embeddings: list[Tensor], labels: Tensor | None) -> tuple[list[Tensor], Tensor | None]:
-        """Return all texts in one column, and their classes."""
-        return classified(unfolded(embeddings[0], labels, self.positives))
+class TupleBatchTriplet(_OnTuples, BatchTriplet):
+    """Triplets found among the texts of tuples."""
 
 
 def classified(found: UnfoldedBatch) -> tuple[list[Tensor], Tensor]:
