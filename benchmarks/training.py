@@ -30,7 +30,7 @@ def main() -> None:
     from samesense.training.losses.pairs import CoSENT
 
     data = read_pairs(args.data or sample_path("train"))
-    dataset = as_dataset(data)
+    dataset = as_dataset(CosentSettings().targets(data))
     start = build(args.model, max_seq_length=128)
     chosen: dict[str, str] = {}
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from samesense.training.losses.gather import gather
-from tests.training.two_ranks import OBJECTIVES, Encoder, batch, head_gradient
+from samesense.training.losses.base import gather
+from tests.training.two_ranks import LOSSES, Encoder, batch, head_gradient
 
 
 def test_one_process_gathers_nothing():
@@ -25,17 +25,18 @@ def test_two_ranks_equal_one_process(tmp_path):
     assert done.returncode == 0, done.stderr[-2000:]
     out = json.loads((tmp_path / "out.json").read_text())
     assert out["gathered"] == [0, 1, 2, 10, 11]
-    for name, make in OBJECTIVES.items():
+    for name, make in LOSSES.items():
         model = Encoder()
-        objective = make(model, None)
-        loss = objective(*batch(name))
+        loss_module = make(model, None)
+        loss = loss_module(*batch(name))
         loss.backward()
+        assert model.table.weight.grad.abs().sum() > 1e-3, name
         for budget in ("None", "9"):
             value, gradient, heads = out[f"{name} {budget}"]
             assert value == pytest.approx(loss.item(), rel=1e-9), name
             expected = model.table.weight.grad.flatten()
             torch.testing.assert_close(torch.tensor(gradient).double(), expected, rtol=1e-6, atol=1e-8)
-            for got, wanted in zip(heads, head_gradient(objective), strict=True):
+            for got, wanted in zip(heads, head_gradient(loss_module), strict=True):
                 assert got == pytest.approx(wanted, rel=1e-6, abs=1e-9), name
 
 

@@ -136,11 +136,7 @@ class _Cosent(Method):
         return concat([_pairs(source, how) for source in sources])
 
     def account(self, train: Any, settings: Any) -> list[str]:
-        if settings.encoder == "cross":
-            from samesense.recipes.cosent.cross import prepare
-
-            return [prepare(train, settings).account]
-        return [settings.targets(train).account]
+        return [settings.targets(train).summary]
 
     def run(self, train: Examples, settings: Any, output: Path, **rest: Any) -> Any:
         recipe = "cosent.cross" if settings.encoder == "cross" else self.recipe

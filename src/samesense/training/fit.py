@@ -22,7 +22,7 @@ from samesense.files import read_json
 from samesense.training.batches import Batches, sampler_of
 from samesense.training.callbacks import DEV_METRIC, History, Progress, StopOnInterrupt
 from samesense.training.head import FILE, KeepHead, load_head, own_weights
-from samesense.training.losses.check import check_fits
+from samesense.training.losses.check import check_dataset
 from samesense.training.settings import TrainingSettings
 
 if TYPE_CHECKING:
@@ -91,12 +91,12 @@ def fit(  # noqa: PLR0913 - what a run may be told
     Raises:
         ConfigError: if patience is asked for without a judge.
         DataError: if columns or labels do not fit the objective; see
-            :func:`samesense.training.losses.check.check_fits`.
+            :func:`samesense.training.losses.check.check_dataset`.
 
     Differs: dropout masks of a CPU run come from :class:`~samesense.encoder.dropout.CheapDropout`, which has the
         same distribution and other random numbers.
     """
-    check_fits(objective, dataset)
+    check_dataset(objective, dataset)
     set_seed(settings.seed)
     resolved = settings.model_copy(update={"precision": pick_precision(model, dataset, settings).precision})
     return drive(

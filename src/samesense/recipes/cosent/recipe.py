@@ -1,4 +1,4 @@
-"""CoSENT, and the losses it is compared with: from scored, binary or NLI pairs to a judged, usable model.
+"""CoSENT, and the losses it is compared with: from scored, binary or NLI pairs to an evaluated, usable model.
 
     samesense train pairs.tsv --dev dev.tsv --test test.tsv --output runs/pairs
     samesense train pairs.tsv --loss contrastive --threshold 0.5 --output runs/contrastive
@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
 from samesense.data import PairData
-from samesense.data.pairs.targets import Targets, targets
+from samesense.data.pairs.targets import Targets
 from samesense.errors import ConfigError, MissingExtraError
-from samesense.recipes.cosent.objectives import objective_of
 from samesense.recipes.runner import How, Prepared, Trained, run_bi
 from samesense.recipes.settings import CosentSettings
 from samesense.training.batches import share_without_comparison
@@ -35,7 +34,7 @@ def run(
     output: Path,
     **how: Unpack[How],
 ) -> Trained:
-    """Train, select on dev, judge on test, and leave ``output/model`` with everything that led to it beside it.
+    """Train, select on dev, evaluate on test, and leave ``output/model`` with everything that led to it beside it.
 
     Args:
         train: labelled pairs.
@@ -55,31 +54,31 @@ def run(
     def prepare(model: SentenceTransformer) -> Prepared:
         return Prepared(
             dataset=as_dataset(formed),
-            objective=lambda: objective_of(model, settings, formed),
-            account=_account(formed, settings),
+            objective=lambda: settings.spec.build(model, settings, formed),
+            account=_summary(formed, settings),
             batches=settings.batches,
         )
 
     return run_bi("cosent", settings, output, train, prepare, **how)
 
 
-def _account(formed: Targets, settings: CosentSettings) -> list[str]:
+def _summary(formed: Targets, settings: CosentSettings) -> list[str]:
     """Return what there is to say about labels, and about batches that cannot be compared."""
     if settings.loss != "cosent" and settings.batches != "label-aware":
-        return [formed.account]
+        return [formed.summary]
     lacking = share_without_comparison(formed.columns["label"], settings.batch_size)
     if settings.batches == "label-aware":
-        return [formed.account, f"batches: each with two labels; of random ones {lacking:.1%} would have one only"]
+        return [formed.summary, f"batches: each with two labels; of random ones {lacking:.1%} would have one only"]
     if lacking >= WORTH_SAYING:
-        said = f"batches: {lacking:.1%} have one label only and teach nothing; --batches label-aware has none"
-        return [formed.account, said]
-    return [formed.account]
+        said = f"batches: {lacking:.1%} have one label only and teach nothing; batches label-aware has none"
+        return [formed.summary, said]
+    return [formed.summary]
 
 
-def as_dataset(data: PairData | Targets) -> Dataset:
-    """Return what the trainer takes: text columns, then ``label`` where there is one; pairs keep their labels."""
+def as_dataset(targets: Targets) -> Dataset:
+    """Return what the trainer takes: text columns, then ``label`` where there is one."""
     try:
         from datasets import Dataset
     except ImportError as error:
         raise MissingExtraError("datasets", "train") from error
-    return Dataset.from_dict((targets(data, "cosent") if isinstance(data, PairData) else data).columns)
+    return Dataset.from_dict(targets.columns)

@@ -90,7 +90,7 @@ def run(train: SectionTriplets, settings: SectionsSettings, output: Path, **how:
             objective=lambda: TripletObjective(
                 model,
                 distance=settings.distance,
-                margin=settings.triplet_margin,
+                triplet_margin=settings.triplet_margin,
                 mini_batch_num_tokens=settings.mini_batch_num_tokens,
             ),
             account=[train.summary],

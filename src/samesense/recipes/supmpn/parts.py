@@ -1,28 +1,24 @@
-"""What a run of SupMPN, or of a loss it is compared with, is made of: data set, batches, objective and account."""
+"""What a run of SupMPN, or of a loss it is compared with, is made of: data set, batches, loss module and summary."""
 
 from __future__ import annotations
 
 import logging
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from torch import nn
-
+from samesense.data.pairs.targets import Targets
 from samesense.data.tuples.augment import Augment, augmented, shown
 from samesense.data.tuples.augment_named import augment_named
 from samesense.data.tuples.completion import Completion
 from samesense.data.tuples.data import TupleData
 from samesense.data.tuples.keys import key_of
-from samesense.errors import DataError, MissingExtraError
+from samesense.recipes.cosent.recipe import as_dataset
 from samesense.recipes.runner import Prepared
 from samesense.recipes.supmpn.settings import SupmpnSettings
 from samesense.recipes.unsupervised.views import set_dropout
-from samesense.training.losses.pairs import Softmax
-from samesense.training.losses.tuple_batches import TupleBatchTriplet, TupleMultiPositive, TupleSupCon, TupleTriplet
 from samesense.training.tuple_batches import LogSavings, SetEpoch, TupleBatches, has_dropout
 
 if TYPE_CHECKING:
-    from datasets import Dataset
     from sentence_transformers import SentenceTransformer
 
 logger = logging.getLogger(__name__)
@@ -38,8 +34,8 @@ def sized(settings: SupmpnSettings, train: TupleData) -> SupmpnSettings:
 
 def sentences_each(settings: SupmpnSettings, train: TupleData) -> float:
     """Return how many sentences an example has on average, equal ones counted as often as they come."""
-    if settings.loss == "softmax":
-        return 2.0
+    if settings.spec.targets is not None:
+        return 2.0  # pairs
     places = settings.places
     if settings.tuples == "padded":
         return 1.0 + sum(places)
@@ -64,8 +60,14 @@ def prepare(train: TupleData, settings: SupmpnSettings, model: SentenceTransform
     """
     if settings.dropout is not None:
         set_dropout(model, settings.dropout)
-    if settings.loss == "softmax":
-        return _pairs(train, settings, model)
+    if settings.spec.targets is not None:
+        formed = settings.spec.targets(train)
+        each = f"sentences: {2 * settings.batch_size} a step ({settings.batch_size} pairs)"
+        return Prepared(
+            dataset=as_dataset(formed),
+            objective=lambda: settings.spec.build(model, settings, formed),
+            account=[*train.account(), formed.summary, each],
+        )
     rows = usable(train, settings)
     complete = completion(rows, settings)
     complete.check()
@@ -82,9 +84,11 @@ def prepare(train: TupleData, settings: SupmpnSettings, model: SentenceTransform
         settings.augment, share=settings.augment_share, seed=settings.seed, paraphraser=settings.paraphraser
     )
 
+    # anchors by the numbers of their rows, out of which TupleBatches makes tuples
+    formed = Targets({"anchor": rows.anchors, "label": list(range(len(rows)))}, "", {"positives": settings.places[0]})
     return Prepared(
-        dataset=_dataset({"anchor": rows.anchors, "label": list(range(len(rows)))}),
-        objective=lambda: objective_of(model, settings),
+        dataset=as_dataset(formed),
+        objective=lambda: settings.spec.build(model, settings, formed),
         account=[*train.account(), *_formed(rows, len(train), settings), *_warnings(rows, settings, batches.apart)],
         collator=batches,
         callbacks=[SetEpoch(batches), LogSavings(batches)],
@@ -111,62 +115,6 @@ def completion(rows: TupleData, settings: SupmpnSettings) -> Completion:
         seed=settings.seed,
         false_negative_filter=settings.false_negative_filter,
     )
-
-
-def objective_of(model: SentenceTransformer, settings: SupmpnSettings) -> nn.Module:
-    """Return the objective over tuples that ``settings.loss`` names."""
-    budget, places = settings.mini_batch_num_tokens, settings.places
-    triplets: dict[str, Any] = {"distance": settings.distance, "margin": settings.margin}
-    match settings.loss:
-        case "triplet":
-            return TupleTriplet(model, **triplets, mini_batch_num_tokens=budget)
-        case "supcon":
-            return TupleSupCon(
-                model, positives=places[0], temperature=settings.temperature, mini_batch_num_tokens=budget
-            )
-        case "batch-hard":
-            return TupleBatchTriplet(model, positives=places[0], **triplets, mini_batch_num_tokens=budget)
-    return TupleMultiPositive(
-        model,
-        positives=places[0],
-        false_negative_filter=settings.false_negative_filter != "off",
-        temperature=settings.temperature,
-        mini_batch_num_tokens=budget,
-    )
-
-
-def _pairs(train: TupleData, settings: SupmpnSettings, model: SentenceTransformer) -> Prepared:
-    """Return the classification of each anchor with each of its partners, which the softmax loss is trained on."""
-    sides = {"contradiction": train.negatives, "neutral": train.neutrals, "entailment": train.positives}
-    classes = [name for name, partners in sides.items() if any(partners)]
-    dim = model.get_embedding_dimension()
-    if len(classes) < 2 or dim is None:
-        raise DataError(
-            f"{train.source}: softmax tells classes apart, and there are partners of {', '.join(classes)} only. Give "
-            "data with negatives, or take loss info-nce."
-        )
-    columns: dict[str, list[Any]] = {"sentence1": [], "sentence2": [], "label": []}
-    for row, anchor in enumerate(train.anchors):
-        for label, name in enumerate(classes):
-            for partner in sides[name][row]:
-                for column, value in zip(columns.values(), (anchor, partner, label), strict=True):
-                    column.append(value)
-    said = f"softmax: {len(columns['label']):,} pairs of {len(classes)} classes ({', '.join(classes)})"
-    return Prepared(
-        dataset=_dataset(columns),
-        objective=lambda: Softmax(
-            model, classes=len(classes), dim=dim, mini_batch_num_tokens=settings.mini_batch_num_tokens
-        ),
-        account=[*train.account(), said, f"sentences: {2 * settings.batch_size} a step ({settings.batch_size} pairs)"],
-    )
-
-
-def _dataset(columns: dict[str, list[Any]]) -> Dataset:
-    try:
-        from datasets import Dataset
-    except ImportError as error:
-        raise MissingExtraError("datasets", "train") from error
-    return Dataset.from_dict(columns)
 
 
 def _formed(rows: TupleData, anchors: int, settings: SupmpnSettings) -> list[str]:

@@ -1,4 +1,4 @@
-"""SupMPN, and the losses it is compared with: from anchors with positives and negatives to a judged, usable model.
+"""SupMPN, and the losses it is compared with: from anchors with positives and negatives to an evaluated, usable model.
 
     samesense train nli.jsonl.gz --method supmpn --dev dev.tsv --output runs/supmpn
     samesense train lists.jsonl --method supmpn --tuples ragged --output runs/ragged
@@ -43,7 +43,7 @@ def run(
     output: Path,
     **how: Unpack[How],
 ) -> Trained:
-    """Train, select on dev, judge on test, and leave ``output/model`` with everything that led to it beside it.
+    """Train, select on dev, evaluate on test, and leave ``output/model`` with everything that led to it beside it.
 
     Args:
         train: anchors with positives and negatives.

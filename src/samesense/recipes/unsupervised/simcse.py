@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from samesense.data import PairData
-from samesense.data.pairs.targets import Targets, targets
+from samesense.data.pairs.targets import Targets
 from samesense.data.sentences.data import Sentences
 from samesense.errors import ConfigError
 from samesense.recipes.cosent.recipe import as_dataset
@@ -24,8 +24,9 @@ from samesense.recipes.unsupervised.geometry_path import path_of
 from samesense.recipes.unsupervised.settings import SimcseSettings
 from samesense.recipes.unsupervised.settings import read_for_simcse as read
 from samesense.recipes.unsupervised.views import check_two_views, new_head, set_dropout
+from samesense.training.losses.base import EmbeddingLoss
 from samesense.training.losses.mlm import InfoNCEWithMLM, Masking, masked_lm_head
-from samesense.training.losses.pairs import Objective
+from samesense.training.losses.registry import PAIR_LOSSES
 from samesense.training.losses.tuples import InfoNCE
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def run(
         return Prepared(
             dataset=as_dataset(formed),
             objective=lambda: objective(model, settings, masked),
-            account=[formed.account],
+            account=[formed.summary],
             batches=settings.batches,
             callbacks=path_of(settings, how.get("dev")),
         )
@@ -84,11 +85,11 @@ def form(train: Sentences | PairData, settings: SimcseSettings) -> Targets:
             f"{'labelled pairs' if settings.supervised else 'bare sentences'}; received {type(train).__name__}. {fix}"
         )
     if isinstance(train, PairData):
-        return targets(train, "triplet")
+        return PAIR_LOSSES.targets(train, "triplet")
     return Targets({"sentence": train.texts}, train.account)
 
 
-def objective(model: SentenceTransformer, settings: SimcseSettings, masked: dict[str, Any]) -> Objective:
+def objective(model: SentenceTransformer, settings: SimcseSettings, masked: dict[str, Any]) -> EmbeddingLoss:
     """Return InfoNCE with the head asked for; its weights are drawn here, so the seed must be set.
 
     Args:
