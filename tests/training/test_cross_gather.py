@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -19,7 +18,7 @@ def torchrun(*arguments):
 
 @pytest.mark.slow
 def test_two_ranks_equal_one_process(tmp_path):
-    torchrun(Path(__file__).with_name("cross_two_ranks.py"), tmp_path / "out.json")
+    torchrun("-m", "tests.training.cross_two_ranks", tmp_path / "out.json")
     out = json.loads((tmp_path / "out.json").read_text())
     for name in LOSSES:
         model = CrossModel()

@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import torch
@@ -19,8 +18,8 @@ def test_one_process_gathers_nothing():
 
 @pytest.mark.slow
 def test_two_ranks_equal_one_process(tmp_path):
-    worker = Path(__file__).with_name("two_ranks.py")
-    command = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", worker, tmp_path / "out.json"]
+    command = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    command += ["-m", "tests.training.two_ranks", tmp_path / "out.json"]
     done = subprocess.run([sys.executable, *map(str, command)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     out = json.loads((tmp_path / "out.json").read_text())
