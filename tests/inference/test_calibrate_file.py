@@ -193,4 +193,4 @@ def test_a_cross_encoder_gives_calibrated_scores_and_a_file_elsewhere_is_read(ti
 
 def test_a_model_in_memory_has_none(tiny):
     with pytest.raises(ModelError, match="Save it, calibrate it, and load it"):
-        samesense.Model(tiny).similarity("a", "b", calibrated=True)
+        samesense.load(tiny).similarity("a", "b", calibrated=True)

@@ -74,7 +74,7 @@ def calibrate(
     from samesense.inference.calibration.fit import Wanted, check_labels
     from samesense.inference.calibration.fit import calibrate as run
     from samesense.inference.calibration.storage import home_of, store
-    from samesense.recipes.open_model import open_named
+    from samesense.inference.models.load import load
     from samesense.reports.figures import check_figure
     from samesense.reports.writing import check_place
 
@@ -85,7 +85,7 @@ def calibrate(
     check_place(place)
     if figure is not None:
         check_figure(figure)
-    made = run(open_named(model, precision=precision), pairs, home.fingerprint(), wanted)
+    made = run(load(model, precision=precision), pairs, home.fingerprint(), wanted)
     store(made.calibration, place)
     if figure is not None:
         _draw(made, figure)

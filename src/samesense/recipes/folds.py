@@ -19,18 +19,19 @@ from typing import Any, get_args
 import numpy as np
 
 from samesense.data import PairData
-from samesense.encoder.candidates import open_candidate
 from samesense.encoder.storage import check_free
 from samesense.errors import ConfigError
 from samesense.evaluation.argument import ArgumentTask, Fold, Mode
 from samesense.execution.folder_lock import only_writer
+from samesense.inference.models.load import load
+from samesense.inference.models.model import Model
 from samesense.recipes.methods import Method
 from samesense.recipes.run_folder import identity
 from samesense.recipes.settings import EncoderSettings
 from samesense.reports import append_results
 from samesense.reports.writing import write_whole
 from samesense.training import manifest
-from samesense.types import Candidate, Result, Scores
+from samesense.types import Result, Scores
 
 logger = logging.getLogger(__name__)
 
@@ -96,11 +97,11 @@ def _judged(
         shutil.rmtree(folder / "model", ignore_errors=True)
         content = json.loads((folder / SCORES).read_text(encoding="utf-8"))
         scores[held], protocol = content["scores"], content["protocol"]
-    candidate = Candidate(
-        name=str(output), score=lambda pairs: _own(scores, len(pairs)), encode=None, seed=settings.seed,
+    model = Model(
+        name=str(output), score=lambda pairs: _own(scores, len(pairs)), seed=settings.seed,
         protocol=f"{protocol}; each pair scored by a model that was trained without it",
     )  # fmt: skip
-    results = task.evaluate(candidate).results
+    results = task.evaluate(model).results
     (output / RESULTS).unlink(missing_ok=True)
     append_results(output / RESULTS, results)
     manifest.write(output, manifest.read(output) | {"status": "finished"})
@@ -147,8 +148,8 @@ def _train(method: Method, part: PairData, settings: EncoderSettings, folder: Pa
 
 
 def _keep_scores(folder: Path, held: PairData) -> None:
-    candidate = open_candidate(str(folder))
-    content = {"scores": candidate.score(held.pairs()).tolist(), "protocol": candidate.protocol}
+    model = load(folder, precision="float32")
+    content = {"scores": model.scores(held.pairs()).tolist(), "protocol": model.protocol}
     write_whole(folder / SCORES, json.dumps(content) + "\n")
 
 

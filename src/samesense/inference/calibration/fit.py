@@ -23,7 +23,7 @@ from samesense.inference.calibration.errors import (
 from samesense.inference.calibration.maps import FITS, Isotonic, Logistic
 from samesense.metrics.classification import Target, best_threshold
 from samesense.metrics.inputs import is_constant, matching_vectors
-from samesense.types import Candidate, Result, Scores
+from samesense.types import Result, Scorer, Scores
 
 LEAST = 50
 """Pairs that a calibration needs."""
@@ -76,13 +76,13 @@ class Calibrated:
     results: list[Result]
 
 
-def calibrate(candidate: Candidate, data: PairData, fingerprint: str, wanted: Wanted | None = None) -> Calibrated:
+def calibrate(model: Scorer, data: PairData, fingerprint: str, wanted: Wanted | None = None) -> Calibrated:
     """Fit a calibration of a model on labelled pairs.
 
     Errors are those of maps and thresholds that were fitted on other pairs than those they are judged on.
 
     Args:
-        candidate: gives the scores.
+        model: gives the scores.
         data: the pairs.
         fingerprint: of the model, by which the calibration of another is refused.
         wanted: what it should be.
@@ -94,7 +94,7 @@ def calibrate(candidate: Candidate, data: PairData, fingerprint: str, wanted: Wa
     wanted = wanted or Wanted()
     scale, yes = check_labels(data, wanted)
     started = time.perf_counter()
-    scores, labels = matching_vectors(candidate.score(data.pairs()), data.labels)
+    scores, labels = matching_vectors(model.scores(data.pairs()), data.labels)
     seconds = time.perf_counter() - started
     if is_constant(scores):
         raise DataError(f"A calibration needs scores that differ; the model gives {scores[0]:g} for every pair.")
@@ -116,10 +116,10 @@ def calibrate(candidate: Candidate, data: PairData, fingerprint: str, wanted: Wa
         thresholds = {target: cut for target, cut in found.items() if np.isfinite(cut)}
     calibration = Calibration(
         map=fit(scores, labels), scale=scale, yes=yes, thresholds=thresholds, decide=wanted.decide, data=data.name,
-        sha256=data.sha256, n=len(data), protocol=candidate.protocol, fingerprint=fingerprint, errors=errors,
+        sha256=data.sha256, n=len(data), protocol=model.protocol, fingerprint=fingerprint, errors=errors,
     )  # fmt: skip
-    how = f"{candidate.protocol}; {shape} map, {wanted.folds}-fold cross-validation, seed {wanted.seed}"
-    results = [_result(candidate, data, metric, error, how, seconds) for metric, error in errors.items()]
+    how = f"{model.protocol}; {shape} map, {wanted.folds}-fold cross-validation, seed {wanted.seed}"
+    results = [_result(model, data, metric, error, how, seconds) for metric, error in errors.items()]
     return Calibrated(
         calibration=calibration, scores=scores, labels=labels, held_out=held_out, before=before, results=results
     )
@@ -160,8 +160,8 @@ def _is_graded(data: PairData) -> bool:
     return data.kind not in ("binary", "triple")
 
 
-def _result(candidate: Candidate, data: PairData, metric: str, value: float, how: str, seconds: float) -> Result:
+def _result(model: Scorer, data: PairData, metric: str, value: float, how: str, seconds: float) -> Result:
     return Result(
         task="calibration", dataset=data.name, split="", subset="all", metric=metric, value=value, n=len(data),
-        protocol=how, model=candidate.name, seed=candidate.seed, seconds=seconds,
+        protocol=how, model=model.name, seed=model.seed, seconds=seconds,
     )  # fmt: skip

@@ -17,12 +17,12 @@ FOLDER_VARIABLE = "SAMESENSE_CACHE"
 """Environment variable that names another folder than ``samesense`` in the user's cache."""
 
 
-def choice_key(source: str, ways: list[str]) -> str:
+def choice_key(source: str, backends: list[str]) -> str:
     """Return what a choice depends on: the model's files, what was to choose from, the processor, the libraries."""
     known = installed_versions(("torch", "onnxruntime"))
     facts = {
         "model": _files(Path(source).expanduser()) or source,
-        "ways": sorted(ways),
+        "backends": sorted(backends),
         "machine": [platform.machine(), _processor(), cores(), os.environ.get("OMP_NUM_THREADS")],
         "libraries": [known.get(package) for package in ("torch", "onnxruntime")],
     }
@@ -33,19 +33,19 @@ def recall(key: str) -> str | None:
     """Return the backend chosen before, if there was one."""
     try:
         content = json.loads(_place(key).read_text(encoding="utf-8"))
-        return str(content["way"])
+        return str(content["backend"])
     except (OSError, ValueError, KeyError, TypeError):
         return None  # measured again
 
 
-def cache_embeddings(key: str, way: str, speeds: dict[str, float]) -> None:
+def store_choice(key: str, backend: str, speeds: dict[str, float]) -> None:
     """Keep a choice and the texts a second behind it; where nothing can be written, it is measured again next time."""
     path = _place(key)
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, beside = tempfile.mkstemp(dir=path.parent)
         with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            json.dump({"way": way, "texts_a_second": speeds}, stream)
+            json.dump({"backend": backend, "texts_a_second": speeds}, stream)
         Path(beside).replace(path)
 
 
