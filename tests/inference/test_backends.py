@@ -5,7 +5,6 @@ import pytest
 
 from samesense.encoder.rows import each_once, token_batches
 from samesense.errors import ConfigError
-from samesense.inference.models import backend_choices as backends_memory
 from samesense.inference.models import backends
 from samesense.inference.models.backends import choose, fastest, measure
 from samesense.inference.onnx.format import Description
@@ -49,14 +48,14 @@ def test_the_fastest_is_measured_in_turns_and_remembered(monkeypatch, tmp_path):
 
 
 def test_another_model_machine_or_offer_is_measured_anew(monkeypatch, tmp_path):
-    keys = {backends_memory.choice_key(str(tmp_path), ["onnx", "torch-float32"])}
-    keys.add(backends_memory.choice_key(str(tmp_path), ["onnx"]))
+    keys = {backends.choice_key(str(tmp_path), ["onnx", "torch-float32"])}
+    keys.add(backends.choice_key(str(tmp_path), ["onnx"]))
     (tmp_path / "model.safetensors").write_bytes(b"weights")
-    keys.add(backends_memory.choice_key(str(tmp_path), ["onnx"]))
+    keys.add(backends.choice_key(str(tmp_path), ["onnx"]))
     monkeypatch.setenv("HOME", str(tmp_path.parent))
-    assert backends_memory.choice_key(f"~/{tmp_path.name}", ["onnx"]) in keys, "told by its files, however it is named"
-    monkeypatch.setattr(backends_memory, "_processor", lambda: "another")
-    keys.add(backends_memory.choice_key(str(tmp_path), ["onnx"]))
+    assert backends.choice_key(f"~/{tmp_path.name}", ["onnx"]) in keys, "told by its files, however it is named"
+    monkeypatch.setattr(backends, "_processor", lambda: "another")
+    keys.add(backends.choice_key(str(tmp_path), ["onnx"]))
     assert len(keys) == 4
 
 
@@ -70,10 +69,10 @@ def test_few_texts_or_none_are_not_measured(monkeypatch, tmp_path):
 
 
 def test_a_damaged_memory_is_measured_again(tmp_path):
-    backends_memory.store_choice("key", "onnx", {"onnx": 1.0})
-    assert backends_memory.recall("key") == "onnx"
+    backends.store_choice("key", "onnx", {"onnx": 1.0})
+    assert backends.recall("key") == "onnx"
     (tmp_path / "cache" / "backends" / "key.json").write_text("half")
-    assert backends_memory.recall("key") is None
+    assert backends.recall("key") is None
 
 
 def test_an_inexact_way_must_be_worth_it():

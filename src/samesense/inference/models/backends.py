@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import json
+import os
+import platform
+import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal
 
 from samesense.errors import ConfigError
-from samesense.inference.models.backend_choices import choice_key, recall, store_choice
+from samesense.execution.threads import cores
+from samesense.execution.versions import installed_versions
 from samesense.inference.onnx.format import Description
 from samesense.types import Encode, Precision
 
@@ -31,6 +39,9 @@ MEASURE_FROM = 5000
 
 SAMPLE = 256
 ROUNDS = 3
+
+FOLDER_VARIABLE = "SAMESENSE_CACHE"
+"""Environment variable that names another folder than ``samesense`` in the user's cache."""
 
 WORTH = 1.1
 """How many times faster than the best exact backend an inexact one must be."""
@@ -136,3 +147,56 @@ def measure(encoders: Mapping[Backend, Encode], texts: Sequence[str]) -> dict[Ba
 def fastest(speeds: Mapping[Backend, float]) -> Backend:
     """Return the fastest exact backend, or an inexact one that is WORTH it."""
     return max(speeds, key=lambda backend: speeds[backend] * (1.0 if backend in EXACT else 1 / WORTH))
+
+
+def choice_key(source: str, backends: list[str]) -> str:
+    """Return what a choice depends on: the model's files, what was to choose from, the processor, the libraries."""
+    known = installed_versions(("torch", "onnxruntime"))
+    facts = {
+        "model": _files(Path(source).expanduser()) or source,
+        "backends": sorted(backends),
+        "machine": [platform.machine(), _processor(), cores(), os.environ.get("OMP_NUM_THREADS")],
+        "libraries": [known.get(package) for package in ("torch", "onnxruntime")],
+    }
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+
+def recall(key: str) -> str | None:
+    """Return the backend chosen before, if there was one."""
+    try:
+        content = json.loads(_place(key).read_text(encoding="utf-8"))
+        return str(content["backend"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None  # measured again
+
+
+def store_choice(key: str, backend: str, speeds: dict[str, float]) -> None:
+    """Keep a choice and the texts a second behind it; where nothing can be written, it is measured again next time."""
+    path = _place(key)
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, beside = tempfile.mkstemp(dir=path.parent)
+        with os.fdopen(handle, "w", encoding="utf-8") as stream:
+            json.dump({"backend": backend, "texts_a_second": speeds}, stream)
+        Path(beside).replace(path)
+
+
+def _place(key: str) -> Path:
+    base = os.environ.get(FOLDER_VARIABLE)
+    if base is None:
+        base = str(Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "samesense")
+    return Path(base) / "backends" / f"{key}.json"
+
+
+def _files(folder: Path) -> list[tuple[str, int, int]]:
+    """Return name, size and time of change of every file of a model; empty for what is no folder."""
+    found = sorted(path for path in folder.rglob("*") if path.is_file()) if folder.is_dir() else []
+    return [(str(path.relative_to(folder)), path.stat().st_size, path.stat().st_mtime_ns) for path in found]
+
+
+def _processor() -> str:
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor()
