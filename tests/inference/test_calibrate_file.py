@@ -8,7 +8,7 @@ import samesense
 from samesense.encoder.build_cross import build_cross
 from samesense.encoder.storage import save
 from samesense.errors import ConfigError, ModelError, OutputError
-from samesense.inference.calibration.fit import Wanted, calibrate
+from samesense.inference.calibration.fit import CalibrationSettings, calibrate
 from samesense.inference.calibration.storage import FILE, home_of, read, store
 from tests.inference.made_labelled import binary, graded, labelled, reader
 
@@ -19,7 +19,7 @@ def folder(tiny, tmp_path):
 
 
 def fitted(home, **wanted):
-    return calibrate(reader(), labelled(*graded()), home.fingerprint(), Wanted(**wanted)).calibration
+    return calibrate(reader(), labelled(*graded()), home.fingerprint(), CalibrationSettings(**wanted)).calibration
 
 
 def made_folder(place):

@@ -71,14 +71,14 @@ def calibrate(
     )
     if pairs.dropped or pairs.dropped_unlabelled:
         logger.info(f"{pairs.name}: left out {pairs.dropped} bad and {pairs.dropped_unlabelled} unlabelled rows")
-    from samesense.inference.calibration.fit import Wanted, check_labels
+    from samesense.inference.calibration.fit import CalibrationSettings, check_labels
     from samesense.inference.calibration.fit import calibrate as run
     from samesense.inference.calibration.storage import home_of, store
     from samesense.inference.models.load import load
     from samesense.reports.figures import check_figure
     from samesense.reports.writing import check_place
 
-    wanted = Wanted(shape=shape, yes=yes, decide=decide, folds=folds, seed=seed)
+    wanted = CalibrationSettings(shape=shape, yes=yes, decide=decide, folds=folds, seed=seed)
     check_labels(pairs, wanted)
     home = home_of(model)
     place = home.place(output)

@@ -47,15 +47,15 @@ class RequestError(Exception):
 
 
 def invalid(message: str, *, param: str | None = None, status: int = 400) -> RequestError:
-    """Return the refusal of a request that breaks a rule of its form."""
+    """Return the error of a request that breaks a rule."""
     return RequestError(status, message, code="invalid_request" if status == 400 else "too_large", param=param)
 
 
 def add_exception_handlers(app: FastAPI) -> None:
     """Give every error of an application the shape that OpenAI's clients read."""
 
-    def told(refusal: RequestError) -> JSONResponse:
-        return JSONResponse(refusal.body(), refusal.status, headers=refusal.headers)
+    def told(error: RequestError) -> JSONResponse:
+        return JSONResponse(error.body(), error.status, headers=error.headers)
 
     @app.exception_handler(RequestError)
     async def refused(_: Request, error: RequestError) -> JSONResponse:

@@ -73,7 +73,7 @@ class Limits:
                 )
 
     def late(self) -> RequestError:
-        """Return the refusal of a request that took too long."""
+        """Return the error of a request that took too long."""
         return RequestError(
             504, f"There was no answer within {self.seconds:g} s. Send fewer texts at once, or come again.",
             code="timeout",

@@ -1,4 +1,4 @@
-"""What stands before every route: who may come in, how much they may bring, and the count of both."""
+"""What runs before every route: keys, the size of a request, and its count."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class RequestMiddleware:
         self._keys = [key.encode() for key in keys]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let one request in, or send it away."""
+        """Pass one request on, or answer it with an error."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -55,8 +55,8 @@ class RequestMiddleware:
         try:
             self._check(scope)
             await self._app(scope, await self._with_body(scope, receive), answer)
-        except RequestError as refusal:
-            refused = JSONResponse(refusal.body(), refusal.status, headers=refusal.headers)
+        except RequestError as error:
+            refused = JSONResponse(error.body(), error.status, headers=error.headers)
             await refused(scope, receive, answer)
         finally:
             self._service.running -= 1
