@@ -45,7 +45,8 @@ def load(  # noqa: PLR0913 - what may be told of any kind of model
     Args:
         model: a folder, the output of ``samesense train`` or ``export``, a hub name, ``"default"``, or another name of
             the table in :mod:`samesense.inference.models.names`. Or what is in memory: a SentenceTransformer, a
-            CrossEncoder, a function from texts to vectors, or a :class:`Model`, which is returned as it is.
+            CrossEncoder, a function from texts to vectors (device, backend and pooling stay theirs), or a
+            :class:`Model`, which is returned as it is.
         name: what results call it; ``None`` for the name it was opened by.
         backend: what computes. ``"auto"`` takes what is the fastest by an earlier measurement, or by one now if
             ``sample`` is large; without a sample, onnx for an exported folder and torch for others.
