@@ -18,7 +18,7 @@ from samesense.encoder.encode import encode
 from samesense.encoder.storage import save
 from samesense.encoder.whitening import Whitening
 from samesense.errors import ConfigError, ModelError
-from samesense.inference.models.names import split_maps
+from samesense.inference.names import split_maps
 from samesense.recipes.teachers import open_teacher
 from samesense.training import teachers
 from samesense.training.teachers import Teacher, TeacherStore, teacher_store

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 from samesense.context.files import write_json
 from samesense.errors import ConfigError, ModelError, OutputError
 from samesense.inference.calibration.calibration import Calibration
-from samesense.inference.models.names import ORIGIN
+from samesense.inference.names import ORIGIN
 from samesense.inference.onnx.format import is_exported
 
 FILE = "calibration.json"

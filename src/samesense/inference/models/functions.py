@@ -63,7 +63,7 @@ class FunctionEncoder:
 
 
 def open_kind(kind: str, place: str, device: str | None) -> Model:
-    """Open what stands behind the colon of a name; see :data:`~samesense.inference.models.names.KINDS`.
+    """Open what stands behind the colon of a name; see :data:`~samesense.inference.names.KINDS`.
 
     Raises:
         ConfigError: if the name is malformed.

@@ -14,8 +14,8 @@ from samesense.errors import ConfigError, ModelError
 from samesense.inference.models.backends import Backend, BackendOption, check_backend, choose, exported_backends
 from samesense.inference.models.functions import FunctionEncoder, open_kind
 from samesense.inference.models.model import Model
-from samesense.inference.models.names import parse_maps, split_kind, split_maps, split_pooling
 from samesense.inference.models.optional_deps import has_torch, needs_torch
+from samesense.inference.names import parse_maps, split_kind, split_maps, split_pooling
 from samesense.inference.onnx.encoder import OnnxEncoder
 from samesense.inference.onnx.format import is_exported, read_description
 from samesense.types import Embeddings, Encode, PoolingName, Precision
@@ -44,7 +44,7 @@ def load(  # noqa: PLR0913 - what may be told of any kind of model
 
     Args:
         model: a folder, the output of ``samesense train`` or ``export``, a hub name, ``"default"``, or another name of
-            the table in :mod:`samesense.inference.models.names`. Or what is in memory: a SentenceTransformer, a
+            the table in :mod:`samesense.inference.names`. Or what is in memory: a SentenceTransformer, a
             CrossEncoder, a function from texts to vectors (device, backend and pooling stay theirs), or a
             :class:`Model`, which is returned as it is.
         name: what results call it; ``None`` for the name it was opened by.

@@ -225,7 +225,7 @@ def _content(source: str) -> str:
 def _teacher(name: str, known: dict[str, str]) -> str:
     """Return what tells a teacher from others: the content of a model or file, and the maps behind it."""
     from samesense.inference.models.load import load
-    from samesense.inference.models.names import split_kind, split_maps
+    from samesense.inference.names import split_kind, split_maps
 
     base, maps = split_maps(name)
     if not split_kind(base)[0]:
