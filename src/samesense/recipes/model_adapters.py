@@ -11,13 +11,13 @@ from torch import nn
 from samesense.data import PairData
 from samesense.encoder.build import build
 from samesense.encoder.build_cross import build_cross, has_one_logit
-from samesense.encoder.candidates import open_candidate
 from samesense.encoder.cosine import cosine_score
 from samesense.encoder.cross import as_logits
 from samesense.encoder.encode import as_encode
 from samesense.encoder.pooling import describe_pooling
 from samesense.encoder.precision import Choice
-from samesense.evaluation.pairs import evaluate_encoder, evaluate_pairs
+from samesense.evaluation.pairs import evaluate_pairs
+from samesense.inference.models.load import load
 from samesense.recipes.settings import EncoderSettings
 from samesense.training.cross import fit_cross, pick_cross_precision
 from samesense.training.fit import TrainOutput, fit, pick_precision
@@ -91,11 +91,11 @@ class BiEncoder:
 
     def judge_before(self, model: SentenceTransformer, settings: EncoderSettings, test: PairData) -> list[Result]:
         """Return the figures of the start point."""
-        return evaluate_encoder(model, test, name=f"{settings.model} (before)")
+        return evaluate_pairs(load(model, name=f"{settings.model} (before)", precision="float32"), test)
 
     def judge_after(self, settings: EncoderSettings, test: PairData, output: Path) -> list[Result]:
         """Return the figures of the saved model."""
-        return evaluate_encoder(build(str(output)), test, name=str(output), seed=settings.seed)
+        return evaluate_pairs(load(output, precision="float32", seed=settings.seed), test)
 
 
 class PairEncoder:
@@ -134,11 +134,11 @@ class PairEncoder:
         """Return the figures of a start point with a head of its own; a new head says nothing."""
         if not has_one_logit(settings.model):
             return []
-        return evaluate_pairs(open_candidate(settings.model), test, name=f"{settings.model} (before)")
+        return evaluate_pairs(load(settings.model, name=f"{settings.model} (before)", precision="float32"), test)
 
     def judge_after(self, settings: EncoderSettings, test: PairData, output: Path) -> list[Result]:
         """Return the figures of the saved model."""
-        return evaluate_pairs(open_candidate(str(output), seed=settings.seed), test, name=str(output))
+        return evaluate_pairs(load(output, precision="float32", seed=settings.seed), test)
 
 
 def _size(model: nn.Module) -> str:

@@ -24,9 +24,9 @@ import torch
 from sentence_transformers import CrossEncoder, SentenceTransformer
 
 from samesense.data import PairData
-from samesense.encoder.candidates import open_candidate
 from samesense.errors import MissingExtraError
 from samesense.evaluation.pairs import evaluate_pairs
+from samesense.inference.models.load import load
 from samesense.recipes import runner as frame
 from samesense.recipes.model_adapters import BiEncoder, PairEncoder
 from samesense.recipes.run_folder import to_card
@@ -141,9 +141,9 @@ def keep(
         ``spearman``, ``pearson`` and ``mse``, the mean squared distance from the targets (the paper's L2), as results
         and for the manifest.
     """
-    candidate = open_candidate(str(output), seed=settings.seed)
-    found = [replace(one, task=TASK) for one in evaluate_pairs(candidate, held, name=str(output))]
-    distance = np.square(candidate.score(held.pairs()) - targets_of(held.labels, *scale)).mean()
+    model = load(output, precision="float32", seed=settings.seed, cache=True)
+    found = [replace(one, task=TASK) for one in evaluate_pairs(model, held)]
+    distance = np.square(model.scores(held.pairs()) - targets_of(held.labels, *scale)).mean()
     found.append(replace(found[0], metric="mse", value=float(distance), low=None, high=None))
     kept = {"pairs": len(held), **{one.metric: one.value for one in found if one.subset == "all"}}
     to_card(output, "Surrogate", describe_kept(kept))

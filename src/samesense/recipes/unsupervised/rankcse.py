@@ -25,13 +25,13 @@ from samesense.data.sentences.data import Sentences
 from samesense.errors import ConfigError
 from samesense.recipes.cosent.recipe import as_dataset
 from samesense.recipes.runner import How, Prepared, Trained, run_bi
+from samesense.recipes.teachers import open_teacher
 from samesense.recipes.unsupervised.geometry_path import path_of
 from samesense.recipes.unsupervised.settings import RankcseSettings
 from samesense.recipes.unsupervised.settings import read_bare as read
 from samesense.recipes.unsupervised.views import check_two_views, new_head, set_dropout
 from samesense.training.losses.sentences import RankCSE
 from samesense.training.teachers import TeacherStore, teacher_store
-from samesense.training.teachers_open import open_teacher
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
