@@ -1,7 +1,10 @@
-"""Sentence similarity: train from any supervision, judge honestly, put to work.
+"""Sentence similarity: train from any supervision, evaluate, compare, and put to work.
 
 import samesense
-model = samesense.load("default")
+train, dev, test = (samesense.read(f"{part}.tsv") for part in ("train", "dev", "test"))
+run = samesense.train(train, dev=dev, output="runs/a")
+print(samesense.evaluate(run.model, test))
+model = samesense.load("runs/a")
 model.similarity("A man is eating.", "Someone has a meal.")
 """
 
@@ -11,27 +14,57 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from samesense.data import read_pairs
+    from samesense.api.data import doctor, read
+    from samesense.api.evaluation import calibrate, compare, evaluate
+    from samesense.api.training import cross_validate, distil, harvest, origin, sweep, train
+    from samesense.api.use import cluster, encode, export, mine, rerank, similarity, whiten
     from samesense.inference.models.load import load
     from samesense.inference.models.model import Model
 
 __version__ = version("samesense")
-__all__ = ["Model", "__version__", "load", "read_pairs"]
 
 _HOMES = {
-    "Model": "samesense.inference.models.model",
-    "load": "samesense.inference.models.load",
-    "read_pairs": "samesense.data",
+    "samesense.api.data": ("doctor", "read"),
+    "samesense.api.evaluation": ("calibrate", "compare", "evaluate"),
+    "samesense.api.training": ("cross_validate", "distil", "harvest", "origin", "sweep", "train"),
+    "samesense.api.use": ("cluster", "encode", "export", "mine", "rerank", "similarity", "whiten"),
+    "samesense.inference.models.load": ("load",),
+    "samesense.inference.models.model": ("Model",),
 }
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "Model",
+    "__version__",
+    "calibrate",
+    "cluster",
+    "compare",
+    "cross_validate",
+    "distil",
+    "doctor",
+    "encode",
+    "evaluate",
+    "export",
+    "harvest",
+    "load",
+    "mine",
+    "origin",
+    "read",
+    "rerank",
+    "similarity",
+    "sweep",
+    "train",
+    "whiten",
+]
 
 
 def __getattr__(name: str) -> Any:
     """Import a public name on first use, so that ``import samesense`` does not load torch."""
-    if name not in _HOMES:
+    if name not in _HOME_OF:
         raise AttributeError(f"module 'samesense' has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(_HOME_OF[name]), name)
 
 
 def __dir__() -> list[str]:

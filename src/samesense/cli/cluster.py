@@ -8,7 +8,6 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from samesense.cli.output import PrecisionFlag, put_json, put_row
-from samesense.inference.models.optional_deps import let_threads_sleep
 
 logger = logging.getLogger(__name__)
 
@@ -35,17 +34,11 @@ def cluster(
         precision: arithmetic; auto is bfloat16 where the processor computes in it.
         json: print one JSON object a group with line numbers, centre, lowest cosine with it, and texts.
     """
-    from samesense.inference.search.clusters import check_arguments
-    from samesense.inference.search.clusters import cluster as run
-    from samesense.inference.stream import encode_with_bar, read_texts
+    import samesense
+    from samesense.inference.stream import read_texts
 
-    check_arguments(threshold, smallest)
     texts = read_texts(source)
-    let_threads_sleep()
-    from samesense.inference.models.load import load
-
-    vectors = encode_with_bar(load(model, precision=precision), texts, normalize=True)
-    groups = run(vectors, threshold, smallest=smallest)
+    groups = samesense.cluster(texts, model=model, threshold=threshold, smallest=smallest, precision=precision)
     for number, group in enumerate(groups, 1):
         if json:
             rows = {"rows": [place + 1 for place in group.members], "centre": group.centre + 1}

@@ -57,36 +57,30 @@ def compare(
         figures: folder for the figures as SVG and PNG.
         json: print one JSON object a result.
     """
-    from samesense.data.sentences.texts import unlabelled_texts
+    import samesense
     from samesense.files import check_place
 
-    for place in filter(None, [output, results, markdown, latex, None if figures is None else figures / "plane.svg"]):
+    for place in filter(None, [markdown, latex, None if figures is None else figures / "plane.svg"]):
         check_place(place)
-    from samesense.recipes.compare.recipe import compare as compare_models
-    from samesense.recipes.compare.recipe import read_topics
-    from samesense.reports import append_results
-
-    report = compare_models(
+    report = samesense.compare(
         models,
         data,
         suites=[name.strip() for name in suite.split(",")],
+        output=output,
         against=against,
         fast=fast,
-        fit_texts=None if texts is None else [text for file in texts for text in unlabelled_texts(file)],
-        precision=precision,
-        cache=cache,
+        texts=texts,
+        sentences=sentences,
         runs=runs or (),
         sweep=sweep,
-        **({} if sentences is None else {"sentences": read_topics(sentences)}),
+        cache=cache,
+        precision=precision,
+        results=results,
     )
-    rows = [*report.results, *report.averages]
-    if results is not None:
-        append_results(results, rows)
-    places = {"html": output, "md": markdown, "tex": latex}
-    written = [report.save(place, kind) for kind, place in places.items() if place is not None]
+    written = [output, *(report.save(place, kind) for kind, place in (("md", markdown), ("tex", latex)) if place)]
     written += [] if figures is None else report.save_figures(figures)
     if json:
-        put_json(result.to_dict() for result in rows)
+        put_json(result.to_dict() for result in [*report.results, *report.averages])
     else:
         put(str(report))
     for failed in report.failures:

@@ -33,13 +33,16 @@ def doctor(
         drop_bad_rows: leave out rows that break a rule, and say how many.
         json: print the report as JSON.
     """
-    from samesense.data import examine, read_pairs
-    from samesense.data.pairs.read import read_bare_pairs
+    import samesense
 
-    pairs = read_pairs(
-        data, columns=columns, label_order=label_order, label_range=label_range, drop_bad_rows=drop_bad_rows
+    report = samesense.doctor(
+        data,
+        against=against,
+        columns=columns,
+        label_order=label_order,
+        label_range=label_range,
+        drop_bad_rows=drop_bad_rows,
     )
-    report = examine(pairs, against={name: read_bare_pairs(name, columns=columns) for name in against or []})
     if json:
         put_json([report.to_dict()])
         return

@@ -52,27 +52,21 @@ def evaluate(
         intervals: compute bootstrap intervals.
         json: print one JSON object a result.
     """
-    from samesense.data import read_pairs
+    import samesense
 
-    sets = [
-        read_pairs(f, columns=columns, label_order=label_order, label_range=label_range, drop_bad_rows=drop_bad_rows)
-        for f in data
-    ]
-    from samesense.evaluation.pairs import evaluate_pairs
-    from samesense.inference.models.load import load
-    from samesense.reports import append_results
-    from samesense.results import Results
-
-    opened = load(model, precision=precision, cache=True)
-    results = Results()
-    for pairs in sets:
-        if pairs.dropped or pairs.dropped_unlabelled:
-            logger.info(f"{pairs.name}: left out {pairs.dropped} bad and {pairs.dropped_unlabelled} unlabelled rows")
-        results += evaluate_pairs(opened, pairs, intervals=intervals)
-    if output is not None:
-        append_results(output, results)
+    results = samesense.evaluate(
+        model,
+        data,
+        output=output,
+        columns=columns,
+        label_order=label_order,
+        label_range=label_range,
+        drop_bad_rows=drop_bad_rows,
+        precision=precision,
+        intervals=intervals,
+    )
     if json:
-        put_json(result.to_dict() for result in results)
+        put_json(results.to_dicts())
     else:
         put(str(results))
         logger.info(f"protocol: {results[0].protocol}")

@@ -46,14 +46,19 @@ def export(
         overwrite: replace what is in the output folder.
         json: print JSON lines.
     """
-    from samesense.data import read_pairs
+    import samesense
 
-    pairs = None
-    if data is not None:
-        pairs = read_pairs(data, columns=columns, label_range=label_range, drop_bad_rows=drop_bad_rows)
-    from samesense.inference.onnx.export import export as write
-
-    description = write(model, output, int8=int8, pairs=pairs, weights=weights, overwrite=overwrite)
+    description = samesense.export(
+        model,
+        output=output,
+        int8=int8,
+        data=data,
+        weights=weights,
+        columns=columns,
+        label_range=label_range,
+        drop_bad_rows=drop_bad_rows,
+        overwrite=overwrite,
+    )
     if json:
         put_json([description.model_dump(mode="json")])
     else:

@@ -8,7 +8,6 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from samesense.cli.output import PrecisionFlag, put_json, put_row
-from samesense.inference.models.optional_deps import let_threads_sleep
 
 logger = logging.getLogger(__name__)
 
@@ -35,16 +34,11 @@ def mine(
         precision: arithmetic; auto is bfloat16 where the processor computes in it.
         json: print JSON lines with both line numbers, both texts and the score.
     """
-    from samesense.inference.search.mining import check_arguments
-    from samesense.inference.search.mining import mine as run
-    from samesense.inference.stream import encode_with_bar, read_texts
+    import samesense
+    from samesense.inference.stream import read_texts
 
-    check_arguments(top, threshold)
     texts = read_texts(source)
-    let_threads_sleep()
-    from samesense.inference.models.load import load
-
-    pairs = run(encode_with_bar(load(model, precision=precision), texts, normalize=True), top=top, threshold=threshold)
+    pairs = samesense.mine(texts, model=model, top=top, threshold=threshold, precision=precision)
     for first, second, score in pairs:
         if json:
             rows = {"row1": first + 1, "row2": second + 1, "score": round(score, 6)}

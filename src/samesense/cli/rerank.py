@@ -7,7 +7,6 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from samesense.cli.output import PrecisionFlag, put_json, put_row
-from samesense.errors import ConfigError, DataError
 
 
 def rerank(
@@ -34,18 +33,11 @@ def rerank(
         precision: arithmetic; auto is bfloat16 where the processor computes in it.
         json: print JSON lines with line number, text, cosine and score.
     """
+    import samesense
     from samesense.inference.stream import read_texts
 
-    if not query.strip():
-        raise DataError('The query is empty. Give a text: --query "How do I get home?"')
     texts = read_texts(source)
-    from samesense.inference.models.load import load
-    from samesense.inference.search.rerank import rerank as run
-
-    finder = load(model, precision=precision)
-    if not finder.embeds:
-        raise ConfigError(f"--model finds texts by their embeddings, and {model} has none: {finder.protocol}.")
-    ranked = run(query, texts, finder.encode, load(cross, precision=precision).scores, top)
+    ranked = samesense.rerank(texts, model=model, cross=cross, query=query, top=top, precision=precision)
     if json:
         put_json(
             {"row": r.position + 1, "text": r.text, "cosine": round(r.cosine, 6), "score": round(r.score, 6)}

@@ -9,7 +9,6 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from samesense.cli.output import PrecisionFlag
-from samesense.errors import ConfigError
 
 logger = logging.getLogger(__name__)
 
@@ -36,20 +35,9 @@ def whiten(
         precision: arithmetic of the embeddings it is fitted on; float32 keeps the small variances exact.
         overwrite: replace what is in the output folder.
     """
-    from samesense.data.sentences.texts import unlabelled_texts
+    import samesense
 
-    if not texts:
-        raise ConfigError("A whitening is fitted on texts; name at least one file of them.")
-    sentences = [text for source in texts for text in unlabelled_texts(source)]
-    from samesense.encoder.build import build
-    from samesense.encoder.encode import encode
-    from samesense.encoder.storage import check_free, save
-    from samesense.encoder.whitening import Whitening, append_whitening
-
-    check_free(output, overwrite=overwrite)
-    encoder = build(model)
-    whitening = Whitening.fit(encode(encoder, sentences, precision=precision), dim)
-    save(append_whitening(encoder, whitening), output, overwrite=overwrite)
+    whitening = samesense.whiten(model, texts, output=output, dim=dim, precision=precision, overwrite=overwrite)
     before, after = whitening.matrix.shape
     empty = f", {whitening.empty} of them without variance," if whitening.empty else ""
     logger.info(f"{output}: fitted on {whitening.n} texts, from {before} dimensions{empty} to {after}")

@@ -75,6 +75,30 @@ class Calibrated:
     before: Scores | None
     results: list[Result]
 
+    def __str__(self) -> str:
+        """Return what was fitted and how wrong it is, as lines of text."""
+        fitted, errors = self.calibration, self.calibration.errors
+        low, high = fitted.scale
+        lines = [
+            f"{fitted.n} pairs of {fitted.data}, {fitted.map.kind} map to {low:g}-{high:g}",
+            f"{'error':<9}{'score as it is':>15}{'calibrated, cross-validated':>29}",
+        ]
+        for name in ("ece", "mae", "brier"):
+            if name in errors:
+                before = f"{errors[f'{name}_before']:.4f}" if f"{name}_before" in errors else "undefined"
+                lines.append(f"{name:<9}{before:>15}{errors[name]:>29.4f}")
+        if fitted.yes is None:
+            lines.append("no threshold for yes and no: say from which label on a pair counts (`yes`)")
+            return "\n".join(lines)
+        for target in ("accuracy", "f1"):
+            cut = fitted.thresholds.get(target)
+            shown = "undefined: it is best to call all the same" if cut is None else f"{cut:.4f}"
+            used = ", used" if target == fitted.decide else ""
+            lines.append(
+                f"threshold for {target}{used}: {shown}; cross-validated {target} {100 * errors[target]:.1f} %"
+            )
+        return "\n".join(lines)
+
 
 def calibrate(
     model: Scorer, data: PairData, fingerprint: str, settings: CalibrationSettings | None = None

@@ -1,0 +1,109 @@
+"""``samesense.read`` and ``samesense.doctor``: data from anywhere, and what is wrong with them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from samesense.data.formats.memory import Source, as_sources, in_memory, name_of
+from samesense.errors import ConfigError
+
+if TYPE_CHECKING:
+    from samesense.data import DataReport, PairData
+    from samesense.data.sentences.data import Sentences
+
+logger = logging.getLogger(__name__)
+
+Scale = tuple[float, float]
+
+
+def labelled_pairs(source: Source, **how: Any) -> PairData:
+    """Return labelled pairs: those given, or read by :func:`samesense.data.read_pairs`; logs what was left out."""
+    from samesense.data import PairData, read_pairs
+
+    pairs = source if isinstance(source, PairData) else read_pairs(source, **how)
+    if pairs.dropped or pairs.dropped_unlabelled:
+        logger.info(f"{pairs.name}: left out {pairs.dropped} bad and {pairs.dropped_unlabelled} unlabelled rows")
+    return pairs
+
+
+def read(
+    source: Source,
+    *,
+    columns: str | None = None,
+    label_order: str | None = None,
+    label_range: Scale | None = None,
+    drop_bad_rows: bool = False,
+) -> PairData | Sentences:
+    """Read labelled pairs, triplets, or unlabelled sentences.
+
+    Args:
+        source: a file (TSV, CSV, JSON lines, Parquet, text; plain or .gz), a saved ``datasets`` folder, a hub name as
+            ``owner/name:split``; a data frame (pandas, polars, Arrow), a ``datasets.Dataset``; or rows: tuples such
+            as ``(text, text, score)``, dicts, or texts.
+        columns: text and label columns by name, as in ``"question1,question2,is_duplicate"``.
+        label_order: names of the labels 0, 1, 2 of NLI data, as in ``"entailment,neutral,contradiction"``.
+        label_range: lowest and highest label of the scale, as in ``(0, 5)``.
+        drop_bad_rows: leave out rows that break a rule, and count them.
+
+    Returns:
+        Sentences for text files and lists of texts, else pairs; both can be trained on, pairs can be evaluated on.
+
+    Raises:
+        DataError: names the source, the row and the likely fix.
+    """
+    how = {"columns": columns, "label_order": label_order, "label_range": label_range, "drop_bad_rows": drop_bad_rows}
+    if _holds_sentences(source):
+        if any(how.values()):
+            raise ConfigError(
+                f"columns, label_order, label_range and drop_bad_rows are for labelled pairs; {name_of(source)} holds "
+                "unlabelled sentences. Leave them out."
+            )
+        from samesense.data.sentences.data import read_unlabelled
+
+        return read_unlabelled(source)
+    return labelled_pairs(source, **how)
+
+
+def _holds_sentences(source: Source) -> bool:
+    if in_memory(source):
+        return isinstance(source, list | tuple) and bool(source) and isinstance(source[0], str)
+    return str(source).removesuffix(".gz").endswith(".txt")
+
+
+def doctor(
+    data: Source,
+    *,
+    against: Source | Sequence[Source] | None = None,
+    columns: str | None = None,
+    label_order: str | None = None,
+    label_range: Scale | None = None,
+    drop_bad_rows: bool = False,
+) -> DataReport:
+    """Report what data are, and what is wrong with them.
+
+    Args:
+        data: labelled pairs; see :func:`read`.
+        against: other data in which none of the pairs should stand.
+        columns: see :func:`read`.
+        label_order: see :func:`read`.
+        label_range: see :func:`read`.
+        drop_bad_rows: see :func:`read`.
+
+    Returns:
+        Prints as lines of text; ``warnings`` and ``overlaps`` hold what should be looked at.
+    """
+    from samesense.data import PairData, examine
+    from samesense.data.pairs.read import read_bare_pairs
+
+    pairs = labelled_pairs(
+        data, columns=columns, label_order=label_order, label_range=label_range, drop_bad_rows=drop_bad_rows
+    )
+    others: dict[str, Any] = {}
+    for other in [] if against is None else as_sources(against):
+        read_already = isinstance(other, PairData)
+        others[other.name if read_already else name_of(other)] = (
+            other if read_already else read_bare_pairs(other, columns=columns)
+        )
+    return examine(pairs, against=others)

@@ -1,0 +1,212 @@
+"""``samesense.evaluate``, ``compare`` and ``calibrate``."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from samesense.api.data import labelled_pairs
+from samesense.data.formats.memory import Source, as_sources
+
+if TYPE_CHECKING:
+    from samesense.inference.calibration.fit import Calibrated
+    from samesense.reports.report import Report
+    from samesense.results import Results
+    from samesense.types import Precision
+
+logger = logging.getLogger(__name__)
+
+Scale = tuple[float, float]
+
+
+def evaluate(
+    model: Any,
+    data: Source | Sequence[Source],
+    *,
+    output: str | Path | None = None,
+    columns: str | None = None,
+    label_order: str | None = None,
+    label_range: Scale | None = None,
+    drop_bad_rows: bool = False,
+    precision: Precision = "float32",
+    intervals: bool = True,
+) -> Results:
+    """Evaluate a model on labelled pairs: Spearman and Pearson correlation, with 95 % confidence intervals.
+
+    Args:
+        model: whatever :func:`samesense.load` takes, a function from texts to vectors among it.
+        data: one source of labelled pairs or several; see :func:`samesense.read`.
+        output: ``results.jsonl`` to which the results are added.
+        columns: see :func:`samesense.read`.
+        label_order: see :func:`samesense.read`.
+        label_range: see :func:`samesense.read`.
+        drop_bad_rows: see :func:`samesense.read`.
+        precision: arithmetic; float32 keeps the figures comparable between machines.
+        intervals: compute bootstrap intervals.
+
+    Returns:
+        A list of :class:`~samesense.types.Result` that prints as a table.
+    """
+    from samesense.evaluation.pairs import evaluate_pairs
+    from samesense.inference.models.load import load
+    from samesense.reports.store import append_results
+    from samesense.results import Results
+
+    how = {"columns": columns, "label_order": label_order, "label_range": label_range, "drop_bad_rows": drop_bad_rows}
+    sets = [labelled_pairs(one, **how) for one in as_sources(data)]
+    opened = load(model, precision=precision, cache=True)
+    results = Results()
+    for pairs in sets:
+        results += evaluate_pairs(opened, pairs, intervals=intervals)
+    if output is not None:
+        append_results(Path(output), results)
+    return results
+
+
+def compare(  # noqa: PLR0913 - the flags of the command
+    models: Sequence[Any],
+    data: Source | Sequence[Source],
+    *,
+    suites: Sequence[str] = ("sts",),
+    output: str | Path | None = None,
+    against: str | None = None,
+    fast: bool = False,
+    texts: Source | Sequence[Source] | None = None,
+    sentences: str | Path | None = None,
+    runs: Sequence[str] = (),
+    sweep: str | None = None,
+    cache: str | Path | None = None,
+    precision: Precision = "float32",
+    results: str | Path | None = None,
+) -> Report:
+    """Evaluate several models on the same data, test the differences, and report them.
+
+    Args:
+        models: whatever :func:`samesense.load` takes; ``"NAME=MODEL"`` names one, and models of one name are seeds.
+        data: folders of benchmarks, files of labelled pairs or documents, names of benchmarks, or pairs.
+        suites: of ``sts``, ``transfer``, ``ranking``, ``geometry``, ``binary``, ``argument``, ``sections``.
+        output: one self-contained HTML page; the report can also be saved later, by ``save``.
+        against: name of the model to compare the others with; by default the best of each data set.
+        fast: transfer with 5 folds instead of 10.
+        texts: unlabelled texts on which ``MODEL+whiten`` and ``MODEL+flow`` are fitted.
+        sentences: file with sentences for the heatmap, an empty line between topics.
+        runs: run folders for learning curves; ``NAME=FOLDER`` gives a name.
+        sweep: setting of these runs to draw figures against.
+        cache: folder in which embeddings are kept for the next time.
+        precision: arithmetic; float32 keeps the figures comparable between machines.
+        results: ``results.jsonl`` to which the results are added.
+    """
+    from samesense.data.sentences.texts import unlabelled_texts
+    from samesense.files import check_place
+    from samesense.recipes.compare.recipe import compare as run
+    from samesense.recipes.compare.recipe import read_topics
+    from samesense.reports.store import append_results
+
+    for place in (output, results):
+        if place is not None:
+            check_place(Path(place))
+    topics = {} if sentences is None else {"sentences": read_topics(Path(sentences))}
+    report = run(
+        models,
+        data,
+        suites=suites,
+        against=against,
+        fast=fast,
+        fit_texts=None if texts is None else [text for one in as_sources(texts) for text in unlabelled_texts(one)],
+        precision=precision,
+        cache=None if cache is None else Path(cache),
+        runs=runs,
+        sweep=sweep,
+        **topics,
+    )
+    if results is not None:
+        append_results(Path(results), [*report.results, *report.averages])
+    if output is not None:
+        report.save(output, kind="html")
+    return report
+
+
+def calibrate(  # noqa: PLR0913 - the flags of the command
+    model: str,
+    data: Source,
+    *,
+    output: str | Path | None = None,
+    figure: str | Path | None = None,
+    map: Literal["auto", "isotonic", "logistic"] = "auto",  # noqa: A002 - the flag's name
+    yes: float | None = None,
+    decide: Literal["accuracy", "f1"] = "accuracy",
+    folds: int = 5,
+    seed: int = 0,
+    columns: str | None = None,
+    label_order: str | None = None,
+    label_range: Scale | None = None,
+    drop_bad_rows: bool = False,
+    precision: Precision = "float32",
+) -> Calibrated:
+    """Learn on labelled pairs what a model's scores mean: a value on the labels' scale, a probability, yes or no.
+
+    Args:
+        model: a model by name; the calibration is kept in its folder.
+        data: labelled pairs that the model was not trained on.
+        output: file for the calibration; by default ``calibration.json`` in the model's folder.
+        figure: file for a figure of reliability, map and scores; ends in .png or .svg.
+        map: isotonic follows the data, logistic is a smooth curve; auto is logistic for yes/no labels, else isotonic.
+        yes: label from which on a pair counts as a yes; by default 1 for yes/no labels, and none for graded ones.
+        decide: threshold for yes and no, the one of best accuracy or of best F1; both are kept.
+        folds: of the cross-validation, which gives the errors.
+        seed: which decides the folds.
+        columns: see :func:`samesense.read`.
+        label_order: see :func:`samesense.read`.
+        label_range: see :func:`samesense.read`.
+        drop_bad_rows: see :func:`samesense.read`.
+        precision: arithmetic; float32 keeps the figures comparable between machines.
+
+    Returns:
+        Prints as a table of errors before and after; ``calibration`` applies it.
+    """
+    from samesense.files import check_place
+    from samesense.inference.calibration.fit import CalibrationSettings, check_labels
+    from samesense.inference.calibration.fit import calibrate as run
+    from samesense.inference.calibration.storage import home_of, store
+    from samesense.inference.models.load import load
+    from samesense.reports.figures import check_figure, save_plot
+
+    pairs = labelled_pairs(
+        data, columns=columns, label_order=label_order, label_range=label_range, drop_bad_rows=drop_bad_rows
+    )
+    settings = CalibrationSettings(shape=map, yes=yes, decide=decide, folds=folds, seed=seed)
+    check_labels(pairs, settings)
+    home = home_of(model)
+    place = home.place(None if output is None else Path(output))
+    check_place(place)
+    if figure is not None:
+        check_figure(Path(figure))
+    made = run(load(model, precision=precision), pairs, home.fingerprint(), settings)
+    store(made.calibration, place)
+    if figure is not None:
+        save_plot(_calibration_plot(made, Path(figure).stem), Path(figure))
+    logger.info(f"written: {place}{'' if figure is None else f', {figure}'}")
+    return made
+
+
+def _calibration_plot(made: Calibrated, name: str) -> Any:
+    import numpy as np
+
+    from samesense.reports.figures import Fitted, calibration
+
+    fitted, scores = made.calibration, made.scores
+    grid = np.union1d(np.linspace(scores.min(), scores.max(), 400), scores)
+    predicted = {"calibrated, cross-validated": made.held_out}
+    fit = Fitted(
+        scores=scores,
+        labels=made.labels,
+        predicted=predicted if made.before is None else {**predicted, "score as it is": made.before},
+        scale=fitted.scale,
+        map=(grid, fitted.apply(grid)),
+        thresholds={str(target): cut for target, cut in fitted.thresholds.items()},
+        yes=fitted.yes,
+        data=fitted.data,
+    )
+    return calibration(fit, name=name)

@@ -1,0 +1,242 @@
+"""``samesense.train``, ``distil``, ``origin``, ``harvest`` and ``sweep``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from samesense.api.data import labelled_pairs
+from samesense.data.formats.memory import Source, as_sources
+from samesense.errors import ConfigError
+
+if TYPE_CHECKING:
+    from samesense.recipes.distil.recipe import Distillate
+    from samesense.recipes.harvest.record import HarvestSummary
+    from samesense.recipes.training_run import TrainingRun
+    from samesense.results import Results
+
+Scale = tuple[float, float]
+
+
+def train(  # noqa: PLR0913 - the flags of the command
+    data: Source,
+    *,
+    output: str | Path,
+    method: str = "auto",
+    dev: Source | Literal["auto", "none"] | None = "auto",
+    test: Source | None = None,
+    config: str = "auto",
+    columns: str | None = None,
+    label_order: str | None = None,
+    label_range: Scale | None = None,
+    drop_bad_rows: bool = False,
+    resume: bool = False,
+    overwrite: bool = False,
+    **settings: Any,
+) -> TrainingRun:
+    """Train a model from whatever supervision there is, and evaluate it before and after.
+
+    Args:
+        data: one source or several, as :func:`samesense.read` takes them, or what it returned.
+        output: folder of the run; the model is in its folder ``model``.
+        method: ``"cosent"``, ``"supmpn"``, ``"simcse"``, ``"rankcse"``, ``"sections"``, ``"surrogate"`` or
+            ``"context"``; ``"auto"`` takes what suits the data.
+        dev: labelled pairs that select the best checkpoint by Spearman; ``"auto"`` holds out a tenth of labelled
+            pairs, ``"none"`` keeps the last state.
+        test: labelled pairs on which the model is evaluated before and after.
+        config: TOML file of settings, or a shipped one by name; ``"auto"`` takes the paper's for these data.
+        columns: see :func:`samesense.read`.
+        label_order: see :func:`samesense.read`.
+        label_range: see :func:`samesense.read`.
+        drop_bad_rows: see :func:`samesense.read`.
+        resume: continue an interrupted run.
+        overwrite: replace an earlier run in the folder.
+        settings: of the method, such as ``model``, ``loss``, ``epochs``, ``learning_rate``, ``seed``; the page of each
+            method lists them. They win over the file.
+
+    Returns:
+        Prints as a table of the results; ``model`` is the folder of the trained model.
+
+    Raises:
+        ConfigError, DataError, ModelError, OutputError: before the first step, where the run could not end well.
+    """
+    from samesense.recipes.methods import Reading
+    from samesense.recipes.train import train as run
+
+    return run(
+        data,
+        output=output,
+        method=method,
+        dev=dev,
+        test=test,
+        config=config,
+        settings=settings,
+        reading=Reading(columns, label_order, label_range, drop_bad_rows),
+        resume=resume,
+        overwrite=overwrite,
+    )
+
+
+def cross_validate(  # noqa: PLR0913 - the flags of the command
+    data: Source,
+    *,
+    folds: int | Literal["by-topic"],
+    output: str | Path,
+    method: str = "auto",
+    config: str = "auto",
+    columns: str | None = None,
+    label_order: str | None = None,
+    label_range: Scale | None = None,
+    drop_bad_rows: bool = False,
+    resume: bool = False,
+    overwrite: bool = False,
+    **settings: Any,
+) -> Results:
+    """Train a model for each fold, and evaluate every pair by the one that has not seen it: ``train --folds``.
+
+    Args:
+        data: labelled pairs; see :func:`train`.
+        folds: number of random folds, or ``"by-topic"``: each subset of the pairs is one.
+        output: folder of the run; the models are deleted once they have scored their pairs.
+        method: see :func:`train`.
+        config: see :func:`train`.
+        columns: see :func:`samesense.read`.
+        label_order: see :func:`samesense.read`.
+        label_range: see :func:`samesense.read`.
+        drop_bad_rows: see :func:`samesense.read`.
+        resume: continue an interrupted run.
+        overwrite: replace an earlier run in the folder.
+        settings: see :func:`train`.
+    """
+    from samesense.recipes.methods import Reading
+    from samesense.recipes.train import plan
+    from samesense.results import Results
+
+    reading = Reading(columns, label_order, label_range, drop_bad_rows)
+    planned = plan(data, method=method, dev="none", config=config, settings=settings, reading=reading)
+    return Results(planned.cross_validate(str(folds), output, resume=resume, overwrite=overwrite))
+
+
+def distil(
+    sentences: Source,
+    *,
+    output: str | Path,
+    student: str | None = None,
+    dev: Source | None = None,
+    test: Source | Sequence[Source] | None = None,
+    config: str = "auto",
+    resume: bool = False,
+    overwrite: bool = False,
+    **settings: Any,
+) -> Distillate:
+    """Make a small, fast student of one or several teachers, from sentences alone, and report what it keeps and gains.
+
+    Args:
+        sentences: text files, tables with text columns, documents, saved ``datasets`` folders, hub names, or texts.
+        output: folder of the run; the student is in its folder ``model``.
+        student: ``"layers:N"`` of the first teacher, ``"static"``, ``"static:DIM"``, or a small encoder [layers:3].
+        dev: labelled pairs that select the best checkpoint; ``None`` keeps the last state.
+        test: labelled pairs on which student and teachers are evaluated; ``None`` takes those of ``dev``.
+        config: TOML file of settings, or a shipped one by name; ``"auto"`` takes that of the kind of student.
+        resume: continue an interrupted run.
+        overwrite: replace an earlier run in the folder.
+        settings: of distillation, ``teacher`` first of all: one name or several.
+
+    Returns:
+        Prints as a table of student and teachers.
+    """
+    from samesense.recipes.distil.recipe import run
+    from samesense.recipes.distil.settings import choose_distil
+    from samesense.recipes.unsupervised.settings import read_bare
+
+    given = settings if student is None else {**settings, "model": student}
+    if isinstance(given.get("teacher"), str):
+        given = {**given, "teacher": (given["teacher"],)}
+    _, chosen = choose_distil(config, given)
+    return run(
+        read_bare(as_sources(sentences), chosen),
+        chosen,
+        Path(output),
+        dev=None if dev is None else labelled_pairs(dev),
+        tests=[] if test is None else [labelled_pairs(source) for source in as_sources(test)],
+        resume=resume,
+        overwrite=overwrite,
+    )
+
+
+def origin(
+    documents: Source, *, output: str | Path, config: str = "scaled", overwrite: bool = False, **settings: Any
+) -> Path:
+    """Make a similarity from running documents, without labels; ``samesense.load("origin:FOLDER")`` opens it.
+
+    Args:
+        documents: text files, folders of them, JSON lines, Parquet, saved ``datasets`` folders or hub names.
+        output: folder of the Origin; the same call goes on where an earlier one was stopped.
+        config: TOML file of settings, or ``"scaled"`` or ``"paper"``.
+        overwrite: replace stages that were made with other inputs.
+        settings: single settings; they win over the file.
+
+    Returns:
+        The folder.
+
+    Raises:
+        KeyboardInterrupt: after Ctrl-C, everything kept.
+    """
+    from samesense.recipes.origin.recipe import run
+    from samesense.recipes.origin.settings import choose_origin
+
+    if not run([str(source) for source in as_sources(documents)], choose_origin(config, settings), Path(output),
+               overwrite=overwrite):  # fmt: skip
+        raise KeyboardInterrupt
+    return Path(output)
+
+
+def harvest(*, origin: str | Path, output: str | Path, config: str | None = None, **settings: Any) -> HarvestSummary:
+    """Score sentence pairs of an Origin's own corpus, at scale and resumable, for a fast model to learn from.
+
+    Args:
+        origin: folder of the Origin.
+        output: folder of the harvest; the same call goes on where an earlier one was stopped.
+        config: TOML file of settings.
+        settings: single settings; they win over the file.
+    """
+    from samesense.recipes.harvest.recipe import harvest as make
+    from samesense.recipes.harvest.settings import HarvestSettings
+    from samesense.recipes.settings import bind, read_settings
+
+    chosen = bind(HarvestSettings, {} if config is None else read_settings(config), settings)
+    return make(Path(origin), Path(output), chosen)
+
+
+def sweep(file: str | Path, *, output: str | Path, jobs: int = 1, **placeholders: str) -> str:
+    """Train and evaluate every combination of settings, data and seeds in a file, and compare them.
+
+    Args:
+        file: TOML file of the sweep.
+        output: folder of the sweep; the same call goes on with one that was begun.
+        jobs: cells at a time; each gets its share of the processor's cores.
+        placeholders: values of placeholders of the file, as in ``DATA="data"``.
+
+    Returns:
+        The tables, as Markdown; they and the report are in the folder.
+
+    Raises:
+        KeyboardInterrupt: after Ctrl-C, everything kept.
+        ConfigError: if cells failed; the same call tries them again.
+    """
+    from samesense.recipes.sweep.file import read_sweep
+    from samesense.recipes.sweep.plan import make_plan
+    from samesense.recipes.sweep.report import write_report
+    from samesense.recipes.sweep.run import run
+
+    ended = run(make_plan(read_sweep(Path(file), placeholders)), Path(output), jobs=jobs)
+    if ended.interrupted:
+        raise KeyboardInterrupt
+    text, _ = write_report(Path(output))
+    if ended.failed:
+        raise ConfigError(
+            f"{ended.failed} of {ended.finished + ended.failed} cells failed; cell.json of each says why. The same "
+            "call tries them again."
+        )
+    return text

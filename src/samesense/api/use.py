@@ -1,0 +1,245 @@
+"""``samesense.similarity``, ``encode``, ``mine``, ``cluster``, ``rerank``, ``whiten``, ``export`` and ``serve``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from samesense.api.data import labelled_pairs
+from samesense.data.formats.memory import Source, as_sources, in_memory
+from samesense.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    from samesense.encoder.whitening import Whitening
+    from samesense.inference.models.backends import BackendOption
+    from samesense.inference.onnx.format import Description
+    from samesense.inference.search.clusters import Cluster
+    from samesense.inference.search.mining import MinedPair
+    from samesense.inference.search.rerank import Ranked
+    from samesense.types import Embeddings, Pair, Precision, Scores
+
+
+def similarity(
+    model: Any,
+    text1: str | Sequence[Pair],
+    text2: str | None = None,
+    *,
+    calibrated: bool = False,
+    calibration: str | Path | None = None,
+    precision: Precision = "auto",
+) -> float | Scores:
+    """Score two texts, or pairs of texts: the cosine of their embeddings, or the score of a cross-encoder.
+
+    To score more than once, open the model once: ``samesense.load(name).similarity(a, b)``.
+
+    Args:
+        model: whatever :func:`samesense.load` takes.
+        text1: first text, or pairs.
+        text2: second text.
+        calibrated: give values on the scale of the labels that the model was calibrated on.
+        calibration: file of the calibration, and calibrated is meant; by default that in the model's folder.
+        precision: arithmetic; auto is bfloat16 where the processor computes in it.
+
+    Returns:
+        One score, or ``(pairs,)`` of them.
+    """
+    from samesense.inference.models.load import load
+
+    opened = load(model, precision=precision, calibration=None if calibration is None else Path(calibration))
+    calibrated = calibrated or calibration is not None
+    if isinstance(text1, str):
+        return opened.similarity(text1, _second(text2), calibrated=calibrated)
+    return opened.scores(text1, calibrated=calibrated)
+
+
+def _second(text: str | None) -> str:
+    if text is None:
+        raise DataError("`similarity` compares two texts; received one. Give both, or a list of pairs.")
+    return text
+
+
+def encode(
+    model: Any,
+    source: Source,
+    *,
+    normalize: bool = False,
+    backend: BackendOption = "auto",
+    precision: Precision = "auto",
+    deterministic: bool = False,
+) -> Embeddings:
+    """Return the embeddings of texts, or of the lines of a text file, float32 ``(texts, dim)``, in order.
+
+    Args:
+        model: whatever :func:`samesense.load` takes and has embeddings.
+        source: texts, or a text file with one text a line (plain or .gz).
+        normalize: scale every vector to unit length.
+        backend: ``"auto"``, ``"torch"``, ``"onnx"`` or ``"onnx-int8"``, the last two for exported folders.
+        precision: arithmetic of torch; auto is bfloat16 where the processor computes in it.
+        deterministic: bits of a vector depend on its text alone, not on the texts beside it; slower.
+    """
+    from samesense.inference.models.load import load
+    from samesense.inference.stream import encode_with_bar
+
+    texts = _texts(source)
+    opened = load(model, backend=backend, precision=precision, deterministic=deterministic, sample=texts)
+    return encode_with_bar(opened, texts, normalize=normalize)
+
+
+def _texts(source: Source) -> list[str]:
+    from samesense.data.sentences.texts import all_texts
+    from samesense.inference.stream import read_texts
+
+    return list(all_texts(source)) if in_memory(source) else read_texts(str(source))
+
+
+def _unit_vectors(model: Any, texts: list[str], precision: Precision) -> Embeddings:
+    from samesense.inference.models.load import load
+    from samesense.inference.stream import encode_with_bar
+
+    return encode_with_bar(load(model, precision=precision), texts, normalize=True)
+
+
+def mine(
+    source: Source,
+    *,
+    model: Any = "default",
+    top: int = 100,
+    threshold: float = 0.0,
+    precision: Precision = "auto",
+) -> list[MinedPair]:
+    """Find the pairs of texts that are closest in meaning, each pair once, the closest first.
+
+    Args:
+        source: texts, or a text file with one text a line (plain or .gz).
+        model: whatever :func:`samesense.load` takes and has embeddings.
+        top: pairs returned at most.
+        threshold: lowest cosine of a pair, from -1 to 1.
+        precision: arithmetic; auto is bfloat16 where the processor computes in it.
+
+    Returns:
+        Positions of both texts, from 0, and the cosine.
+    """
+    from samesense.inference.search.mining import check_arguments
+    from samesense.inference.search.mining import mine as run
+
+    check_arguments(top, threshold)
+    return run(_unit_vectors(model, _texts(source), precision), top=top, threshold=threshold)
+
+
+def cluster(
+    source: Source,
+    *,
+    model: Any = "default",
+    threshold: float = 0.9,
+    smallest: int = 2,
+    precision: Precision = "auto",
+) -> list[Cluster]:
+    """Find groups of near-duplicates: texts that are linked by pairs above a threshold.
+
+    Args:
+        source: texts, or a text file with one text a line (plain or .gz).
+        model: whatever :func:`samesense.load` takes and has embeddings.
+        threshold: lowest cosine of a link, from -1 to 1; :func:`mine` shows where pairs end.
+        smallest: texts of a group that is returned.
+        precision: arithmetic; auto is bfloat16 where the processor computes in it.
+
+    Returns:
+        Groups with the positions of their texts, from 0, the largest first.
+    """
+    from samesense.inference.search.clusters import check_arguments
+    from samesense.inference.search.clusters import cluster as run
+
+    check_arguments(threshold, smallest)
+    return run(_unit_vectors(model, _texts(source), precision), threshold, smallest=smallest)
+
+
+def rerank(
+    source: Source, *, model: Any, cross: Any, query: str, top: int = 10, precision: Precision = "auto"
+) -> list[Ranked]:
+    """Find texts with an encoder, and order the best of them with a cross-encoder.
+
+    Args:
+        source: texts, or a text file with one text a line (plain or .gz).
+        model: encoder that finds; whatever :func:`samesense.load` takes and has embeddings.
+        cross: cross-encoder that orders; whatever :func:`samesense.load` takes.
+        query: what is looked for.
+        top: texts that are found, scored again and returned.
+        precision: arithmetic; auto is bfloat16 where the processor computes in it.
+    """
+    from samesense.inference.models.load import load
+    from samesense.inference.search.rerank import rerank as run
+
+    if not query.strip():
+        raise DataError("The `query` is empty. Give a text, such as 'How do I get home?'.")
+    finder = load(model, precision=precision)
+    if not finder.embeds:
+        raise ConfigError(f"`model` finds texts by their embeddings, and {finder.name} has none: {finder.protocol}.")
+    return run(query, _texts(source), finder.encode, load(cross, precision=precision).scores, top)
+
+
+def whiten(
+    model: str,
+    texts: Source | Sequence[Source],
+    *,
+    output: str | Path,
+    dim: int | None = None,
+    precision: Precision = "float32",
+    overwrite: bool = False,
+) -> Whitening:
+    """Save a model with a whitening behind it, fitted on unlabelled texts: a linear layer that every reader applies.
+
+    Args:
+        model: model folder, output of train, hub name, or ``"default"``.
+        texts: files of texts, or texts.
+        output: folder of the new model.
+        dim: dimensions to keep, those of the largest variance; by default all that have variance.
+        precision: arithmetic of the embeddings it is fitted on; float32 keeps the small variances exact.
+        overwrite: replace what is in the folder.
+    """
+    from samesense.data.sentences.texts import unlabelled_texts
+    from samesense.encoder.build import build
+    from samesense.encoder.encode import encode as embed
+    from samesense.encoder.storage import check_free, save
+    from samesense.encoder.whitening import Whitening, append_whitening
+
+    sentences = [text for source in as_sources(texts) for text in unlabelled_texts(source)]
+    if not sentences:
+        raise ConfigError("A whitening is fitted on texts; name at least one file of them.")
+    check_free(Path(output), overwrite=overwrite)
+    encoder = build(model)
+    whitening = Whitening.fit(embed(encoder, sentences, precision=precision), dim)
+    save(append_whitening(encoder, whitening), Path(output), overwrite=overwrite)
+    return whitening
+
+
+def export(
+    model: str,
+    *,
+    output: str | Path,
+    int8: bool = False,
+    data: Source | None = None,
+    weights: bool = True,
+    columns: str | None = None,
+    label_range: tuple[float, float] | None = None,
+    drop_bad_rows: bool = False,
+    overwrite: bool = False,
+) -> Description:
+    """Write a model as a folder that runs without torch, in float32 and int8, and check it against torch.
+
+    Args:
+        model: model folder, output of train, hub name, or ``"default"``.
+        output: folder to write; it is an ordinary model folder besides.
+        int8: also write a graph with weights of eight bits.
+        data: labelled pairs on which the drift of Spearman is measured, 500 or more for it to count.
+        weights: keep the weights of torch in the folder, so that sentence-transformers opens it.
+        columns: see :func:`samesense.read`.
+        label_range: see :func:`samesense.read`.
+        drop_bad_rows: see :func:`samesense.read`.
+        overwrite: replace what is in the folder.
+    """
+    from samesense.inference.onnx.export import export as write
+
+    how = {"columns": columns, "label_range": label_range, "drop_bad_rows": drop_bad_rows}
+    pairs = None if data is None else labelled_pairs(data, **how)
+    return write(model, Path(output), int8=int8, pairs=pairs, weights=weights, overwrite=overwrite)
