@@ -21,7 +21,7 @@ from tests.context.worlds import some_documents
 from tests.messages import listen
 
 ORIGIN = {
-    "vocabulary": 300, "generator_max_steps": 4, "generator_batch_size": 8, "max_tokens": 16, "held_out": 10,
+    "vocabulary": 300, "generator_max_steps": 4, "generator_batch_size": 8, "max_tokens": 16, "held_out_windows": 10,
     "discriminator_epochs": 1, "contexts": 4, "rescored": 10, "reference": 4, "precision": "float32",
 }  # fmt: skip
 HARVEST = {"pairs": 60, "unit": 6, "shard_size": 20, "spacings": [4]}
@@ -37,7 +37,7 @@ def documents(tmp_path_factory):
 @pytest.fixture
 def given(tiny_trunk):
     return {
-        "model": str(tiny_trunk), "max_steps": 4, "batch_size": 8, "precision": "float32", "held_out": 0.2,
+        "model": str(tiny_trunk), "max_steps": 4, "batch_size": 8, "precision": "float32", "held_out_share": 0.2,
         "max_seq_length": 32, "origin": ORIGIN, "harvest": HARVEST,
     }  # fmt: skip
 
@@ -189,12 +189,12 @@ def test_settings_of_the_parts_are_checked_at_once(part, words):
 
 def test_settings_of_the_parts_are_flags_with_a_dot(documents, tmp_path, capsys):
     words = ["train", documents, "--method", "context", "--output", str(tmp_path / "m"), "--dry-run"]
-    words += ["--origin.most-words", "1000", "--origin.contexts=20", "--harvest.pairs", "50"]
+    words += ["--origin.corpus-words", "1000", "--origin.contexts=20", "--harvest.pairs", "50"]
     words += ["--harvest.spacings", "4,16"]
     app(words, exit_on_error=False, result_action="return_value")
     out, err = capsys.readouterr()
     shown = json.loads(out)
-    assert shown["origin"] == {"most_words": "1000", "contexts": "20"}
+    assert shown["origin"] == {"corpus_words": "1000", "contexts": "20"}
     settings = ContextSettings(**shown)
     assert (settings.origin_settings().contexts, settings.harvest_settings().pairs) == (20, 50)
     assert settings.harvest_settings().spacings == (4, 16)

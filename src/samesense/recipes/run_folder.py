@@ -3,7 +3,7 @@
 model/  manifest.json  history.jsonl  results.jsonl  checkpoints/ (while training)  .lock (held while writing)
 
 A run is trained once its manifest has an outcome and its model is there, and finished once the manifest says so: what
-is left after a stop between the two is to judge it.
+is left after a stop between the two is to evaluate it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from samesense.training.fit import TrainOutput
 MODEL, CHECKPOINTS, HISTORY, RESULTS = "model", "checkpoints", "history.jsonl", "results.jsonl"
 
 
-def identity(parts: Mapping[str, Examples | None]) -> dict[str, Any]:
+def data_identity(parts: Mapping[str, Examples | None]) -> dict[str, Any]:
     """Return what tells the data of one run from those of another: source, fingerprint, rows and scale of each part."""
     return {
         name: {"source": d.source, "sha256": d.sha256, "rows": len(d)} | _scale(d)
@@ -58,20 +58,20 @@ def check(output: Path, record: dict[str, Any], *, resume: bool, overwrite: bool
     return manifest.check_same_run(output, record)
 
 
-def trained(output: Path, before: Mapping[str, Any]) -> TrainOutput | None:
-    """Return how the training of a resumed run ended, where only judging is left; ``before`` is its manifest."""
+def finished_training(output: Path, before: Mapping[str, Any]) -> TrainOutput | None:
+    """Return how the training of a resumed run ended, where only the evaluation is left; ``before`` is its manifest."""
     return TrainOutput(**before["outcome"]) if "outcome" in before and (output / MODEL).is_dir() else None
 
 
-def keep(output: Path, record: dict[str, Any], outcome: TrainOutput, write: Callable[[Path], object]) -> None:
+def save_model(output: Path, record: dict[str, Any], trained: TrainOutput, write: Callable[[Path], object]) -> None:
     """Put the trained model into the folder; ``write`` puts it there whole or not at all."""
-    manifest.write(output, record | {"outcome": asdict(outcome)})
+    manifest.write(output, record | {"outcome": asdict(trained)})
     write(output / MODEL)
     shutil.rmtree(output / CHECKPOINTS, ignore_errors=True)
 
 
-def held(output: Path) -> AbstractContextManager[None]:
-    """Hold the folder against another run; of several processes of one run, the one that writes does.
+def locked(output: Path) -> AbstractContextManager[None]:
+    """Lock the folder against another run; of several processes of one run, the one that writes does.
 
     Raises:
         OutputError: if another run writes to it.
@@ -112,7 +112,7 @@ def to_card(output: Path, heading: str, text: str) -> None:
     write_whole(card, f"{before.rstrip()}\n\n## {heading}\n\n{text}\n".lstrip())
 
 
-def end(output: Path, record: dict[str, Any], outcome: TrainOutput, **found: Any) -> None:
-    """Write into the manifest how the run ended, and what was ``found`` of its model."""
-    status = "interrupted" if outcome.interrupted else "finished"
-    manifest.write(output, record | {"outcome": asdict(outcome), "status": status, **found})
+def end(output: Path, record: dict[str, Any], trained: TrainOutput, more: Mapping[str, Any]) -> None:
+    """Write into the manifest how the run ended, and what the method adds."""
+    status = "interrupted" if trained.interrupted else "finished"
+    manifest.write(output, record | {"outcome": asdict(trained), "status": status, **more})

@@ -10,71 +10,36 @@ Differs: λ is 1 unless a temperature is given; texts keep the segment ids of th
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Unpack
-
 from sentence_transformers import CrossEncoder
 
 from samesense.data import PairData
 from samesense.data.formats.scale import number_text
-from samesense.data.pairs.targets import Targets
-from samesense.errors import ConfigError, DataError
-from samesense.recipes import runner as frame
-from samesense.recipes.cosent.recipe import as_dataset
-from samesense.recipes.model_adapters import PairEncoder
-from samesense.recipes.runner import How, Prepared, Trained
+from samesense.errors import DataError
+from samesense.recipes.runner import Job, TrainingInputs, as_dataset
 from samesense.recipes.settings import CosentSettings
 from samesense.training.losses.cross import CrossCoSENT, CrossEntropy, PairObjective
 
 
-def run(
-    train: PairData,
-    settings: CosentSettings,
-    output: Path,
-    **how: Unpack[How],
-) -> Trained:
-    """Train, select on dev, judge on test, and leave ``output/model`` with everything that led to it beside it.
-
-    Args:
-        train: labelled pairs.
-        settings: with ``encoder`` ``"cross"`` and ``loss`` ``"cosent"`` or ``"cross-entropy"``.
-        output: run folder; see :func:`samesense.recipes.runner.run`.
-        how: see :class:`~samesense.recipes.runner.How`.
+def prepare(model: CrossEncoder, job: Job[PairData, CosentSettings]) -> TrainingInputs:
+    """Return what a cross-encoder is trained on: labels as they are for CoSENT, on 0 to 1 for cross-entropy.
 
     Raises:
-        ConfigError, DataError, ModelError, OutputError: before the first step, where a run could not end well.
-    """
-    formed = prepare(train, settings)
-
-    def prepared(model: CrossEncoder) -> Prepared:
-        scale = f", temperature {settings.temperature:g}" if settings.loss == "cosent" else ""
-        return Prepared(
-            dataset=as_dataset(formed),
-            objective=lambda: objective_of(model, settings),
-            account=[f"loss: {formed.account}{scale}"],
-            batches=settings.batches,
-        )
-
-    return frame.run(PairEncoder(), "cosent-cross", settings, output, train, prepared, **how)
-
-
-def prepare(train: PairData, settings: CosentSettings) -> Targets:
-    """Return what the loss is trained on: labels as they are for CoSENT, on 0 to 1 for cross-entropy.
-
-    Raises:
-        ConfigError: if the settings are not those of a cross-encoder.
         DataError: if all labels are equal, or cross-entropy needs a scale that is not known.
     """
-    if settings.encoder != "cross":
-        raise ConfigError(
-            "This recipe trains cross-encoders; received encoder bi. Take samesense.recipes.cosent.recipe."
-        )
+    settings, train = job.settings, job.data
     if settings.loss == "cosent" and len(set(train.labels)) < 2:
         raise DataError(
             f"CoSENT compares pairs with different labels; all {len(train)} labels of {train.source} are "
             f"{number_text(train.labels[0])}. Give pairs of two labels at least."
         )
-    return settings.targets(train)
+    formed = settings.targets(train)
+    scale = f", temperature {settings.temperature:g}" if settings.loss == "cosent" else ""
+    return TrainingInputs(
+        dataset=as_dataset(formed.columns),
+        loss=lambda: objective_of(model, settings),
+        summary=[f"loss: {formed.account}{scale}"],
+        batches=settings.batches,
+    )
 
 
 def objective_of(model: CrossEncoder, settings: CosentSettings) -> PairObjective:

@@ -10,60 +10,35 @@ Differs: batches are drawn anew each epoch, where some public codes keep the fil
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from sentence_transformers import CrossEncoder, SentenceTransformer
 
 from samesense.data import PairData
-from samesense.data.pairs.targets import Targets, targets
-from samesense.errors import ConfigError, MissingExtraError
+from samesense.data.pairs.targets import Targets
+from samesense.recipes.cosent import cross
 from samesense.recipes.cosent.objectives import objective_of
-from samesense.recipes.runner import How, Prepared, Trained, run_bi
+from samesense.recipes.runner import Job, TrainingInputs, as_dataset
 from samesense.recipes.settings import CosentSettings
 from samesense.training.batches import share_without_comparison
-
-if TYPE_CHECKING:
-    from datasets import Dataset
-    from sentence_transformers import SentenceTransformer
 
 WORTH_SAYING = 0.01
 """Share of batches without a comparison from which on it is said."""
 
 
-def run(
-    train: PairData,
-    settings: CosentSettings,
-    output: Path,
-    **how: Unpack[How],
-) -> Trained:
-    """Train, select on dev, judge on test, and leave ``output/model`` with everything that led to it beside it.
-
-    Args:
-        train: labelled pairs.
-        settings: see :class:`CosentSettings`.
-        output: run folder; see :func:`samesense.recipes.runner.run`.
-        how: see :class:`~samesense.recipes.runner.How`.
-
-    Raises:
-        ConfigError, DataError, ModelError, OutputError: before the first step, where a run could not end well.
-    """
-    if settings.encoder != "bi":
-        raise ConfigError(
-            "This recipe trains bi-encoders; received encoder cross. Take samesense.recipes.cosent.cross."
-        )
-    formed = settings.targets(train)
-
-    def prepare(model: SentenceTransformer) -> Prepared:
-        return Prepared(
-            dataset=as_dataset(formed),
-            objective=lambda: objective_of(model, settings, formed),
-            account=_account(formed, settings),
-            batches=settings.batches,
-        )
-
-    return run_bi("cosent", settings, output, train, prepare, **how)
+def prepare(model: SentenceTransformer | CrossEncoder, job: Job[PairData, CosentSettings]) -> TrainingInputs:
+    """Return what a bi-encoder or a cross-encoder is trained on."""
+    settings = job.settings
+    if isinstance(model, CrossEncoder):
+        return cross.prepare(model, job)
+    formed = settings.targets(job.data)
+    return TrainingInputs(
+        dataset=as_dataset(formed.columns),
+        loss=lambda: objective_of(model, settings, formed),
+        summary=_summary(formed, settings),
+        batches=settings.batches,
+    )
 
 
-def _account(formed: Targets, settings: CosentSettings) -> list[str]:
+def _summary(formed: Targets, settings: CosentSettings) -> list[str]:
     """Return what there is to say about labels, and about batches that cannot be compared."""
     if settings.loss != "cosent" and settings.batches != "label-aware":
         return [formed.account]
@@ -74,12 +49,3 @@ def _account(formed: Targets, settings: CosentSettings) -> list[str]:
         said = f"batches: {lacking:.1%} have one label only and teach nothing; --batches label-aware has none"
         return [formed.account, said]
     return [formed.account]
-
-
-def as_dataset(data: PairData | Targets) -> Dataset:
-    """Return what the trainer takes: text columns, then ``label`` where there is one; pairs keep their labels."""
-    try:
-        from datasets import Dataset
-    except ImportError as error:
-        raise MissingExtraError("datasets", "train") from error
-    return Dataset.from_dict((targets(data, "cosent") if isinstance(data, PairData) else data).columns)

@@ -33,7 +33,7 @@ class DistilSettings(RankcseSettings):
     batch_size: int = Field(64, ge=1, description="examples in a step")
     epochs: float = Field(1.0, gt=0, description="passes over the training data")
     eval_steps: int | None = Field(
-        None, ge=1, description="steps between looks at the dev set [auto: ten a run, at most 1000 apart]"
+        None, ge=1, description="steps between evaluations on the dev set [auto: ten a run, at most 1000 apart]"
     )
     pooling: PoolingName | None = Field(None, description="pooling [none: the model's own, or mean if it has none]")
     max_seq_length: int | None = Field(64, ge=2, description="longest input in training; the student keeps its own")

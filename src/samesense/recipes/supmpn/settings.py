@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
 from samesense.data.tuples.augment_named import PARAPHRASER, AugmentName
+from samesense.data.tuples.data import TupleData
 from samesense.data.tuples.groups import MOST_ROWS
 from samesense.data.tuples.keys import Guard
+from samesense.data.tuples.read import read_tuples
 from samesense.errors import ConfigError
 from samesense.recipes.settings import EncoderSettings
 from samesense.types import First, PoolingName
@@ -23,7 +25,7 @@ OWNERS: Mapping[str, tuple[Loss, ...]] = {
     "temperature": ("supmpn", "info-nce", "supcon"),
     "false_negative_filter": ("supmpn", "info-nce", "triplet"),
     "distance": ("triplet", "batch-hard"),
-    "margin": ("triplet", "batch-hard"),
+    "triplet_margin": ("triplet", "batch-hard"),
     **dict.fromkeys(
         ("resample", "encode_once", "augment", "augment_share", "paraphraser"),
         ("supmpn", "info-nce", "triplet", "supcon", "batch-hard"),
@@ -54,7 +56,7 @@ class SupmpnSettings(EncoderSettings):
     encode_once: bool = Field(True, description="encode equal sentences of a batch once; copies of an anchor apart")
     temperature: float = Field(0.05, gt=0, description="supmpn, info-nce, supcon: divides the cosines")
     distance: Literal["cosine", "euclidean"] = Field("cosine", description="triplet, batch-hard: distance")
-    margin: float | None = Field(
+    triplet_margin: float | None = Field(
         None, ge=0, description="triplet, batch-hard: how much nearer positives must be [cosine 0.5, euclidean 1]"
     )
     augment: AugmentName = Field(
@@ -96,7 +98,41 @@ class SupmpnSettings(EncoderSettings):
             raise ConfigError("augment_share belongs to an augmentation, and augment is none. Leave it out.")
         return self
 
+    def for_data(self, train: TupleData) -> Self:
+        """Return the settings with the batch size that ``sentences_per_step`` asks for."""
+        if self.sentences_per_step is None:
+            return self
+        anchors = max(1, round(self.sentences_per_step / self.sentences_each(train)))
+        return self.model_copy(update={"batch_size": anchors})
+
+    def sentences_each(self, train: TupleData) -> float:
+        """Return how many sentences an example has on average, equal ones counted as often as they come."""
+        if self.loss == "softmax":
+            return 2.0
+        if self.tuples == "padded":
+            return 1.0 + sum(self.places)
+        rows = self.usable(train)
+        sides = zip((rows.positives, rows.negatives), self.places, strict=True)
+        return 1.0 + sum(min(len(own), most) for side, most in sides for own in side) / len(rows)
+
+    def usable(self, train: TupleData) -> TupleData:
+        """Return the anchors that can be trained on: with ragged tuples, those with a positive."""
+        if self.tuples == "padded" or all(train.positives):
+            return train
+        return train.take(row for row, own in enumerate(train.positives) if own)
+
     @property
     def places(self) -> tuple[int, int]:
         """How many positives and negatives the loss takes of an anchor at most."""
         return (1, 1) if self.loss in ("info-nce", "triplet") else (self.positives, self.negatives)
+
+
+def read_for_supmpn(sources: Sequence[str], settings: SupmpnSettings) -> TupleData:
+    """Return the training data; see :func:`samesense.data.tuples.read.read_tuples`."""
+    return read_tuples(
+        sources,
+        merge=settings.merge,
+        label_order=settings.label_order,
+        drop_bad_rows=settings.drop_bad_rows,
+        most_rows=settings.most_rows,
+    )

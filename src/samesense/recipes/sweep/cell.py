@@ -134,7 +134,7 @@ def _fitted(work: Work, *, resume: bool = False, overwrite: bool = False) -> boo
     trained = cell.method.run(
         parts.train, cell.settings, work.folder, dev=parts.dev, resume=resume, overwrite=overwrite
     )
-    return not trained.outcome.interrupted
+    return not trained.output.interrupted
 
 
 def _manifest(folder: Path) -> dict[str, Any]:

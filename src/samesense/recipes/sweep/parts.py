@@ -88,7 +88,7 @@ def sample_rows(data: Rows, rows: int | None, seed: int) -> Rows:
 
 
 def _read(entry: DataEntry, source: str) -> PairData:
-    return read_pairs(source, **vars(how_of(entry).judging(source)))
+    return read_pairs(source, **vars(how_of(entry).for_evaluation(source)))
 
 
 def how_of(entry: DataEntry) -> Reading:

@@ -163,7 +163,7 @@ def _bind(plan: Plan, entry: DataEntry, variant: str, given: Mapping[str, Any]) 
     own = {key: value for key, value in given.items() if key not in (LAYERS, METHOD)}
     layers = given.get(LAYERS)
     method = method_named(given.get(METHOD, "cosent"))
-    own = method.taking(own, how_of(entry))[0]
+    own = method.own_settings(own, how_of(entry))[0]
 
     def parts(settings: EncoderSettings | None = None) -> Parts:
         key = entry.name, _reading(method, settings)
@@ -188,7 +188,7 @@ def _reading(method: Method, settings: EncoderSettings | None) -> str:
 def _check_fits(plan: Plan, cell: Cell) -> None:
     """Raise if the data do not fit the settings."""
     try:
-        cell.method.account(plan.parts_of(cell).train, cell.settings)
+        cell.method.check(plan.parts_of(cell).train, cell.settings)
     except DataError as error:
         raise DataError(
             f"{cell.name}: {error} To leave this data set out for these settings, write a case with data = [...]."
