@@ -15,7 +15,15 @@ TOPICS = {
     "school": "pupil lesson chalk essay desk bell".split(),
 }
 TRAINING = DiscriminatorTraining(
-    dim=24, hidden=16, dropout=0.1, batch_size=32, epochs=8, learning_rate=1e-2, held_out_windows=60, eval_steps=10, seed=3
+    dim=24,
+    hidden=16,
+    dropout=0.1,
+    batch_size=32,
+    epochs=8,
+    learning_rate=1e-2,
+    held_out_windows=60,
+    eval_steps=10,
+    seed=3,
 )
 
 

@@ -85,7 +85,7 @@ def test_methods_stand_side_by_side_in_a_sweep(tiny_trunk, toy_pairs, lines, tmp
     ]
     assert [cell.method.name for cell in plan.cells] == ["simcse", "simcse", "simcse"]
     assert len({cell.reading for cell in plan.cells[1:]}) == 2
-    assert len(plan.parts_of(plan.cells[1]).train) == 20
+    assert len(plan.splits_of(plan.cells[1]).train) == 20
     ended = run(plan, tmp_path / "sweep")
     assert (ended.finished, ended.failed) == (3, 0)
     assert "method" in plan.cells[1].identity

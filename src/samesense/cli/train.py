@@ -60,7 +60,7 @@ def train(
         label_order: names of the labels 0, 1, 2 of NLI data, as in: entailment,neutral,contradiction
         label_range: lowest and highest label of the scale, as in: 0 5
         drop_bad_rows: leave out rows that break a rule, and say how many.
-        folds: evaluate by cross-validation instead of making a model: so many random folds, or by-topic, each subset one.
+        folds: cross-validate instead of making a model: so many random folds, or by-topic, each subset one.
         resume: go on with an interrupted run.
         overwrite: replace an earlier run in the output folder.
         dry_run: say what the data is and which settings hold, and stop.

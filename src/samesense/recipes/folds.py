@@ -91,7 +91,8 @@ def _evaluated(
         folder = output / f"fold-{number:02}"
         logger.info(f"fold {number} of {len(task.folds)}: {len(train)} pairs train, {len(test)} test")
         if not (folder / SCORES).is_file():
-            _train(method, data.take(train), settings, folder)
+            if not method.run_or_resume(data.take(train), settings, folder):
+                raise KeyboardInterrupt
             _write_scores(folder, data.take(test))
         shutil.rmtree(folder / "model", ignore_errors=True)
         content = json.loads((folder / SCORES).read_text(encoding="utf-8"))
@@ -135,14 +136,6 @@ def _begin(output: Path, record: dict[str, Any]) -> None:
         shutil.rmtree(folder, ignore_errors=True)
     (output / RESULTS).unlink(missing_ok=True)
     manifest.write(output, record)
-
-
-def _train(method: Method, part: PairData, settings: EncoderSettings, folder: Path) -> None:
-    if (folder / "model").is_dir():
-        return  # it was killed before it had scored
-    begun = (folder / manifest.FILE).is_file()
-    if method.run(part, settings, folder, resume=begun, overwrite=not begun).output.interrupted:
-        raise KeyboardInterrupt
 
 
 def _write_scores(folder: Path, test: PairData) -> None:

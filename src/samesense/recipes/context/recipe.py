@@ -18,7 +18,6 @@ import json
 import logging
 import shutil
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from samesense.context.origin.origin import FILE as ORIGIN_FILE
@@ -115,13 +114,9 @@ class _Later:
         """Train the Surrogate, or go on, and evaluate what it kept."""
         settings, folder = SurrogateSettings(**self._surrogate_settings()), self.job.output / SURROGATE
         harvested = read_harvest([str(self.job.output / HARVEST)], settings)
-        if not _is_trained(folder):
-            trained = METHODS["surrogate"].run(
-                harvested, settings, folder, dev=self.job.dev or harvested.dev,
-                resume=(folder / manifest.FILE).is_file(), overwrite=True,
-            )  # fmt: skip
-            if trained.output.interrupted:
-                raise Interrupted
+        dev = self.job.dev or harvested.dev
+        if not METHODS["surrogate"].run_or_resume(harvested, settings, folder, dev=dev):
+            raise Interrupted
         kept = describe_kept(manifest.read(folder)[KEPT])
         return [kept, f"{speed(folder, harvested.held.pairs()):,.0f} pairs a second, each sentence read once"]
 
@@ -149,7 +144,3 @@ class _Later:
     def train_output(self) -> TrainOutput:
         """Return how the training of the Surrogate ended."""
         return TrainOutput(**manifest.read(self.job.output / SURROGATE)["outcome"])
-
-
-def _is_trained(folder: Path) -> bool:
-    return (folder / MODEL).is_dir() and manifest.read(folder)["status"] == "finished"

@@ -76,7 +76,7 @@ class SweepFile(_Table):
     keep: Literal["none", "best", "all"] = "none"
     start: bool = False
     against: str | None = None
-    judging: Precision = "float32"
+    test_precision: Precision = "float32"
     rows_seed: int = Field(0, ge=0)
     base: dict[str, Any] = {}
     grid: dict[str, list[Any]] = {}

@@ -1,4 +1,4 @@
-"""How a cell is judged: its model on every test set, with the scores of every pair."""
+"""How a cell is evaluated: its model on every test set, with the scores of every pair."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from samesense.data import PairData
 from samesense.evaluation.binary import BinaryTask
 from samesense.evaluation.sts import StsTask
 from samesense.recipes.settings import EncoderSettings
-from samesense.recipes.sweep.parts import Parts
+from samesense.recipes.sweep.splits import Splits
 from samesense.types import Candidate, Precision, Result, Scores, Task
 
 DEV = "dev"
 """Under this name the scores of the pairs that select are kept, where thresholds are fitted on them."""
 
 
-def trained(name: str, seed: int, folder: Path, precision: Precision) -> Candidate:
+def open_trained(name: str, seed: int, folder: Path, precision: Precision) -> Candidate:
     """Open the model that a cell has trained."""
     from samesense.encoder.candidates import open_candidate
 
     return replace(open_candidate(str(folder), precision=precision, seed=seed), name=name)
 
 
-def untrained(name: str, settings: EncoderSettings, precision: Precision) -> Candidate:
+def open_start(name: str, settings: EncoderSettings, precision: Precision) -> Candidate:
     """Make the encoder from which a cell with these settings would start."""
     from samesense.encoder.candidates import encoder_protocol
     from samesense.encoder.cosine import cosine_score
@@ -38,23 +38,23 @@ def untrained(name: str, settings: EncoderSettings, precision: Precision) -> Can
     return Candidate(name=name, score=cosine_score(encode), encode=encode, protocol=encoder_protocol(model, precision))
 
 
-def judge(candidate: Candidate, parts: Parts) -> tuple[list[Result], dict[str, Scores]]:
+def evaluate(candidate: Candidate, splits: Splits) -> tuple[list[Result], dict[str, Scores]]:
     """Return all figures, and what lies behind them by ``suite:dataset:metric``.
 
-    Labels 0 and 1 are also judged as two classes, with thresholds fitted on the pairs that select.
+    Labels 0 and 1 are also evaluated as two classes, with thresholds fitted on the pairs that select.
 
     Raises:
         ModelError, DataError: if a figure is undefined.
     """
     results: list[Result] = []
     scores: dict[str, Scores] = {}
-    for name, test in parts.tests.items():
-        for task in _tasks(name, test, parts.dev):
+    for name, test in splits.tests.items():
+        for task in _tasks(name, test, splits.dev):
             found = task.evaluate(candidate)
             results += found.results
             scores |= {f"{one.task}:{one.dataset}:{one.metric}": one.values for one in found.evidence}
-    if parts.dev is not None and parts.dev.kind == "binary":
-        scores[DEV] = candidate.score(parts.dev.pairs())
+    if splits.dev is not None and splits.dev.kind == "binary":
+        scores[DEV] = candidate.score(splits.dev.pairs())
     return results, scores
 
 

@@ -18,7 +18,7 @@ Rows = TypeVar("Rows", bound=Examples)
 
 
 @dataclass(frozen=True)
-class Parts:
+class Splits:
     """The data of one entry, as they are used: parts of the sources where the file asks for that."""
 
     train: Examples
@@ -34,9 +34,9 @@ class Parts:
         }
 
 
-def read_parts(
+def read_splits(
     entry: DataEntry, seed: int, method: Method = METHODS["cosent"], settings: EncoderSettings | None = None
-) -> Parts:
+) -> Splits:
     """Read the data of an entry, hold out what selects, and take the rows asked for.
 
     Args:
@@ -63,7 +63,7 @@ def read_parts(
     elif entry.dev != "none":
         dev = _read(entry, entry.dev)
     tests = {name: _read(entry, source) for name, source in entry.tests().items()}
-    return Parts(
+    return Splits(
         sample_rows(train, entry.train_rows, seed),
         None if dev is None else sample_rows(dev, entry.dev_rows, seed),
         {name: sample_rows(data, entry.test_rows, seed) for name, data in tests.items()},
