@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
@@ -29,8 +29,6 @@ from samesense.recipes.unsupervised.settings import RankcseSettings, SimcseSetti
 
 if TYPE_CHECKING:
     from samesense.recipes.training_run import TrainingRun
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -158,28 +156,10 @@ class Method:
     def run_or_resume(
         self, train: Examples, settings: EncoderSettings, output: Path, *, dev: PairData | None = None
     ) -> bool:
-        """Train unless that is done; go on with what was begun, and begin anew if it was another run.
+        """Train unless that is done; see :func:`run`, and :func:`samesense.recipes.run_folder.run_or_resume`."""
+        from samesense.recipes.run_folder import run_or_resume
 
-        Args:
-            train: the training data.
-            settings: of the method.
-            output: run folder.
-            dev: labelled pairs that choose the best checkpoint.
-
-        Returns:
-            Whether the run is finished; otherwise it was interrupted, and the same call goes on.
-        """
-        from samesense.recipes.run_folder import MODEL
-        from samesense.training import manifest
-
-        if (output / manifest.FILE).is_file():
-            if (output / MODEL).is_dir() and manifest.read(output)["status"] == "finished":
-                return True
-            try:
-                return not self.run(train, settings, output, dev=dev, resume=True).output.interrupted
-            except ConfigError as error:
-                logger.info(f"begun anew: {error}")
-        return not self.run(train, settings, output, dev=dev, overwrite=True).output.interrupted
+        return run_or_resume(output, partial(self.run, train, settings, output, dev=dev))
 
 
 class _Cosent(Method):

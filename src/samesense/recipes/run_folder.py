@@ -8,6 +8,7 @@ is left after a stop between the two is to evaluate it.
 
 from __future__ import annotations
 
+import logging
 import shutil
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -18,12 +19,15 @@ from typing import Any
 from samesense.data import PairData
 from samesense.data.examples import Examples
 from samesense.encoder.storage import check_free
-from samesense.errors import OutputError
+from samesense.errors import ConfigError, OutputError
 from samesense.execution.folder_lock import only_writer
 from samesense.execution.ranks import is_main
+from samesense.recipes.training_run import TrainingRun
 from samesense.reports.writing import write_whole
 from samesense.training import manifest
 from samesense.training.fit import TrainOutput
+
+logger = logging.getLogger(__name__)
 
 MODEL, CHECKPOINTS, HISTORY, RESULTS = "model", "checkpoints", "history.jsonl", "results.jsonl"
 
@@ -103,6 +107,26 @@ def begin(output: Path, record: dict[str, Any], before: dict[str, Any]) -> dict[
     output.mkdir(parents=True, exist_ok=True)
     manifest.write(output, record)
     return record
+
+
+def run_or_resume(output: Path, run: Callable[..., TrainingRun]) -> bool:
+    """Run unless that is done; go on with what was begun, and begin anew if it was another run.
+
+    Args:
+        output: run folder.
+        run: takes ``resume`` and ``overwrite``.
+
+    Returns:
+        Whether the run is finished; otherwise it was interrupted, and the same call goes on.
+    """
+    if (output / manifest.FILE).is_file():
+        if (output / MODEL).is_dir() and manifest.read(output)["status"] == "finished":
+            return True
+        try:
+            return not run(resume=True).output.interrupted
+        except ConfigError as error:
+            logger.info(f"begun anew: {error}")
+    return not run(overwrite=True).output.interrupted
 
 
 def to_card(output: Path, heading: str, text: str) -> None:

@@ -18,6 +18,7 @@ import json
 import logging
 import shutil
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from samesense.context.origin.origin import FILE as ORIGIN_FILE
@@ -26,13 +27,13 @@ from samesense.recipes.context.documents import Documents
 from samesense.recipes.context.report import COMPARED, evaluate, speed, write_report
 from samesense.recipes.context.settings import ContextSettings
 from samesense.recipes.harvest.recipe import harvest
-from samesense.recipes.methods import METHODS
 from samesense.recipes.origin import recipe as origin_recipe
 from samesense.recipes.origin.stages import Interrupted, Stages, fingerprint
-from samesense.recipes.run_folder import data_identity
+from samesense.recipes.run_folder import data_identity, run_or_resume
 from samesense.recipes.runner import Job
+from samesense.recipes.runner import run as run_job
 from samesense.recipes.surrogate.data import SHARDS, read_harvest
-from samesense.recipes.surrogate.recipe import KEPT, describe_kept
+from samesense.recipes.surrogate.recipe import KEPT, describe_kept, prepare
 from samesense.recipes.surrogate.settings import SurrogateSettings
 from samesense.recipes.training_run import TrainingRun
 from samesense.reports import read_results
@@ -115,7 +116,8 @@ class _Later:
         settings, folder = SurrogateSettings(**self._surrogate_settings()), self.job.output / SURROGATE
         harvested = read_harvest([str(self.job.output / HARVEST)], settings)
         dev = self.job.dev or harvested.dev
-        if not METHODS["surrogate"].run_or_resume(harvested, settings, folder, dev=dev):
+        job = Job(method="surrogate", data=harvested, settings=settings, output=folder, dev=dev)
+        if not run_or_resume(folder, partial(run_job, job, prepare)):
             raise Interrupted
         kept = describe_kept(manifest.read(folder)[KEPT])
         return [kept, f"{speed(folder, harvested.held.pairs()):,.0f} pairs a second, each sentence read once"]
