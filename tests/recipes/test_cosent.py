@@ -56,21 +56,21 @@ def test_resume_refuses_another_run(parts, settings, tmp_path):
     METHODS["cosent"].run(parts["train"], settings, run, dev=parts["dev"])
     with pytest.raises(OutputError) as error:
         METHODS["cosent"].run(parts["train"], settings, run, dev=parts["dev"], resume=True)
-    assert str(error.value) == f"The run in {run} is finished: its model is there. Pass --overwrite to train anew."
+    assert str(error.value) == f"The run in {run} is finished: its model is there. Overwrite it to train anew."
     shutil.rmtree(run / "model")
     other = settings.model_copy(update={"learning_rate": 0.5})
     with pytest.raises(ConfigError) as error:
         METHODS["cosent"].run(parts["train"], other, run, dev=parts["dev"], resume=True)
     assert str(error.value) == (
-        f"--resume continues the run in {run} as it was begun, but settings.learning_rate was 0.002 and is 0.5. "
-        "Give the same settings and data, or another --output."
+        f"resume continues the run in {run} as it was begun, but settings.learning_rate was 0.002 and is 0.5. "
+        "Give the same settings and data, or another output folder."
     )
     with pytest.raises(ConfigError, match=r"data\.train\.scale was \[0.*\] and is \[0.*9.*\]"):
         METHODS["cosent"].run(replace(parts["train"], scale=(0.0, 9.0)), settings, run, dev=parts["dev"], resume=True)
     with pytest.raises(ConfigError) as error:
         METHODS["cosent"].run(parts["train"], settings, tmp_path / "none", dev=parts["dev"], resume=True)
     assert str(error.value) == (
-        f"--resume continues a run, and {tmp_path / 'none'} holds none (no manifest.json). Start it without --resume."
+        f"resume continues a run, and {tmp_path / 'none'} holds none (no manifest.json). Start it without resume."
     )
 
 

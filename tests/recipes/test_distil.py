@@ -183,7 +183,7 @@ def test_shipped_settings_are_the_defaults_and_a_static_student_has_its_own(tmp_
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({}, "A student learns from a teacher, and none was named. Give --teacher MODEL"),
+        ({}, "A student learns from a teacher, and none was named. Give a teacher"),
         ({"teacher": ("a",), "gamma": 0.0, "regress": 0.0}, "Give regress or gamma"),
         ({"teacher": ("a",), "contrast": 1.0}, "compare two views of a sentence"),
         ({"teacher": ("a",), "teacher_weights": (1.0, 2.0)}, "one number a teacher"),

@@ -152,7 +152,7 @@ def test_resume_after_a_kill_gives_the_uninterrupted_run(corpus, settings, toy_p
 
 def test_what_cannot_be_trained_is_refused_before_anything_is_written(corpus, settings, tmp_path):
     for update, error, message in (
-        ({"teacher": ()}, ConfigError, r"none was named\. Give --teacher MODEL, or --gamma 0"),
+        ({"teacher": ()}, ConfigError, r"none was named\. Give a teacher, or gamma 0"),
         ({"teacher": (str(tmp_path / "absent"),)}, ModelError, "There is no model folder"),
         ({"teacher": ("python:a:b",)}, ConfigError, "a function, which may change"),
     ):

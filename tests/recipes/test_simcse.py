@@ -87,7 +87,7 @@ def test_the_hard_negative_of_an_anchor_weighs_what_it_is_told(nli, settings, ti
     features = [tiny.preprocess(column) for column in columns.values()]
     anchors, positives, negatives = (tiny(dict(column))["sentence_embedding"] for column in features)
     expected = info_nce(anchors, positives, negatives, own_negative_weight=2)
-    torch.testing.assert_close(simcse.objective(tiny, settings, {})(features), expected, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(simcse.loss_of(tiny, settings, {})(features), expected, atol=1e-5, rtol=1e-5)
 
 
 def test_with_masked_language_modelling(corpus, settings, tiny_trunk, tmp_path):

@@ -113,7 +113,7 @@ def _task(data: PairData, folds: str) -> ArgumentTask:
     if folds == "by-topic":
         return ArgumentTask(data, mode=modes[folds], seed=SPLIT_SEED)
     if not folds.isdecimal():
-        raise ConfigError(f"--folds takes a number of random folds, or by-topic; received {folds!r}.")
+        raise ConfigError(f"folds is a number of random folds, or by-topic; received {folds!r}.")
     return ArgumentTask(data, folds=int(folds), seed=SPLIT_SEED)
 
 

@@ -72,7 +72,7 @@ class Method:
     prepare: str = ""
     pipeline: str = ""
     reading: tuple[str, ...] = ()
-    selects: str = "none, the last state is kept; --dev FILE of labelled pairs selects the best"
+    selects: str = "none, the last state is kept; labelled pairs as dev choose the best checkpoint"
 
     def choose(
         self, config: str, given: Mapping[str, Any], read: Callable[[], Examples]
@@ -258,7 +258,7 @@ METHODS: dict[str, Method] = {
             data=(Documents,),
             reader=read_documents,
             pipeline="samesense.recipes.context.recipe:run",
-            selects="Spearman on pairs held out of the harvest; --dev FILE of labelled pairs replaces them",
+            selects="Spearman on pairs held out of the harvest; labelled pairs as dev replace them",
         ),
     )
 }
@@ -315,5 +315,5 @@ def check_known(method: Method, given: Mapping[str, Any]) -> None:
             if owners:
                 raise ConfigError(
                     f"{name} is a setting of method {' and '.join(owners)}; this is method {method.name}, for "
-                    f"{method.takes}. Leave it out, or give --method {owners[0]}."
+                    f"{method.takes}. Leave it out, or take method {owners[0]}."
                 )

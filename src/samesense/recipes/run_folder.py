@@ -58,7 +58,7 @@ def check(output: Path, record: dict[str, Any], *, resume: bool, overwrite: bool
             check_free(output, overwrite=overwrite)
         return {}
     if (output / MODEL).exists() and manifest.read(output)["status"] == "finished":
-        raise OutputError(f"The run in {output} is finished: its model is there. Pass --overwrite to train anew.")
+        raise OutputError(f"The run in {output} is finished: its model is there. Overwrite it to train anew.")
     return manifest.check_same_run(output, record)
 
 

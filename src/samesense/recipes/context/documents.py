@@ -52,7 +52,7 @@ class Documents:
         Raises:
             ConfigError: always; says what cuts them.
         """
-        raise ConfigError("Documents are cut by their number of words: --origin.corpus-words N.")
+        raise ConfigError("Documents are cut by their number of words: corpus_words of the Origin.")
 
 
 def read_documents(sources: Sequence[str], settings: object = None) -> Documents:

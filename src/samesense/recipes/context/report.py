@@ -38,7 +38,7 @@ def evaluate(output: Path, settings: ContextSettings, given: Sequence[PairData])
     Args:
         output: folder; its ``surrogate/`` is finished.
         settings: of the run.
-        given: labelled pairs; without any, what was held out of the harvest speaks alone.
+        given: labelled pairs; without any, what was held out of the harvest is all there is.
 
     Returns:
         Lines about the outcome.
@@ -79,7 +79,7 @@ def write_report(output: Path) -> None:
         "# From documents to a model",
         describe_kept(kept),
         "## Labelled pairs",
-        figures if any(row.task != TASK for row in results) else "None were given: --test FILE evaluates on some.",
+        figures if any(row.task != TASK for row in results) else "None were given.",
         *(["Paired bootstrap, adjusted by Holm.", compared] if compared else []),
         "## Stages",
         markdown(["stage", "seconds", "outcome"], rows, numeric=("seconds",)),

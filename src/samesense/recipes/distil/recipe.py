@@ -27,7 +27,7 @@ from samesense.encoder.students import is_static, make_student
 from samesense.errors import ConfigError, ModelError
 from samesense.recipes import run_folder
 from samesense.recipes.distil.report import KEPT, StudentReport, report_student
-from samesense.recipes.distil.settings import DistilSettings
+from samesense.recipes.distil.settings import NO_TEACHER, DistilSettings
 from samesense.recipes.runner import Job, TrainingInputs
 from samesense.recipes.runner import run as run_job
 from samesense.recipes.training_run import TrainingRun
@@ -76,7 +76,7 @@ def run(
         ConfigError, DataError, ModelError, OutputError: before the first step, where a run could not end well.
     """
     if not settings.teacher:
-        raise ConfigError("A student learns from a teacher, and none was named. Give --teacher MODEL.")
+        raise ConfigError(NO_TEACHER)
     if len({data.name for data in tests}) < len(tests):
         raise ConfigError(f"Each test set needs a name of its own; received {', '.join(data.name for data in tests)}.")
     reports: list[StudentReport] = []

@@ -14,6 +14,8 @@ from samesense.recipes.settings import bind, read_settings
 from samesense.recipes.unsupervised.settings import Head, RankcseSettings
 from samesense.types import PoolingName
 
+NO_TEACHER = "A student learns from a teacher, and none was named. Give a teacher."
+
 
 class DistilSettings(RankcseSettings):
     """Settings of a student and of its training; the defaults are those of ``configs/distil/encoder.toml``.
@@ -80,7 +82,7 @@ def choose_distil(config: str, given: Mapping[str, Any]) -> tuple[str, DistilSet
     layers = [read_settings(str(_shipped() / f"{kind}.toml")) for kind in kinds]
     settings = bind(DistilSettings, *layers, named, given)
     if not settings.teacher:
-        raise ConfigError("A student learns from a teacher, and none was named. Give --teacher MODEL.")
+        raise ConfigError(NO_TEACHER)
     return f"distil of {kinds[-1]}" if config == "auto" else config, settings
 
 

@@ -126,7 +126,7 @@ def _shards(source: str) -> pa.Table:
     if not files and record.get("method") != "harvest":
         raise DataError(
             f"{source} is no harvest: a folder with {SHARDS}/*.parquet is needed, as samesense harvest writes it. "
-            "Labelled pairs in a file are for --method cosent, with --loss mse for this objective."
+            "Labelled pairs in a file are for method cosent, with loss mse."
         )
     lost = {entry["file"] for entry in record.get("shards", ())} - {file.name for file in files}
     if record.get("status") != "finished" or lost:
@@ -179,7 +179,7 @@ def _held_out(table: pa.Table, rows: npt.NDArray[np.intp], name: str, settings: 
     if len(set(scores)) < 2:
         raise DataError(
             f"{name}: a share of {settings.held_out_share:g} of {table.num_rows} pairs holds {len(rows)} out, with "
-            f"{len(set(scores))} different scores, and 2 are needed. Harvest more, or give a larger --held-out-share."
+            f"{len(set(scores))} different scores, and 2 are needed. Harvest more, or give a larger held_out_share."
         )
     sha256 = fingerprint(first, second, scores, None, "scored")
     return PairData(

@@ -4,8 +4,8 @@
     samesense train harvests/mine --method surrogate --model FOLDER --output runs/surrogate
 
 The cosine of two sentences, each embedded apart and mean-pooled, is regressed on Origin's score; with ``--encoder
-cross`` the one logit of a model that reads both sentences together. Of the pairs, 98 % teach, 1 % select, and 1 %
-judge how much of Origin is kept.
+cross`` the one logit of a model that reads both sentences together. Of the pairs, 98 % train, 1 % select, and 1 %
+test how much of Origin is kept.
 
 Source: Sun et al. 2022 (TACL), sections 3.4, 4.1 and 5.6; settings in ``configs/surrogate.toml``.
 Differs: AdamW without decay, which is Adam; warm-up, schedule, batch size and epochs are not stated. The state that
@@ -94,7 +94,7 @@ def summarize(train: Harvested, settings: SurrogateSettings, scale: tuple[float,
     if settings.targets == "score" and deviation < LITTLE:
         said.append(
             f"warning: the scores deviate by {deviation:.4f} only, so that a squared error teaches little: spread them "
-            "with --targets spread, or make the Origin with --normalisation standardised"
+            "with targets spread, or make the Origin with normalisation standardised"
         )
     return said
 

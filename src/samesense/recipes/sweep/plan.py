@@ -135,7 +135,7 @@ def _start(plan: Plan, entry: DataEntry, variants: Sequence[Variant], starts: di
     settings, splits = bound.settings, plan.splits[entry.name, bound.reading]
     if getattr(settings, "encoder", "bi") == "cross":
         raise ConfigError(
-            "The start point of a cross-encoder has a random head, and nothing to judge. Leave out start = true."
+            "The start model of a cross-encoder has a random head, and nothing to evaluate. Leave out start = true."
         )
     identity = {
         "settings": settings.model_dump(include={"pooling", "first", "max_seq_length"}),

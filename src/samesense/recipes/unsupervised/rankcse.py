@@ -45,9 +45,7 @@ def prepare(model: SentenceTransformer, job: Job[Sentences, RankcseSettings]) ->
     """
     settings = job.settings
     if settings.gamma and not settings.teacher:
-        raise ConfigError(
-            "The ranking term learns from a teacher, and none was named. Give --teacher MODEL, or --gamma 0."
-        )
+        raise ConfigError("The ranking term learns from a teacher, and none was named. Give a teacher, or gamma 0.")
     return with_teachers(
         model, job, lambda stores: RankCSE(model, **terms(model, settings, stores)), describe(settings)
     )
