@@ -7,6 +7,7 @@ from samesense.data.sentences.data import read_unlabelled
 from samesense.errors import ConfigError
 from samesense.recipes.train import plan, train
 from samesense.recipes.training_run import TrainingRun
+from samesense.results import Results
 from samesense.training.fit import TrainOutput
 
 
@@ -39,6 +40,6 @@ def test_a_run_shows_itself(tiny_trunk, toy_pairs, tmp_path):
     run = train(toy_pairs / "train.tsv", test=toy_pairs / "test.tsv", settings=settings, output=tmp_path / "run")
     assert run.model == tmp_path / "run" / "model" and run.model.is_dir()
     assert "trained 2 steps in" in str(run) and "spearman" in str(run) and str(tmp_path) in str(run)
-    assert run._repr_html_().startswith("<pre>trained 2 steps")
-    stopped = TrainingRun(tmp_path, TrainOutput(1, 0.0, "float32", None, None, interrupted=True), [])
+    assert run._repr_html_().startswith("<p>trained 2 steps") and "<table>" in run._repr_html_()
+    stopped = TrainingRun(tmp_path, TrainOutput(1, 0.0, "float32", None, None, interrupted=True), Results())
     assert str(stopped) == "interrupted at step 1; everything is kept, and resume goes on"

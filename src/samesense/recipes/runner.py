@@ -27,6 +27,7 @@ from samesense.recipes.model_adapters import Adapter, adapter_of
 from samesense.recipes.settings import EncoderSettings
 from samesense.recipes.training_run import TrainingRun
 from samesense.reports import append_results
+from samesense.results import Results
 from samesense.training import manifest
 from samesense.training.batches import Batches
 from samesense.training.fit import TrainOutput, fit, pick_precision
@@ -139,7 +140,7 @@ def run(
                 results += further
                 append_results(output / run_folder.RESULTS, results)
             run_folder.end(output, record, trained, more)
-        return TrainingRun(output, trained, results)
+        return TrainingRun(output, trained, Results(results))
 
 
 def _arithmetic(choice: Choice) -> str:

@@ -7,8 +7,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from samesense.reports.tables import results_table
-from samesense.types import Result
+from samesense.results import Results
 
 if TYPE_CHECKING:
     from samesense.training.fit import TrainOutput
@@ -26,7 +25,7 @@ class TrainingRun:
 
     folder: Path
     output: TrainOutput
-    results: list[Result]
+    results: Results
 
     @property
     def model(self) -> Path:
@@ -44,8 +43,8 @@ class TrainingRun:
         return [*said, f"model: {self.model}"]
 
     def __str__(self) -> str:
-        table = [results_table(self.results)] if self.results else []
-        return "\n".join([*self.lines(), *table])
+        return "\n".join([*self.lines(), *([str(self.results)] if self.results else [])])
 
     def _repr_html_(self) -> str:
-        return f"<pre>{escape(str(self))}</pre>"
+        said = "<br>".join(map(escape, self.lines()))
+        return f"<p>{said}</p>\n{self.results._repr_html_() if self.results else ''}"

@@ -37,6 +37,7 @@ from samesense.recipes.surrogate.recipe import KEPT, describe_kept, prepare
 from samesense.recipes.surrogate.settings import SurrogateSettings
 from samesense.recipes.training_run import TrainingRun
 from samesense.reports import read_results
+from samesense.results import Results
 from samesense.training import manifest
 from samesense.training.fit import TrainOutput
 
@@ -69,17 +70,17 @@ def run(job: Job[Documents, ContextSettings], *, resume: bool = False, overwrite
             manifest.write(output, stages.record)
         sources = list(job.data.sources)
         if not origin_recipe.run(sources, settings.origin_settings(), output / ORIGIN, overwrite=overwrite):
-            return TrainingRun(output, TrainOutput(0, 0.0, "", None, None, interrupted=True), [])
+            return TrainingRun(output, TrainOutput(0, 0.0, "", None, None, interrupted=True), Results())
         try:
             stages.run("harvest", later.harvest_inputs(), [HARVEST], later.harvest)
             stages.run("surrogate", later.surrogate_inputs(), [SURROGATE], later.surrogate)
             stages.run("evaluation", later.evaluation_inputs(), [MODEL, RESULTS, COMPARED], later.evaluation)
         except Interrupted:
-            return TrainingRun(output, later.train_output(), [])
+            return TrainingRun(output, later.train_output(), Results())
         write_report(output)
         stages.finish()
         logger.info(f"report: {output / REPORT}")
-        return TrainingRun(output, later.train_output(), read_results(output / RESULTS))
+        return TrainingRun(output, later.train_output(), Results(read_results(output / RESULTS)))
 
 
 @dataclass(frozen=True)
