@@ -7,7 +7,7 @@ import pytest
 from samesense.data import read_pairs
 from samesense.data.formats.scale import infer_scale, share_text, to_number
 from samesense.errors import ConfigError, DataError
-from samesense.recipes.methods import Reading
+from samesense.recipes.reading import Reading
 
 SCORED = ("sentence1", "sentence2", "score")
 NLI = ("premise", "hypothesis", "label")

@@ -185,4 +185,4 @@ def test_texts_in_a_script_that_the_model_does_not_know_are_spoken_of(tiny_trunk
     said = listen()
     settings = CosentSettings(model=str(tiny_trunk), max_steps=1, **QUICK)
     METHODS["cosent"].run(read_pairs(tmp_path / "zh.tsv"), settings, tmp_path / "run")
-    assert [line for line in said if "unknown to the model's tokenizer" in line and line.startswith("warning: ")]
+    assert [line for line in said if "unknown to the model's tokenizer" in line]

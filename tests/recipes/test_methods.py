@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from samesense.errors import ConfigError
-from samesense.recipes.methods import METHODS, Reading, fitting_method, method_named
+from samesense.recipes.methods import METHODS, fitting_method, method_named
+from samesense.recipes.reading import Reading
 from samesense.recipes.settings import shipped
 from samesense.recipes.sweep.file import SweepFile
 from samesense.recipes.sweep.plan import make_plan

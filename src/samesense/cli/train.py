@@ -12,7 +12,8 @@ from samesense.cli.flags import flags
 from samesense.cli.output import Columns, DropBadRows, LabelOrder, LabelRange, put, put_json
 from samesense.errors import ConfigError
 from samesense.execution.ranks import finish
-from samesense.recipes.methods import METHODS, READING, Reading
+from samesense.recipes.methods import METHODS
+from samesense.recipes.reading import READING, Reading
 from samesense.recipes.train import plan
 from samesense.types import Result
 

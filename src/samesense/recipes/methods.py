@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
-from samesense.data import PairData, concat, read_pairs
-from samesense.data.benchmarks.argument import holds_arguments, read_argument_pairs
+from samesense.data import PairData
 from samesense.data.examples import Examples
 from samesense.data.formats.files import split_suffix
-from samesense.data.pairs.read import holds_scores
 from samesense.data.sentences.data import Sentences
 from samesense.data.tuples.data import TupleData
 from samesense.errors import ConfigError
 from samesense.recipes.context.documents import Documents, read_documents
 from samesense.recipes.context.settings import ContextSettings
+from samesense.recipes.reading import Reading, read_labelled
 from samesense.recipes.sections.data import SectionTriplets, read_triplets
 from samesense.recipes.sections.settings import SectionsSettings
 from samesense.recipes.settings import CosentSettings, EncoderSettings, bind, choose, read_settings, shipped
@@ -29,22 +28,6 @@ from samesense.recipes.unsupervised.settings import RankcseSettings, SimcseSetti
 
 if TYPE_CHECKING:
     from samesense.recipes.training_run import TrainingRun
-
-
-@dataclass(frozen=True)
-class Reading:
-    """How labelled pairs are read; see :func:`samesense.data.read_pairs`."""
-
-    columns: str | None = None
-    label_order: str | None = None
-    label_range: tuple[float, float] | None = None
-    drop_bad_rows: bool = False
-
-    def for_evaluation(self, source: str) -> Reading:
-        """Return how pairs for evaluation are read: an order of classes says nothing about scores."""
-        if self.label_order is None or not holds_scores(source, self.columns):
-            return self
-        return replace(self, label_order=None)
 
 
 @dataclass(frozen=True)
@@ -172,26 +155,11 @@ class _Cosent(Method):
         return choose(config, given, kind=read().kind)  # type: ignore[attr-defined]  # PairData
 
     def read(self, sources: Sequence[str], settings: EncoderSettings, how: Reading) -> PairData:
-        return _read_pairs(sources, settings, how)
+        return read_labelled(sources, settings, how)
 
     def check(self, train: Any, settings: Any) -> list[str]:
         return [settings.targets(train).account]
 
-
-def _read_pairs(sources: Sequence[str], settings: Any, how: Reading | None = None) -> PairData:
-    """Return labelled pairs; those of argument similarity come in a folder of their own form."""
-    return concat(
-        [
-            read_argument_pairs(Path(source).expanduser())
-            if how in (None, Reading()) and holds_arguments(source)
-            else read_pairs(source, **vars(how or Reading()))
-            for source in sources
-        ]
-    )
-
-
-READING = tuple(field.name for field in fields(Reading))
-"""Names of what decides how labelled pairs are read."""
 
 _BARE = ("keep_repeated", "min_chars", "max_chars")
 
@@ -203,7 +171,7 @@ METHODS: dict[str, Method] = {
             takes="labelled pairs: scored, binary or NLI",
             settings=CosentSettings,
             data=(PairData,),
-            reader=_read_pairs,
+            reader=read_labelled,
             prepare="samesense.recipes.cosent.recipe:prepare",
         ),
         Method(

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, cast
 from samesense.data import PairData, examine, read_pairs
 from samesense.data.examples import Examples
 from samesense.errors import ConfigError, DataError
-from samesense.recipes.methods import Method, Reading, fitting_method, method_named
+from samesense.recipes.methods import Method, fitting_method, method_named
+from samesense.recipes.reading import Reading
 from samesense.recipes.settings import EncoderSettings
 from samesense.types import Result
 

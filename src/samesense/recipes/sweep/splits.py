@@ -10,7 +10,8 @@ import numpy as np
 from samesense.data import PairData, read_pairs
 from samesense.data.examples import Examples
 from samesense.errors import ConfigError, DataError
-from samesense.recipes.methods import METHODS, Method, Reading
+from samesense.recipes.methods import METHODS, Method
+from samesense.recipes.reading import Reading
 from samesense.recipes.settings import EncoderSettings
 from samesense.recipes.sweep.file import DataEntry
 
