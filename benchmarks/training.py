@@ -23,7 +23,6 @@ def main() -> None:
     from sentence_transformers.sentence_transformer.losses import CoSENTLoss
 
     from samesense.data import read_pairs, sample_path
-    from samesense.data.pairs.targets import targets
     from samesense.encoder.build import build
     from samesense.recipes.runner import as_dataset
     from samesense.recipes.settings import CosentSettings
@@ -31,7 +30,7 @@ def main() -> None:
     from samesense.training.losses.pairs import CoSENT
 
     data = read_pairs(args.data or sample_path("train"))
-    dataset = as_dataset(targets(data, "cosent").columns)
+    dataset = as_dataset(CosentSettings().targets(data).columns)
     start = build(args.model, max_seq_length=128)
     chosen: dict[str, str] = {}
 

@@ -118,7 +118,7 @@ def test_encode_into_shards_refuses_flags_that_do_not_fit(run, tmp_path):
         (["--shard-size", "1"], "--output is a folder; received '-'"),
         (["--output", tmp_path / "v", "--shard-size", "1", "--format", "jsonl"], "npy or parquet; received jsonl"),
         (["--output", tmp_path / "v", "--shard-size", "0"], "shard_size: input should be greater than or equal to 1"),
-        (["--output", tmp_path / "v", "--shard-size", "1", "--address", "auto"], "--address is for --executor ray"),
+        (["--output", tmp_path / "v", "--shard-size", "1", "--address", "auto"], "address is for the ray executor"),
     ):
         code, out, err = run(*encode_it, *words)
         assert (code, out, err.count("\n")) == (2, "", 1) and message in err, err

@@ -46,7 +46,7 @@ def test_ctrl_c_says_how_to_go_on(command, monkeypatch, tmp_path, capsys):
         return recipe.run(work, output, settings.choose_executor())
 
     monkeypatch.setattr(recipe, "harvest", called)
-    monkeypatch.setattr(recipe, "_make", pressed)
+    monkeypatch.setattr(MadeUp, "score", pressed)
     with pytest.raises(KeyboardInterrupt):
         command("--origin", "o", "--output", str(tmp_path / "h"))
     assert "Go on with the same command." in capsys.readouterr().err

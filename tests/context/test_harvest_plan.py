@@ -246,7 +246,7 @@ def test_shares_add_up_over_shards(world):
         ({"shares": {"random": float("nan")}}, "0 or more"),
         ({"unit": 1}, "2 sentences or more"),
         ({"pairs": 0}, "1 pair or more"),
-        ({"least_words": 9, "most_words": 8}, "9 words or more and 8 or fewer"),
+        ({"min_words": 9, "max_words": 8}, "9 words or more and 8 or fewer"),
         ({"spacings": (4, 4)}, "ascending"),
         ({"spacings": (1,)}, "from 2 on"),
         ({"spacings": ()}, "Spacings"),

@@ -2,9 +2,12 @@
 
 import pytest
 
-from samesense.data.pairs.targets import FITTING, midpoint, targets
+from samesense.data.pairs.targets import midpoint
 from samesense.errors import DataError
+from samesense.training.losses.registry import PAIR_LOSSES
 from tests.data.made import BINARY, DATA, NLI, SCORED, TRIPLE, pair_data
+
+targets = PAIR_LOSSES.targets
 
 
 @pytest.mark.parametrize("data", DATA.values(), ids=DATA)
@@ -14,7 +17,7 @@ def test_cosent_takes_every_label_as_it_is(data):
 
 
 @pytest.mark.parametrize(
-    ("kind", "labels", "scale", "expected", "account"),
+    ("kind", "labels", "scale", "expected", "summary"),
     [
         ("scored", [0.0, 2.5, 5.0], (0, 5), [0.0, 0.5, 1.0], "mse: labels divided by 5"),
         ("scored", [1.0, 3.0, 5.0], (0, 5), [0.2, 0.6, 1.0], "mse: labels divided by 5"),
@@ -26,21 +29,21 @@ def test_cosent_takes_every_label_as_it_is(data):
         ("triple", [1.0, 0.0, 1.0], (0, 1), [1.0, 0.0, 1.0], "mse: labels 0 and 1 as they are"),
     ],
 )
-def test_mse_reads_every_label_from_0_to_1(kind, labels, scale, expected, account):
+def test_mse_reads_every_label_from_0_to_1(kind, labels, scale, expected, summary):
     data = pair_data([("a", "b", label) for label in labels], kind, scale)
     made = targets(data, "mse")
     assert made.columns["label"] == pytest.approx(expected)
-    assert made.account == account
-    same = targets(data, "cross-entropy")
+    assert made.summary == summary
+    same = targets(data, "cross-entropy", "cross")
     assert same.columns == made.columns
-    assert same.account == account.replace("mse", "cross-entropy")
+    assert same.summary == summary.replace("mse", "cross-entropy")
 
 
 def test_contrastive_cuts_scores_in_the_middle():
     made = targets(SCORED, "contrastive")
     assert made.columns["label"] == [1.0 if label > 2.5 else 0.0 for label in SCORED.labels]
     count = sum(label > 2.5 for label in SCORED.labels)
-    assert made.account == f"contrastive: {count} of 200 pairs positive, labels above 2.5"
+    assert made.summary == f"contrastive: {count} of 200 pairs positive, labels above 2.5"
     higher = targets(SCORED, "contrastive", positive_above=4)
     assert higher.columns["label"] == [float(label == 5.0) for label in SCORED.labels]
     assert targets(BINARY, "contrastive").columns["label"] == BINARY.labels
@@ -62,14 +65,14 @@ def test_softmax_numbers_the_classes_from_0(data, classes, names):
     made = targets(data, "softmax")
     assert made.columns["label"] == [int(label) for label in data.labels]
     assert all(type(label) is int for label in made.columns["label"])
-    assert made.classes == classes
-    assert made.account == f"softmax: {classes} classes ({names})"
+    assert made.settings == {"classes": classes}
+    assert made.summary == f"softmax: {classes} classes ({names})"
 
 
 def test_softmax_has_no_class_without_examples():
     made = targets(pair_data([("a", "b", 0.0), ("a", "c", 2.0), ("a", "d", 0.0)], "nli"), "softmax")
-    assert (made.columns["label"], made.classes) == ([0, 1, 0], 2)
-    assert made.account == "softmax: 2 classes (contradiction, entailment)"
+    assert (made.columns["label"], made.settings) == ([0, 1, 0], {"classes": 2})
+    assert made.summary == "softmax: 2 classes (contradiction, entailment)"
 
 
 @pytest.mark.parametrize(("data", "above"), [(SCORED, 2.5), (BINARY, 0), (NLI, 1), (TRIPLE, 0)])
@@ -79,39 +82,41 @@ def test_info_nce_takes_the_positive_pairs(data, above):
     assert made.columns == {
         "anchor": [data.sentences1[row] for row in rows], "positive": [data.sentences2[row] for row in rows]
     }  # fmt: skip
-    assert made.account.startswith(f"info-nce: {len(rows)} ")
-    assert made.account.endswith(f"; {200 - len(rows)} of 200 pairs not used")
+    assert made.summary.startswith(f"info-nce: {len(rows)} ")
+    assert made.summary.endswith(f"; {200 - len(rows)} of 200 pairs not used")
 
 
 def test_what_fits_is_made_and_what_does_not_is_refused():
-    losses = ("cosent", "mse", "contrastive", "softmax", "triplet", "info-nce")
     for kind, data in DATA.items():
-        for loss in losses:
-            if loss in FITTING[kind].replace(" and ", ", ").split(", "):
-                assert len(targets(data, loss)) > 0
+        for spec in PAIR_LOSSES.specs:
+            if kind in spec.kinds:
+                assert len(targets(data, spec.name, spec.encoder)) > 0
             else:
-                with pytest.raises(DataError, match=rf"^{loss} takes .* These losses fit: {FITTING[kind]}\.$"):
-                    targets(data, loss)
+                fitting = PAIR_LOSSES.fitting(kind, spec.encoder)
+                with pytest.raises(DataError, match=rf"^{spec.name} takes .* These losses fit: {fitting}\.$"):
+                    targets(data, spec.name, spec.encoder)
+    assert PAIR_LOSSES.fitting("binary", "cross") == "cosent and cross-entropy"
 
 
 def test_refusals_name_the_rule_the_data_and_the_fix():
     with pytest.raises(DataError) as error:
         targets(NLI, "contrastive")
+    assert "contrastive" not in PAIR_LOSSES.fitting("nli")
     assert str(error.value) == (
         "contrastive takes labels 0 and 1, or scores, which it cuts in two; made.tsv has nli labels. "
-        "These losses fit: cosent, mse, softmax, triplet and info-nce."
+        f"These losses fit: {PAIR_LOSSES.fitting('nli')}."
     )
     unknown = pair_data([("a", "b", 3.0), ("c", "d", 700.0)], "scored", None)
     with pytest.raises(DataError) as error:
         targets(unknown, "mse")
     assert str(error.value).startswith("made.tsv: the scale of the labels must be known; they run from 3 to 700")
-    assert str(error.value).endswith("Give it with --label-range LOW HIGH.")
+    assert str(error.value).endswith("Give it as label_range LOW HIGH.")
     assert targets(unknown, "contrastive", positive_above=100).columns["label"] == [0.0, 1.0]
     with pytest.raises(DataError) as error:
         targets(SCORED, "contrastive", positive_above=5)
     assert str(error.value) == (
         "made.tsv: 0 of 200 pairs are positive (labels above 5), so that the loss has nothing to tell apart. "
-        "Give another --positive-above, or take cosent."
+        "Give another positive_above, or take cosent."
     )
     neutral = pair_data([("a", "b", 0.0), ("a", "c", 1.0)], "nli")
     with pytest.raises(DataError, match=r"0 of 2 pairs are positive .* Take cosent\.$"):
@@ -120,5 +125,5 @@ def test_refusals_name_the_rule_the_data_and_the_fix():
         targets(pair_data([("a", "b", 0.0), ("c", "d", 1.0)], "binary"), "triplet")
     assert str(error.value) == (
         "made.tsv: a triplet needs a sentence with a positive and a negative partner, and none of 2 pairs has one. "
-        "These fit without: cosent, mse, softmax, info-nce, contrastive."
+        "Take cosent, which compares pairs."
     )

@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from samesense.errors import ConfigError, MissingExtraError, OutputError, SamesenseError
+from samesense.errors import ConfigError, MissingExtraError, SamesenseError
 from samesense.execution import on_ray
+from samesense.execution.choose import choose_executor
 from samesense.execution.on_ray import OnRay
 from samesense.execution.processes import Processes
-from samesense.execution.serial import Serial
-from samesense.execution.shards import Shards
-from samesense.execution.tasks import Done, Failed
+from samesense.execution.tasks import Done, Failed, Serial
 from tests.execution.works import Squares
 
 EXECUTORS = [lambda retries=2: Serial(retries), lambda retries=2: Processes(2, retries)]
@@ -101,24 +100,23 @@ def _runs(process):
 
 def test_ray_says_what_is_missing(tmp_path, monkeypatch):
     pytest.importorskip("ray")
-    with pytest.raises(ConfigError, match="--address names a running Ray cluster"):
+    with pytest.raises(ConfigError, match="address names a running Ray cluster"):
         next(OnRay("nowhere:1:2").run(Squares(tmp_path), range(1)))
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingExtraError, match=r"samesense\[ray\]"):
         on_ray._ray()
 
 
-def test_shards_are_whole_or_absent(tmp_path):
-    shards = Shards(tmp_path / "s", ".bin")
-    assert shards.finished(9) == set()
-    shards.write(3, b"three")
-    shards.write(123456, b"many")
-    (tmp_path / "s" / ".00004.bin.part").write_bytes(b"ha")
-    assert shards.finished(200_000) == {3, 123456}
-    shards.clear()
-    assert sorted(path.name for path in (tmp_path / "s").iterdir()) == ["00003.bin", "123456.bin"]
-    with pytest.raises(OutputError, match=r"shards 0 to 8, and 123456\.bin is none of them"):
-        shards.finished(9)
-    (tmp_path / "s" / "notes.txt").write_text("mine")
-    with pytest.raises(OutputError, match=r"notes\.txt is none"):
-        shards.finished(200_000)
+def test_settings_of_another_executor_are_refused():
+    with pytest.raises(ConfigError, match="address is for the ray executor"):
+        choose_executor("embedded", address="auto")
+    with pytest.raises(ConfigError, match="workers is for the embedded executor"):
+        choose_executor("ray", workers=2)
+    with pytest.raises(ConfigError, match="workers must be 1 or more; received 0"):
+        choose_executor("embedded", workers=0)
+    several = {"default_workers": 3}
+    chosen = [
+        choose_executor("embedded"), choose_executor("embedded", **several),
+        choose_executor("embedded", workers=1, **several), choose_executor("ray", **several),
+    ]  # fmt: skip
+    assert [type(one).__name__ for one in chosen] == ["Serial", "Processes", "Serial", "OnRay"]

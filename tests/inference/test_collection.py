@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from samesense.errors import ConfigError, DataError, ModelError, OutputError
-from samesense.execution.folder_lock import only_writer
+from samesense.files import only_writer
 from samesense.inference.collection import writer as collection_changes
 from samesense.inference.collection.collection import Collection, Entry
 from samesense.inference.collection.manifest import read_manifest

@@ -3,17 +3,13 @@
 import hashlib
 import json
 import os
-import random
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from filelock import FileLock
 
 from samesense.errors import ConfigError, DataError, ModelError, OutputError, SamesenseError
 from samesense.execution.choose import choose_executor
@@ -89,7 +85,7 @@ def test_it_goes_on_with_any_workers_and_the_bytes_are_the_same(place, tmp_path)
     whole, listed = shards(tmp_path / "v"), manifest(tmp_path / "v")["shards"]
     for number in (0, 5, 8):
         (tmp_path / "v" / "shards" / f"{number:05}.npy").unlink()
-    (tmp_path / "v" / "shards" / ".00005.npy.part").write_bytes(b"cut off")
+    (tmp_path / "v" / "shards" / ".00005.npy.17-0123abcd.part").write_bytes(b"cut off")
     history = tmp_path / "v" / "history.jsonl"
     history.write_text(history.read_text()[:-20])  # the last line cut off: the shard is hashed anew
     (place / "dies-now").touch()
@@ -114,20 +110,7 @@ def test_nothing_is_made_or_counted_twice(place, tmp_path, monkeypatch):
     assert make(place, tmp_path / "v")[0] == done
 
 
-def test_shards_that_fail_are_said_and_the_others_kept(place, tmp_path, monkeypatch):
-    def fails(texts):
-        if "row 30 " in "".join(texts):
-            raise OSError("no luck")
-        return encode(texts)
-
-    monkeypatch.setattr(sharded_world, "encode", fails)
-    with pytest.raises(SamesenseError, match=r"1 shards could not be made, .* 3 attempts: shard 4, OSError: no luck"):
-        make(place, tmp_path / "v")
-    assert sorted(shards(tmp_path / "v")) == [f"{number:05}.npy" for number in range(9) if number != 4]
-    assert manifest(tmp_path / "v")["status"] == "running"
-    monkeypatch.setattr(sharded_world, "encode", lambda texts: 1 / 0)
-    with pytest.raises(SamesenseError, match="10 shards could not be made"):
-        make(place, tmp_path / "other", shard_size=3)
+def test_vectors_that_are_not_finite_are_refused(place, tmp_path, monkeypatch):
     monkeypatch.setattr(sharded_world, "encode", lambda texts: np.full((len(texts), 3), np.nan))
     with pytest.raises(SamesenseError, match="holds a NaN or an infinity"):
         make(place, tmp_path / "broken")
@@ -183,20 +166,6 @@ def test_a_worker_looks_at_what_it_reads_and_opens(place, tmp_path):
         EncodeWork(str(place), found, settings, open_made_up, "another")(0)
 
 
-def test_other_folders_are_left_alone(place, tmp_path):
-    (tmp_path / "v").mkdir()
-    (tmp_path / "v" / "thesis.txt").write_text("much work")
-    with pytest.raises(OutputError, match="something else than the shards of a file"):
-        make(place, tmp_path / "v")
-    assert [one.name for one in (tmp_path / "v").iterdir()] == ["thesis.txt"]
-    (tmp_path / "v" / "manifest.json").write_text('{"method": "harvest"}')
-    with pytest.raises(OutputError, match="something else"):
-        make(place, tmp_path / "v")
-    make(place, tmp_path / "mine")
-    with FileLock(tmp_path / "mine" / ".lock"), pytest.raises(OutputError, match="one writer at a time"):
-        make(place, tmp_path / "mine")
-
-
 @pytest.mark.parametrize("form", ["npy", "parquet"])
 def test_a_damaged_shard_is_said_and_made_anew(place, tmp_path, form):
     make(place, tmp_path / "v", format=form)
@@ -232,56 +201,6 @@ def test_what_cannot_be_read_by_place_is_refused(place, tmp_path):
         with pytest.raises(DataError, match=message):
             make(place, tmp_path / "v")
     assert not (tmp_path / "v" / "manifest.json").exists()
-
-
-def test_settings_of_another_executor_are_refused():
-    with pytest.raises(ConfigError, match="--address is for --executor ray"):
-        choose_executor("embedded", address="auto")
-    with pytest.raises(ConfigError, match="--workers is for --executor embedded"):
-        choose_executor("ray", workers=2)
-    with pytest.raises(ConfigError, match="--workers must be 1 or more; received 0"):
-        choose_executor("embedded", workers=0)
-    several = {"default_workers": 3}
-    chosen = [
-        choose_executor("embedded"), choose_executor("embedded", **several),
-        choose_executor("embedded", workers=1, **several), choose_executor("ray", **several),
-    ]  # fmt: skip
-    assert [type(one).__name__ for one in chosen] == ["Serial", "Processes", "Serial", "OnRay"]
-
-
-@pytest.mark.parametrize("stride", [13, pytest.param(1, marks=pytest.mark.slow)])
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="kills forked processes")
-def test_an_encoding_killed_at_any_file_operation_goes_on(tmp_path, stride):
-    done = subprocess.run(
-        program("killed_sharded", tmp_path, stride), capture_output=True, text=True, env=ENVIRONMENT, cwd=ROOT
-    )
-    assert done.returncode == 0, done.stderr
-    assert int(done.stdout) * stride > 40
-
-
-@pytest.mark.slow
-def test_processes_killed_at_random_lose_and_double_nothing(place, tmp_path):
-    """The main process, its workers and Ctrl-C, by turns."""
-    make(place, tmp_path / "whole")
-    (place / "slow").write_text("0.1")
-    chance = random.Random(0)
-    for number in range(3):
-        process = subprocess.Popen(
-            program("sharded_world", place, tmp_path / "v", 2), env=ENVIRONMENT, cwd=ROOT, stderr=subprocess.DEVNULL
-        )
-        had = len(list(tmp_path.glob("v/shards/*.npy")))
-        while len(list(tmp_path.glob("v/shards/*.npy"))) < min(9, had + 2) and process.poll() is None:
-            time.sleep(0.02)
-        time.sleep(chance.uniform(0, 0.1))
-        if number == 0:
-            (place / "dies-now").touch()
-            time.sleep(0.3)
-        process.send_signal((signal.SIGKILL, signal.SIGKILL, signal.SIGINT)[number])
-        process.wait()
-    (place / "dies-now").unlink(missing_ok=True)
-    (place / "slow").unlink()
-    make(place, tmp_path / "v")
-    assert shards(tmp_path / "v") == shards(tmp_path / "whole")
 
 
 @pytest.mark.slow

@@ -4,6 +4,10 @@ import pytest
 import torch
 
 from samesense.losses import angle_scores, row_cosine
+from samesense.recipes.settings import CosentSettings
+from samesense.training.losses.angle import AnglE
+from tests.data.made import DATA
+from tests.references.angle import angle_loss
 from tests.references.angle import angle_score as reference
 
 
@@ -34,3 +38,27 @@ def test_messages():
     with pytest.raises(ValueError) as error:
         angle_scores(torch.zeros(2, 4), torch.zeros(1, 4))
     assert str(error.value) == "angle_scores takes two matrices of shape (pairs, dim); received (2, 4) and (1, 4)."
+
+
+@pytest.mark.parametrize("cut", [-1, 1.5, 9])
+@pytest.mark.parametrize("weights", [(1.0, 1.0, 1.0), (0.5, 0.0, 2.0), (0.0, 3.0, 0.0)])
+def test_the_whole_loss_is_the_sum_of_its_terms(vectors, cut, weights):
+    u, v, labels = vectors(31), vectors(31, seed=1), torch.arange(31) % 4
+    named = dict(zip(("cosine_weight", "in_batch_weight", "angle_weight"), weights, strict=True))
+    module = AnglE(torch.nn.Identity(), positive_above=cut, temperature=0.1, angle_temperature=0.7, **named)
+    expected = angle_loss(u.tolist(), v.tolist(), labels.tolist(), cut, weights, 0.1, 0.7)
+    found = module.compute_loss_from_embeddings([u.requires_grad_(), v], labels)
+    assert found.item() == pytest.approx(expected, rel=1e-12)
+    found.backward()
+    assert u.grad.isfinite().all()
+
+
+def test_which_pairs_are_positive_is_read_from_the_labels():
+    cuts = {kind: CosentSettings(loss="angle").targets(data).settings["positive_above"] for kind, data in DATA.items()}
+    assert cuts == {"scored": 2.5, "binary": 0.5, "nli": 1.5, "triple": 0.5}
+    assert CosentSettings(loss="angle", positive_above=4).targets(DATA["scored"]).settings == {"positive_above": 4}
+
+
+def test_a_weight_is_needed():
+    with pytest.raises(ValueError, match=r"one of them above 0; received \(0, 0, 0\)"):
+        AnglE(torch.nn.Identity(), positive_above=0, cosine_weight=0, in_batch_weight=0, angle_weight=0)

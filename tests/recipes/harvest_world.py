@@ -21,7 +21,7 @@ from samesense.recipes.harvest.shard import ShardWork
 from tests.context.worlds import some_documents
 from tests.messages import listen
 
-SETTINGS = {"pairs": 240, "shard_size": 20, "unit": 6, "least_words": 1}
+SETTINGS = {"pairs": 240, "shard_size": 20, "unit": 6, "min_words": 1}
 
 
 class MadeUp:

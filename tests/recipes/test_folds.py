@@ -13,7 +13,7 @@ from samesense.cli.main import app
 from samesense.data import read_pairs
 from samesense.errors import ConfigError, DataError, OutputError
 from samesense.evaluation.argument import cross_validation
-from samesense.execution.folder_lock import LOCK
+from samesense.files import LOCK
 from samesense.metrics import pearson, spearman
 from samesense.recipes import folds
 from samesense.recipes.cosent import recipe as cosent

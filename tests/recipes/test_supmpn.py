@@ -15,18 +15,15 @@ from samesense.recipes.runner import Job
 from samesense.recipes.settings import read_settings
 from samesense.recipes.supmpn import recipe as supmpn
 from samesense.recipes.supmpn.recipe import prepare
-from samesense.recipes.supmpn.settings import OWNERS, SupmpnSettings
+from samesense.recipes.supmpn.settings import SupmpnSettings
 from samesense.recipes.supmpn.settings import read_for_supmpn as read
+from samesense.training.losses.registry import TUPLE_LOSSES
 from tests.conftest import WORDS
 from tests.messages import listen
+from tests.training.registered import other_value
 
-LOSSES = ("supmpn", "info-nce", "triplet", "softmax", "supcon", "batch-hard")
-OTHER = {
-    "positives": 2, "negatives": 2, "tuples": "ragged", "temperature": 0.1, "false_negative_filter": "off",
-    "distance": "euclidean",
-    "triplet_margin": 0.3, "resample": "fixed", "encode_once": False, "augment": "deletion", "augment_share": 0.3,
-    "paraphraser": "x",
-}  # fmt: skip
+LOSSES = TUPLE_LOSSES.names()
+OWNED = sorted({name for spec in TUPLE_LOSSES.specs for name in spec.fields})
 
 
 @pytest.fixture(scope="module")
@@ -71,17 +68,13 @@ def test_the_shipped_settings_are_the_defaults():
     assert names == set(SupmpnSettings.model_fields)  # those without a value stand there as comments
 
 
-def test_every_owned_setting_is_known():
-    assert set(OTHER) == set(OWNERS) <= set(SupmpnSettings.model_fields)
-    assert {loss for owners in OWNERS.values() for loss in owners} <= set(LOSSES)
-
-
-@pytest.mark.parametrize("name", OTHER)
+@pytest.mark.parametrize("name", OWNED)
 @pytest.mark.parametrize("loss", LOSSES)
 def test_a_setting_of_another_loss_is_refused_and_not_ignored(name, loss):
-    given = {name: OTHER[name], **({"augment": "synonym"} if name == "augment_share" else {})}
-    if loss in OWNERS[name]:
-        assert getattr(SupmpnSettings(loss=loss, **given), name) == OTHER[name]
+    value = other_value(SupmpnSettings.model_fields[name])
+    given = {name: value, **({"augment": "synonym"} if name == "augment_share" else {})}
+    if loss in TUPLE_LOSSES.owners(name):
+        assert getattr(SupmpnSettings(loss=loss, **given), name) == value
         return
     with pytest.raises(ConfigError, match=r"belongs to loss .*, and this is loss " + loss):
         SupmpnSettings(loss=loss, **given)

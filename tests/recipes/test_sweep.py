@@ -361,9 +361,9 @@ def test_scores_of_a_data_set_with_colons_in_its_name_are_read(tmp_path):
 
 @pytest.mark.slow
 def test_every_loss_and_both_encoders_go_through_a_sweep(tiny_trunk, binary, tmp_path):
-    from samesense.recipes.settings import LOSSES
+    from samesense.training.losses.registry import PAIR_LOSSES
 
-    cases = [{"loss": loss, "encoder": encoder} for encoder, losses in LOSSES.items() for loss in losses]
+    cases = [{"loss": spec.name, "encoder": spec.encoder} for spec in PAIR_LOSSES.specs]
     file = {**content(tiny_trunk, binary), "seeds": [1], "grid": {}, "case": cases}
     ended = run(make_plan(SweepFile(**file)), tmp_path / "out")
     text, _ = write_report(tmp_path / "out")

@@ -10,11 +10,12 @@ from torch import distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 from samesense.execution.ranks import finish
-from samesense.training.losses.cross import CrossCoSENT, CrossEntropy
+from samesense.training.losses.cross import CrossMSE
+from tests.training.registered import specs, trained_on
 
-PAIRS = [(f"{'ab' * (i % 4 + 1)}", f"{'ba' * (i % 3 + 1)}{i}") for i in range(11)]
-LABELS = torch.arange(11).remainder(3) / 2
-OBJECTIVES = {"cosent": CrossCoSENT, "cross-entropy": CrossEntropy}
+ROWS = 11
+REGISTERED = specs("cross")
+LOSSES = [*REGISTERED, "mse"]
 
 
 class CrossModel(torch.nn.Module):
@@ -38,11 +39,21 @@ class CrossModel(torch.nn.Module):
         return {"scores": (self.table(features["input_ids"]) * mask).sum(1) / mask.sum(1)}
 
 
-def loss_and_gradient(make, model, inner, rows, budget=None):
+def made(name, model, budget):
+    """Return a loss module, and the columns and labels of a whole batch."""
+    if name in REGISTERED:
+        spec = REGISTERED[name]
+        settings, targets, columns, labels = trained_on(spec, ROWS, mini_batch_num_tokens=budget)
+        return spec.build(model, settings, targets), columns, labels
+    _, _, columns, labels = trained_on(REGISTERED["cosent"], ROWS)
+    return CrossMSE(model, mini_batch_num_tokens=budget), columns, labels
+
+
+def loss_and_gradient(name, model, inner, rows, budget=None):
     inner.zero_grad()
-    objective = make(inner, mini_batch_num_tokens=budget)
-    objective.model = model  # as the trainer does
-    loss = objective([list(column) for column in zip(*PAIRS[rows], strict=True)], LABELS[rows])
+    module, columns, labels = made(name, inner, budget)
+    module.model = model  # as the trainer does
+    loss = module([column[rows] for column in columns], torch.tensor(labels[rows]))
     loss.backward()
     return [loss.item(), inner.table.weight.grad.flatten().tolist()]
 
@@ -53,8 +64,8 @@ if __name__ == "__main__":
     model.preprocess = model.module.preprocess  # as the trainer does
     rows = slice(0, 7) if dist.get_rank() == 0 else slice(7, 11)
     out = {
-        f"{name} {budget}": loss_and_gradient(make, model, model.module, rows, budget)
-        for name, make in OBJECTIVES.items()
+        f"{name} {budget}": loss_and_gradient(name, model, model.module, rows, budget)
+        for name in LOSSES
         for budget in (None, 12)
     }
     if dist.get_rank() == 0:

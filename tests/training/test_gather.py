@@ -3,13 +3,12 @@
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import torch
 
-from samesense.training.losses.gather import gather
-from tests.training.two_ranks import OBJECTIVES, Encoder, batch, head_gradient
+from samesense.training.losses.base import gather
+from tests.training.two_ranks import LOSSES, Encoder, batch, head_gradient
 
 
 def test_one_process_gathers_nothing():
@@ -19,23 +18,24 @@ def test_one_process_gathers_nothing():
 
 @pytest.mark.slow
 def test_two_ranks_equal_one_process(tmp_path):
-    worker = Path(__file__).with_name("two_ranks.py")
-    command = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", worker, tmp_path / "out.json"]
+    command = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    command += ["-m", "tests.training.two_ranks", tmp_path / "out.json"]
     done = subprocess.run([sys.executable, *map(str, command)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     out = json.loads((tmp_path / "out.json").read_text())
     assert out["gathered"] == [0, 1, 2, 10, 11]
-    for name, make in OBJECTIVES.items():
+    for name, make in LOSSES.items():
         model = Encoder()
-        objective = make(model, None)
-        loss = objective(*batch(name))
+        loss_module = make(model, None)
+        loss = loss_module(*batch(name))
         loss.backward()
+        assert model.table.weight.grad.abs().sum() > 1e-3, name
         for budget in ("None", "9"):
             value, gradient, heads = out[f"{name} {budget}"]
             assert value == pytest.approx(loss.item(), rel=1e-9), name
             expected = model.table.weight.grad.flatten()
             torch.testing.assert_close(torch.tensor(gradient).double(), expected, rtol=1e-6, atol=1e-8)
-            for got, wanted in zip(heads, head_gradient(objective), strict=True):
+            for got, wanted in zip(heads, head_gradient(loss_module), strict=True):
                 assert got == pytest.approx(wanted, rel=1e-6, abs=1e-9), name
 
 

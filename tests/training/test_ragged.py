@@ -21,7 +21,7 @@ from samesense.encoder.dropout import use_cheap_dropout
 from samesense.errors import DataError
 from samesense.losses import batch_hard, multi_positive, sup_con, triplet
 from samesense.training.fit import fit
-from samesense.training.losses.check import check_fits
+from samesense.training.losses.check import check_dataset
 from samesense.training.losses.tuple_batches import TupleBatchTriplet, TupleMultiPositive, TupleSupCon, TupleTriplet
 from samesense.training.losses.tuples import MultiPositive
 from samesense.training.settings import TrainingSettings
@@ -97,7 +97,7 @@ def test_a_batch_lists_each_text_once(tiny, data):
 @pytest.mark.parametrize("apart", [True, False])
 def test_encoding_once_changes_neither_loss_nor_gradient_without_dropout(tiny, data, budget, apart):
     tiny.eval()
-    objective = TupleMultiPositive(tiny, positives=3, false_negative_filter=False, mini_batch_num_tokens=budget)
+    objective = TupleMultiPositive(tiny, positives=3, false_negative_filter="off", mini_batch_num_tokens=budget)
     once = result(tiny, objective, columns_of(batches_of(tiny, data, apart=apart)(examples())))
     plain = result(tiny, objective, columns_of(batches_of(tiny, data, once=False)(examples())))
     complete = batches_of(tiny, data).complete
@@ -155,7 +155,7 @@ def test_value_on_ragged_tuples_with_texts_that_are_left_out(tiny, data, false_n
     vectors = [torch.from_numpy(tiny.encode(texts)) for texts in (data.anchors, near, far)]
     expected = multi_positive(*vectors, positive_owner=torch.tensor(owner), exclude=exclude)
     torch.testing.assert_close(found.detach(), expected, atol=1e-5, rtol=1e-4)
-    off = TupleMultiPositive(tiny, positives=3, false_negative_filter=False)(*columns_of(batches(examples())))
+    off = TupleMultiPositive(tiny, positives=3, false_negative_filter="off")(*columns_of(batches(examples())))
     torch.testing.assert_close(
         off.detach(), multi_positive(*vectors, positive_owner=torch.tensor(owner)), atol=1e-5, rtol=1e-4
     )
@@ -167,7 +167,7 @@ def test_other_losses_see_the_same_tuples(tiny, data):
     batches = batches_of(tiny, data, places=(1, 1))
     tuples = [[data.anchors[row], *chain(*batches.complete(row, 0))] for row in range(ANCHORS)]
     vectors = [torch.from_numpy(tiny.encode(list(column))) for column in zip(*tuples, strict=True)]
-    found = TupleTriplet(tiny, distance="euclidean", margin=2.0)(*columns_of(batches(examples())))
+    found = TupleTriplet(tiny, distance="euclidean", triplet_margin=2.0)(*columns_of(batches(examples())))
     torch.testing.assert_close(
         found.detach(), triplet(*vectors, distance="euclidean", margin=2.0), atol=1e-5, rtol=1e-4
     )
@@ -243,7 +243,7 @@ def test_misuse(tiny, data):
         TupleTriplet(tiny)(batch[0], batch[1].clamp(min=999, max=999))
     dataset = Dataset.from_dict({"anchor": ["a", "b"], "positive": ["c", "d"]})
     with pytest.raises(DataError, match="TupleMultiPositive takes one text column, put together by TupleBatches"):
-        check_fits(TupleMultiPositive(tiny), dataset)
+        check_dataset(TupleMultiPositive(tiny), dataset)
 
 
 @pytest.mark.slow

@@ -10,11 +10,12 @@ from torch import distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 from samesense.execution.ranks import finish
-from samesense.training.losses.gather import gather
+from samesense.training.losses.base import gather
 from samesense.training.losses.mlm import IGNORED, InfoNCEWithMLM
-from samesense.training.losses.pairs import MSE, Contrastive, CoSENT, Softmax
 from samesense.training.losses.sentences import BatchTriplet, RankCSE, SupCon
-from samesense.training.losses.tuples import InfoNCE, MultiPositive, Triplet, projection
+from samesense.training.losses.tuples import InfoNCE, MultiPositive, projection
+from tests.conftest import WORDS
+from tests.training.registered import specs, trained_on
 
 
 class Encoder(torch.nn.Module):
@@ -23,7 +24,7 @@ class Encoder(torch.nn.Module):
     def __init__(self):
         super().__init__()
         torch.manual_seed(0)
-        self.table = torch.nn.Embedding(50, 8).double()
+        self.table = torch.nn.Embedding(80, 8).double()
 
     def forward(self, features):
         mask = features["attention_mask"].unsqueeze(-1)
@@ -33,6 +34,9 @@ class Encoder(torch.nn.Module):
     def __getitem__(self, place):
         return self
 
+    def get_embedding_dimension(self):
+        return 8
+
 
 def every_fifth(ids, attention):
     """Masks by what a token is, so that it does not matter who holds it."""
@@ -41,12 +45,8 @@ def every_fifth(ids, attention):
 
 
 TEACHERS = [torch.randn(13, dim, generator=torch.Generator().manual_seed(dim)).double().__getitem__ for dim in (2, 3)]
-OBJECTIVES = {
-    "cosent": lambda model, budget: CoSENT(model, mini_batch_num_tokens=budget),
-    "contrastive": lambda model, budget: Contrastive(model, mini_batch_num_tokens=budget),
-    "mse": lambda model, budget: MSE(model, mini_batch_num_tokens=budget),
-    "softmax": lambda model, budget: seeded(lambda: Softmax(model, classes=2, dim=8, mini_batch_num_tokens=budget)),
-    "triplet": lambda model, budget: Triplet(model, mini_batch_num_tokens=budget),
+REGISTERED = specs("bi")
+LOSSES = {
     "info_nce": lambda model, budget: InfoNCE(model, mini_batch_num_tokens=budget),
     "multi_positive": lambda model, budget: MultiPositive(model, positives=2, mini_batch_num_tokens=budget),
     "ragged": lambda model, budget: MultiPositive(model, mini_batch_num_tokens=budget),
@@ -63,7 +63,11 @@ OBJECTIVES = {
         )
     ),
 }
-COLUMNS = {"triplet": 3, "info_nce": 4, "multi_positive": 4, "ragged": 3}
+LOSSES |= {
+    name: lambda model, budget, spec=spec: seeded(lambda: registered(spec, model, budget))
+    for name, spec in REGISTERED.items()
+}
+COLUMNS = {"info_nce": 4, "multi_positive": 4, "ragged": 3}
 COLUMNS |= dict.fromkeys(("sup_con", "batch_all", "batch_hard", "simcse", "simcse_mlm", "rank_cse"), 1)
 POSITIVES = torch.tensor([1, 2, 1, 3, 1, 1, 2, 1, 1, 2, 1])
 
@@ -73,14 +77,31 @@ def seeded(make):
     return make().double()
 
 
-def head_gradient(objective):
-    return [p.grad.flatten().tolist() for name, p in objective.named_parameters() if "head." in name]
+def registered(spec, model, budget):
+    settings, targets, *_ = trained_on(spec, 11, mini_batch_num_tokens=budget)
+    made = spec.build(getattr(model, "module", model), settings, targets)
+    made.model = model  # as the trainer does under DDP
+    return made
+
+
+def tokenised(texts):
+    ids = [[WORDS.index(word) for word in text.split()] for text in texts]
+    width = max(map(len, ids))
+    mask = torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row in ids])
+    return {"input_ids": torch.tensor([row + [0] * (width - len(row)) for row in ids]), "attention_mask": mask}
+
+
+def head_gradient(module):
+    return [p.grad.flatten().tolist() for name, p in module.named_parameters() if "head." in name]
 
 
 def batch(name):
+    if name in REGISTERED:
+        _, _, texts, labels = trained_on(REGISTERED[name], 11)
+        return [tokenised(column) for column in texts], None if labels is None else torch.tensor(labels)
     g = torch.Generator().manual_seed(1)
     columns = []
-    for number in range(COLUMNS.get(name, 2)):
+    for number in range(COLUMNS[name]):
         rows = int(POSITIVES.sum()) if name == "ragged" and number == 1 else 11
         ids = torch.randint(50, (rows, 7), generator=g)
         mask = (torch.arange(7) < torch.randint(1, 8, (rows, 1), generator=g)).long()
@@ -89,9 +110,9 @@ def batch(name):
         return columns, torch.tensor([7, 3, 12, 0, 5, 9, 1, 2, 10, 4, 8])  # rows of a corpus of 13
     if name == "ragged":
         return columns, torch.stack([POSITIVES, torch.ones_like(POSITIVES)], dim=1)
-    if COLUMNS.get(name, 2) > 2 or name.startswith("simcse"):
-        return columns, None
-    return columns, torch.randint(4 if name == "cosent" else 2, (11,), generator=g)
+    if name in ("sup_con", "batch_all", "batch_hard"):
+        return columns, torch.randint(2, (11,), generator=g)
+    return columns, None
 
 
 def part(columns, labels, start, end):
@@ -108,17 +129,17 @@ if __name__ == "__main__":
     model = DistributedDataParallel(Encoder())
     rows = (0, 7) if rank == 0 else (7, 11)
     out = {}
-    for name, make in OBJECTIVES.items():
+    for name, make in LOSSES.items():
         columns, labels = part(*batch(name), *rows)
         for budget in (None, 9):
             model.zero_grad()
-            objective = make(model, budget)
-            loss = objective(columns, labels)
+            loss_module = make(model, budget)
+            loss = loss_module(columns, labels)
             loss.backward()
             out[f"{name} {budget}"] = [
                 loss.item(),
                 model.module.table.weight.grad.flatten().tolist(),
-                head_gradient(objective),
+                head_gradient(loss_module),
             ]
     out["gathered"] = gather(torch.arange(3 - rank) + 10 * rank).tolist()
     if rank == 0:

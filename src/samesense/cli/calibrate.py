@@ -71,12 +71,12 @@ def calibrate(
     )
     if pairs.dropped or pairs.dropped_unlabelled:
         logger.info(f"{pairs.name}: left out {pairs.dropped} bad and {pairs.dropped_unlabelled} unlabelled rows")
+    from samesense.files import check_place
     from samesense.inference.calibration.fit import Wanted, check_labels
     from samesense.inference.calibration.fit import calibrate as run
     from samesense.inference.calibration.storage import home_of, store
     from samesense.recipes.open_model import open_named
     from samesense.reports.figures import check_figure
-    from samesense.reports.writing import check_place
 
     wanted = Wanted(shape=shape, yes=yes, decide=decide, folds=folds, seed=seed)
     check_labels(pairs, wanted)

@@ -58,7 +58,7 @@ def compare(
         json: print one JSON object a result.
     """
     from samesense.data.sentences.texts import unlabelled_texts
-    from samesense.reports.writing import check_place
+    from samesense.files import check_place
 
     for place in filter(None, [output, results, markdown, latex, None if figures is None else figures / "plane.svg"]):
         check_place(place)

@@ -113,9 +113,5 @@ def _shards(model: str, source: Path, output: Path, given: dict[str, Any], execu
 
     settings = bind(ShardSettings, given)
     let_threads_sleep()
-    try:
-        done = encode_shards(model, source, output, settings, executor)
-    except KeyboardInterrupt:
-        logger.info("stopped; finished shards are kept. Go on with the same command.")
-        raise
+    done = encode_shards(model, source, output, settings, executor)
     logger.info(f"{output}: {done.rows} vectors of {done.dim} dimensions in {done.shards} shards")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 from sentence_transformers import SentenceTransformer
+
+from samesense.files import content_hash
 
 
 def model_identity(model: SentenceTransformer, precision: str) -> str:
@@ -17,19 +19,20 @@ def model_identity(model: SentenceTransformer, precision: str) -> str:
     precision, the longest input and the prompt. It is taken from the model in memory, so whatever was changed after
     loading counts.
     """
-    digest = hashlib.sha256()
-    for name, value in sorted(model.state_dict().items()):
-        digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
-        digest.update(value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
-    settings = [[type(module).__name__, _settings(module)] for module in model]
-    digest.update(json.dumps(settings, sort_keys=True, default=str).encode())
-    digest.update(_tokenizer_text(model.tokenizer).encode())
-    side = getattr(model.tokenizer, "truncation_side", "right")
-    digest.update(b"" if side == "right" else str(side).encode())
     prompt = model.prompts.get(model.default_prompt_name, "") if model.default_prompt_name else ""
-    return json.dumps(
-        {"sha256": digest.hexdigest(), "precision": precision, "tokens": model.max_seq_length, "prompt": prompt}
-    )
+    sha256 = content_hash(_content(model))
+    return json.dumps({"sha256": sha256, "precision": precision, "tokens": model.max_seq_length, "prompt": prompt})
+
+
+def _content(model: SentenceTransformer) -> Iterator[bytes | memoryview]:
+    for name, value in sorted(model.state_dict().items()):
+        yield f"{name} {value.dtype} {tuple(value.shape)}".encode()
+        yield value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data
+    settings = [[type(module).__name__, _settings(module)] for module in model]
+    yield json.dumps(settings, sort_keys=True, default=str).encode()
+    yield _tokenizer_text(model.tokenizer).encode()
+    side = getattr(model.tokenizer, "truncation_side", "right")
+    yield b"" if side == "right" else str(side).encode()
 
 
 def _settings(module: Any) -> list[Any]:

@@ -7,9 +7,6 @@ either stop or, worse, pool differently, so both sets of keys, ``max_seq_length`
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +14,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 
 from samesense.errors import OutputError
-from samesense.execution.folder_lock import is_empty
+from samesense.files import is_empty, replacing_folder, write_json
 
 _LEGACY_FLAGS = {
     "pooling_mode_cls_token": "cls",
@@ -37,15 +34,9 @@ def save(model: SentenceTransformer, folder: str | Path, *, overwrite: bool = Fa
     """
     target = Path(folder)
     check_free(target, overwrite=overwrite)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    beside = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
-    try:
+    with replacing_folder(target) as beside:
         model.save(str(beside), create_model_card=card)
         make_portable(model, beside)
-        beside.chmod(0o755)
-        _replace(beside, target)
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
     return target
 
 
@@ -63,13 +54,13 @@ def make_portable(model: SentenceTransformer, folder: Path) -> None:
         entry["type"] = f"sentence_transformers.models.{kind}"
         if kind == "Pooling":
             _both_pooling_keys(model[int(entry["idx"])], folder / entry["path"] / "config.json")
-    _write(folder / "modules.json", modules)
+    write_json(folder / "modules.json", modules)
     settings = folder / "sentence_bert_config.json"
     if settings.is_file():
         content = _read(settings)
         content.setdefault("max_seq_length", model.max_seq_length)
         content.setdefault("do_lower_case", False)
-        _write(settings, content)
+        write_json(settings, content)
 
 
 def _read(path: Path) -> Any:
@@ -81,18 +72,4 @@ def _both_pooling_keys(pooling: Pooling, path: Path) -> None:
     modes = {pooling.pooling_mode} if isinstance(pooling.pooling_mode, str) else set(pooling.pooling_mode)
     content["word_embedding_dimension"] = pooling.embedding_dimension
     content.update({flag: mode in modes for flag, mode in _LEGACY_FLAGS.items()})
-    _write(path, content)
-
-
-def _write(path: Path, content: object) -> None:
-    path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-
-
-def _replace(source: Path, target: Path) -> None:
-    if target.exists():
-        old = target.with_name(f".{target.name}-old-{os.getpid()}")
-        target.rename(old)
-        source.rename(target)
-        shutil.rmtree(old)
-    else:
-        source.rename(target)
+    write_json(path, content)

@@ -6,9 +6,6 @@ processes that write at the same time do not disturb each other.
 
 from __future__ import annotations
 
-import hashlib
-import os
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from samesense.errors import ModelError
+from samesense.files import content_hash, text_digest, text_hash, write_array, write_text
 from samesense.types import Embeddings
 
 
@@ -29,10 +27,10 @@ class Blocks:
     """
 
     def __init__(self, folder: Path, identity: str) -> None:
-        self._folder = folder / hashlib.sha256(identity.encode()).hexdigest()[:32]
+        self._folder = folder / text_hash(identity)[:32]
         self._folder.mkdir(parents=True, exist_ok=True)
         if not (self._folder / "identity.txt").exists():
-            _write(self._folder / "identity.txt", (identity + "\n").encode())
+            write_text(self._folder / "identity.txt", identity + "\n")
         self._home: dict[bytes, tuple[Path, int]] = {}
         self._read: set[Path] = set()
         self._look()
@@ -49,7 +47,7 @@ class Blocks:
         self._look()
         wanted: dict[Path, tuple[list[str], list[int]]] = {}
         for text in texts:
-            home = self._home.get(_key(text))
+            home = self._home.get(text_digest(text))
             if home is not None:
                 found, rows = wanted.setdefault(home[0], ([], []))
                 found.append(text)
@@ -62,14 +60,10 @@ class Blocks:
 
     def write(self, texts: Sequence[str], vectors: Embeddings) -> None:
         """Add one block."""
-        keys = np.array([np.frombuffer(_key(text), dtype=np.uint8) for text in texts])
-        name = hashlib.sha256(keys.tobytes()).hexdigest()[:32]
-        _write(self._folder / f"{name}.vectors.npy", vectors)
-        _write(self._folder / f"{name}.keys.npy", keys)
-
-
-def _key(text: str) -> bytes:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+        keys = np.array([np.frombuffer(text_digest(text), dtype=np.uint8) for text in texts])
+        name = content_hash([keys.tobytes()])[:32]
+        write_array(self._folder / f"{name}.vectors.npy", vectors)
+        write_array(self._folder / f"{name}.keys.npy", keys)
 
 
 def _load(path: Path) -> npt.NDArray[Any]:
@@ -82,19 +76,3 @@ def _load(path: Path) -> npt.NDArray[Any]:
 
 def _damaged(path: Path) -> ModelError:
     return ModelError(f"A file of remembered vectors is damaged: {path}. Delete its folder; it will be made anew.")
-
-
-def _write(path: Path, content: bytes | npt.NDArray[Any]) -> None:
-    """Write a file beside its place and rename it."""
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
-    beside = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            if isinstance(content, bytes):
-                stream.write(content)
-            else:
-                np.save(stream, content)
-        beside.chmod(0o644)
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)

@@ -7,8 +7,7 @@ from typing import Literal
 from samesense.errors import ConfigError
 from samesense.execution.on_ray import OnRay
 from samesense.execution.processes import Processes
-from samesense.execution.serial import Serial
-from samesense.execution.tasks import Executor
+from samesense.execution.tasks import Executor, Serial
 
 RETRIES = 2
 """How often a task is tried again, unless said otherwise."""
@@ -42,12 +41,12 @@ def choose_executor(
     if name == "ray":
         if workers is not None:
             raise ConfigError(
-                f"--workers is for --executor embedded; received {workers} with ray, which uses the whole cluster."
+                f"workers is for the embedded executor; received {workers} with ray, which uses the whole cluster."
             )
         return OnRay(address, retries, gpus)
     if address is not None:
-        raise ConfigError(f"--address is for --executor ray; received {address!r} with embedded.")
+        raise ConfigError(f"address is for the ray executor; received {address!r} with embedded.")
     count = default_workers if workers is None else workers
     if count < 1:
-        raise ConfigError(f"--workers must be 1 or more; received {count}.")
+        raise ConfigError(f"workers must be 1 or more; received {count}.")
     return Serial(retries) if count == 1 else Processes(count, retries)

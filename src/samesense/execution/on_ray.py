@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterable
 from typing import Any
 
 from samesense.errors import ConfigError, MissingExtraError
-from samesense.execution.tasks import Answer, Pending, TrainOutput, Work, answer
+from samesense.execution.tasks import Answer, Outcome, Pending, Work, answer
 
 
 class OnRay:
@@ -25,7 +25,7 @@ class OnRay:
     def __init__(self, address: str | None = None, retries: int = 2, gpus: float = 0) -> None:
         self._address, self._retries, self._gpus = address, retries, gpus
 
-    def run(self, work: Work, tasks: Iterable[int]) -> Generator[TrainOutput, None, None]:
+    def run(self, work: Work, tasks: Iterable[int]) -> Generator[Outcome, None, None]:
         """Do tasks; see :class:`~samesense.execution.tasks.Executor`.
 
         Raises:
@@ -64,7 +64,7 @@ class OnRay:
             ray.init(address=self._address or "local", log_to_driver=False, logging_level="ERROR")
         except (ConnectionError, ValueError, OSError) as error:
             raise ConfigError(
-                f"--address names a running Ray cluster, as in auto or HOST:6379; received {self._address!r}, and it "
+                f"address names a running Ray cluster, as in auto or HOST:6379; received {self._address!r}, and it "
                 f"cannot be reached ({' '.join(str(error).split())[:200]}). Start one with: ray start --head"
             ) from error
         return True

@@ -10,7 +10,7 @@ from multiprocessing import connection, get_context, parent_process
 from threading import Thread
 from typing import Any
 
-from samesense.execution.tasks import Answer, Pending, TrainOutput, Work, answer
+from samesense.execution.tasks import Answer, Outcome, Pending, Work, answer
 
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
@@ -30,7 +30,7 @@ class Processes:
     def __init__(self, workers: int, retries: int = 2) -> None:
         self._workers, self._retries = workers, retries
 
-    def run(self, work: Work, tasks: Iterable[int]) -> Generator[TrainOutput, None, None]:
+    def run(self, work: Work, tasks: Iterable[int]) -> Generator[Outcome, None, None]:
         """Do tasks; see :class:`~samesense.execution.tasks.Executor`."""
         pending = Pending(tasks, self._retries)
         idle: list[_Worker] = []

@@ -45,13 +45,13 @@ class Failed:
     attempts: int
 
 
-TrainOutput = Done | Failed
+Outcome = Done | Failed
 
 
 class Executor(Protocol):
     """Where tasks are done."""
 
-    def run(self, work: Work, tasks: Iterable[int]) -> Generator[TrainOutput, None, None]:
+    def run(self, work: Work, tasks: Iterable[int]) -> Generator[Outcome, None, None]:
         """Do each task and yield its outcome, in the order of completion.
 
         When the iterator is closed, by Ctrl-C too, workers are stopped and unfinished tasks are lost.
@@ -82,7 +82,7 @@ class Pending:
         """Return the next task, ``None`` if none waits."""
         return self._again.popleft() if self._again else next(self._fresh, None)
 
-    def settle(self, task: int, answer: Answer) -> TrainOutput | None:
+    def settle(self, task: int, answer: Answer) -> Outcome | None:
         """Return the outcome of a task, ``None`` if it is to be tried again.
 
         Raises:
@@ -99,6 +99,25 @@ class Pending:
         self._attempts[task] = attempts
         self._again.append(task)
         return None
+
+
+class Serial:
+    """The executor of one worker: tasks one after the other, in this process.
+
+    Args:
+        retries: how often a failed task is tried again.
+    """
+
+    def __init__(self, retries: int = 2) -> None:
+        self._retries = retries
+
+    def run(self, work: Work, tasks: Iterable[int]) -> Generator[Outcome, None, None]:
+        """Do tasks; see :class:`Executor`."""
+        pending = Pending(tasks, self._retries)
+        while (task := pending.take()) is not None:
+            outcome = pending.settle(task, answer(work, task))
+            if outcome is not None:
+                yield outcome
 
 
 def answer(work: Work, task: int) -> Answer:

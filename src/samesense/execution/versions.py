@@ -1,9 +1,19 @@
-"""Which libraries computed something, for the records of runs."""
+"""What computed something, for the records of runs."""
 
 from __future__ import annotations
 
+import os
+import platform
+import time
 from collections.abc import Iterable
 from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+LIBRARIES = (
+    "samesense", "torch", "transformers", "sentence-transformers", "datasets", "numpy", "accelerate", "onnxruntime",
+    "tokenizers",
+)  # fmt: skip
+"""Those that decide the figures of a run."""
 
 
 def installed_versions(packages: Iterable[str]) -> dict[str, str]:
@@ -15,3 +25,12 @@ def installed_versions(packages: Iterable[str]) -> dict[str, str]:
         except PackageNotFoundError:
             continue
     return found
+
+
+def environment() -> dict[str, Any]:
+    """Return versions of Python and libraries, machine and time, as JSON types."""
+    return {
+        "versions": {"python": platform.python_version(), **installed_versions(LIBRARIES)},
+        "machine": {"system": platform.system(), "machine": platform.machine(), "cores": os.cpu_count()},
+        "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+    }

@@ -15,6 +15,7 @@ from samesense.data.formats.lines import read_lines
 from samesense.encoder.cosine import checked_rows
 from samesense.errors import ConfigError, DataError
 from samesense.execution.progress import progress_bar
+from samesense.files import replacing
 from samesense.types import Embeddings
 
 if TYPE_CHECKING:
@@ -97,15 +98,8 @@ def write_embeddings(embeddings: Embeddings, texts: Iterable[str], output: str, 
         write_rows(embeddings, texts, sys.stdout.buffer, form)
         sys.stdout.buffer.flush()
         return
-    target = Path(output)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    beside = target.with_name(f".{target.name}.part")
-    try:
-        with beside.open("wb") as stream:
-            write_rows(embeddings, texts, stream, form)
-        beside.replace(target)
-    finally:
-        beside.unlink(missing_ok=True)
+    with replacing(output) as beside, beside.open("wb") as stream:
+        write_rows(embeddings, texts, stream, form)
 
 
 def write_rows(embeddings: Embeddings, texts: Iterable[str], stream: IO[bytes], form: Format) -> None:

@@ -1,4 +1,4 @@
-"""Objectives: tensors in, a scalar out. One formula a file, named by its mathematics."""
+"""Losses: tensors in, a scalar out. One formula a file, named by its mathematics."""
 
 from samesense.losses.angle import angle_scores
 from samesense.losses.batch_triplet import batch_all, batch_hard

@@ -46,7 +46,7 @@ def batch_all(
     nearer = torch.searchsorted(ordered.detach(), limits.detach())
     sums = torch.cat([ordered.new_zeros(len(ordered), 1), ordered.cumsum(dim=1)], dim=1).gather(1, nearer)
     losses = (nearer * limits - sums)[positive]
-    return losses.sum() / nearer[positive].sum().clamp(min=1)
+    return losses.sum() / nearer[positive].sum().clamp(min=1)  # without a triplet the sum is 0, and stays 0
 
 
 def batch_hard(

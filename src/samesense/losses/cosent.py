@@ -45,7 +45,7 @@ def cosent(scores: Tensor, labels: Tensor, *, temperature: float = 0.05, margin:
     if temperature <= 0 or margin < 0:
         raise ValueError(f"temperature must be > 0 and margin >= 0; received {temperature} and {margin}.")
     logits = widen(scores) / temperature
-    ordered, order = labels.double().sort()
+    ordered, order = labels.double().sort()  # float64, so that whole numbers beyond 2^24 stay different
     logits = logits[order]
     # first position whose label is higher than this pair's; ties and, with a margin, near-ties are jumped over
     higher = torch.searchsorted(ordered, ordered + margin, right=True)

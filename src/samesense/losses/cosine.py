@@ -1,4 +1,4 @@
-"""Cosines, and the few steps every objective takes before and after its own formula.
+"""Cosines, and the few steps every loss takes before and after its own formula.
 
     cos(u, v) = u . v / (|u| |v|),   0 where either vector is all zeros
 
@@ -99,6 +99,7 @@ def reduced(values: Tensor, reduction: Reduction) -> Tensor:
     """Return the mean or the sum of ``values`` ``(n,)``; the mean of none is 0."""
     if reduction not in ("mean", "sum"):
         raise ValueError(f"reduction must be 'mean' or 'sum'; received {reduction!r}.")
+    # torch's own mean of nothing is NaN, and one empty batch would end a run
     return values.sum() / max(len(values), 1) if reduction == "mean" else values.sum()
 
 

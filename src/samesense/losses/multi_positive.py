@@ -69,7 +69,7 @@ def multi_positive(
     # (p,) how far the sum of all rivals, on the log scale, lies above each positive
     excess = rivals[positive_owner] - own
     losses = torch.logaddexp(excess, torch.zeros_like(excess))
-    return (losses / count[positive_owner]).sum() / max(n, 1)
+    return (losses / count[positive_owner]).sum() / max(n, 1)  # a batch without anchors costs 0
 
 
 def _rivals(anchors: Tensor, candidates: Tensor, positive_owner: Tensor, exclude: Tensor | None) -> Tensor:

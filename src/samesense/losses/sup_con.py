@@ -45,4 +45,5 @@ def sup_con(embeddings: Tensor, labels: Tensor, *, temperature: float = 0.1, red
     positive = without_diagonal(labels[:, None] == labels)
     count = positive.sum(dim=1)
     total = -F.log_softmax(logits, dim=1).masked_fill(~positive, 0).sum(dim=1)
+    # anchors without a positive are left out; without the bound their 0/0 would still make the gradient NaN
     return reduced((total / count.clamp(min=1))[count > 0], reduction)

@@ -17,6 +17,7 @@ from samesense.losses.cosine import reduced, row_cosine, widen
 Distance = Literal["cosine", "euclidean"]
 """``1 - cos``, or the length of the difference."""
 
+# 1 is that of Reimers and Gurevych 2019. Unit vectors a Euclidean 1 apart have the cosine distance 1/2.
 MARGINS: dict[str, float] = {"cosine": 0.5, "euclidean": 1.0}
 """Margin of each distance where none is asked for."""
 

@@ -10,7 +10,6 @@ Source: Misra, Ecker and Walker 2016, 10 folds; Reimers and Gurevych 2019, also 
 
 from __future__ import annotations
 
-import json
 import logging
 import shutil
 from pathlib import Path
@@ -23,12 +22,11 @@ from samesense.encoder.candidates import open_candidate
 from samesense.encoder.storage import check_free
 from samesense.errors import ConfigError
 from samesense.evaluation.argument import ArgumentTask, Fold, Mode
-from samesense.execution.folder_lock import only_writer
+from samesense.files import only_writer, read_json, write_json
 from samesense.recipes.methods import Method
 from samesense.recipes.run_folder import data_identity
 from samesense.recipes.settings import EncoderSettings
 from samesense.reports import append_results
-from samesense.reports.writing import write_whole
 from samesense.training import manifest
 from samesense.types import Candidate, Result, Scores
 
@@ -95,7 +93,7 @@ def _evaluated(
                 raise KeyboardInterrupt
             _write_scores(folder, data.take(test))
         shutil.rmtree(folder / "model", ignore_errors=True)
-        content = json.loads((folder / SCORES).read_text(encoding="utf-8"))
+        content = read_json(folder / SCORES)
         scores[test], protocol = content["scores"], content["protocol"]
     candidate = Candidate(
         name=str(output), score=lambda pairs: _given(scores, len(pairs)), encode=None, seed=settings.seed,
@@ -141,7 +139,7 @@ def _begin(output: Path, record: dict[str, Any]) -> None:
 def _write_scores(folder: Path, test: PairData) -> None:
     candidate = open_candidate(str(folder))
     content = {"scores": candidate.score(test.pairs()).tolist(), "protocol": candidate.protocol}
-    write_whole(folder / SCORES, json.dumps(content) + "\n")
+    write_json(folder / SCORES, content)
 
 
 def _given(scores: Scores, pairs: int) -> Scores:

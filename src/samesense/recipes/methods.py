@@ -158,7 +158,7 @@ class _Cosent(Method):
         return read_labelled(sources, settings, how)
 
     def check(self, train: Any, settings: Any) -> list[str]:
-        return [settings.targets(train).account]
+        return [settings.targets(train).summary]
 
 
 _BARE = ("keep_repeated", "min_chars", "max_chars")

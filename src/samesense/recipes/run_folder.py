@@ -20,10 +20,9 @@ from samesense.data import PairData
 from samesense.data.examples import Examples
 from samesense.encoder.storage import check_free
 from samesense.errors import ConfigError, OutputError
-from samesense.execution.folder_lock import only_writer
 from samesense.execution.ranks import is_main
+from samesense.files import only_writer, write_text
 from samesense.recipes.training_run import TrainingRun
-from samesense.reports.writing import write_whole
 from samesense.training import manifest
 from samesense.training.fit import TrainOutput
 
@@ -133,7 +132,7 @@ def to_card(output: Path, heading: str, text: str) -> None:
     """Put a section at the end of the model's card, in the place of one of that name."""
     card = output / MODEL / "README.md"
     before = card.read_text(encoding="utf-8").partition(f"\n## {heading}\n")[0] if card.exists() else ""
-    write_whole(card, f"{before.rstrip()}\n\n## {heading}\n\n{text}\n".lstrip())
+    write_text(card, f"{before.rstrip()}\n\n## {heading}\n\n{text}\n".lstrip())
 
 
 def end(output: Path, record: dict[str, Any], trained: TrainOutput, more: Mapping[str, Any]) -> None:

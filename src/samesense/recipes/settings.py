@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -12,45 +12,18 @@ from typing import Any, Literal, TypeVar
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from samesense.data import PairData
-from samesense.data.pairs.targets import LossName, Targets, targets
+from samesense.data.pairs.targets import Targets
 from samesense.errors import ConfigError
+from samesense.training.losses.registry import PAIR_LOSSES
+from samesense.training.losses.spec import Encoder, LossSpec
 from samesense.training.settings import TrainingSettings
 from samesense.types import First, PoolingName
 
 Settings = TypeVar("Settings", bound=BaseModel)
 
 
-Encoder = Literal["bi", "cross"]
-"""Two sentences embedded apart and compared by cosine, or read together and scored."""
-
-LOSSES: Mapping[str, tuple[str, ...]] = {
-    "bi": ("cosent", "contrastive", "mse", "softmax", "triplet", "info-nce"),
-    "cross": ("cosent", "cross-entropy"),
-}
-"""The losses of each kind of encoder."""
-
-OWNERS: Mapping[str, tuple[str, ...]] = {
-    "temperature": ("cosent", "info-nce"),
-    "margin": ("cosent",),
-    "similarity": ("cosent",),
-    "threshold": ("contrastive",),
-    "literal": ("contrastive",),
-    "positive_above": ("contrastive", "info-nce"),
-    "product": ("softmax",),
-    "distance": ("triplet",),
-    "triplet_margin": ("triplet",),
-    "hard_negatives": ("info-nce",),
-}
-"""The losses to which a setting belongs; what is not named here belongs to all."""
-
-BI_ONLY = ("similarity", "pooling", "first")
+BI_ONLY = ("pooling", "first")
 """Settings of embeddings, which a cross-encoder does not form."""
-
-BATCHES: Mapping[str, tuple[str, ...]] = {
-    "label-aware": ("cosent", "contrastive", "mse", "softmax", "cross-entropy"),
-    "no-duplicates": ("info-nce",),
-}
-"""The losses for which a way of forming batches is made."""
 
 
 class EncoderSettings(TrainingSettings):
@@ -62,6 +35,7 @@ class EncoderSettings(TrainingSettings):
     max_seq_length: int | None = Field(128, ge=2, description="longest input in tokens")
 
 
+@PAIR_LOSSES.add_settings
 class CosentSettings(EncoderSettings):
     """Settings of the CoSENT recipe and of the losses it is compared with; the defaults are the paper's.
 
@@ -70,61 +44,48 @@ class CosentSettings(EncoderSettings):
     """
 
     encoder: Encoder = Field("bi", description="bi embeds the sentences apart; cross reads both together")
-    loss: LossName = Field("cosent", description="what is minimised; cross takes cosent and cross-entropy")
-    temperature: float = Field(0.05, gt=0, description="cosent, info-nce: divides the cosines; the papers' scale of 20")
-    margin: float = Field(0.0, ge=0, description="cosent: labels must differ by more than this to be compared")
-    similarity: Literal["cosine", "angle"] = Field("cosine", description="cosent: what is ranked; angle is AnglE's")
-    threshold: float = Field(0.0, ge=-1, lt=1, description="contrastive: negatives below this cosine cost nothing")
-    literal: bool = Field(False, description="contrastive: Eq. 2 of the paper as printed, instead of the hinge")
-    positive_above: float | None = Field(
-        None, description="contrastive, info-nce: scores above this are positive [the middle of the scale]"
+    loss: str = Field(
+        "cosent", description=f"what is minimised; cross takes {' and '.join(PAIR_LOSSES.names('cross'))}"
     )
-    product: bool = Field(False, description="softmax: add u * v to the features, as InferSent does")
-    distance: Literal["cosine", "euclidean"] = Field("cosine", description="triplet: distance")
-    triplet_margin: float | None = Field(
-        None, ge=0, description="triplet: how much nearer the positive must be [cosine 0.5, euclidean 1]"
-    )
-    hard_negatives: bool = Field(True, description="info-nce: negative partners of an anchor compete for it")
     batches: Literal["random", "label-aware", "no-duplicates"] = Field(
-        "random", description="label-aware: no batch of one label; no-duplicates: info-nce, no text twice in a batch"
+        "random", description="label-aware: no batch of one label; no-duplicates: no text twice in a batch"
     )
 
     @model_validator(mode="after")
     def _belongs(self) -> CosentSettings:
         fields = type(self).model_fields
-        check_belongs({name: value for name, value in self if value != fields[name].default}, self.loss, self.encoder)
+        check_belongs([name for name, value in self if value != fields[name].default], self.loss, self.encoder)
+        PAIR_LOSSES.check_batches(self.batches, self.loss, self.encoder)
         return self
 
+    @property
+    def spec(self) -> LossSpec:
+        """The loss that is trained."""
+        return PAIR_LOSSES.spec(self.loss, self.encoder)
+
     def targets(self, train: PairData) -> Targets:
-        """Return what the loss is trained on; see :func:`samesense.data.pairs.targets.targets`."""
-        return targets(train, self.loss, positive_above=self.positive_above, hard_negatives=self.hard_negatives)
+        """Return what the loss is trained on; see :meth:`samesense.training.losses.spec.Losses.targets`."""
+        return PAIR_LOSSES.targets(train, self.loss, self.encoder, **dict(self))
 
 
-def check_belongs(stated: Mapping[str, Any], loss: str, encoder: str = "bi") -> None:
+def check_belongs(stated: Iterable[str], loss: str, encoder: Encoder = "bi") -> None:
     """Raise if a stated setting would have no effect, because it belongs to another loss or encoder.
 
     Raises:
         ConfigError: names the losses to which it belongs.
     """
-    if encoder in LOSSES and loss not in LOSSES[encoder]:
-        raise ConfigError(f"The losses of encoder {encoder} are {', '.join(LOSSES[encoder])}; received {loss}.")
+    PAIR_LOSSES.check(stated, loss, encoder)
     for name in stated:
         if not belongs(name, loss, encoder):
-            owners = f"loss {' or '.join(OWNERS[name])}" if loss not in OWNERS.get(name, (loss,)) else "encoder bi"
             raise ConfigError(
-                f"{name} belongs to {owners}, and this is loss {loss} with encoder {encoder}. Leave it out, or choose "
-                f"{owners}."
+                f"{name} belongs to encoder bi, and this is loss {loss} with encoder {encoder}. "
+                "Leave it out, or choose encoder bi."
             )
-    way = stated.get("batches", "random")
-    if loss not in BATCHES.get(way, (loss,)):
-        raise ConfigError(
-            f"batches {way} are made for loss {' or '.join(BATCHES[way])}; received loss {loss}. Leave it out."
-        )
 
 
-def belongs(name: str, loss: str, encoder: str = "bi") -> bool:
+def belongs(name: str, loss: str, encoder: Encoder = "bi") -> bool:
     """Return whether a setting has an effect with this loss and encoder."""
-    return loss in OWNERS.get(name, (loss,)) and (encoder == "bi" or name not in BI_ONLY)
+    return PAIR_LOSSES.belongs(name, loss, encoder) and (encoder == "bi" or name not in BI_ONLY)
 
 
 def choose(config: str, given: Mapping[str, Any], *, kind: str) -> tuple[str, CosentSettings]:

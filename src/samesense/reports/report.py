@@ -7,11 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from samesense.errors import ConfigError
+from samesense.files import write_text
 from samesense.reports.content import Content
 from samesense.reports.figures.plot import save_plots
 from samesense.reports.latex import latex_grids, markdown_grids
 from samesense.reports.page import html_page, html_tables
-from samesense.reports.writing import write_whole
 
 
 class Report(Content):
@@ -43,7 +43,7 @@ class Report(Content):
         kind = kind or Path(path).suffix.removeprefix(".")
         if kind not in FORMATS:
             raise ConfigError(f"A report ends in .{', .'.join(FORMATS)}; received {Path(path).name!r}.")
-        return write_whole(path, FORMATS[kind](self))
+        return write_text(path, FORMATS[kind](self))
 
     def save_figures(self, folder: str | Path) -> list[Path]:
         """Write every figure as SVG and PNG into a folder, and return the files."""

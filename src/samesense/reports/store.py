@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from samesense.errors import DataError, OutputError
-from samesense.reports.writing import write_whole
+from samesense.files import write_bytes
 from samesense.results import Results
 from samesense.types import Result
 
@@ -37,7 +37,7 @@ def append_results(path: str | Path, results: Sequence[Result]) -> None:
         raise OutputError(f"Results cannot be written to {path}: {err}") from err
     if before and not before.endswith(b"\n"):
         before += b"\n"
-    write_whole(path, before + lines.encode("utf-8"))
+    write_bytes(path, before + lines.encode("utf-8"), sync=True)
 
 
 def read_results(path: str | Path) -> Results:

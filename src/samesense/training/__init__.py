@@ -1,1 +1,1 @@
-"""Training: examples, an encoder and an objective in; a trained encoder out."""
+"""Training: examples, an encoder and a loss in; a trained encoder out."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 from pathlib import Path
 from types import FrameType
@@ -13,7 +12,7 @@ from torch import Tensor, nn
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from samesense.execution.progress import progress_bar
-from samesense.training.manifest import write_text
+from samesense.files import replacing, write_json_lines
 
 DEV_METRIC = "dev_spearman"
 
@@ -75,7 +74,7 @@ class History(TrainerCallback):
     def on_log(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         """Write the whole history anew, so that a resumed run has neither gaps nor doubles."""
         if state.is_world_process_zero:
-            write_text(self.path, "".join(json.dumps(entry) + "\n" for entry in state.log_history))
+            write_json_lines(self.path, state.log_history)
 
 
 class SaveLossWeights(TrainerCallback):
@@ -89,9 +88,8 @@ class SaveLossWeights(TrainerCallback):
         own = loss_weights(self.loss)
         if own and state.is_world_process_zero:
             folder = Path(str(args.output_dir)) / f"checkpoint-{state.global_step}"
-            beside = folder / f".{LOSS_WEIGHTS}.part"
-            torch.save(own, beside)
-            beside.replace(folder / LOSS_WEIGHTS)
+            with replacing(folder / LOSS_WEIGHTS) as beside:
+                torch.save(own, beside)
 
 
 def loss_weights(loss: nn.Module) -> dict[str, Tensor]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import time
 from collections.abc import Callable, Sequence
@@ -23,9 +22,10 @@ from transformers import EarlyStoppingCallback, TrainerCallback, set_seed
 
 from samesense.encoder.dropout import use_cheap_dropout
 from samesense.encoder.precision import Choice, inference_precision, training_precision
-from samesense.errors import ConfigError
+from samesense.errors import ConfigError, DataError
 from samesense.execution.ranks import is_main, world_size
 from samesense.execution.trainer import run_trainer, training_arguments
+from samesense.files import read_json
 from samesense.training.batches import Batches, sampler_of
 from samesense.training.callbacks import (
     DEV_METRIC,
@@ -37,7 +37,7 @@ from samesense.training.callbacks import (
     load_loss_weights,
     loss_weights,
 )
-from samesense.training.losses.check import check_fits
+from samesense.training.losses.check import check_dataset
 from samesense.training.settings import TrainingSettings
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def fit(  # noqa: PLR0913 - what a run may be told
 
     Raises:
         ConfigError: if early stopping is asked for without a dev score.
-        DataError: if columns or labels do not fit the loss; see :func:`samesense.training.losses.check.check_fits`.
+        DataError: if columns or labels do not fit the loss; see :func:`samesense.training.losses.check.check_dataset`.
 
     Differs: dropout masks of a CPU run come from :class:`~samesense.encoder.dropout.CheapDropout`, which has the
         same distribution and other random numbers. Cross-encoders are selected by Spearman, where the code of CoSENT's
@@ -118,7 +118,7 @@ def fit(  # noqa: PLR0913 - what a run may be told
         raise ConfigError(
             "early_stopping_patience counts evaluations on a dev set, and there is none. Give dev, or leave it out."
         )
-    check_fits(loss, dataset)
+    check_dataset(loss, dataset)
     settings = settings.model_copy(update={"precision": pick_precision(model, dataset, settings).precision})
     set_seed(settings.seed)  # after the measurement of the precision, which draws numbers
     if model.device.type == "cpu":
@@ -214,7 +214,7 @@ def newest_checkpoint(checkpoints: Path, also: Sequence[str] = ()) -> Path | Non
 
 def _goes_on(checkpoint: Path) -> bool:
     try:
-        state = json.loads((checkpoint / "trainer_state.json").read_text(encoding="utf-8"))
+        state = read_json(checkpoint / "trainer_state.json")
         return bool(state["global_step"] < state["max_steps"])
-    except (OSError, ValueError, KeyError):
+    except (DataError, KeyError):
         return False

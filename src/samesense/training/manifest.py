@@ -3,39 +3,25 @@
 from __future__ import annotations
 
 import json
-import os
-import platform
-import time
 from pathlib import Path
 from typing import Any
 
 from samesense.errors import ConfigError
-from samesense.execution.versions import installed_versions
+from samesense.execution.versions import environment
+from samesense.files import read_json, write_json
 
-_VERSIONED = ("samesense", "torch", "transformers", "sentence-transformers", "datasets", "numpy", "accelerate")
 _IDENTITY = ("method", "settings", "data")
 FILE = "manifest.json"
 
 
 def describe(method: str, settings: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]:
     """Return a manifest of JSON types: method, settings, data with hashes, versions, machine and start time."""
-    versions = {"python": platform.python_version(), **installed_versions(_VERSIONED)}
-    machine = {"system": platform.system(), "machine": platform.machine(), "cores": os.cpu_count()}
-    started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    content = {"method": method, "settings": settings, "data": data}
-    return {**content, "versions": versions, "machine": machine, "started": started, "status": "running"}
+    return {"method": method, "settings": settings, "data": data, **environment(), "status": "running"}
 
 
 def write(folder: Path, manifest: dict[str, Any]) -> None:
     """Write ``manifest`` into ``folder``, whole or not at all."""
-    write_text(folder / FILE, json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write ``text`` beside ``path`` and rename it into place."""
-    beside = path.with_name(f".{path.name}.part")
-    beside.write_text(text, encoding="utf-8")
-    beside.replace(path)
+    write_json(folder / FILE, manifest)
 
 
 def read(folder: Path) -> dict[str, Any]:
@@ -47,8 +33,7 @@ def read(folder: Path) -> dict[str, Any]:
     path = folder / FILE
     if not path.is_file():
         raise ConfigError(f"resume continues a run, and {folder} holds none (no {FILE}). Start it without resume.")
-    content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return content
+    return read_json(path)
 
 
 def check_same_run(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:

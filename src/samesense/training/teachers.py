@@ -11,8 +11,6 @@ process makes a store, and others wait for it.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import logging
 import shutil
 from pathlib import Path
@@ -21,15 +19,14 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 import torch
-from filelock import FileLock, Timeout
 from torch import Tensor
 
 from samesense.data.sentences.data import Sentences
 from samesense.encoder.cosine import checked_rows, nonzero_rows
-from samesense.errors import ConfigError, ModelError
+from samesense.errors import ConfigError, DataError, ModelError
 from samesense.execution.progress import progress_bar
+from samesense.files import json_hash, locked, read_json, replacing, write_json
 from samesense.losses.cosine import unit
-from samesense.training.manifest import write_text
 from samesense.training.teachers_open import Teacher, open_teacher
 from samesense.types import Embeddings, Encode, Precision
 
@@ -62,11 +59,11 @@ class TeacherStore:
 
     def __init__(self, folder: Path) -> None:
         try:
-            about = json.loads((folder / "teacher.json").read_text(encoding="utf-8"))
+            about = read_json(folder / "teacher.json")
             self._vectors = np.load(folder / "vectors.npy", mmap_mode="r", allow_pickle=False)
             if len(self._vectors) != about["sentences"]:
                 raise ValueError(f"{len(self._vectors)} rows for {about['sentences']} sentences")
-        except (OSError, ValueError, KeyError, EOFError) as error:
+        except (DataError, OSError, ValueError, KeyError, EOFError) as error:
             raise ModelError(
                 f"A store of teacher vectors is damaged: {folder} ({error}). Delete it; it will be made anew."
             ) from error
@@ -127,29 +124,17 @@ def teacher_store(
         "sentences": len(sentences),
         "dtype": dtype,
     }
-    place = folder / hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:32]
+    place = folder / json_hash(about)[:32]
     if place.is_dir():
         logger.info(f"teacher {opened.name}: vectors of {len(sentences):,} sentences found in {place}")
         return TeacherStore(place)
     folder.mkdir(parents=True, exist_ok=True)
-    lock = _acquired(place.with_suffix(".lock"), opened.name)
-    try:
+    path = place.with_suffix(".lock")
+    waiting = f"teacher {opened.name}: waiting for another process that encodes the same sentences (it holds {path})"
+    with locked(path, on_wait=lambda: logger.info(waiting)):
         if not place.is_dir():  # who had the lock before may have made it
             _make(place, opened, sentences, about)
-    finally:
-        lock.release()
     return TeacherStore(place)
-
-
-def _acquired(path: Path, teacher: str) -> FileLock:
-    """Return the lock, held; the operating system takes it from a process that dies."""
-    lock = FileLock(path)
-    try:
-        lock.acquire(blocking=False)
-    except Timeout:
-        logger.info(f"teacher {teacher}: waiting for another process that encodes the same sentences (it holds {path})")
-        lock.acquire()
-    return lock
 
 
 def _make(place: Path, teacher: Teacher, sentences: Sentences, about: dict[str, Any]) -> None:
@@ -173,7 +158,7 @@ def _make(place: Path, teacher: Teacher, sentences: Sentences, about: dict[str, 
             kept.flush()
             done[number] = 1
             bar.update(len(rows))
-    write_text(part / "teacher.json", json.dumps({"name": teacher.name, **about}, indent=2, ensure_ascii=False) + "\n")
+    write_json(part / "teacher.json", {"name": teacher.name, **about})
     shutil.rmtree(part / "work", ignore_errors=True)
     part.rename(place)
     (place / "done.npy").unlink()
@@ -189,9 +174,8 @@ def _embedded(encode: Encode, texts: list[str]) -> Embeddings:
 def _array(path: Path, shape: tuple[int, ...], dtype: str) -> np.memmap[Any, Any]:
     """Return the array of a file, which is made of zeros where there is none."""
     if not path.exists():
-        beside = path.with_suffix(".new")
-        np.lib.format.open_memmap(beside, mode="w+", dtype=dtype, shape=shape).flush()
-        beside.replace(path)
+        with replacing(path) as beside:
+            np.lib.format.open_memmap(beside, mode="w+", dtype=dtype, shape=shape).flush()
     array: np.memmap[Any, Any] = np.lib.format.open_memmap(path, mode="r+")
     if array.shape != shape:
         raise ModelError(f"{path} should be of shape {shape} and is {array.shape}. Delete its folder.")

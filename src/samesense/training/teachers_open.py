@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import Any
 
 from samesense.encoder.candidates import open_candidate
 from samesense.errors import ConfigError
+from samesense.files import content_hash
 from samesense.types import Encode, PoolingName, Precision
 
 _NAME = re.compile(r"(?P<base>.+?)(?P<maps>(?:\+(?:whiten|flow)(?::\d+)?)*)")
@@ -117,10 +117,5 @@ def _content(place: Path) -> str:
     found = sorted(place.iterdir()) if place.is_dir() else [place]
     if place.suffix == ".npy":
         found.append(place.with_suffix(".txt"))
-    digest = hashlib.sha256()
-    for path in filter(Path.is_file, found):
-        digest.update(f"{path.name} {path.stat().st_size} ".encode())
-        with path.open("rb") as stream:
-            while piece := stream.read(PIECE):
-                digest.update(piece)
-    return digest.hexdigest()
+    files = [path for path in found if path.is_file()]
+    return content_hash(part for path in files for part in (f"{path.name} {path.stat().st_size} ".encode(), path))

@@ -13,7 +13,6 @@ While it is built, the folder has another name; it is renamed at the end, so tha
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -23,8 +22,8 @@ from pathlib import Path
 import numpy as np
 
 from samesense.context.corpus.words import text_keys
-from samesense.context.files import append, cut, read_json, write_json
 from samesense.errors import DataError, OutputError
+from samesense.files import append, content_hash, read_json, text_digest, truncate, write_json
 
 BLOCK_DOCUMENTS = 500
 """Documents written at a time: what a killed build may lose."""
@@ -102,7 +101,7 @@ class _Writer:
         at = folder / PROGRESS
         self._bytes = read_json(at) if at.exists() else dict.fromkeys(SIZES, 0)
         for name in SIZES:
-            cut(self._path(name), int(self._bytes[name]))
+            truncate(self._path(name), int(self._bytes[name]))
         raw = self._path("digests").read_bytes()
         self.known = [raw[start : start + 32] for start in range(0, len(raw), 32)]
         self._sentences = self._bytes["ends"] // 8
@@ -143,7 +142,7 @@ class _Writer:
         """Write the manifest; returns the hash of the content."""
         if self._sentences == 0:
             raise DataError(f"A corpus needs sentences; {documents} documents were given and none holds one.")
-        sha256 = hashlib.sha256(self._path("digests").read_bytes()).hexdigest()
+        sha256 = content_hash([self._path("digests")])
         counts = {name: self._bytes[name] // size for name, size in SIZES.items() if size}
         manifest = {
             "format": FORMAT,
@@ -177,7 +176,7 @@ def _digest(document: Sequence[Sequence[str]], number: int) -> bytes:
                     f"A sentence must be whole characters; section {place} of document {number} holds half of a "
                     f"surrogate pair in {sentence!r}. Decode the text again."
                 )
-    return hashlib.sha256(json.dumps([list(section) for section in document]).encode()).digest()
+    return text_digest(json.dumps([list(section) for section in document]))
 
 
 def _other_documents(beside: Path, what: str) -> DataError:

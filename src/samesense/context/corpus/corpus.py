@@ -12,8 +12,8 @@ import numpy.typing as npt
 from samesense.context.corpus.build import FORMAT, build_corpus
 from samesense.context.corpus.windows import Shape, Window
 from samesense.context.corpus.words import Keys
-from samesense.context.files import mapped, read_json
 from samesense.errors import ConfigError, DataError
+from samesense.files import map_array, read_json
 
 Ids = npt.NDArray[np.int64]
 """Vector of numbers of sentences, windows, chunks or documents."""
@@ -48,11 +48,11 @@ class Corpus:
         self.folder, self.shape = folder, shape or Shape()
         self.sha256: str = manifest["sha256"]
         self.documents: int = manifest["documents"]
-        self._text = mapped(folder / "sentences.bin", np.uint8, manifest["bytes"])
-        self._ends: Ids = mapped(folder / "ends.bin", np.int64, manifest["sentences"])
-        self._sections: Ids = mapped(folder / "sections.bin", np.int64, manifest["sections"])
-        self._documents: Ids = mapped(folder / "documents.bin", np.int64, manifest["documents"])
-        self.text_keys: Keys = mapped(folder / "keys.bin", np.uint64, manifest["sentences"])
+        self._text = map_array(folder / "sentences.bin", np.uint8, manifest["bytes"])
+        self._ends: Ids = map_array(folder / "ends.bin", np.int64, manifest["sentences"])
+        self._sections: Ids = map_array(folder / "sections.bin", np.int64, manifest["sections"])
+        self._documents: Ids = map_array(folder / "documents.bin", np.int64, manifest["documents"])
+        self.text_keys: Keys = map_array(folder / "keys.bin", np.uint64, manifest["sentences"])
         self._starts = np.concatenate([np.zeros(1, dtype=np.int64), self._documents[:-1]])
         per_document = -((self._starts - self._documents) // self.shape.chunk)
         self._first_chunks = np.cumsum(per_document) - per_document
@@ -194,3 +194,10 @@ class Corpus:
     def _check(self, i: int) -> None:
         if not 0 <= i < len(self):
             raise IndexError(f"The sentences are numbered 0 to {len(self) - 1}; there is no sentence {i}.")
+
+
+def spans(starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return the numbers from each start up to its end, one span after the other, as one vector."""
+    lengths = ends - starts
+    before = np.cumsum(lengths) - lengths
+    return np.repeat(starts - before, lengths) + np.arange(int(lengths.sum()), dtype=np.int64)

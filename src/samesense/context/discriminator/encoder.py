@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import shutil
-import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -17,8 +14,18 @@ from samesense.context.corpus.corpus import Corpus
 from samesense.context.corpus.windows import Shape
 from samesense.context.discriminator.lstm import Coherence, padded
 from samesense.context.discriminator.vocabulary import Vocabulary
-from samesense.context.files import append, cut, mapped, read_json, write_json
 from samesense.errors import ConfigError, ModelError, OutputError
+from samesense.files import (
+    append,
+    content_hash,
+    map_array,
+    read_json,
+    replacing_folder,
+    text_hash,
+    truncate,
+    write_json,
+    write_text,
+)
 from samesense.types import Embeddings
 
 BATCH_SENTENCES = 256
@@ -80,11 +87,10 @@ class Reader:
 
     def identity(self) -> str:
         """Return a hash of everything that decides a vector: weights, words and the longest sentence."""
-        digest = hashlib.sha256(json.dumps([self.vocabulary.words, self.most_words]).encode())
+        parts: list[bytes | memoryview] = [json.dumps([self.vocabulary.words, self.most_words]).encode()]
         for name, value in sorted(self.model.state_dict().items()):
-            digest.update(f"{name} {tuple(value.shape)}".encode())
-            digest.update(value.detach().cpu().contiguous().numpy().tobytes())
-        return digest.hexdigest()
+            parts += [f"{name} {tuple(value.shape)}".encode(), value.detach().cpu().contiguous().numpy().data]
+        return content_hash(parts)
 
     def save(self, folder: Path) -> None:
         """Write network and vocabulary to a new folder, in one rename.
@@ -96,18 +102,12 @@ class Reader:
 
         if folder.exists():
             raise OutputError(f"{folder} exists already. Choose another folder for the discriminator, or remove it.")
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-        try:
-            weights = {name: value.detach().cpu().contiguous() for name, value in self.model.state_dict().items()}
+        weights = {name: value.detach().cpu().contiguous() for name, value in self.model.state_dict().items()}
+        config = {"network": self.model.settings, "shape": asdict(self.shape), "most_words": self.most_words}
+        with replacing_folder(folder) as beside:
             save_file(weights, str(beside / "model.safetensors"))
-            (beside / "words.txt").write_text("\n".join(self.vocabulary.words) + "\n", encoding="utf-8")
-            config = {"network": self.model.settings, "shape": asdict(self.shape), "most_words": self.most_words}
+            write_text(beside / "words.txt", "\n".join(self.vocabulary.words) + "\n")
             write_json(beside / "config.json", config)
-            beside.chmod(0o755)
-            beside.rename(folder)
-        finally:
-            shutil.rmtree(beside, ignore_errors=True)
 
 
 def load_reader(folder: Path, *, device: str = "cpu") -> Reader:
@@ -145,17 +145,17 @@ def corpus_vectors(reader: Reader, corpus: Corpus, folder: Path) -> Embeddings:
     Raises:
         DataError: if the file is damaged.
     """
-    name = hashlib.sha256(f"{reader.identity()} {corpus.sha256}".encode()).hexdigest()[:32]
+    name = text_hash(f"{reader.identity()} {corpus.sha256}")[:32]
     path, beside = folder / f"vectors-{name}.bin", folder / f".vectors-{name}.part"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
         row = 4 * reader.dim
         done = beside.stat().st_size // row if beside.exists() else 0
-        cut(beside, done * row)
+        truncate(beside, done * row)
         for start in range(done, len(corpus), BLOCK_SENTENCES):
             end = min(len(corpus), start + BLOCK_SENTENCES)
             append(beside, reader.encode(corpus.sentences(range(start, end))))
         beside.rename(path)
-    flat = mapped(path, np.float32, len(corpus) * reader.dim)
+    flat = map_array(path, np.float32, len(corpus) * reader.dim)
     vectors: Embeddings = flat.reshape(len(corpus), reader.dim)
     return vectors

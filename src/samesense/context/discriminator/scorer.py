@@ -9,9 +9,8 @@ import numpy as np
 import torch
 from scipy.sparse import csr_array
 
-from samesense.context.corpus.corpus import Corpus, Ids
+from samesense.context.corpus.corpus import Corpus, Ids, spans
 from samesense.context.discriminator.encoder import Reader, corpus_vectors, load_reader
-from samesense.context.files import spans
 from samesense.errors import ConfigError
 from samesense.types import Embeddings, Floats
 

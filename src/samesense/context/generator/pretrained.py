@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import unicodedata
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 
 from samesense.errors import DataError
+from samesense.files import content_hash
 
 
 def as_it_stands(text: str, *, inside: bool) -> str:
@@ -27,11 +28,14 @@ def no_token(text: str) -> DataError:
 
 def pretrained_identity(model: Any, tokenizer: Any, settings: list[Any]) -> str:
     """Return a hash over the weights and the tokenizer, with the settings in plain words."""
-    digest = hashlib.sha256(json.dumps(sorted(tokenizer.get_vocab().items())).encode())
+    return json.dumps([*settings, str(model.dtype), content_hash(_content(model, tokenizer))])
+
+
+def _content(model: Any, tokenizer: Any) -> Iterator[bytes | memoryview]:
+    yield json.dumps(sorted(tokenizer.get_vocab().items())).encode()
     config = model.config.to_dict()
     kept = {key: config[key] for key in sorted(config) if key not in ("_name_or_path", "transformers_version")}
-    digest.update(json.dumps(kept, default=str).encode())
+    yield json.dumps(kept, default=str).encode()
     for name, value in sorted(model.state_dict().items()):
-        digest.update(f"{name} {value.dtype}".encode())
-        digest.update(value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
-    return json.dumps([*settings, str(model.dtype), digest.hexdigest()])
+        yield f"{name} {value.dtype}".encode()
+        yield value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -13,7 +12,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from samesense.context.files import read_json, write_json
 from samesense.context.generator.base import KINDS, Cells, Generator, Kind, Measured, Reading, checked
 from samesense.context.generator.batching import batches_of, groups_of
 from samesense.context.generator.memory import Layout, encode_packs, gather, on_device, source_of
@@ -21,6 +19,7 @@ from samesense.context.generator.tokens import PAD, Tokens, parts, shifted
 from samesense.context.generator.transformer import Architecture, Seq2Seq
 from samesense.errors import ModelError
 from samesense.execution.onednn import fast_linear
+from samesense.files import content_hash, read_json, write_json
 from samesense.types import Indices
 
 if TYPE_CHECKING:
@@ -212,11 +211,14 @@ def _texts(cells: Cells) -> list[str]:
 
 
 def _identity(generator: Seq2SeqGenerator) -> str:
-    """Return a hash over weights, tokenizer, reading and precision."""
-    digest = hashlib.sha256(generator.tokenizer.to_str().encode())
+    """Return a hash over weights and tokenizer, with reading and precision in plain words."""
+    return json.dumps(["seq2seq", generator.reading, generator.precision, content_hash(_content(generator))])
+
+
+def _content(generator: Seq2SeqGenerator) -> Iterator[bytes | memoryview]:
+    yield generator.tokenizer.to_str().encode()
     for kind, model in generator.models.items():
-        digest.update(f"{kind} {model.shape}".encode())
+        yield f"{kind} {model.shape}".encode()
         for name, value in sorted(model.state_dict().items()):
-            digest.update(name.encode())
-            digest.update(value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
-    return json.dumps(["seq2seq", generator.reading, generator.precision, digest.hexdigest()])
+            yield name.encode()
+            yield value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data

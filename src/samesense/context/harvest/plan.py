@@ -30,8 +30,8 @@ class Mixture:
         shard_size: pairs of a shard.
         unit: sentences that are paired with each other, at most.
         spacings: how near neighbours are, see :class:`~samesense.context.harvest.units.Neighbours`; each gives as many.
-        least_words: shorter sentences take no part.
-        most_words: longer ones neither.
+        min_words: shorter sentences take no part.
+        max_words: longer ones neither.
         seed: of everything drawn.
 
     Raises:
@@ -43,21 +43,21 @@ class Mixture:
     shard_size: int = 1000
     unit: int = 32
     spacings: tuple[int, ...] = (4, 16, 64)
-    least_words: int = 3
-    most_words: int = 64
+    min_words: int = 3
+    max_words: int = 64
     seed: int = 42
 
     def __post_init__(self) -> None:
         shares = [self.shares.get(kind, 0.0) for kind in PAIR_KINDS]
         if not all(math.isfinite(share) and share >= 0 for share in shares) or not sum(shares) > 0:
             raise ConfigError(f"The shares of the kinds are 0 or more, and one at least is above 0; received {shares}.")
-        if min(self.pairs, self.shard_size, self.least_words) < 1 or self.unit < 2:
+        if min(self.pairs, self.shard_size, self.min_words) < 1 or self.unit < 2:
             raise ConfigError(
                 "A harvest has 1 pair or more, a shard too, and a unit has 2 sentences or more; received "
                 f"{self.pairs}, {self.shard_size} and {self.unit}."
             )
-        if self.most_words < self.least_words:
-            raise ConfigError(f"No sentence has {self.least_words} words or more and {self.most_words} or fewer.")
+        if self.max_words < self.min_words:
+            raise ConfigError(f"No sentence has {self.min_words} words or more and {self.max_words} or fewer.")
         if not self.spacings or min(self.spacings) < 2 or list(self.spacings) != sorted(set(self.spacings)):
             raise ConfigError(f"Spacings are different numbers from 2 on, ascending; received {self.spacings}.")
 
@@ -115,7 +115,7 @@ class Plan:
     def __init__(self, corpus: Corpus, screening: Finds, mixture: Mixture) -> None:
         self.corpus, self.mixture = corpus, mixture
         self.shards = -(-mixture.pairs // mixture.shard_size)
-        self.population = Population(corpus, mixture.seed, mixture.least_words, mixture.most_words)
+        self.population = Population(corpus, mixture.seed, mixture.min_words, mixture.max_words)
         self._neighbours = Neighbours(self.population, screening, mixture.spacings)
         self._sections = SectionUnits(self.population, mixture.unit, mixture.seed)
         self._streams = [stream for stream in self._every() if stream.share > 0]

@@ -24,8 +24,8 @@ class Population:
     Args:
         corpus: where they are from.
         seed: of the order.
-        least_words: sentences with fewer words than this take no part.
-        most_words: nor do those with more.
+        min_words: sentences with fewer words than this take no part.
+        max_words: nor do those with more.
 
     Attributes:
         ids: number in the corpus of the sentence at each position, ``(n,)``.
@@ -35,7 +35,7 @@ class Population:
         DataError: if the corpus has fewer than two distinct sentences.
     """
 
-    def __init__(self, corpus: Corpus, seed: int, least_words: int, most_words: int) -> None:
+    def __init__(self, corpus: Corpus, seed: int, min_words: int, max_words: int) -> None:
         self.corpus = corpus
         _, first, which = np.unique(corpus.text_keys, return_index=True, return_inverse=True)
         if len(first) < 2:
@@ -45,7 +45,7 @@ class Population:
         place = np.empty(len(first), dtype=np.int64)
         place[order] = np.arange(len(first))
         self.positions: Ids = place[which]
-        self._least, self._most = least_words, most_words
+        self._least, self._most = min_words, max_words
         self._terms = lru_cache(maxsize=KNOWN_TEXTS)(self._read_terms)
 
     def __len__(self) -> int:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,6 +14,7 @@ from samesense.context.corpus.corpus import Corpus
 from samesense.context.harvest.units import Finds
 from samesense.context.origin.context_set import NoContextError
 from samesense.execution.threads import torch_threads
+from samesense.files import json_hash
 from samesense.types import Floats, Indices, Pair
 
 if TYPE_CHECKING:
@@ -180,8 +179,4 @@ def _identity(origin: Origin) -> dict[str, str]:
         "scheme": asdict(origin.scheme),
         "reference": origin.reference,
     }
-    return {name: _digest(part) for name, part in parts.items()}
-
-
-def _digest(part: object) -> str:
-    return hashlib.sha256(json.dumps(part, sort_keys=True).encode()).hexdigest()
+    return {name: json_hash(part) for name, part in parts.items()}

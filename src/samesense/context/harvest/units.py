@@ -14,9 +14,8 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from samesense.context.corpus.corpus import Ids
+from samesense.context.corpus.corpus import Ids, spans
 from samesense.context.corpus.words import Keys
-from samesense.context.files import spans
 from samesense.context.harvest.population import Population
 from samesense.context.top_k import highest
 

@@ -6,9 +6,6 @@ never taken up. Files are written beside their place and renamed: a killed run l
 
 from __future__ import annotations
 
-import hashlib
-import os
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from samesense.errors import DataError
+from samesense.files import content_hash, text_digest, text_hash, write_array, write_text
 
 Keys = npt.NDArray[np.uint64]
 """Matrix of 128-bit keys, ``(n, 2)``."""
@@ -29,7 +27,7 @@ _ODD = np.uint64(0x9E3779B97F4A7C15)
 
 def content_keys(texts: Sequence[str]) -> Keys:
     """Return a key a text, ``(texts, 2)``."""
-    digests = b"".join(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:16] for text in texts)
+    digests = b"".join(text_digest(text)[:16] for text in texts)
     return np.frombuffer(digests, dtype="<u8").reshape(-1, 2).astype(np.uint64)
 
 
@@ -77,7 +75,7 @@ class CellCache:
         block["first"], block["second"], block["values"] = keys[:, 0], keys[:, 1], values
         block = block[np.argsort(block["first"], kind="stable")]
         if self._folder is not None:
-            _save(self._folder / f"{hashlib.sha256(block.tobytes()).hexdigest()[:32]}.npy", block)
+            write_array(self._folder / f"{content_hash([block.tobytes()])[:32]}.npy", block)
         self._runs.append(block)
         self._merge(most=MOST_RUNS)
 
@@ -125,33 +123,21 @@ class ArrayCache:
         self._memory[text] = array
         if self._folder is not None:
             path = self._path(self._folder, text)
-            path.parent.mkdir(exist_ok=True)
-            _save(path, array)
+            write_array(path, array)
 
     @staticmethod
     def _path(folder: Path, text: str) -> Path:
-        name = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:40]
+        name = text_hash(text)[:40]
         return folder / name[:2] / f"{name}.npy"
 
 
 def _home(folder: Path, identity: str) -> Path:
-    home = folder / hashlib.sha256(identity.encode()).hexdigest()[:32]
+    home = folder / text_hash(identity)[:32]
     home.mkdir(parents=True, exist_ok=True)
     note = home / "identity.txt"
     if not note.exists():
-        note.write_text(identity + "\n", encoding="utf-8")
+        write_text(note, identity + "\n")
     return home
-
-
-def _save(path: Path, array: npt.NDArray[Any]) -> None:
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
-    beside = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            np.save(stream, array)
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
 
 
 def _load(path: Path) -> npt.NDArray[Any]:

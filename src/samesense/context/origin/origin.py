@@ -11,7 +11,6 @@ import numpy as np
 
 from samesense.context.corpus.corpus import Corpus
 from samesense.context.corpus.windows import Shape
-from samesense.context.files import read_json
 from samesense.context.generator.base import Generator, NoGenerator
 from samesense.context.origin.context_set import ContextSets, Screens
 from samesense.context.origin.explain import Contribution, Explanation, Whose
@@ -20,6 +19,7 @@ from samesense.context.origin.scheme import Scheme, reference_sentences
 from samesense.context.origin.similarity import contributions, cosine
 from samesense.context.origin.terms import Discriminates, Terms
 from samesense.errors import DataError
+from samesense.files import read_json
 from samesense.types import Candidate, Indices, Pair, Scores
 
 BLOCK_PAIRS = 2000

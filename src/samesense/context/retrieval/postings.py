@@ -21,9 +21,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from samesense.context.corpus.corpus import spans
 from samesense.context.corpus.words import Keys
-from samesense.context.files import append, mapped, read_json, spans, write_json
 from samesense.context.retrieval.bigrams import counted
+from samesense.files import append, map_array, read_json, write_array, write_json
 from samesense.types import Floats
 
 BLOCK_CHUNKS = 4096
@@ -64,11 +65,11 @@ class Postings:
         manifest = read_json(folder / "manifest.json")
         self.chunks: int = manifest["chunks"]
         terms, postings = manifest["terms"], manifest["postings"]
-        self._keys: Keys = mapped(folder / "keys.bin", np.uint64, terms)
-        self._ends: Ids = mapped(folder / "ends.bin", np.int64, terms)
-        self._chunks = mapped(folder / "chunks.bin", np.int32, postings)
-        self._counts = mapped(folder / "counts.bin", np.float32, postings)
-        self.norms: Floats = mapped(folder / "norms.bin", np.float64, self.chunks)
+        self._keys: Keys = map_array(folder / "keys.bin", np.uint64, terms)
+        self._ends: Ids = map_array(folder / "ends.bin", np.int64, terms)
+        self._chunks = map_array(folder / "chunks.bin", np.int32, postings)
+        self._counts = map_array(folder / "counts.bin", np.float32, postings)
+        self.norms: Floats = map_array(folder / "norms.bin", np.float64, self.chunks)
 
     def find(self, keys: Keys) -> tuple[npt.NDArray[np.bool_], Ids, Ids]:
         """Return which terms are known, and of the known ones where their postings start and end."""
@@ -128,10 +129,7 @@ def _write_block(path: Path, first: int, chunks: Sequence[Sequence[str]], unigra
         part["key"], part["chunk"], part["count"] = keys, chunk, counts
         parts.append(part)
     block = np.concatenate(parts)
-    beside = path.with_suffix(".part")
-    with beside.open("wb") as stream:
-        np.save(stream, block[np.argsort(block["key"], kind="stable")])
-    beside.replace(path)
+    write_array(path, block[np.argsort(block["key"], kind="stable")])
 
 
 def _merge(folder: Path, blocks: Sequence[npt.NDArray[Any]], chunks: int) -> None:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from samesense.context.corpus.corpus import Corpus, Ids
+from samesense.context.corpus.corpus import Corpus, Ids, spans
 from samesense.context.corpus.words import text_keys
-from samesense.context.files import spans
 from samesense.context.retrieval.bigrams import FORMAT, counted
 from samesense.context.retrieval.postings import Postings, build_postings, inverse_frequencies, term_weights
 from samesense.context.top_k import highest
 from samesense.errors import ConfigError
+from samesense.files import text_hash
 from samesense.types import Floats
 
 MOST_POSTINGS = 1_000_000
@@ -69,7 +68,7 @@ class Screening:
         self._unigrams, self._most = unigrams, most_postings
         index = [FORMAT, corpus.sha256, corpus.shape.chunk, unigrams]
         self.identity = json.dumps([*index, most_postings])
-        self.folder = folder / f"screening-{hashlib.sha256(json.dumps(index).encode()).hexdigest()[:32]}"
+        self.folder = folder / f"screening-{text_hash(json.dumps(index))[:32]}"
         if not self.folder.exists():
             build_postings(self.folder, corpus.chunks, self._texts, unigrams=unigrams, on_progress=on_progress)
         self._postings = Postings(self.folder)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +10,7 @@ from samesense.data.formats.bad_rows import BadRow, bad_rows_error
 from samesense.data.formats.files import Row, split_suffix
 from samesense.data.formats.sources import load_rows
 from samesense.errors import DataError
+from samesense.files import rows_hash
 
 TEXT_NAMES = ("sentence", "text", "sent", "question")
 """Accepted names of the text column, the preferred ones first."""
@@ -102,9 +101,6 @@ def labelled_sentences(
             f"{source}: there must be two classes or more; all {len(texts)} sentences are of "
             f"{', '.join(map(repr, names)) or 'none'}. Check that the label column is the right one."
         )
-    digest = hashlib.sha256()
-    for row in zip(texts, classes, strict=True):
-        digest.update(json.dumps(row).encode() + b"\n")
     place = {name: number for number, name in enumerate(names)}
     return LabelledSentences(
         texts=list(texts),
@@ -113,7 +109,7 @@ def labelled_sentences(
         source=source,
         name=Path(source).name if split_suffix(source)[0] else source,
         dropped=dropped,
-        sha256=digest.hexdigest(),
+        sha256=rows_hash(zip(texts, classes, strict=True)),
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -12,6 +11,7 @@ from samesense.data.formats.files import split_suffix
 from samesense.data.formats.labels import Kind
 from samesense.data.formats.scale import Scale
 from samesense.errors import ConfigError, DataError
+from samesense.files import json_hash, rows_hash
 from samesense.types import Pair
 
 _JOINT = " + "
@@ -96,7 +96,7 @@ class PairData:
             groups.setdefault(pair_key(*pair), []).append(index)
         wanted = max(1, round(fraction * len(self)))
         held: set[int] = set()
-        for key in sorted(groups, key=lambda key: _digest([seed, *key])):
+        for key in sorted(groups, key=lambda key: json_hash([seed, *key])):
             if len(held) >= wanted:
                 break
             held.update(groups[key])
@@ -116,11 +116,9 @@ def fingerprint(
     kind: str,
 ) -> str:
     """Return the SHA-256 of the content in order."""
-    digest = hashlib.sha256(json.dumps([kind, subsets is not None]).encode())
     parts = subsets if subsets is not None else [""] * len(labels)
-    for row in zip(sentences1, sentences2, labels, parts, strict=True):
-        digest.update(json.dumps(row).encode() + b"\n")
-    return digest.hexdigest()
+    rows = zip(sentences1, sentences2, labels, parts, strict=True)
+    return rows_hash(rows, json.dumps([kind, subsets is not None]).encode())
 
 
 def pair_key(first: str, second: str) -> Pair:
@@ -166,7 +164,3 @@ def concat(parts: Sequence[PairData]) -> PairData:
         dropped_unlabelled=sum(part.dropped_unlabelled for part in parts),
         sha256=fingerprint(sentences1, sentences2, labels, kept, first.kind),
     )
-
-
-def _digest(parts: Sequence[object]) -> bytes:
-    return hashlib.sha256(json.dumps(parts).encode()).digest()

@@ -17,7 +17,7 @@ Partners = dict[str, list[int]]
 
 
 @dataclass(frozen=True)
-class Tuples:
+class Formed:
     """What was formed.
 
     Attributes:
@@ -35,7 +35,7 @@ class Tuples:
         return len(self.columns["anchor"])
 
 
-def triplets(data: PairData) -> Tuples:
+def triplets(data: PairData) -> Formed:
     """Return an anchor, a positive and a negative a row.
 
     An anchor with p positives and n negatives gives max(p, n) triplets: the shorter list starts again, so that every
@@ -56,10 +56,10 @@ def triplets(data: PairData) -> Tuples:
         near += _cycled(own, count)
         far += _cycled(other, count)
         used.update(row for side in (own, other) for rows in side.values() for row in rows)
-    return Tuples({"anchor": anchors, "positive": near, "negative": far}, len(data) - len(used), len(anchors))
+    return Formed({"anchor": anchors, "positive": near, "negative": far}, len(data) - len(used), len(anchors))
 
 
-def positives(data: PairData, *, above: float, hard_negatives: bool) -> Tuples:
+def positives(data: PairData, *, above: float, hard_negatives: bool) -> Formed:
     """Return the positive pairs in their order, the first sentence as anchor, with a hard negative where there is one.
 
     Args:
@@ -92,7 +92,7 @@ def positives(data: PairData, *, above: float, hard_negatives: bool) -> Tuples:
         columns["negative"] = [negative or near for negative, near in zip(far, columns["positive"], strict=True)]
     if 0 < count < len(rows):
         columns["label"] = [int(negative is not None) for negative in far]
-    return Tuples(columns, len(data) - len(used), count)
+    return Formed(columns, len(data) - len(used), count)
 
 
 def _partners(data: PairData) -> dict[str, tuple[Partners, Partners]]:

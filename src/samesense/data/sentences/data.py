@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from samesense.data.formats.memory import Source, as_sources, name_of, short_name
 from samesense.data.sentences.texts import all_texts
 from samesense.errors import ConfigError, DataError
+from samesense.files import content_hash
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,9 +97,5 @@ def read_unlabelled(
 
 def fingerprint(texts: Iterable[str]) -> str:
     """Return the SHA-256 of texts in order; where one ends and the next begins counts too."""
-    digest = hashlib.sha256()
-    for text in texts:
-        content = text.encode("utf-8", "surrogatepass")
-        digest.update(len(content).to_bytes(8, "little"))
-        digest.update(content)
-    return digest.hexdigest()
+    encoded = (text.encode("utf-8", "surrogatepass") for text in texts)
+    return content_hash(part for content in encoded for part in (len(content).to_bytes(8, "little"), content))

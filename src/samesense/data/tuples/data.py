@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from samesense.data.tuples.counts import counts_table
 from samesense.data.tuples.groups import Group
+from samesense.files import rows_hash
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +90,4 @@ def fingerprint(
     neutrals: Sequence[Sequence[str]],
 ) -> str:
     """Return the SHA-256 of the content in order."""
-    digest = hashlib.sha256(b"tuples\n")
-    for row in zip(anchors, positives, negatives, neutrals, strict=True):
-        digest.update(json.dumps(row).encode() + b"\n")
-    return digest.hexdigest()
+    return rows_hash(zip(anchors, positives, negatives, neutrals, strict=True), b"tuples\n")

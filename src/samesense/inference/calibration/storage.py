@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from samesense.context.files import write_json
-from samesense.errors import ConfigError, ModelError, OutputError
+from samesense.errors import ConfigError, ModelError
+from samesense.files import folder_hash, write_json
 from samesense.inference.calibration.calibration import Calibration
 from samesense.inference.onnx.format import is_exported
 
@@ -80,12 +79,7 @@ class Home:
         """
         if self.folder is None:
             return f"commit {_commit(self.name)}"
-        digest = hashlib.sha256()
-        for path in _deciding(self.folder):
-            with path.open("rb") as stream:
-                content = hashlib.file_digest(stream, "sha256").hexdigest()
-            digest.update(f"{path.relative_to(self.folder).as_posix()} {content}\n".encode())
-        return f"sha256 {digest.hexdigest()}"
+        return f"sha256 {folder_hash(self.folder, _deciding(self.folder))}"
 
 
 def home_of(name: str) -> Home:
@@ -139,16 +133,12 @@ def _commit(name: str) -> str:
 
 
 def store(calibration: Calibration, path: Path) -> None:
-    """Write a calibration beside its place and rename it.
+    """Write a calibration.
 
     Raises:
         OutputError: if it cannot be written.
     """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_json(path, asdict(calibration))
-    except OSError as error:
-        raise OutputError(f"{path} cannot be written: {error}") from error
+    write_json(path, asdict(calibration))
 
 
 def read(home: Home, path: Path | None = None) -> Calibration:

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from samesense.inference.collection.manifest import GraphNote, Manifest, sync_file
+from samesense.files import sync_file
+from samesense.inference.collection.manifest import GraphNote, Manifest
 from samesense.inference.collection.segment import Segment
 from samesense.inference.collection.state import State
 from samesense.inference.search.exact import Block

@@ -7,7 +7,6 @@ manifest that names it. A process that dies leaves the state before or after, an
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 from pathlib import Path
 from typing import Literal
@@ -15,6 +14,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from samesense.errors import DataError
+from samesense.files import sync_folder, write_text
 
 MANIFEST = "manifest.json"
 SEGMENTS = "segments"
@@ -117,30 +117,8 @@ def read_manifest(folder: Path) -> Manifest:
 
 def swap_manifest(folder: Path, manifest: Manifest) -> None:
     """Make ``manifest`` the state of the collection, at once and for good."""
-    beside = folder / f".{MANIFEST}.part"
-    with beside.open("wb") as stream:
-        stream.write(manifest.model_dump_json(indent=1).encode() + b"\n")
-        stream.flush()
-        os.fsync(stream.fileno())
-    beside.replace(folder / MANIFEST)
+    write_text(folder / MANIFEST, manifest.model_dump_json(indent=1) + "\n", sync=True)
     sync_folder(folder)
-
-
-def sync_file(path: Path) -> None:
-    """Wait until a file is on the disk."""
-    with path.open("rb") as stream:
-        os.fsync(stream.fileno())
-
-
-def sync_folder(folder: Path) -> None:
-    """Wait until the names in a folder are on the disk, where the system can."""
-    if os.name != "posix":
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def leftovers(folder: Path, manifest: Manifest | None) -> list[Path]:

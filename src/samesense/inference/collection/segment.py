@@ -19,8 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 from samesense.errors import DataError
+from samesense.files import sync_file, sync_folder
 from samesense.inference.collection.entries import Entry, canonical, record_line
-from samesense.inference.collection.manifest import SegmentNote, sync_file, sync_folder
+from samesense.inference.collection.manifest import SegmentNote
 from samesense.inference.search.exact import BLOCK_ROWS, Block, Ids
 
 Mask = npt.NDArray[np.bool_]

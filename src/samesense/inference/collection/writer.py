@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from samesense.errors import DataError, ModelError, OutputError
-from samesense.execution.folder_lock import LOCK, only_writer
+from samesense.files import LOCK, is_temporary, only_writer, write_array
 from samesense.inference.collection.embedder import Embedder
 from samesense.inference.collection.entries import LARGEST_ID, Entry, record_line
 from samesense.inference.collection.index import with_graph
@@ -23,7 +23,6 @@ from samesense.inference.collection.manifest import (
     leftovers,
     read_manifest,
     swap_manifest,
-    sync_file,
     tidy,
 )
 from samesense.inference.collection.segment import SegmentWriter
@@ -126,8 +125,7 @@ def delete(folder: Path, ids: Sequence[int], where: Mapping[str, Sequence[str]])
                 continue
             dead = np.union1d(np.flatnonzero(~segment.live), rows)
             path = folder / f"deleted-{generation:06d}-{segment.note.name}.npy"
-            np.save(path, dead)
-            sync_file(path)
+            write_array(path, dead, sync=True)
             notes.append(segment.note.model_copy(update={"deleted": len(dead), "tombstones": path.name}))
         _commit(folder, old.model_copy(update={"generation": generation, "segments": tuple(notes)}))
         return count
@@ -149,8 +147,8 @@ def _check_place(folder: Path, overwrite: bool) -> Manifest | None:
     if folder.exists():
         if not folder.is_dir():
             raise OutputError(f"A collection is a folder; {folder} is a file. Give another place.")
-        ours = {path.name for path in leftovers(folder, None)} | {LOCK, SEGMENTS, f".{MANIFEST}.part"}
-        others = sorted(path.name for path in folder.iterdir() if path.name not in ours)
+        ours = {path.name for path in leftovers(folder, None)} | {LOCK, SEGMENTS}
+        others = sorted(one.name for one in folder.iterdir() if one.name not in ours and not is_temporary(one.name))
         if others:
             raise OutputError(f"{folder} is not empty: it holds {', '.join(others[:5])}. Give a folder of its own.")
     return None

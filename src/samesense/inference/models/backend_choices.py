@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import json
 import os
 import platform
-import tempfile
 from pathlib import Path
 
+from samesense.errors import DataError, OutputError
 from samesense.execution.threads import cores
 from samesense.execution.versions import installed_versions
+from samesense.files import json_hash, read_json, write_json
 
 FOLDER_VARIABLE = "SAMESENSE_CACHE"
 """Environment variable that names another folder than ``samesense`` in the user's cache."""
@@ -26,27 +25,21 @@ def choice_key(source: str, ways: list[str]) -> str:
         "machine": [platform.machine(), _processor(), cores(), os.environ.get("OMP_NUM_THREADS")],
         "libraries": [known.get(package) for package in ("torch", "onnxruntime")],
     }
-    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+    return json_hash(facts)
 
 
 def recall(key: str) -> str | None:
     """Return the backend chosen before, if there was one."""
     try:
-        content = json.loads(_place(key).read_text(encoding="utf-8"))
-        return str(content["way"])
-    except (OSError, ValueError, KeyError, TypeError):
+        return str(read_json(_place(key))["way"])
+    except (DataError, KeyError):
         return None  # measured again
 
 
 def cache_embeddings(key: str, way: str, speeds: dict[str, float]) -> None:
     """Keep a choice and the texts a second behind it; where nothing can be written, it is measured again next time."""
-    path = _place(key)
-    with contextlib.suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, beside = tempfile.mkstemp(dir=path.parent)
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            json.dump({"way": way, "texts_a_second": speeds}, stream)
-        Path(beside).replace(path)
+    with contextlib.suppress(OutputError):
+        write_json(_place(key), {"way": way, "texts_a_second": speeds})
 
 
 def _place(key: str) -> Path:

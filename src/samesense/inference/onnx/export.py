@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from samesense.encoder.pooling import describe_pooling
 from samesense.encoder.precision import has_bfloat16
 from samesense.encoder.storage import check_free, save
 from samesense.errors import ModelError
+from samesense.files import replacing_folder, write_text
 from samesense.inference.onnx.encoder import OnnxEncoder
 from samesense.inference.onnx.format import DESCRIPTION, GRAPHS, TOKENIZER, Description, OnnxName, graph_file
 from samesense.inference.onnx.graph import write_graph, write_int8
@@ -61,19 +61,12 @@ def export(
     target = Path(output)
     check_free(target, overwrite=overwrite)
     encoder = _opened(model)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    work = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
-    try:
-        folder = save(encoder, work / "model", card=False)
+    with replacing_folder(target) as folder:
+        save(encoder, folder, card=False)
         description = _write(encoder, folder, int8)
         description = description.model_copy(update=_checked(encoder, folder, description, pairs))
         _describe(folder, description)
         _finish(model, folder, weights)
-        if target.exists():
-            target.rename(work / "replaced")
-        folder.rename(target)
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
     return description
 
 
@@ -88,7 +81,7 @@ def _opened(model: str | SentenceTransformer) -> SentenceTransformer:
 def _write(encoder: SentenceTransformer, folder: Path, int8: bool) -> Description:
     """Write tokenizer, graphs and the description of what is known so far."""
     tokenizer = _fast_tokenizer(encoder)
-    (folder / TOKENIZER).write_text(tokenizer.to_str(), encoding="utf-8")
+    write_text(folder / TOKENIZER, tokenizer.to_str())
     graph = folder / GRAPHS["onnx"]
     inputs = write_graph(encoder, graph)
     if int8:
@@ -143,7 +136,7 @@ def _checked(
 
 
 def _describe(folder: Path, description: Description) -> None:
-    (folder / DESCRIPTION).write_text(description.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    write_text(folder / DESCRIPTION, description.model_dump_json(indent=2) + "\n")
 
 
 def _finish(model: str | SentenceTransformer, folder: Path, weights: bool) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from samesense.errors import ModelError
+from samesense.files import content_hash
 
 DESCRIPTION = "samesense_onnx.json"
 GRAPHS = {"onnx": "onnx/model.onnx", "onnx-int8": "onnx/model_int8.onnx"}
@@ -128,9 +128,4 @@ def read_description(folder: str | Path) -> Description:
 def graph_file(path: Path) -> GraphFile:
     """Return size and hash of a graph that was just written."""
     parts = sorted(path.parent.glob(f"{path.name}*"))  # those of a large model lie in a file of their own
-    digest = hashlib.sha256()
-    for part in parts:
-        with part.open("rb") as stream:
-            while content := stream.read(2**20):
-                digest.update(content)
-    return GraphFile(bytes=sum(part.stat().st_size for part in parts), sha256=digest.hexdigest())
+    return GraphFile(bytes=sum(part.stat().st_size for part in parts), sha256=content_hash(parts))

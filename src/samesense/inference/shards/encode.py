@@ -1,33 +1,30 @@
-"""Encode a file of any size into numbered files of vectors, by many workers, going on where it was stopped.
+"""Encode a file of any size into numbered files of vectors, by many workers, and resume after any stop.
 
     samesense encode models/mine texts.txt --output vectors --shard-size 100000 --workers 16
 
-The folder holds ``shards/00000.npy`` (or ``.parquet``) and so on, in the order of the lines; ``manifest.json``, what
-they were made of and the SHA-256 of each; ``input.json``, where each begins in the file; ``history.jsonl``, what each
-took. Workers read their own lines and return bytes to the one process that writes, so that machines of a cluster need
-the input and the model, and no disk in common.
+The folder holds ``shards/00000.npy`` (or ``.parquet``) and so on, in the order of the lines, and ``input.json``, where
+each begins in the file; for the rest see :mod:`samesense.execution.sharded`. Workers read their own lines, so that
+machines of a cluster need the input and the model, and no disk in common.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Literal
 
-from samesense.execution.collect import collect
-from samesense.execution.folder_lock import only_writer
+import numpy as np
+
+from samesense.errors import DataError
 from samesense.execution.progress import progress_bar
-from samesense.execution.shards import Shards
+from samesense.execution.sharded import sharded_job
 from samesense.execution.tasks import Executor
+from samesense.files import text_hash
+from samesense.inference.collection.embedder import Embedder
 from samesense.inference.shards import input as inputs
-from samesense.inference.shards.record import Record, input_part, model_part
-from samesense.inference.shards.work import (
-    Encoded,
-    EncodeWork,
-    Open,
-    ShardSettings,
-    open_embedder,
-    opened,
-)
+from samesense.inference.shards.work import EncodeWork, Open, ShardSettings, open_embedder, opened
+
+_ANEW = "Delete it and give the same command; it will be made anew."
 
 
 @dataclass(frozen=True)
@@ -48,7 +45,7 @@ def encode_shards(
     *,
     open_as: Open = open_embedder,
 ) -> ShardSummary:
-    """Encode the lines of a file, or go on with it; what is there is not made again.
+    """Encode the lines of a file, or resume doing so; shards that are there are not made again.
 
     Args:
         model: folder or name of an encoder; on a cluster, the same on each machine.
@@ -60,46 +57,27 @@ def encode_shards(
 
     Raises:
         OutputError: if the folder holds something else, the shards of another input, of another model or with other
-            settings, or another process is at it.
-        ConfigError, DataError, ModelError: as soon as it is known that it cannot end well.
+            settings, or another process writes to it.
+        ConfigError, DataError, ModelError: as soon as it is known that it cannot succeed.
         SamesenseError: if shards could not be made after all retries; the others are kept.
-        KeyboardInterrupt: on Ctrl-C; finished shards are kept, and the same call goes on.
+        KeyboardInterrupt: on Ctrl-C; finished shards are kept, and the same call resumes.
     """
     path, model = inputs.check_plain(source), _whole(model)
-    Record(output)  # before a lock is put there
-    with only_writer(output):
-        record = Record(output)
-        record.check("settings", settings.identity())
+    with sharded_job(output, "encode", f".{settings.format}") as job:
+        job.check("settings", settings.identity())
         texts = inputs.recall(output, path) or _cut(path, settings.shard_size)
-        record.check("input", input_part(texts))
+        job.check("input", _input_part(texts))
         opened.cache_clear()
         embedder = opened(model, settings, open_as)
-        parts = {
-            "model": model_part(model, embedder), "input": input_part(texts), "settings": settings.identity(),
-        }  # fmt: skip
-        record.check("model", parts["model"])
-        record.begin(parts)
+        job.begin(model=_model_part(model, embedder), input=_input_part(texts), settings=settings.identity())
         inputs.write(output, texts)
         work = EncodeWork(model, texts, settings, open_as, embedder.identity)
-        shards = Shards(output / "shards", f".{settings.format}")
-        _make(work, executor, shards, record)
-        dim = record.finish(shards, texts, settings.format)
-    return ShardSummary(texts.rows, dim, len(texts.parts))
-
-
-def _make(work: EncodeWork, executor: Executor, shards: Shards, record: Record) -> None:
-    """Make the shards that are not there."""
-    parts = work.source.parts
-    there = shards.take_up(len(parts))
-    missing = [shard for shard in range(len(parts)) if shard not in there]
-    with progress_bar("encode", "text", work.source.rows, initial=sum(parts[shard].rows for shard in there)) as bar:
-
-        def keep(shard: int, encoded: Encoded) -> None:
-            shards.write(shard, encoded.content)
-            record.note(shard, encoded)
-            bar.update(encoded.rows)
-
-        collect(executor, work, missing, keep)
+        job.make(work, executor, [part.rows for part in texts.parts], unit="text")
+        dims = {_dim(job.path(shard), part.rows, settings.format) for shard, part in enumerate(texts.parts)}
+        if len(dims) != 1:
+            raise DataError(f"The shards in {output} are of different widths: {sorted(dims)}. Delete the folder.")
+        job.finish([{"rows": part.rows} for part in texts.parts], dim=min(dims))
+    return ShardSummary(texts.rows, min(dims), len(texts.parts))
 
 
 def _cut(path: Path, shard_size: int) -> inputs.Input:
@@ -111,3 +89,36 @@ def _whole(model: str) -> str:
     """Return a folder's whole path, as workers may be in another folder; a name as it is."""
     path = Path(model).expanduser()
     return str(path.resolve()) if path.exists() and model != "default" else model
+
+
+def _input_part(source: inputs.Input) -> dict[str, Any]:
+    return {"name": Path(source.path).name, "bytes": source.size, "rows": source.rows, "sha256": source.sha256}
+
+
+def _model_part(name: str, embedder: Embedder) -> dict[str, Any]:
+    return {"name": name, "identity": text_hash(embedder.identity), "precision": embedder.precision}
+
+
+def _dim(path: Path, rows: int, form: Literal["npy", "parquet"]) -> int:
+    """Return the width of the vectors in a shard, reading its header or footer alone.
+
+    Raises:
+        DataError: if it is damaged, or does not hold ``rows`` vectors.
+    """
+    try:
+        found, dim = _shape(path, form)
+    except (OSError, ValueError, EOFError, KeyError, AttributeError) as error:
+        raise DataError(f"{path} is no whole shard ({error}). {_ANEW}") from error
+    if found != rows:
+        raise DataError(f"{path} must hold {rows} vectors and holds {found}. {_ANEW}")
+    return dim
+
+
+def _shape(path: Path, form: Literal["npy", "parquet"]) -> tuple[int, int]:
+    if form == "npy":
+        rows, dim = np.load(path, mmap_mode="r", allow_pickle=False).shape
+        return int(rows), int(dim)
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(path) as file:
+        return file.metadata.num_rows, file.schema_arrow.field("embedding").type.list_size

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import io
-import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
-from samesense.context.files import write_json
 from samesense.errors import ConfigError, DataError
+from samesense.files import content_hash, read_json, write_json
 from samesense.inference.stream import LINE_END, checked_lines
 
 FILE = "input.json"
@@ -67,7 +65,7 @@ class Input:
                 f"Every worker reads the input itself, and there is no file {self.path} where shard {shard} is made. "
                 "Put it at the same path on every machine."
             ) from error
-        if hashlib.sha256(content).hexdigest() != part.sha256:
+        if content_hash([content]) != part.sha256:
             raise DataError(
                 f"The input must stay as it is; bytes {part.start} to {part.end} of {self.path} (shard {shard}) are "
                 "not what they were when its lines were counted. Put the file back, or encode into another folder."
@@ -132,10 +130,10 @@ def write(folder: Path, found: Input) -> None:
 def recall(folder: Path, path: Path) -> Input | None:
     """Return the shards kept in a folder, if the file seems untouched since; workers look closer."""
     try:
-        content: dict[str, Any] = json.loads((folder / FILE).read_text(encoding="utf-8"))
+        content = read_json(folder / FILE)
         parts = tuple(Part(**part) for part in content.pop("parts"))
         known = Input(parts=parts, **content)
-    except (OSError, ValueError, TypeError, KeyError):
+    except (DataError, TypeError, KeyError):
         return None  # found anew
     now = path.stat()
     return known if (known.path, known.size, known.changed) == (str(path), now.st_size, now.st_mtime_ns) else None

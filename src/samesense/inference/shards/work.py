@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from samesense.encoder.cosine import checked_rows
 from samesense.errors import ModelError
+from samesense.execution.sharded import Shard
 from samesense.inference.collection.embedder import Embedder, embedder_of
 from samesense.inference.models.backends import Backend
 from samesense.inference.models.load import load
@@ -57,23 +58,6 @@ def open_embedder(model: str, settings: ShardSettings) -> Embedder:
 
 
 @dataclass(frozen=True)
-class Encoded:
-    """A shard on its way to the disk.
-
-    Attributes:
-        content: of its file; the same for the same texts and model, byte for byte.
-        rows: vectors in it.
-        dim: numbers of a vector.
-        seconds: that one worker took.
-    """
-
-    content: bytes
-    rows: int
-    dim: int
-    seconds: float
-
-
-@dataclass(frozen=True)
 class EncodeWork:
     """Makes shards; picklable, opens the model where it runs, once in a process.
 
@@ -91,7 +75,7 @@ class EncodeWork:
     open: Open = open_embedder
     expected: str | None = None
 
-    def __call__(self, shard: int) -> Encoded:
+    def __call__(self, shard: int) -> Shard:
         """Make a shard.
 
         Raises:
@@ -109,7 +93,7 @@ class EncodeWork:
         rows = checked_rows(np.asarray(embedder.encode(texts), dtype=np.float32), texts)
         sink = io.BytesIO()
         write_rows(rows, texts, sink, self.settings.format)
-        return Encoded(sink.getvalue(), len(rows), rows.shape[1], time.perf_counter() - started)
+        return Shard(sink.getvalue(), len(rows), time.perf_counter() - started)
 
 
 @lru_cache(maxsize=1)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from samesense.errors import ConfigError, ModelError
+from samesense.errors import ConfigError, DataError, ModelError
+from samesense.files import read_json
 from samesense.recipes.open_model import open_named
 from samesense.types import Candidate, Precision
 
@@ -84,7 +84,7 @@ def _seed(spec: str) -> int | None:
     if not manifest.is_file():
         return None
     try:
-        seed = json.loads(manifest.read_text(encoding="utf-8")).get("settings", {}).get("seed")
-    except (OSError, ValueError) as error:
-        raise ModelError(f"{manifest} cannot be read: {error}") from error
+        seed = read_json(manifest).get("settings", {}).get("seed")
+    except DataError as error:
+        raise ModelError(str(error)) from error
     return seed if isinstance(seed, int) else None

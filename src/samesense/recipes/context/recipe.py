@@ -14,7 +14,6 @@ Differs: see :mod:`samesense.recipes.origin.recipe` and :mod:`samesense.recipes.
 
 from __future__ import annotations
 
-import json
 import logging
 import shutil
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from functools import partial
 from typing import Any
 
 from samesense.context.origin.origin import FILE as ORIGIN_FILE
-from samesense.execution.folder_lock import only_writer
+from samesense.files import only_writer, read_json, replacing_folder
 from samesense.recipes.context.documents import Documents
 from samesense.recipes.context.report import COMPARED, evaluate, speed, write_report
 from samesense.recipes.context.settings import ContextSettings
@@ -93,7 +92,7 @@ class _Later:
         """Return the content of the Origin, its own stages among it, and what is harvested."""
         folder = self.job.output / ORIGIN
         made = {name: stage["inputs"] for name, stage in manifest.read(folder)["stages"].items()}
-        scheme = json.loads((folder / ORIGIN_FILE).read_text(encoding="utf-8"))
+        scheme = read_json(folder / ORIGIN_FILE)
         if scheme["language_model"] is not None:
             scheme["language_model"] = fingerprint(scheme["language_model"])
         return {"origin": made, "scoring": scheme, "settings": self.job.settings.harvest_settings().identity()}
@@ -136,11 +135,8 @@ class _Later:
     def evaluation(self) -> list[str]:
         """Put the model in its place, and evaluate it beside its start model."""
         output = self.job.output
-        beside = output / f".{MODEL}-part"
-        shutil.rmtree(beside, ignore_errors=True)
-        shutil.rmtree(output / MODEL, ignore_errors=True)
-        shutil.copytree(output / SURROGATE / MODEL, beside)
-        beside.rename(output / MODEL)
+        with replacing_folder(output / MODEL) as beside:
+            shutil.copytree(output / SURROGATE / MODEL, beside, dirs_exist_ok=True)
         given = [data for data in (self.job.dev, self.job.test) if data is not None]
         return evaluate(output, self.job.settings, given)
 

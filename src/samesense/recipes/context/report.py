@@ -11,6 +11,7 @@ from samesense.data import PairData
 from samesense.encoder.candidates import open_candidate
 from samesense.evaluation.run import evaluate_candidates
 from samesense.evaluation.sts import StsTask
+from samesense.files import write_text
 from samesense.recipes.compare.models import open_models
 from samesense.recipes.context.settings import ContextSettings
 from samesense.recipes.surrogate.recipe import KEPT, TASK, describe_kept
@@ -18,7 +19,6 @@ from samesense.reports import append_results, read_results
 from samesense.reports.significance import paired_comparisons
 from samesense.reports.sweeps import difference_table
 from samesense.reports.tables import markdown, markdown_table
-from samesense.reports.writing import write_whole
 from samesense.training import manifest
 from samesense.types import Pair, Task
 
@@ -53,7 +53,7 @@ def evaluate(output: Path, settings: ContextSettings, given: Sequence[PairData])
     comparisons, problems = paired_comparisons(found.evidence, found.results, against=START)
     path.unlink(missing_ok=True)
     append_results(path, [*found.results, *own])
-    write_whole(output / COMPARED, f"{difference_table(comparisons)}\n" if comparisons else "")
+    write_text(output / COMPARED, f"{difference_table(comparisons)}\n" if comparisons else "")
     lines = [f"{one.dataset}: no figure of {one.model}, {one.reason}" for one in found.failures]
     shown = [f"evaluated on {data.name} ({len(data):,} pairs)" for data in given] or ["no labelled pairs were given"]
     return [*shown, *lines, *problems]
@@ -84,7 +84,7 @@ def write_report(output: Path) -> None:
         "## Stages",
         markdown(["stage", "seconds", "outcome"], rows, numeric=("seconds",)),
     ]
-    write_whole(output / "report.md", "\n\n".join(parts) + "\n")
+    write_text(output / "report.md", "\n\n".join(parts) + "\n")
 
 
 def _stages(part: str, stages: Mapping[str, Any]) -> list[list[str]]:

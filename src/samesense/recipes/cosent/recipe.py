@@ -1,11 +1,14 @@
-"""CoSENT, and the losses it is compared with: from scored, binary or NLI pairs to a judged, usable model.
+"""CoSENT, and the losses it is compared with: from scored, binary or NLI pairs to an evaluated, usable model.
 
     samesense train pairs.tsv --dev dev.tsv --test test.tsv --output runs/pairs
     samesense train pairs.tsv --loss contrastive --threshold 0.5 --output runs/contrastive
+    samesense train pairs.tsv --encoder cross --loss cross-entropy --output runs/cross-entropy
 
-Source: Huang et al. 2024 (TASLP); settings in ``configs/cosent.toml`` and ``configs/cosent-nli.toml``. Every loss is
-    trained alike and selected by the Spearman of cosines.
+Source: Huang et al. 2024 (TASLP); for cross-encoders Eq. 11 and section V-E. Settings in ``configs/cosent.toml``,
+    ``configs/cosent-nli.toml`` and ``configs/cosent-cross.toml``. Every loss is trained alike and selected by Spearman.
 Differs: batches are drawn anew each epoch, where some public codes keep the file's order; poolings ignore padding.
+    Of cross-encoders, λ is 1 unless a temperature is given; texts keep the segment ids of the model's tokenizer, where
+    the blog's code sets all to 0; selection is by Spearman, where the blog's code selects by accuracy.
 """
 
 from __future__ import annotations
@@ -14,8 +17,6 @@ from sentence_transformers import CrossEncoder, SentenceTransformer
 
 from samesense.data import PairData
 from samesense.data.pairs.targets import Targets
-from samesense.recipes.cosent import cross
-from samesense.recipes.cosent.objectives import objective_of
 from samesense.recipes.runner import Job, TrainingInputs, as_dataset
 from samesense.recipes.settings import CosentSettings
 from samesense.training.batches import share_without_comparison
@@ -26,13 +27,10 @@ WORTH_SAYING = 0.01
 
 def prepare(model: SentenceTransformer | CrossEncoder, job: Job[PairData, CosentSettings]) -> TrainingInputs:
     """Return what a bi-encoder or a cross-encoder is trained on."""
-    settings = job.settings
-    if isinstance(model, CrossEncoder):
-        return cross.prepare(model, job)
-    formed = settings.targets(job.data)
+    settings, formed = job.settings, job.settings.targets(job.data)
     return TrainingInputs(
         dataset=as_dataset(formed.columns),
-        loss=lambda: objective_of(model, settings, formed),
+        loss=lambda: settings.spec.build(model, settings, formed),
         summary=_summary(formed, settings),
         batches=settings.batches,
     )
@@ -41,11 +39,11 @@ def prepare(model: SentenceTransformer | CrossEncoder, job: Job[PairData, Cosent
 def _summary(formed: Targets, settings: CosentSettings) -> list[str]:
     """Return what there is to say about labels, and about batches that cannot be compared."""
     if settings.loss != "cosent" and settings.batches != "label-aware":
-        return [formed.account]
+        return [formed.summary]
     lacking = share_without_comparison(formed.columns["label"], settings.batch_size)
     if settings.batches == "label-aware":
-        return [formed.account, f"batches: each with two labels; of random ones {lacking:.1%} would have one only"]
+        return [formed.summary, f"batches: each with two labels; of random ones {lacking:.1%} would have one only"]
     if lacking >= WORTH_SAYING:
-        said = f"batches: {lacking:.1%} have one label only and teach nothing; --batches label-aware has none"
-        return [formed.account, said]
-    return [formed.account]
+        said = f"batches: {lacking:.1%} have one label only and teach nothing; batches label-aware has none"
+        return [formed.summary, said]
+    return [formed.summary]

@@ -3,7 +3,7 @@
     samesense harvest --origin origins/mine --pairs 100000 --output harvests/mine --workers 8
 
 The folder holds ``shards/00000.parquet`` and so on, with the columns ``sentence1``, ``sentence2``, ``score``, ``kind``
-and where each sentence stands, ``manifest.json``, and ``history.jsonl``, what each shard cost.
+and where each sentence stands; for the rest see :mod:`samesense.execution.sharded`.
 
 Source: Sun et al. 2022 (TACL), section 3.4: 100M pairs scored by the method of section 3.3.
 Differs: the paper does not say how pairs are chosen; see :class:`~samesense.context.harvest.plan.Plan`.
@@ -12,26 +12,65 @@ Differs: the paper does not say how pairs are chosen; see :class:`~samesense.con
 from __future__ import annotations
 
 import logging
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
-from samesense.execution.collect import collect
-from samesense.execution.folder_lock import only_writer
-from samesense.execution.progress import progress_bar
-from samesense.execution.shards import Shards
+from samesense.execution.sharded import sharded_job
 from samesense.execution.tasks import Executor
-from samesense.recipes.harvest.record import HarvestSummary, Record
 from samesense.recipes.harvest.settings import HarvestSettings
-from samesense.recipes.harvest.shard import Finished, ShardWork, opened
-
-if TYPE_CHECKING:
-    from samesense.context.harvest.plan import Plan
+from samesense.recipes.harvest.shard import COUNTS, ShardWork, opened, read_counts
 
 logger = logging.getLogger(__name__)
 
+DAY = 86400
+
+
+@dataclass(frozen=True)
+class HarvestSummary:
+    """What a harvest came to.
+
+    Attributes:
+        folder: of the harvest.
+        pairs: with a score.
+        wanted: pairs asked for, by kind.
+        planned: pairs that could be had, by kind.
+        scored: pairs that have a score, by kind.
+        undefined: pairs left out, by the reason.
+        shards: files.
+        cost: ``seconds`` of workers and ``cells`` of the generator, over ``rows`` of those shards whose cost is known.
+    """
+
+    folder: Path
+    pairs: int
+    wanted: Mapping[str, int]
+    planned: Mapping[str, int]
+    scored: Mapping[str, int]
+    undefined: Mapping[str, int]
+    shards: int
+    cost: Mapping[str, float]
+
+    def lines(self) -> list[str]:
+        """Return it in words."""
+        lines = [f"{self.pairs} pairs in {self.shards} shards: {_listed(self.scored)}"]
+        missing = {kind: count - self.planned.get(kind, 0) for kind, count in self.wanted.items()}
+        if any(missing.values()):
+            short = {kind: count for kind, count in missing.items() if count}
+            lines.append(f"missing where the units of a shard were used up, and not replaced: {_listed(short)}")
+        lines += [f"left out, since {reason}: {count}" for reason, count in self.undefined.items()]
+        if self.cost.get("rows"):
+            seconds, cells = (self.cost[name] / self.cost["rows"] for name in ("seconds", "cells"))
+            lines.append(
+                f"cost: {seconds:.3g} s of a worker and {cells:.0f} terms a pair; 100M pairs would take "
+                f"{1e8 * seconds / DAY:.3g} worker-days"
+            )
+        return lines
+
 
 def harvest(origin: Path, output: Path, settings: HarvestSettings) -> HarvestSummary:
-    """Score pairs of an Origin's corpus, or go on with it; what is there is not made again.
+    """Score pairs of an Origin's corpus, or resume doing so; shards that are there are not made again.
 
     Args:
         origin: folder that :func:`samesense.recipes.origin.recipe.run` made.
@@ -43,48 +82,41 @@ def harvest(origin: Path, output: Path, settings: HarvestSettings) -> HarvestSum
 
     Raises:
         OutputError: if the folder holds something else, the harvest of another Origin or with other settings, or
-            another process is at it.
-        ConfigError, DataError, ModelError: as soon as it is known that it cannot end well.
+            another process writes to it.
+        ConfigError, DataError, ModelError: as soon as it is known that it cannot succeed.
         SamesenseError: if shards could not be made after all retries; the others are kept.
-        KeyboardInterrupt: on Ctrl-C; finished shards are kept, and the same call goes on.
+        KeyboardInterrupt: on Ctrl-C; finished shards are kept, and the same call resumes.
     """
     return run(ShardWork(origin.expanduser().resolve(), settings), output, settings.choose_executor())
 
 
 def run(work: ShardWork, output: Path, executor: Executor) -> HarvestSummary:
     """Make all shards of ``work``; as :func:`harvest`."""
-    scorer, plan = opened(work, anew=True)
-    record = Record(output, work.settings, scorer.identity)
-    record.check()
-    with only_writer(output):
-        record.check()  # another harvest may have been begun since
-        record.begin()
-        shards = Shards(output / "shards", ".parquet")
+    with sharded_job(output, "harvest", ".parquet") as job:
+        job.check("settings", work.settings.identity())
+        scorer, plan = opened(work, anew=True)
+        job.begin(settings=work.settings.identity(), origin=scorer.identity)
         for line in plan.describe():
             logger.info(line)
-        try:
-            _make(work.expecting(scorer.identity), plan, executor, shards, record)
-        except KeyboardInterrupt:
-            logger.info("stopped; finished shards are kept. Go on with the same command.")
-            raise
-        summary = record.finish(shards, plan.shards)
+        job.make(work.expecting(scorer.identity), executor, [*map(plan.size, range(plan.shards))], unit="pair")
+        counts = [read_counts(job.path(shard)) for shard in range(plan.shards)]
+        entries = [{"pairs": sum(one["scored"].values()), "counts": one["scored"]} for one in counts]
+        totals = _totals(counts)
+        cost = job.finish(entries, **totals)
+    summary = HarvestSummary(output, sum(totals["scored"].values()), **totals, shards=plan.shards, cost=cost)
     for line in summary.lines():
         logger.info(line)
     return summary
 
 
-def _make(work: ShardWork, plan: Plan, executor: Executor, shards: Shards, record: Record) -> None:
-    """Make the shards that are not there."""
-    there = shards.take_up(plan.shards)
-    missing = (shard for shard in range(plan.shards) if shard not in there)
-    if len(there) < plan.shards:
-        for line in record.note_versions():
-            logger.info(line)
-    with progress_bar("harvest", "pair", work.settings.pairs, initial=sum(map(plan.size, there))) as bar:
+def _totals(counts: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
+    """Return the sums over all shards."""
+    sums: dict[str, Counter[str]] = {name: Counter() for name in COUNTS}
+    for one in counts:
+        for name, counter in sums.items():
+            counter.update(one[name])
+    return {name: dict(counter) for name, counter in sums.items()}
 
-        def keep(shard: int, finished: Finished) -> None:
-            shards.write(shard, finished.content)
-            record.note(shard, finished)
-            bar.update(plan.size(shard))
 
-        collect(executor, work, missing, keep)
+def _listed(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{kind} {count}" for kind, count in counts.items())

@@ -30,8 +30,8 @@ class HarvestSettings(BaseModel):
         (4, 16, 64), description="sentences around each leader that are neighbours; each gives as many pairs"
     )
     unit: int = Field(32, ge=2, description="sentences that are all paired with each other, which shares their cost")
-    least_words: int = Field(3, ge=1, description="sentences with fewer words take no part")
-    most_words: int = Field(64, ge=1, description="sentences with more words take no part")
+    min_words: int = Field(3, ge=1, description="sentences with fewer words take no part")
+    max_words: int = Field(64, ge=1, description="sentences with more words take no part")
     shard_size: int = Field(1000, ge=1, description="pairs of a file, and what a kill may cost a worker")
     seed: int = Field(42, ge=0, description="seed of all that is drawn")
     device: str = Field("cpu", description="torch device of the discriminator and the generator")

@@ -10,9 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from samesense.errors import ModelError
+from samesense.errors import DataError, ModelError
+from samesense.execution.sharded import Shard
 from samesense.recipes.harvest.settings import HarvestSettings
 
 if TYPE_CHECKING:
@@ -23,7 +24,10 @@ if TYPE_CHECKING:
     from samesense.context.harvest.scores import Scored, Scorer
 
 METADATA = b"samesense"
-"""Key of the account in the footer of a shard."""
+"""Key of the counts in the footer of a shard."""
+
+COUNTS = ("wanted", "planned", "scored", "undefined")
+"""What is counted there: pairs by kind, and pairs without a score by the reason."""
 
 
 def open_scorer(folder: Path, device: str) -> Scorer:
@@ -31,23 +35,6 @@ def open_scorer(folder: Path, device: str) -> Scorer:
     from samesense.context.harvest.scores import OriginScorer
 
     return OriginScorer.open(folder, device)
-
-
-@dataclass(frozen=True)
-class Finished:
-    """A shard on its way to the disk.
-
-    Attributes:
-        content: of the Parquet file; the same for the same plan and scores, byte for byte.
-        pairs: rows in it.
-        seconds: that one worker took.
-        cells: terms of a generator that were computed.
-    """
-
-    content: bytes
-    pairs: int
-    seconds: float
-    cells: int
 
 
 @dataclass(frozen=True)
@@ -70,7 +57,7 @@ class ShardWork:
         """Return the same work, refused where the folder holds another Origin."""
         return replace(self, expected=tuple(sorted(identity.items())))
 
-    def __call__(self, shard: int) -> Finished:
+    def __call__(self, shard: int) -> Shard:
         """Make a shard.
 
         Raises:
@@ -81,7 +68,7 @@ class ShardWork:
         planned = plan.shard(shard)
         scored = scorer.score(planned.texts(scorer.corpus))
         content = parquet(scorer.corpus, planned, scored, shard)
-        return Finished(content, len(scored.rows), time.perf_counter() - started, scored.cells)
+        return Shard(content, len(scored.rows), time.perf_counter() - started, {"cells": scored.cells})
 
 
 def opened(work: ShardWork, *, anew: bool = False) -> tuple[Scorer, Plan]:
@@ -110,14 +97,14 @@ def _opened(origin: Path, settings: HarvestSettings, open_as: Callable[[Path, st
         pairs=settings.pairs,
         shares={"random": settings.random, "neighbours": settings.neighbours, "section": settings.section},
         shard_size=settings.shard_size, unit=settings.unit, spacings=settings.spacings,
-        least_words=settings.least_words, most_words=settings.most_words, seed=settings.seed,
+        min_words=settings.min_words, max_words=settings.max_words, seed=settings.seed,
     )  # fmt: skip
     scorer = open_as(origin, settings.device)
     return scorer, Plan(scorer.corpus, scorer.screening, mixture)
 
 
 def parquet(corpus: Corpus, planned: Planned, scored: Scored, shard: int) -> bytes:
-    """Return a shard as Parquet, with an account of what was wanted and what it holds in its footer."""
+    """Return a shard as Parquet, with the counts of what was wanted and what it holds in its footer."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -134,17 +121,33 @@ def parquet(corpus: Corpus, planned: Planned, scored: Scored, shard: int) -> byt
             f"document{name}": pa.array(corpus.documents_of(ids), pa.int64()),
             f"position{name}": pa.array(_places(corpus, ids), pa.int64()),
         }
-    account = {
+    counts = {
         "shard": shard,
         "wanted": planned.wanted,
         "planned": dict(Counter(planned.kinds)),
         "scored": dict(Counter(kinds)),
         "undefined": scored.undefined,
     }
-    table = pa.table(columns).replace_schema_metadata({METADATA: json.dumps(account, sort_keys=True).encode()})
+    table = pa.table(columns).replace_schema_metadata({METADATA: json.dumps(counts, sort_keys=True).encode()})
     sink = io.BytesIO()
     pq.write_table(table, sink, compression="zstd")
     return sink.getvalue()
+
+
+def read_counts(path: Path) -> dict[str, Any]:
+    """Return the counts in the footer of a shard.
+
+    Raises:
+        DataError: if the file is damaged, or no shard of a harvest.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        counts: dict[str, Any] = json.loads(pq.read_schema(path).metadata[METADATA])
+    except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as error:
+        raise DataError(f"{path} is no whole shard of a harvest ({error}). Delete it; it will be made anew.") from error
+    return counts
 
 
 def _places(corpus: Corpus, ids: np.ndarray) -> np.ndarray:

@@ -28,7 +28,6 @@ from samesense.context.corpus.corpus import Corpus
 from samesense.context.corpus.splits import hold_out
 from samesense.context.discriminator.scorer import Discriminator
 from samesense.context.discriminator.training import train_discriminator
-from samesense.context.files import write_json
 from samesense.context.generator.base import KINDS, Cells, Kind
 from samesense.context.generator.load import open_language_model
 from samesense.context.generator.seq2seq import Seq2SeqGenerator
@@ -41,7 +40,7 @@ from samesense.data.documents.running import running_documents
 from samesense.encoder.precision import inference_precision
 from samesense.encoder.words import read_words
 from samesense.errors import ConfigError
-from samesense.execution.folder_lock import only_writer
+from samesense.files import only_writer, replacing, write_json, write_text
 from samesense.recipes.origin.settings import OriginSettings
 from samesense.recipes.origin.stages import Interrupted, Stages, describe_corpus, fingerprint, first_words
 from samesense.training import manifest
@@ -206,9 +205,9 @@ def _model(
     )  # fmt: skip
     if trained.interrupted:
         raise Interrupted
-    beside = kept.with_suffix(".part")
-    save_file({key: value.detach().cpu().contiguous() for key, value in trained.model.state_dict().items()}, beside)
-    beside.rename(kept)
+    weights = {key: value.detach().cpu().contiguous() for key, value in trained.model.state_dict().items()}
+    with replacing(kept) as beside:
+        save_file(weights, beside)
     shutil.rmtree(checkpoints, ignore_errors=True)
     return trained.model
 
@@ -218,9 +217,8 @@ def _tokenizer(corpus: Corpus, size: int, path: Path) -> Tokenizer:
 
     if path.is_file():
         return Tokenizer.from_file(str(path))
-    path.parent.mkdir(parents=True, exist_ok=True)
     tokenizer = train_tokenizer(corpus, size)
-    manifest.write_text(path, tokenizer.to_str())
+    write_text(path, tokenizer.to_str())
     return tokenizer
 
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from samesense.context.corpus.corpus import Corpus
 from samesense.errors import OutputError
-from samesense.execution.folder_lock import is_empty
+from samesense.files import content_hash, is_empty, read_json
 from samesense.training import manifest
 
 logger = logging.getLogger(__name__)
@@ -39,7 +39,7 @@ class Stages:
             raise OutputError(
                 f"{folder} is not empty and holds no {record['method'].title()}. Choose another output folder."
             )
-        before = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+        before = read_json(path) if path.is_file() else {}
         if before and before.get("method") != record["method"]:
             raise OutputError(f"{folder} holds a run of {before.get('method')}. Choose another output folder.")
         self.record = record | {"stages": before.get("stages", {})}
@@ -118,13 +118,8 @@ def fingerprint(source: str) -> str:
     if not path.exists():
         folder, _, split = source.rpartition(":")
         return f"{fingerprint(folder)} {split}" if folder and Path(folder).expanduser().is_dir() else f"name {source}"
-    digest = hashlib.sha256()
-    for file in found:
-        digest.update(f"{file.relative_to(path)} {file.stat().st_size}".encode())
-        with file.open("rb") as stream:
-            while block := stream.read(1 << 20):
-                digest.update(block)
-    return digest.hexdigest()
+    headed = ((f"{file.relative_to(path)} {file.stat().st_size}".encode(), file) for file in found)
+    return content_hash(chain.from_iterable(headed))
 
 
 def first_words(documents: Iterable[list[list[str]]], most: int | None) -> Iterator[list[list[str]]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -10,6 +9,7 @@ from pathlib import Path
 
 from samesense.data.documents.running import running_documents
 from samesense.data.documents.triplets import Triplet, section_triplets
+from samesense.files import text_hash
 from samesense.recipes.sections.settings import SectionsSettings
 
 NAMES = ("anchor", "positive", "negative")
@@ -37,7 +37,7 @@ class SectionTriplets:
     @property
     def sha256(self) -> str:
         """Fingerprint of the triplets in order."""
-        return hashlib.sha256("\n".join(map(json.dumps, self.triplets)).encode()).hexdigest()
+        return text_hash("\n".join(map(json.dumps, self.triplets)))
 
     @property
     def summary(self) -> str:

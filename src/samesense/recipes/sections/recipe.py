@@ -30,7 +30,7 @@ def prepare(model: SentenceTransformer, job: Job[SectionTriplets, SectionsSettin
         loss=lambda: Triplet(
             model,
             distance=settings.distance,
-            margin=settings.triplet_margin,
+            triplet_margin=settings.triplet_margin,
             mini_batch_num_tokens=settings.mini_batch_num_tokens,
         ),
         summary=[job.data.summary],

@@ -12,21 +12,17 @@ from __future__ import annotations
 
 import logging
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from torch import nn
-
+from samesense.data.pairs.targets import Targets
 from samesense.data.tuples.augment import Augment, augmented, shown
 from samesense.data.tuples.augment_named import augment_named
 from samesense.data.tuples.completion import Completion
 from samesense.data.tuples.data import TupleData
 from samesense.data.tuples.keys import key_of
-from samesense.errors import DataError
 from samesense.recipes.runner import Job, TrainingInputs, as_dataset
 from samesense.recipes.supmpn.settings import SupmpnSettings
 from samesense.recipes.unsupervised.views import set_dropout
-from samesense.training.losses.pairs import Softmax
-from samesense.training.losses.tuple_batches import TupleBatchTriplet, TupleMultiPositive, TupleSupCon, TupleTriplet
 from samesense.training.tuple_batches import LogSavings, SetEpoch, TupleBatches, has_dropout
 
 if TYPE_CHECKING:
@@ -45,8 +41,14 @@ def prepare(model: SentenceTransformer, job: Job[TupleData, SupmpnSettings]) -> 
     train, settings = job.data, job.settings
     if settings.dropout is not None:
         set_dropout(model, settings.dropout)
-    if settings.loss == "softmax":
-        return _pairs(train, settings, model)
+    if settings.spec.targets is not None:
+        formed = settings.spec.targets(train)
+        each = f"sentences: {2 * settings.batch_size} a step ({settings.batch_size} pairs)"
+        return TrainingInputs(
+            dataset=as_dataset(formed.columns),
+            loss=lambda: settings.spec.build(model, settings, formed),
+            summary=[*train.account(), formed.summary, each],
+        )
     rows = settings.usable(train)
     complete = completion(rows, settings)
     complete.check()
@@ -63,9 +65,11 @@ def prepare(model: SentenceTransformer, job: Job[TupleData, SupmpnSettings]) -> 
         settings.augment, share=settings.augment_share, seed=settings.seed, paraphraser=settings.paraphraser
     )
 
+    # anchors by the numbers of their rows, out of which TupleBatches makes tuples
+    formed = Targets({"anchor": rows.anchors, "label": list(range(len(rows)))}, "", {"positives": settings.places[0]})
     return TrainingInputs(
-        dataset=as_dataset({"anchor": rows.anchors, "label": list(range(len(rows)))}),
-        loss=lambda: loss_of(model, settings),
+        dataset=as_dataset(formed.columns),
+        loss=lambda: settings.spec.build(model, settings, formed),
         summary=[*train.account(), *_formed(rows, len(train), settings), *_warnings(rows, settings, batches.apart)],
         collator=batches,
         callbacks=[SetEpoch(batches), LogSavings(batches)],
@@ -91,54 +95,6 @@ def completion(rows: TupleData, settings: SupmpnSettings) -> Completion:
         fixed=settings.resample == "fixed",
         seed=settings.seed,
         false_negative_filter=settings.false_negative_filter,
-    )
-
-
-def loss_of(model: SentenceTransformer, settings: SupmpnSettings) -> nn.Module:
-    """Return the loss over tuples that ``settings.loss`` names."""
-    budget, places = settings.mini_batch_num_tokens, settings.places
-    triplets: dict[str, Any] = {"distance": settings.distance, "margin": settings.triplet_margin}
-    match settings.loss:
-        case "triplet":
-            return TupleTriplet(model, **triplets, mini_batch_num_tokens=budget)
-        case "supcon":
-            return TupleSupCon(
-                model, positives=places[0], temperature=settings.temperature, mini_batch_num_tokens=budget
-            )
-        case "batch-hard":
-            return TupleBatchTriplet(model, positives=places[0], **triplets, mini_batch_num_tokens=budget)
-    return TupleMultiPositive(
-        model,
-        positives=places[0],
-        false_negative_filter=settings.false_negative_filter != "off",
-        temperature=settings.temperature,
-        mini_batch_num_tokens=budget,
-    )
-
-
-def _pairs(train: TupleData, settings: SupmpnSettings, model: SentenceTransformer) -> TrainingInputs:
-    """Return the classification of each anchor with each of its partners, which the softmax loss is trained on."""
-    sides = {"contradiction": train.negatives, "neutral": train.neutrals, "entailment": train.positives}
-    classes = [name for name, partners in sides.items() if any(partners)]
-    dim = model.get_embedding_dimension()
-    if len(classes) < 2 or dim is None:
-        raise DataError(
-            f"{train.source}: softmax tells classes apart, and there are partners of {', '.join(classes)} only. Give "
-            "data with negatives, or take loss info-nce."
-        )
-    columns: dict[str, list[Any]] = {"sentence1": [], "sentence2": [], "label": []}
-    for row, anchor in enumerate(train.anchors):
-        for label, name in enumerate(classes):
-            for partner in sides[name][row]:
-                for column, value in zip(columns.values(), (anchor, partner, label), strict=True):
-                    column.append(value)
-    said = f"softmax: {len(columns['label']):,} pairs of {len(classes)} classes ({', '.join(classes)})"
-    return TrainingInputs(
-        dataset=as_dataset(columns),
-        loss=lambda: Softmax(
-            model, classes=len(classes), dim=dim, mini_batch_num_tokens=settings.mini_batch_num_tokens
-        ),
-        summary=[*train.account(), said, f"sentences: {2 * settings.batch_size} a step ({settings.batch_size} pairs)"],
     )
 
 

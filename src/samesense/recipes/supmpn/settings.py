@@ -2,70 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Literal, Self
+from collections.abc import Sequence
+from typing import Self
 
 from pydantic import Field, model_validator
 
-from samesense.data.tuples.augment_named import PARAPHRASER, AugmentName
 from samesense.data.tuples.data import TupleData
 from samesense.data.tuples.groups import MOST_ROWS
-from samesense.data.tuples.keys import Guard
 from samesense.data.tuples.read import read_tuples
 from samesense.errors import ConfigError
 from samesense.recipes.settings import EncoderSettings
+from samesense.training.losses.registry import TUPLE_LOSSES, Filter, PlacesSettings
+from samesense.training.losses.spec import LossSpec
 from samesense.types import First, PoolingName
 
-Loss = Literal["supmpn", "info-nce", "triplet", "softmax", "supcon", "batch-hard"]
 
-OWNERS: Mapping[str, tuple[Loss, ...]] = {
-    "positives": ("supmpn", "supcon", "batch-hard"),
-    "negatives": ("supmpn", "supcon", "batch-hard"),
-    "tuples": ("supmpn", "supcon", "batch-hard"),
-    "temperature": ("supmpn", "info-nce", "supcon"),
-    "false_negative_filter": ("supmpn", "info-nce", "triplet"),
-    "distance": ("triplet", "batch-hard"),
-    "triplet_margin": ("triplet", "batch-hard"),
-    **dict.fromkeys(
-        ("resample", "encode_once", "augment", "augment_share", "paraphraser"),
-        ("supmpn", "info-nce", "triplet", "supcon", "batch-hard"),
-    ),
-}
-"""The losses to which a setting belongs; what is not named here belongs to all."""
-
-
-class SupmpnSettings(EncoderSettings):
+@TUPLE_LOSSES.add_settings
+class SupmpnSettings(PlacesSettings, Filter, EncoderSettings):
     """Settings of the SupMPN recipe and of the losses it is compared with; the defaults are the paper's.
 
     Raises:
         ConfigError: if a setting has another value than its default, and does not belong to the loss.
     """
 
-    loss: Loss = Field("supmpn", description="what is minimised; info-nce is supmpn with one positive and one negative")
-    positives: int = Field(5, ge=1, description="places for positives of an anchor")
-    negatives: int = Field(5, ge=0, description="places for negatives of an anchor")
-    tuples: Literal["padded", "ragged"] = Field(
-        "padded", description="padded fills all places, copies of the anchor as positives; ragged leaves them empty"
-    )
-    resample: Literal["epoch", "fixed"] = Field("epoch", description="draw tuples anew each epoch, or once")
-    false_negative_filter: Guard = Field(
-        "same",
-        description="texts that are no negatives of an anchor: same as it or a positive of it; near: or of the same "
-        "words; off: all count",
-    )
-    encode_once: bool = Field(True, description="encode equal sentences of a batch once; copies of an anchor apart")
-    temperature: float = Field(0.05, gt=0, description="supmpn, info-nce, supcon: divides the cosines")
-    distance: Literal["cosine", "euclidean"] = Field("cosine", description="triplet, batch-hard: distance")
-    triplet_margin: float | None = Field(
-        None, ge=0, description="triplet, batch-hard: how much nearer positives must be [cosine 0.5, euclidean 1]"
-    )
-    augment: AugmentName = Field(
-        "none", description="how places for positives are filled before copies of the anchor are taken"
-    )
-    augment_share: float | None = Field(
-        None, gt=0, le=1, description="share of words, or of texts [deletion 0.1, synonym 0.2, paraphrase 0.5]"
-    )
-    paraphraser: str = Field(PARAPHRASER, description="paraphrase: folder or hub name of a seq2seq model")
+    loss: str = Field("supmpn", description="what is minimised; info-nce is supmpn with one positive and one negative")
     merge: bool = Field(True, description="put rows of one anchor together; those of NLI data always are")
     label_order: str | None = Field(None, description="names of the labels 0, 1, 2 of NLI data")
     drop_bad_rows: bool = Field(False, description="leave out rows that break a rule, and say how many")
@@ -88,12 +48,8 @@ class SupmpnSettings(EncoderSettings):
 
     @model_validator(mode="after")
     def _belongs(self) -> SupmpnSettings:
-        for name, owners in OWNERS.items():
-            if self.loss not in owners and getattr(self, name) != type(self).model_fields[name].default:
-                raise ConfigError(
-                    f"{name} belongs to loss {' or '.join(owners)}, and this is loss {self.loss}. Leave it out, or "
-                    f"choose loss {' or '.join(owners)}."
-                )
+        fields = type(self).model_fields
+        TUPLE_LOSSES.check([name for name, value in self if value != fields[name].default], self.loss)
         if self.augment == "none" and self.augment_share is not None:
             raise ConfigError("augment_share belongs to an augmentation, and augment is none. Leave it out.")
         return self
@@ -107,8 +63,8 @@ class SupmpnSettings(EncoderSettings):
 
     def sentences_each(self, train: TupleData) -> float:
         """Return how many sentences an example has on average, equal ones counted as often as they come."""
-        if self.loss == "softmax":
-            return 2.0
+        if self.spec.targets is not None:
+            return 2.0  # pairs
         if self.tuples == "padded":
             return 1.0 + sum(self.places)
         rows = self.usable(train)
@@ -122,9 +78,14 @@ class SupmpnSettings(EncoderSettings):
         return train.take(row for row, own in enumerate(train.positives) if own)
 
     @property
+    def spec(self) -> LossSpec:
+        """The loss that is trained."""
+        return TUPLE_LOSSES.spec(self.loss)
+
+    @property
     def places(self) -> tuple[int, int]:
         """How many positives and negatives the loss takes of an anchor at most."""
-        return (1, 1) if self.loss in ("info-nce", "triplet") else (self.positives, self.negatives)
+        return (self.positives, self.negatives) if TUPLE_LOSSES.belongs("positives", self.loss) else (1, 1)
 
 
 def read_for_supmpn(sources: Sequence[str], settings: SupmpnSettings) -> TupleData:

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from samesense.context.files import read_json
 from samesense.data.formats.scale import number_text
 from samesense.data.pairs.data import PairData, fingerprint, pair_key
 from samesense.errors import DataError
+from samesense.files import read_json, rows_hash
 from samesense.recipes.surrogate.settings import SurrogateSettings
 from samesense.training import manifest
 
@@ -195,10 +195,7 @@ def _rows(table: pa.Table) -> Iterator[tuple[Any, ...]]:
 
 
 def _digest_of(table: pa.Table) -> str:
-    digest = hashlib.sha256()
-    for row in _rows(table):
-        digest.update(json.dumps(row).encode() + b"\n")
-    return digest.hexdigest()
+    return rows_hash(_rows(table))
 
 
 def targets_of(scores: Any, low: float, high: float) -> npt.NDArray[np.float64]:

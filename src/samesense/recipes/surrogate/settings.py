@@ -7,7 +7,8 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from samesense.errors import ConfigError
-from samesense.recipes.settings import Encoder, EncoderSettings
+from samesense.recipes.settings import EncoderSettings
+from samesense.training.losses.spec import Encoder
 from samesense.types import PoolingName
 
 

@@ -5,7 +5,6 @@ cell.json  manifest.json  history.jsonl  results.jsonl  scores.npz  model/ (unti
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 import time
@@ -14,13 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from samesense.errors import DataError, SamesenseError
+from samesense.errors import SamesenseError
+from samesense.files import read_json, write_json
 from samesense.recipes.sweep.evaluate import evaluate, open_start, open_trained, write_scores
 from samesense.recipes.sweep.file import LAYERS
 from samesense.recipes.sweep.plan import Cell, with_start
 from samesense.recipes.sweep.splits import Splits
 from samesense.reports import append_results
-from samesense.reports.writing import write_whole
 from samesense.types import Precision
 
 RECORD = "cell.json"
@@ -78,11 +77,7 @@ def read_record(folder: Path) -> dict[str, Any]:
     path = folder / RECORD
     if not path.is_file():
         return {}
-    try:
-        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise DataError(f"{path} is broken: {error}. Delete the folder {folder} to run this cell anew.") from error
-    return content
+    return read_json(path, f"Delete the folder {folder} to run this cell anew.")
 
 
 def record(job: CellJob, status: str, **more: Any) -> str:
@@ -100,7 +95,7 @@ def record(job: CellJob, status: str, **more: Any) -> str:
         "identity": cell.identity,
         **more,
     }
-    write_whole(job.folder / RECORD, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+    write_json(job.folder / RECORD, content, sync=True)
     return status
 
 

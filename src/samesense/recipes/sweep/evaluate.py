@@ -10,6 +10,7 @@ import numpy as np
 from samesense.data import PairData
 from samesense.evaluation.binary import BinaryTask
 from samesense.evaluation.sts import StsTask
+from samesense.files import replacing
 from samesense.recipes.settings import EncoderSettings
 from samesense.recipes.sweep.splits import Splits
 from samesense.types import Candidate, Precision, Result, Scores, Task
@@ -67,7 +68,5 @@ def _tasks(name: str, test: PairData, dev: PairData | None) -> list[Task]:
 
 def write_scores(path: Path, scores: dict[str, Scores]) -> None:
     """Write arrays by name, whole or not at all."""
-    beside = path.with_name(f".{path.name}.part")
-    with beside.open("wb") as stream:
+    with replacing(path) as beside, beside.open("wb") as stream:
         np.savez_compressed(stream, **scores)  # type: ignore[arg-type]
-    beside.replace(path)

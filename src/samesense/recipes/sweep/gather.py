@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from samesense.errors import ConfigError, DataError
+from samesense.files import read_json
 from samesense.recipes.sweep.cell import RESULTS, SCORES, read_record
 from samesense.recipes.sweep.evaluate import DEV
 from samesense.recipes.sweep.plan import APART
@@ -65,8 +66,7 @@ def read_plan(output: Path) -> dict[str, Any]:
     path = output / PLAN
     if not path.is_file():
         raise ConfigError(f"{output} holds no sweep (no {PLAN}). Give the --output folder of a sweep.")
-    content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return content
+    return read_json(path, "Give the command that made it again.")
 
 
 def gather(output: Path) -> list[CellResults]:

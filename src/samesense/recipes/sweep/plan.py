@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from samesense.errors import ConfigError, DataError
+from samesense.files import folder_hash, json_hash
 from samesense.recipes.context.settings import ContextSettings
 from samesense.recipes.methods import Method, method_named
 from samesense.recipes.settings import EncoderSettings
@@ -50,7 +50,7 @@ class Cell:
     @property
     def key(self) -> str:
         """Fingerprint of the identity."""
-        return hashlib.sha256(json.dumps(self.identity, sort_keys=True).encode()).hexdigest()[:10]
+        return json_hash(self.identity)[:10]
 
     @property
     def name(self) -> str:
@@ -241,18 +241,13 @@ def _fingerprint(model: str, known: dict[str, str]) -> str:
         from samesense.encoder.build import resolve
 
         folder = Path(resolve(model))
-        known[model] = _hash_of_files(folder) if folder.is_dir() else model
+        kept = (path for path in sorted(folder.rglob("*")) if path.is_file() and _decides(path))
+        known[model] = folder_hash(folder, kept) if folder.is_dir() else model
     return known[model]
 
 
-def _hash_of_files(folder: Path) -> str:
-    digest = hashlib.sha256()
-    for path in sorted(folder.rglob("*")):
-        if path.is_file() and path.suffix != ".md" and not path.name.startswith("."):
-            with path.open("rb") as stream:
-                inside = hashlib.file_digest(stream, "sha256").hexdigest()
-            digest.update(f"{path.relative_to(folder).as_posix()} {inside}\n".encode())
-    return digest.hexdigest()
+def _decides(path: Path) -> bool:
+    return path.suffix != ".md" and not path.name.startswith(".")
 
 
 def with_start(cell: Cell, model: str) -> Cell:

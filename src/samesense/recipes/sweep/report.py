@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
 from samesense.errors import MissingExtraError
 from samesense.evaluation.run import EvaluatedModel, Failure
+from samesense.files import write_json_lines, write_text
 from samesense.recipes.sweep.gather import CellResults, gather, read_plan, rows, settings_of
 from samesense.recipes.sweep.plan import slug
 from samesense.reports.figures.curves import Curve
@@ -19,7 +19,6 @@ from samesense.reports.report import Report
 from samesense.reports.runs import Run
 from samesense.reports.significance import Comparison, paired_comparisons
 from samesense.reports.sweeps import curve_figure, difference_table, setting_figures, steps_table, steps_to_scores
-from samesense.reports.writing import write_whole
 
 Curves = dict[str, dict[str, dict[int, Curve]]]
 
@@ -34,7 +33,6 @@ def write_report(output: Path) -> tuple[str, list[Path]]:
         The tables in Markdown, and the files.
     """
     cells = gather(output)
-    lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows(cells)]
     against = read_plan(output)["against"]
     results = [result for cell in cells for result in cell.results if result.subset == "all"]
     comparisons, problems = paired_comparisons(
@@ -42,9 +40,9 @@ def write_report(output: Path) -> tuple[str, list[Path]]:
     )
     text = _tables(cells, comparisons, problems, against)
     written = [
-        write_whole(output / "results.jsonl", "".join(lines)),
-        write_whole(output / "comparisons.jsonl", "".join(_line(one) for one in comparisons)),
-        write_whole(output / "tables.md", text),
+        write_json_lines(output / "results.jsonl", rows(cells)),
+        write_json_lines(output / "comparisons.jsonl", map(_row, comparisons)),
+        write_text(output / "tables.md", text),
     ]
     try:
         need_matplotlib()
@@ -54,8 +52,8 @@ def write_report(output: Path) -> tuple[str, list[Path]]:
     return text, [*written, report.save(output / "report.html")]
 
 
-def _line(one: Comparison) -> str:
-    return json.dumps({**vars(one), "significant": one.significant}, ensure_ascii=False) + "\n"
+def _row(one: Comparison) -> dict[str, object]:
+    return {**vars(one), "significant": one.significant}
 
 
 def _tables(

@@ -5,7 +5,6 @@ samesense sweep losses.toml --output sweeps/losses
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from collections.abc import Iterator, Sequence
@@ -14,7 +13,7 @@ from pathlib import Path
 
 from samesense.data import PairData, examine
 from samesense.errors import ConfigError, SamesenseError
-from samesense.execution.folder_lock import only_writer
+from samesense.files import only_writer, write_json, write_json_lines
 from samesense.recipes.sweep.cell import (
     RESULTS,
     CellJob,
@@ -29,7 +28,6 @@ from samesense.recipes.sweep.plan import Cell, Plan
 from samesense.recipes.sweep.processes import side_by_side
 from samesense.reports import read_results
 from samesense.reports.runs import read_run
-from samesense.reports.writing import write_whole
 
 logger = logging.getLogger(__name__)
 
@@ -113,13 +111,13 @@ def begin(plan: Plan, output: Path) -> None:
     for splits in plan.splits.values():
         for data in [*splits.tests.values(), *([splits.dev] if splits.dev is not None else [])]:
             _write_pairs(output / PAIRS / f"{data.sha256}.jsonl", data)
-    write_whole(output / PLAN, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+    write_json(output / PLAN, content, sync=True)
 
 
 def _write_pairs(path: Path, data: PairData) -> None:
     if not path.is_file():
         rows = zip(data.sentences1, data.sentences2, data.labels, strict=True)
-        write_whole(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+        write_json_lines(path, rows, sync=True)
 
 
 def _jobs(cells: Sequence[Cell], plan: Plan, output: Path) -> Iterator[CellJob]:

@@ -14,15 +14,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from samesense.data import PairData
-from samesense.data.pairs.targets import Targets, targets
+from samesense.data.pairs.targets import Targets
 from samesense.data.sentences.data import Sentences
 from samesense.errors import ConfigError
 from samesense.recipes.runner import Job, TrainingInputs, as_dataset
 from samesense.recipes.unsupervised.geometry_path import geometry_callbacks
 from samesense.recipes.unsupervised.settings import SimcseSettings
 from samesense.recipes.unsupervised.views import check_two_views, new_head, set_dropout
+from samesense.training.losses.base import EmbeddingLoss
 from samesense.training.losses.mlm import InfoNCEWithMLM, Masking, masked_lm_head
-from samesense.training.losses.pairs import Objective
+from samesense.training.losses.registry import PAIR_LOSSES
 from samesense.training.losses.tuples import InfoNCE
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def prepare(model: SentenceTransformer, job: Job[Sentences | PairData, SimcseSet
     return TrainingInputs(
         dataset=as_dataset(formed.columns),
         loss=lambda: loss_of(model, settings, masked),
-        summary=[formed.account],
+        summary=[formed.summary],
         batches=settings.batches,
         callbacks=geometry_callbacks(settings, job.dev),
     )
@@ -60,11 +61,11 @@ def form(train: Sentences | PairData, settings: SimcseSettings) -> Targets:
             f"{'labelled pairs' if settings.supervised else 'bare sentences'}; received {type(train).__name__}. {fix}"
         )
     if isinstance(train, PairData):
-        return targets(train, "triplet")
+        return PAIR_LOSSES.targets(train, "triplet")
     return Targets({"sentence": train.texts}, train.account)
 
 
-def loss_of(model: SentenceTransformer, settings: SimcseSettings, masked: dict[str, Any]) -> Objective:
+def loss_of(model: SentenceTransformer, settings: SimcseSettings, masked: dict[str, Any]) -> EmbeddingLoss:
     """Return InfoNCE with the head asked for; its weights are drawn here, so the seed must be set.
 
     Args:

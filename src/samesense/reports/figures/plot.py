@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from samesense.errors import ConfigError, MissingExtraError
+from samesense.files import check_place, write_bytes
 from samesense.reports.figures.palette import GRID, GROUND, INK, MUTED, variables
-from samesense.reports.writing import check_place, write_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -173,7 +173,7 @@ def save_plot(plot: Plot, path: Path) -> Path:
         OutputError: if the file cannot be written.
     """
     check_figure(path)
-    return write_whole(path, WRITTEN[path.suffix](plot))
+    return write_bytes(path, WRITTEN[path.suffix](plot))
 
 
 def check_figure(path: Path) -> None:
@@ -191,5 +191,5 @@ def _png_bytes(plot: Plot) -> bytes:
     return stream.getvalue()
 
 
-WRITTEN: dict[str, Callable[[Plot], str | bytes]] = {".svg": svg_text, ".png": _png_bytes}
+WRITTEN: dict[str, Callable[[Plot], bytes]] = {".svg": lambda plot: svg_text(plot).encode(), ".png": _png_bytes}
 """What a figure is written as, by the suffix of its file."""

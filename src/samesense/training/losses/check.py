@@ -1,4 +1,4 @@
-"""Do the data fit the objective? Asked before the first step, and answered with the objectives that would fit."""
+"""Do the data fit the loss? Checked before the first step, and answered with the losses that would fit."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ import numpy as np
 from torch import nn
 
 from samesense.errors import DataError
-from samesense.training.losses.pairs import MSE, Contrastive, CoSENT, LabelKind, Objective, Softmax
-from samesense.training.losses.sentences import BatchTriplet, RankCSE, SupCon
-from samesense.training.losses.tuples import InfoNCE, MultiPositive, Triplet
+from samesense.training.losses.base import EmbeddingLoss, LabelKind
+from samesense.training.losses.pairs import Softmax
+from samesense.training.losses.registry import OTHER_MODULES, PAIR_LOSSES
+from samesense.training.losses.spec import loss_class
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -31,15 +32,10 @@ KINDS: Mapping[LabelKind, str] = {
 }
 """What each kind of label is, in words."""
 
-OBJECTIVES: tuple[type[Objective], ...] = (
-    CoSENT, Contrastive, MSE, Softmax, Triplet, InfoNCE, MultiPositive, SupCon, BatchTriplet, RankCSE,
-)  # fmt: skip
-"""Every objective, in the order in which they are proposed."""
-
 
 @dataclass(frozen=True)
-class Shape:
-    """What an objective sees of a data set: how many text columns, which kinds its labels are, and their largest."""
+class DatasetShape:
+    """What a loss sees of a data set: how many text columns, which kinds its labels are, and their largest."""
 
     columns: int
     kinds: frozenset[LabelKind]
@@ -47,45 +43,55 @@ class Shape:
     largest: float = 0.0
 
 
-def check_fits(objective: nn.Module, dataset: Dataset) -> None:
-    """Raise before training if ``dataset`` does not fit ``objective``; a module of another library is not judged.
+def check_dataset(loss: nn.Module, dataset: Dataset) -> None:
+    """Raise before training if ``dataset`` does not fit ``loss``; a loss of another library is not checked.
 
     Raises:
-        DataError: says what the objective takes, what was received, and which objectives would fit.
+        DataError: says what the loss takes, what was received, and which losses would fit.
     """
-    if not isinstance(objective, Objective):
+    if not isinstance(loss, EmbeddingLoss):
         return
-    shape = shape_of(dataset)
-    if objective.labels in shape.kinds and objective.columns_fit(shape.columns, None):
-        _check_classes(objective, shape)
+    shape = dataset_shape(dataset)
+    if loss.labels in shape.kinds and loss.columns_fit(shape.columns, None):
+        _check_classes(loss, shape)
         return
-    fitting = [kind.__name__ for kind in OBJECTIVES if kind.labels in shape.kinds and _columns_fit(kind, shape.columns)]
-    advice = f"These fit: {', '.join(fitting)}." if fitting else "No objective fits these data."
+    fitting = [kind.__name__ for kind in loss_classes() if _fits(kind, shape)]
+    advice = f"These fit: {', '.join(fitting)}." if fitting else "No loss fits these data."
     raise DataError(
-        f"{type(objective).__name__} takes {objective.takes}, and {KINDS[objective.labels]}; "
-        f"received {shape.received}. {advice}"
+        f"{type(loss).__name__} takes {loss.takes}, and {KINDS[loss.labels]}; received {shape.received}. {advice}"
     )
 
 
-def _check_classes(objective: Objective, shape: Shape) -> None:
-    if isinstance(objective, Softmax) and shape.largest >= objective.settings["classes"]:
+def loss_classes() -> list[type[EmbeddingLoss]]:
+    """Return every loss of embeddings that takes plain columns, in the order in which they are proposed."""
+    named = [spec.module for spec in PAIR_LOSSES.specs if spec.encoder == "bi"]
+    return [loss_class(module) for module in (*named, *OTHER_MODULES)]
+
+
+def _fits(kind: type[EmbeddingLoss], shape: DatasetShape) -> bool:
+    least, most = kind.columns
+    return kind.labels in shape.kinds and least <= shape.columns <= (shape.columns if most is None else most)
+
+
+def _check_classes(loss: EmbeddingLoss, shape: DatasetShape) -> None:
+    if isinstance(loss, Softmax) and shape.largest >= loss.settings["classes"]:
         raise DataError(
-            f"Softmax has {objective.settings['classes']} classes, numbered from 0; received {shape.received}. "
+            f"Softmax has {loss.settings['classes']} classes, numbered from 0; received {shape.received}. "
             f"Make it with classes={int(shape.largest) + 1}."
         )
 
 
-def shape_of(dataset: Dataset) -> Shape:
-    """Return what objectives see of ``dataset``: its text columns in order, and its label column if it has one."""
+def dataset_shape(dataset: Dataset) -> DatasetShape:
+    """Return what losses see of ``dataset``: its text columns in order, and its label column if it has one."""
     texts = [name for name in dataset.column_names if name not in LABELS]
     named = [name for name in dataset.column_names if name in LABELS]
     words = f"{len(texts)} text {'column' if len(texts) == 1 else 'columns'} ({', '.join(texts)})"
     if not named:
-        return Shape(len(texts), frozenset({"none"}), f"{words} and no labels")
+        return DatasetShape(len(texts), frozenset({"none"}), f"{words} and no labels")
     labels = dataset[named[0]][:]
     kinds, said = _label_kinds(labels)
     largest = max(labels) if "class" in kinds else 0
-    return Shape(len(texts), kinds, f"{words} and as {named[0]} {said}", largest)
+    return DatasetShape(len(texts), kinds, f"{words} and as {named[0]} {said}", largest)
 
 
 def _label_kinds(labels: Sequence[Any]) -> tuple[frozenset[LabelKind], str]:
@@ -110,8 +116,3 @@ def _label_kinds(labels: Sequence[Any]) -> tuple[frozenset[LabelKind], str]:
     if values[0] >= 0 and np.array_equal(values, values.round()):
         kinds |= {"class", "row"} if len(values) == len(labels) else {"class"}
     return frozenset(kinds), f"{len(values)} different numbers ({said})"
-
-
-def _columns_fit(kind: type[Objective], columns: int) -> bool:
-    least, most = kind.columns
-    return least <= columns <= (columns if most is None else most)

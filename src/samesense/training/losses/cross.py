@@ -1,6 +1,6 @@
 """Losses of a cross-encoder's logits, as modules that ``CrossEncoderTrainer`` takes.
 
-Like the objectives of embeddings they send a batch through the model sorted by length, under an optional token budget;
+Like the losses of embeddings they send a batch through the model sorted by length, under an optional token budget;
 form the loss in float32 outside autocast; and under DDP form it from the logits of all processes.
 """
 
@@ -17,11 +17,11 @@ from torch.nn import functional as F
 from samesense.encoder.batching import embed_columns
 from samesense.losses import cosent, mse
 from samesense.losses.cosine import widen
-from samesense.training.losses.gather import gather
+from samesense.training.losses.base import gather
 
 
-class PairObjective(nn.Module):
-    """What both objectives share: from two columns of texts to one logit a pair.
+class CrossEncoderLoss(nn.Module):
+    """Base of the losses of a cross-encoder: from two columns of texts to one logit a pair.
 
     Args:
         model: a ``CrossEncoder`` with one logit.
@@ -78,14 +78,12 @@ class PairObjective(nn.Module):
         return {**self.settings, "mini_batch_num_tokens": self.mini_batch_num_tokens}
 
 
-class CrossCoSENT(PairObjective):
+class CrossCoSENT(CrossEncoderLoss):
     """CoSENT of the logits: labels of any monotone scale.
 
     Args:
-        model: a ``CrossEncoder`` with one logit.
         temperature: divides the logits; 1/temperature is the paper's λ. Logits are unbounded and find their own scale.
         margin: labels must differ by more than this to be compared.
-        mini_batch_num_tokens: see :class:`PairObjective`.
 
     Source: Huang et al. 2024 (TASLP), Eq. 11.
     Differs: λ is 1 unless another is given. The paper names 20 for all data sets; its code and the blog's have none.
@@ -107,7 +105,7 @@ class CrossCoSENT(PairObjective):
         return cosent(logits, labels, **self.settings)
 
 
-class CrossEntropy(PairObjective):
+class CrossEntropy(CrossEncoderLoss):
     """Binary cross-entropy of the logits, the usual loss of a cross-encoder: labels from 0 to 1.
 
     Source: Huang et al. 2024 (TASLP), section V-E, where it is what CoSENT is compared with.
@@ -128,7 +126,7 @@ class CrossEntropy(PairObjective):
         return F.binary_cross_entropy_with_logits(logits, labels.to(logits.dtype))
 
 
-class CrossMSE(PairObjective):
+class CrossMSE(CrossEncoderLoss):
     """Mean squared error of the logits: labels on any scale, which becomes that of the logits.
 
     Source: Sun et al. 2022 (TACL), section 5.6, "the BERT-style model ... with the L2 regression loss".

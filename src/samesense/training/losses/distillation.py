@@ -1,4 +1,4 @@
-"""The objective of distillation: the ranking of the teachers, and their vectors."""
+"""The loss of distillation: the ranking of the teachers, and their vectors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ class Distillation(RankCSE):
     the student's width has none: the student then answers in its space, and may be mixed with it in one collection.
 
     Args:
-        model: the sentence-transformers model to train.
         teachers: see :class:`~samesense.training.losses.sentences.RankCSE`; at least one.
         widths: of the vectors of each teacher.
         dim: width of the student's embeddings, behind the head if there is one.

@@ -20,11 +20,11 @@ from transformers.modeling_outputs import BaseModelOutput
 
 from samesense.errors import ConfigError
 from samesense.losses.cosine import reduced, widen
-from samesense.training.losses.gather import gather
+from samesense.training.losses.base import gather
 from samesense.training.losses.tuples import InfoNCE
 
 IGNORED = -100
-"""Target of a token that is not to be guessed."""
+"""Target of a token that is not to be guessed; transformers' collator writes it, and ``F.cross_entropy`` skips it."""
 
 
 class Masking:

@@ -1,4 +1,4 @@
-"""Objectives of single sentences, with class labels or a teacher; see :mod:`samesense.training.losses.pairs`."""
+"""Losses of single sentences, with class labels or a teacher; see :mod:`samesense.training.losses.base`."""
 
 from __future__ import annotations
 
@@ -9,20 +9,17 @@ from torch import Tensor, nn
 
 from samesense.losses import batch_all, batch_hard, cosine_matrix, rank_cse, sup_con, teacher_scores
 from samesense.losses.rank_distillation import Rank
-from samesense.training.losses.gather import gather
-from samesense.training.losses.pairs import LabelKind, Objective, joined_labels
+from samesense.training.losses.base import EmbeddingLoss, LabelKind
 
 Teacher = Callable[[Tensor], Tensor]
 """Row numbers ``(batch,)`` in, embeddings ``(batch, dim)`` of the sentences in these rows out."""
 
 
-class SupCon(Objective):
+class SupCon(EmbeddingLoss):
     """Supervised contrastive loss: sentences with class labels; those of one class are each other's positives.
 
     Args:
-        model: the sentence-transformers model to train.
         temperature: divides the cosines.
-        mini_batch_num_tokens: see :class:`~samesense.training.losses.pairs.Objective`.
     """
 
     takes = "one text column"
@@ -33,20 +30,18 @@ class SupCon(Objective):
         super().__init__(model, mini_batch_num_tokens=mini_batch_num_tokens)
         self.settings = {"temperature": temperature}
 
-    def loss(self, embeddings: list[Tensor], labels: Tensor | None) -> Tensor:
+    def loss(self, tensors: list[Tensor], labels: Tensor) -> Tensor:
         """Return :func:`samesense.losses.sup_con`."""
-        return sup_con(gather(embeddings[0]), joined_labels(labels, self), **self.settings)
+        return sup_con(tensors[0], labels, **self.settings)
 
 
-class BatchTriplet(Objective):
+class BatchTriplet(EmbeddingLoss):
     """Triplets found in a batch of sentences with class labels: all that cost something, or the hardest an anchor.
 
     Args:
-        model: the sentence-transformers model to train.
         mining: ``"all"`` or ``"hard"``.
         distance: ``"cosine"`` or ``"euclidean"``.
-        margin: how much nearer the positive must be; ``None`` takes the loss's own for the distance.
-        mini_batch_num_tokens: see :class:`~samesense.training.losses.pairs.Objective`.
+        triplet_margin: how much nearer the positive must be; ``None`` takes the loss's own for the distance.
     """
 
     takes = "one text column"
@@ -59,22 +54,21 @@ class BatchTriplet(Objective):
         *,
         mining: Literal["all", "hard"] = "hard",
         distance: Literal["cosine", "euclidean"] = "cosine",
-        margin: float | None = None,
+        triplet_margin: float | None = None,
         mini_batch_num_tokens: int | None = None,
     ) -> None:
         super().__init__(model, mini_batch_num_tokens=mini_batch_num_tokens)
         if mining not in ("all", "hard"):
             raise ValueError(f"mining must be 'all' or 'hard'; received {mining!r}.")
-        self.settings = {"mining": mining, "distance": distance, "margin": margin}
+        self.settings = {"mining": mining, "distance": distance, "triplet_margin": triplet_margin}
 
-    def loss(self, embeddings: list[Tensor], labels: Tensor | None) -> Tensor:
+    def loss(self, tensors: list[Tensor], labels: Tensor) -> Tensor:
         """Return :func:`samesense.losses.batch_all` or :func:`samesense.losses.batch_hard`."""
         mined = batch_all if self.settings["mining"] == "all" else batch_hard
-        rest = {name: self.settings[name] for name in ("distance", "margin")}
-        return mined(gather(embeddings[0]), joined_labels(labels, self), **rest)
+        return mined(tensors[0], labels, distance=self.settings["distance"], margin=self.settings["triplet_margin"])
 
 
-class RankCSE(Objective):
+class RankCSE(EmbeddingLoss):
     """RankCSE: sentences, with the number of its row as the label of each, by which the teachers are asked.
 
     A batch goes through the model twice; InfoNCE, consistency and ranking are formed from the cosines of the two views,
@@ -82,7 +76,6 @@ class RankCSE(Objective):
     processes are ranked together.
 
     Args:
-        model: the sentence-transformers model to train.
         teachers: the ``rows`` of a :class:`~samesense.training.teachers.TeacherStore`, or any other function like it,
             such as ``lambda rows: matrix[rows]``. None where ``gamma`` is 0; sentences then have no label.
         weights: of the teachers; the same for all by default.
@@ -91,7 +84,6 @@ class RankCSE(Objective):
         two_views: send a batch through the model twice, so that dropout makes two views of it. Otherwise the one view
             is compared with itself: for models without dropout, whose ranking is all there is to learn.
         head: module through which embeddings pass in training only; it is trained and not kept.
-        mini_batch_num_tokens: see :class:`~samesense.training.losses.pairs.Objective`.
         settings: further settings of :func:`~samesense.losses.rank_cse`.
 
     Raises:
@@ -135,15 +127,19 @@ class RankCSE(Objective):
         """Return the column twice, so that dropout makes two views of it."""
         return columns * 2 if self.two_views and len(columns) == 1 else columns
 
-    def loss(self, embeddings: list[Tensor], labels: Tensor | None) -> Tensor:
-        """Return the total of :func:`samesense.losses.rank_cse`.
+    def before_gather(self, embeddings: list[Tensor], labels: Tensor | None) -> tuple[list[Tensor], Tensor | None]:
+        """Return the views, and behind them what each teacher makes of the sentences.
 
         Raises:
             ValueError: if the labels are not one row number a sentence.
         """
-        joined = [gather(view) for view in embeddings]
-        views = joined if self.head is None else [self.head(view) for view in joined]
-        return self.total(views, self._asked(len(embeddings[0]), labels) if self.teachers else [])
+        return [*embeddings, *(self._asked(len(embeddings[0]), labels) if self.teachers else [])], None
+
+    def loss(self, tensors: list[Tensor], labels: Any) -> Tensor:
+        """Return the total of :func:`samesense.losses.rank_cse`."""
+        count = len(tensors) - len(self.teachers)
+        views = tensors[:count] if self.head is None else [self.head(view) for view in tensors[:count]]
+        return self.total(views, tensors[count:])
 
     def total(self, views: list[Tensor], known: list[Tensor]) -> Tensor:
         """Return the loss of the sentences of all processes.
@@ -156,14 +152,14 @@ class RankCSE(Objective):
         return rank_cse(cosine_matrix(views[0], views[-1]), teacher, **self.settings).total
 
     def _asked(self, sentences: int, rows: Tensor | None) -> list[Tensor]:
-        """Return what each teacher makes of the sentences of all processes."""
+        """Return what each teacher makes of the sentences of this process."""
         if rows is None or rows.is_floating_point() or rows.shape != (sentences,):
             received = "none" if rows is None else f"{rows.dtype} {tuple(rows.shape)}"
             raise ValueError(
                 f"{type(self).__name__} takes as labels the row number of each of {sentences} sentences; "
                 f"received {received}."
             )
-        return [gather(teacher(rows).to(rows.device)) for teacher in self.teachers]
+        return [teacher(rows).to(rows.device) for teacher in self.teachers]
 
     def get_config_dict(self) -> dict[str, Any]:
         """Return the settings that a model card shows."""

@@ -1,4 +1,4 @@
-"""Objectives over the tuples of :class:`~samesense.training.tuple_batches.TupleBatches`, ragged or not.
+"""Losses over the tuples of :class:`~samesense.training.tuple_batches.TupleBatches`, ragged or not.
 
 SupMPN and what it is compared with see the same batches; each arranges the embeddings as its own loss takes them. The
 triplet loss needs tuples of one positive and one negative. For SupCon and BatchHard the anchor and its positives are a
@@ -14,7 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from samesense.training.losses.gather import gather
+from samesense.data.tuples.keys import Guard
+from samesense.training.losses.base import EmbeddingLoss, gather
 from samesense.training.losses.sentences import BatchTriplet, SupCon
 from samesense.training.losses.tuples import MultiPositive, Triplet
 from samesense.training.tuple_batches import EMPTY
@@ -23,7 +24,7 @@ TAKES = "one text column, put together by TupleBatches out of anchors with their
 
 
 @dataclass(frozen=True)
-class Tuples:
+class UnfoldedBatch:
     """A batch, unfolded.
 
     Attributes:
@@ -37,7 +38,7 @@ class Tuples:
     keys: Tensor
 
 
-def unfolded(texts: Tensor, labels: Tensor | None, positives: int) -> Tuples:
+def unfolded(texts: Tensor, labels: Tensor | None, positives: int) -> UnfoldedBatch:
     """Return the tuples of a batch.
 
     Args:
@@ -61,7 +62,9 @@ def unfolded(texts: Tensor, labels: Tensor | None, positives: int) -> Tuples:
     stands = [numbers[:, part] != EMPTY for part in parts]
     columns = [texts[numbers[:, part][there]] for part, there in zip(parts, stands, strict=True)]
     counts = torch.stack([there.sum(dim=1) for there in stands[1:]], dim=1)
-    return Tuples(columns, counts, torch.cat([keys[:, p][there] for p, there in zip(parts, stands, strict=True)]))
+    return UnfoldedBatch(
+        columns, counts, torch.cat([keys[:, p][there] for p, there in zip(parts, stands, strict=True)])
+    )
 
 
 class TupleMultiPositive(MultiPositive):
@@ -69,15 +72,15 @@ class TupleMultiPositive(MultiPositive):
 
     Args:
         positives: places for positives.
-        false_negative_filter: texts that count as the same as the anchor or one of its positives are no negatives of
-            it.
+        false_negative_filter: unless ``"off"``, texts that count as the same as the anchor or one of its positives are
+            no negatives of it.
         settings: further settings of :class:`MultiPositive`, and the model.
     """
 
     takes = TAKES
     labels = "class"
 
-    def __init__(self, *model: Any, positives: int = 5, false_negative_filter: bool = True, **settings: Any) -> None:
+    def __init__(self, *model: Any, positives: int = 5, false_negative_filter: Guard = "same", **settings: Any) -> None:
         super().__init__(*model, positives=positives, **settings)
         self.columns = (1, 1)
         self.settings["false_negative_filter"] = false_negative_filter
@@ -86,63 +89,46 @@ class TupleMultiPositive(MultiPositive):
         """Return whether this many columns fit."""
         return columns == 1
 
-    def loss(self, embeddings: list[Tensor], labels: Tensor | None) -> Tensor:
-        """Return :func:`samesense.losses.multi_positive`."""
+    def before_gather(self, embeddings: list[Tensor], labels: Tensor | None) -> tuple[list[Tensor], Tensor | None]:
+        """Return the tuples as :meth:`MultiPositive.loss` takes them."""
         found = unfolded(embeddings[0], labels, self.settings["positives"])
-        return self.ragged(found.columns, found.counts, found.keys if self.settings["false_negative_filter"] else None)
+        keys = torch.split(found.keys, [len(column) for column in found.columns])
+        return [*found.columns, *(keys if self.settings["false_negative_filter"] != "off" else ())], found.counts
 
 
-class TupleTriplet(Triplet):
-    """The triplet loss on tuples of one positive and one negative; the arguments are those of :class:`Triplet`."""
+class _OnTuples(EmbeddingLoss):
+    """Tuples with the number of places for positives that ``positives`` says; the rest is the other base's."""
 
     takes = TAKES
     columns = (1, 1)
     labels = "class"
 
-    def loss(self, embeddings: list[Tensor], labels: Tensor | None) -> Tensor:
-        """Return :func:`samesense.losses.triplet`."""
-        return super().loss(unfolded(embeddings[0], labels, 1).columns, None)
-
-
-class TupleSupCon(SupCon):
-    """SupCon on tuples.
-
-    Args:
-        positives: places for positives.
-        settings: further settings of :class:`SupCon`, and the model.
-    """
-
-    takes = TAKES
-
     def __init__(self, *model: Any, positives: int = 5, **settings: Any) -> None:
         super().__init__(*model, **settings)
         self.positives = positives
 
-    def loss(self, embeddings: list[Tensor], labels: Tensor | None) -> Tensor:
-        """Return :func:`samesense.losses.sup_con`."""
-        return super().loss(*classified(unfolded(embeddings[0], labels, self.positives)))
+    def before_gather(self, embeddings: list[Tensor], labels: Tensor | None) -> tuple[list[Tensor], Tensor | None]:
+        """Return all texts in one column, and their classes."""
+        return classified(unfolded(embeddings[0], labels, self.positives))
 
 
-class TupleBatchTriplet(BatchTriplet):
-    """Triplets found among the texts of tuples.
+class TupleTriplet(_OnTuples, Triplet):
+    """The triplet loss on tuples of one positive and one negative."""
 
-    Args:
-        positives: places for positives.
-        settings: further settings of :class:`BatchTriplet`, and the model.
-    """
-
-    takes = TAKES
-
-    def __init__(self, *model: Any, positives: int = 5, **settings: Any) -> None:
-        super().__init__(*model, **settings)
-        self.positives = positives
-
-    def loss(self, embeddings: list[Tensor], labels: Tensor | None) -> Tensor:
-        """Return :func:`samesense.losses.batch_hard` or :func:`samesense.losses.batch_all`."""
-        return super().loss(*classified(unfolded(embeddings[0], labels, self.positives)))
+    def before_gather(self, embeddings: list[Tensor], labels: Tensor | None) -> tuple[list[Tensor], Tensor | None]:
+        """Return anchors, positives and negatives."""
+        return unfolded(embeddings[0], labels, 1).columns, None
 
 
-def classified(found: Tuples) -> tuple[list[Tensor], Tensor]:
+class TupleSupCon(_OnTuples, SupCon):
+    """SupCon on tuples."""
+
+
+class TupleBatchTriplet(_OnTuples, BatchTriplet):
+    """Triplets found among the texts of tuples."""
+
+
+def classified(found: UnfoldedBatch) -> tuple[list[Tensor], Tensor]:
     """Return the embeddings of all texts in one column, and the class of each: a positive has that of its anchor.
 
     A negative with the text of an anchor or a positive of any process has the class of that; of several, the lowest.

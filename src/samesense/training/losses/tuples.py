@@ -1,4 +1,4 @@
-"""Objectives of anchors, positives and negatives; see :mod:`samesense.training.losses.pairs` for what they share."""
+"""Losses of anchors, positives and negatives; see :mod:`samesense.training.losses.base` for what they share."""
 
 from __future__ import annotations
 
@@ -8,18 +8,15 @@ import torch
 from torch import Tensor, nn
 
 from samesense.losses import info_nce, multi_positive, triplet
-from samesense.training.losses.gather import gather
-from samesense.training.losses.pairs import Objective
+from samesense.training.losses.base import EmbeddingLoss
 
 
-class Triplet(Objective):
+class Triplet(EmbeddingLoss):
     """Triplet loss: an anchor, a positive and a negative.
 
     Args:
-        model: the sentence-transformers model to train.
         distance: ``"cosine"`` or ``"euclidean"``.
-        margin: how much nearer the positive must be; ``None`` takes the loss's own for the distance.
-        mini_batch_num_tokens: see :class:`~samesense.training.losses.pairs.Objective`.
+        triplet_margin: how much nearer the positive must be; ``None`` takes the loss's own for the distance.
     """
 
     takes = "three text columns: anchor, positive, negative"
@@ -30,35 +27,35 @@ class Triplet(Objective):
         model: nn.Module,
         *,
         distance: Literal["cosine", "euclidean"] = "cosine",
-        margin: float | None = None,
+        triplet_margin: float | None = None,
         mini_batch_num_tokens: int | None = None,
     ) -> None:
         super().__init__(model, mini_batch_num_tokens=mini_batch_num_tokens)
-        self.settings = {"distance": distance, "margin": margin}
+        self.settings = {"distance": distance, "triplet_margin": triplet_margin}
 
-    def loss(self, embeddings: list[Tensor], labels: Tensor | None) -> Tensor:
+    def loss(self, tensors: list[Tensor], labels: Any) -> Tensor:
         """Return :func:`samesense.losses.triplet`."""
-        return triplet(*(gather(column) for column in embeddings), **self.settings)
+        return triplet(*tensors, distance=self.settings["distance"], margin=self.settings["triplet_margin"])
 
 
-class InfoNCE(Objective):
+class InfoNCE(EmbeddingLoss):
     """InfoNCE with in-batch negatives: an anchor, its positive, and any number of hard negatives.
 
     Also known as NT-Xent and multiple negatives ranking. One column alone is embedded twice, and the two dropout views
     of a sentence are anchor and positive: unsupervised SimCSE. Under DDP the candidates of all processes compete.
+    Where only some anchors have a hard negative, labels say which.
 
     Args:
-        model: the sentence-transformers model to train.
         head: module from ``(rows, dim)`` to ``(rows, other dim)`` through which embeddings pass in training only, see
             :func:`projection`; it is trained and not kept.
         temperature: divides the cosines; 0.05 is a scale of 20.
         own_negative_weight: added to the logit of an anchor's own hard negative (SimCSE).
         symmetric: average with the opposite direction.
-        mini_batch_num_tokens: see :class:`~samesense.training.losses.pairs.Objective`.
+        some_negatives: the batch has labels 0 and 1: the hard negative of a row with 0 only fills the column.
     """
 
     takes = "one text column or more: anchor, positive (or, without it, two views of the anchor), then hard negatives"
-    columns = (1, None)
+    columns: tuple[int, int | None] = (1, None)
 
     def __init__(
         self,
@@ -68,6 +65,7 @@ class InfoNCE(Objective):
         temperature: float = 0.05,
         own_negative_weight: float = 0.0,
         symmetric: bool = False,
+        some_negatives: bool = False,
         mini_batch_num_tokens: int | None = None,
     ) -> None:
         super().__init__(model, mini_batch_num_tokens=mini_batch_num_tokens)
@@ -77,19 +75,27 @@ class InfoNCE(Objective):
             "symmetric": symmetric,
         }
         self.head = head
+        if some_negatives:
+            self.takes, self.columns, self.labels = (
+                "three text columns: anchor, positive, hard negative",
+                (3, 3),
+                "binary",
+            )
 
     def views(self, columns: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Return a single column twice, so that dropout makes two views of it."""
         return columns * 2 if len(columns) == 1 else columns
 
-    def loss(self, embeddings: list[Tensor], labels: Tensor | None) -> Tensor:
-        """Return :func:`samesense.losses.info_nce`."""
-        joined = [gather(column) for column in embeddings]
-        anchors, positives, *negatives = joined if self.head is None else [self.head(column) for column in joined]
+    def loss(self, tensors: list[Tensor], labels: Any) -> Tensor:
+        """Return :func:`samesense.losses.info_nce`, of the negatives that count."""
+        anchors, positives, *negatives = tensors if self.head is None else [self.head(column) for column in tensors]
+        if labels is not None:
+            # only now: every process has to send a column of the same kind, whichever of its rows count
+            negatives = [negatives[0][labels > 0]]
         return info_nce(anchors, positives, torch.cat(negatives) if negatives else None, **self.settings)
 
 
-class MultiPositive(Objective):
+class MultiPositive(EmbeddingLoss):
     """SupMPN's loss: an anchor, several positives, and several negatives.
 
     Two forms of batch: a column for each place (anchor, the given number of positives, negatives), all of one length;
@@ -97,10 +103,8 @@ class MultiPositive(Objective):
     and ``(anchors, 2)`` labels that count each anchor's positives and negatives.
 
     Args:
-        model: the sentence-transformers model to train.
         positives: how many of the columns after the anchor are positives; the rest are negatives.
         temperature: divides the cosines.
-        mini_batch_num_tokens: see :class:`~samesense.training.losses.pairs.Objective`.
     """
 
     takes = "an anchor column, the given number of positive columns, then negative columns"
@@ -122,50 +126,43 @@ class MultiPositive(Objective):
         """Return whether this many columns fit."""
         return columns == 3 if labels is not None else super().columns_fit(columns, labels)
 
-    def loss(self, embeddings: list[Tensor], labels: Tensor | None) -> Tensor:
-        """Return :func:`samesense.losses.multi_positive`.
+    def before_gather(self, embeddings: list[Tensor], labels: Tensor | None) -> tuple[list[Tensor], Tensor | None]:
+        """Return anchors, all positives and all negatives, and the counts of each anchor.
 
         Raises:
             ValueError: if the counts do not add up to the rows.
         """
         if labels is not None:
-            counts = ragged_counts(labels, [len(column) for column in embeddings])
-            return self.ragged(embeddings, counts)
-        anchors, *others = (gather(column) for column in embeddings)
-        count = self.settings["positives"]
-        return multi_positive(
-            anchors,
-            torch.cat(others[:count]),
-            torch.cat([anchors[:0], *others[count:]]),
-            positive_owner=torch.arange(len(anchors), device=anchors.device).repeat(count),
-            temperature=self.settings["temperature"],
-        )
+            return embeddings, ragged_counts(labels, [len(column) for column in embeddings])
+        anchors, *others = embeddings
+        number = self.settings["positives"]
+        sides = [
+            torch.stack(side, dim=1).flatten(0, 1) if side else anchors[:0]
+            for side in (others[:number], others[number:])
+        ]
+        counts = torch.tensor([[number, len(others) - number]], device=anchors.device)
+        return [anchors, *sides], counts.expand(len(anchors), 2)
 
-    def ragged(self, embeddings: list[Tensor], counts: Tensor, keys: Tensor | None = None) -> Tensor:
-        """Return the loss of anchors with any number of positives and negatives each.
+    def loss(self, tensors: list[Tensor], labels: Tensor) -> Tensor:
+        """Return :func:`samesense.losses.multi_positive` of anchors with any number of positives and negatives each.
 
         Args:
-            embeddings: those of the anchors, of all positives, and of all negatives, in the order of their anchors.
-            counts: ``(anchors, 2)`` numbers of positives and negatives.
-            keys: one whole number a text, in the order of the embeddings, equal for texts that count as the same: none
-                of these counts against an anchor that it is the same as, or a positive of which it is.
+            tensors: embeddings of the anchors, of all positives, and of all negatives, in the order of their anchors;
+                then, for each of the three, one whole number a text, if some count as the same: none of these counts
+                against an anchor that it is the same as, or a positive of which it is.
+            labels: ``(anchors, 2)`` numbers of positives and negatives.
         """
-        sizes = [len(column) for column in embeddings]
-        anchors, positives, negatives = (gather(column) for column in embeddings)
-        counts = gather(counts)
+        anchors, positives, negatives, *keys = tensors
         owners = torch.arange(len(anchors), device=anchors.device)
-        positive_owner = owners.repeat_interleave(counts[:, 0])
-        exclude = None
-        if keys is not None:
-            exclude = _excluded([gather(part) for part in torch.split(keys, sizes)], positive_owner)
+        positive_owner = owners.repeat_interleave(labels[:, 0])
         return multi_positive(
             anchors,
             positives,
             negatives,
             positive_owner=positive_owner,
-            negative_owner=owners.repeat_interleave(counts[:, 1]),
+            negative_owner=owners.repeat_interleave(labels[:, 1]),
             temperature=self.settings["temperature"],
-            exclude=exclude,
+            exclude=_excluded(keys, positive_owner) if keys else None,
         )
 
 

@@ -1,4 +1,4 @@
-"""Data that do not fit an objective are refused before the first step, with what would fit."""
+"""Data that do not fit a loss are refused before the first step, with what would fit."""
 
 import pytest
 import torch
@@ -6,7 +6,7 @@ from datasets import Dataset
 
 from samesense.errors import DataError
 from samesense.training.fit import fit
-from samesense.training.losses.check import check_fits, shape_of
+from samesense.training.losses.check import check_dataset, dataset_shape
 from samesense.training.losses.pairs import MSE, Contrastive, CoSENT, Softmax
 from samesense.training.losses.sentences import RankCSE, SupCon
 from samesense.training.losses.tuples import InfoNCE, MultiPositive, Triplet
@@ -20,16 +20,17 @@ def dataset(columns, labels=None, name="label"):
     return Dataset.from_dict(texts if labels is None else {**texts, name: labels})
 
 
-def message(objective, data):
+def message(loss, data):
     with pytest.raises(DataError) as error:
-        check_fits(objective, data)
+        check_dataset(loss, data)
     return str(error.value)
 
 
 def test_scores_do_not_fit_the_contrastive_loss(tiny):
-    assert message(Contrastive(tiny), dataset(2, [0.0, 2.5, 5.0], "score")) == (
+    said = message(Contrastive(tiny), dataset(2, [0.0, 2.5, 5.0], "score"))
+    assert said.startswith(
         "Contrastive takes two text columns, and labels 0 and 1; received 2 text columns (text0, text1) and as score "
-        "3 different numbers (0, 2.5, 5). These fit: CoSENT."
+        "3 different numbers (0, 2.5, 5). These fit: CoSENT"
     )
 
 
@@ -58,13 +59,13 @@ def test_what_would_fit_is_named(tiny, columns, labels, fitting):
 
 def test_nothing_fits_text_labels(tiny):
     said = message(CoSENT(tiny), dataset(2, ["yes", "no", "yes"]))
-    assert said.endswith("and as label 'yes' in row 1. No objective fits these data.")
+    assert said.endswith("and as label 'yes' in row 1. No loss fits these data.")
 
 
 def test_classes_must_be_within_the_head(tiny):
-    check_fits(Softmax(tiny, classes=3, dim=32), dataset(2, [0, 1, 2]))
+    check_dataset(Softmax(tiny, classes=3, dim=32), dataset(2, [0, 1, 2]))
     with pytest.raises(DataError, match=r"Softmax has 2 classes, numbered from 0.*classes=3\."):
-        check_fits(Softmax(tiny, classes=2, dim=32), dataset(2, [0, 1, 2]))
+        check_dataset(Softmax(tiny, classes=2, dim=32), dataset(2, [0, 1, 2]))
 
 
 @pytest.mark.parametrize(
@@ -75,6 +76,7 @@ def test_classes_must_be_within_the_head(tiny):
         (Triplet, 3, None),
         (InfoNCE, 1, None),
         (InfoNCE, 5, None),
+        (lambda model: InfoNCE(model, some_negatives=True), 3, [1, 0, 1]),
         (SupCon, 1, [0, 1, 1]),
         (lambda model: MultiPositive(model, positives=2), 4, None),
         (lambda model: RankCSE(model, teachers=[torch.eye(3).__getitem__]), 1, [0, 1, 2]),
@@ -82,17 +84,23 @@ def test_classes_must_be_within_the_head(tiny):
     ],
 )
 def test_what_fits_passes(tiny, make, columns, labels):
-    check_fits(make(tiny), dataset(columns, labels))
+    check_dataset(make(tiny), dataset(columns, labels))
+
+
+@pytest.mark.parametrize("labels", [None, [2, 0, 1]])
+def test_some_negatives_need_labels_that_name_them(tiny, labels):
+    said = message(InfoNCE(tiny, some_negatives=True), dataset(3, labels))
+    assert said.startswith("InfoNCE takes three text columns: anchor, positive, hard negative, and labels 0 and 1;")
 
 
 def test_missing_labels_are_named_by_row(tiny):
     assert "None in row 2" in message(CoSENT(tiny), dataset(2, [0.5, None, 1.0]))
 
 
-def test_a_module_of_another_library_is_not_judged(tiny):
+def test_a_module_of_another_library_is_not_checked(tiny):
     from sentence_transformers.sentence_transformer.losses import CosineSimilarityLoss
 
-    check_fits(CosineSimilarityLoss(tiny), dataset(7))
+    check_dataset(CosineSimilarityLoss(tiny), dataset(7))
 
 
 def test_fit_asks_before_anything_is_written(tiny, tmp_path):
@@ -102,5 +110,5 @@ def test_fit_asks_before_anything_is_written(tiny, tmp_path):
 
 
 def test_shape_counts_labels_that_are_many():
-    shape = shape_of(dataset(2, [1, 2, 3]))
+    shape = dataset_shape(dataset(2, [1, 2, 3]))
     assert (shape.columns, shape.kinds) == (2, {"order", "class", "row"})

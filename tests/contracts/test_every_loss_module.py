@@ -1,14 +1,16 @@
-"""What every objective must obey: the function's value, any cut of the batch, and a plain trainer."""
+"""What every loss module must obey: the function's value, any cut of the batch, and a plain trainer."""
 
 import pytest
 import torch
 from datasets import Dataset
 
 from samesense import losses
-from samesense.training.losses.check import OBJECTIVES
-from samesense.training.losses.pairs import MSE, Contrastive, CoSENT, Objective, Softmax
+from samesense.training.losses.check import loss_classes
+from samesense.training.losses.pairs import MSE, Contrastive, CoSENT, Softmax
 from samesense.training.losses.sentences import BatchTriplet, RankCSE, SupCon
+from samesense.training.losses.spec import loss_class
 from samesense.training.losses.tuples import InfoNCE, MultiPositive, Triplet, projection
+from tests.training.registered import specs, trained_on
 
 N = 12
 TEACHERS = torch.randn(2 * N, 9, generator=torch.Generator().manual_seed(0))
@@ -75,9 +77,14 @@ CASES = {
 }
 
 
-@pytest.fixture(params=CASES)
-def case(request, tiny, sentences):
-    kind, settings, count, labels = CASES[request.param]
+REGISTERED = specs("bi")
+UNREGISTERED = ("info_nce", "multi_positive", "sup_con", "batch_all", "batch_hard", "simcse", "rank_cse")
+"""Cases that no flag makes."""
+
+
+def explicit(name, tiny, sentences):
+    """Return what makes a loss module, its texts and its labels."""
+    kind, settings, count, labels = CASES[name]
     texts = [[sentences[(i * (c + 2) + c) % 40] for i in range(N)] for c in range(count)]
 
     def make(**extra):
@@ -85,35 +92,50 @@ def case(request, tiny, sentences):
         head = {"head": projection(32)} if "head" in settings else {}
         return kind(tiny, **{**settings, **head, **extra})
 
-    return request.param, make, texts, labels
+    return make, texts, labels
 
 
-def gradients(objective):
+@pytest.fixture(params=[*REGISTERED, *UNREGISTERED])
+def case(request, tiny, sentences):
+    if request.param not in REGISTERED:
+        return explicit(request.param, tiny, sentences)
+    spec = REGISTERED[request.param]
+    settings, targets, texts, labels = trained_on(spec, N)
+
+    def make(**extra):
+        torch.manual_seed(1)
+        return spec.build(tiny, settings.model_copy(update=extra), targets)
+
+    return make, texts, None if labels is None else torch.tensor(labels)
+
+
+def gradients(loss_module):
     return torch.cat(
-        [p.grad.flatten() if p.grad is not None else torch.zeros(p.numel()) for p in objective.parameters()]
+        [p.grad.flatten() if p.grad is not None else torch.zeros(p.numel()) for p in loss_module.parameters()]
     )
 
 
-def test_value_is_that_of_the_function(case, tiny):
-    name, make, texts, labels = case
+@pytest.mark.parametrize("name", CASES)
+def test_value_is_that_of_the_function(name, tiny, sentences):
+    make, texts, labels = explicit(name, tiny, sentences)
     tiny.eval()
-    objective = make()
+    loss_module = make()
     columns = [tiny.preprocess(column) for column in texts]
     embeddings = [tiny(dict(column))["sentence_embedding"] for column in columns]
-    expected = functional(name, embeddings, labels, getattr(objective, "head", None))
-    torch.testing.assert_close(objective(columns, labels), expected, atol=1e-5, rtol=1e-5)
+    expected = functional(name, embeddings, labels, getattr(loss_module, "head", None))
+    torch.testing.assert_close(loss_module(columns, labels), expected, atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("budget", [1, 40, 10**6])
 def test_any_cut_gives_the_same_loss_and_gradient(case, tiny, budget):
-    _, make, texts, labels = case
+    make, texts, labels = case
     tiny.eval()
 
-    def run(objective):
+    def run(loss_module):
         tiny.zero_grad()
-        loss = objective([tiny.preprocess(column) for column in texts], labels)
+        loss = loss_module([tiny.preprocess(column) for column in texts], labels)
         loss.backward()
-        return loss.detach(), gradients(objective)
+        return loss.detach(), gradients(loss_module)
 
     (whole, wanted), (cut, got) = run(make()), run(make(mini_batch_num_tokens=budget))
     torch.testing.assert_close(cut, whole, atol=1e-5, rtol=1e-5)
@@ -122,7 +144,7 @@ def test_any_cut_gives_the_same_loss_and_gradient(case, tiny, budget):
 
 
 def test_autocast_does_not_reach_the_loss(case, tiny):
-    _, make, texts, labels = case
+    make, texts, labels = case
     with torch.autocast("cpu", torch.bfloat16):
         loss = make()([tiny.preprocess(column) for column in texts], labels)
     assert loss.dtype == torch.float32
@@ -133,7 +155,7 @@ def test_autocast_does_not_reach_the_loss(case, tiny):
 def test_trains_in_a_plain_trainer(case, tiny, tmp_path):
     from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
 
-    _, make, texts, labels = case
+    make, texts, labels = case
     data = {f"text{c}": column for c, column in enumerate(texts)}
     if labels is not None:
         data["label"] = labels.tolist()
@@ -141,18 +163,18 @@ def test_trains_in_a_plain_trainer(case, tiny, tmp_path):
     arguments = SentenceTransformerTrainingArguments(
         str(tmp_path), max_steps=2, per_device_train_batch_size=N, report_to="none", use_cpu=True, save_strategy="no"
     )
-    objective = make()
-    head = [p.detach().clone() for name, p in objective.named_parameters() if name.startswith("head.")]
+    loss_module = make()
+    head = [p.detach().clone() for name, p in loss_module.named_parameters() if name.startswith("head.")]
     SentenceTransformerTrainer(
-        model=tiny, args=arguments, train_dataset=Dataset.from_dict(data), loss=objective
+        model=tiny, args=arguments, train_dataset=Dataset.from_dict(data), loss=loss_module
     ).train()
     assert not torch.equal(torch.cat([p.detach().flatten() for p in tiny.parameters()]), before)
-    after = [p for name, p in objective.named_parameters() if name.startswith("head.")]
+    after = [p for name, p in loss_module.named_parameters() if name.startswith("head.")]
     assert all(not torch.equal(old, new) for old, new in zip(head, after, strict=True))  # the optimiser holds it too
 
 
 def test_settings_are_shown(case):
-    _, make, _, _ = case
+    make, *_ = case
     assert make(mini_batch_num_tokens=7).get_config_dict()["mini_batch_num_tokens"] == 7
 
 
@@ -166,10 +188,24 @@ def test_misuse(tiny, sentences):
     assert str(error.value) == "CoSENT needs a label for each pair, and the data has none."
 
 
-def test_none_is_forgotten():
-    kinds = {kind for kind, *_ in CASES.values()}
-    assert kinds == {kind for kind in Objective.__subclasses__() if kind.__module__.startswith("samesense")}
-    assert kinds == set(OBJECTIVES)
+def test_every_loss_of_plain_columns_is_a_case():
+    tested = {kind for kind, *_ in CASES.values()} | {loss_class(spec.module) for spec in REGISTERED.values()}
+    assert tested == set(loss_classes())
+
+
+@pytest.mark.parametrize("known", [[1, 0, 1, 1, 0], [1, 1, 1, 1, 1], [0, 0, 0, 0, 0]])
+def test_only_hard_negatives_with_label_1_count(tiny, known):
+    anchors, positives, negatives = torch.randn(3, 5, 8, generator=torch.Generator().manual_seed(0)).unbind()
+    negatives.requires_grad_()
+    module = InfoNCE(tiny, temperature=0.1, some_negatives=True)
+    loss = module.compute_loss_from_embeddings([anchors, positives, negatives], torch.tensor(known))
+    real = negatives[[at for at, counts in enumerate(known) if counts]]
+    torch.testing.assert_close(loss, losses.info_nce(anchors, positives, real, temperature=0.1))
+    if any(known):
+        loss.backward()
+        assert [bool(row.any()) for row in negatives.grad] == [bool(counts) for counts in known]
+    with pytest.raises(ValueError, match="needs a label for each pair"):
+        module.compute_loss_from_embeddings([anchors, positives, negatives])
 
 
 def test_ragged_tuples_are_padded_by_nothing(tiny, sentences):

@@ -1,0 +1,242 @@
+"""A folder of numbered files made by many workers, resumed by the same call after any stop.
+
+    shards/00000.npy ...  each there whole or not at all
+    manifest.json         what they are made of; at the end the SHA-256 of each, and what they cost
+    history.jsonl         what each took
+
+Workers return bytes to the one process that writes, so that machines of a cluster need no disk in common.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from samesense.errors import OutputError, SamesenseError
+from samesense.execution.progress import progress_bar
+from samesense.execution.tasks import Executor, Failed, Work
+from samesense.execution.versions import environment
+from samesense.files import (
+    append_json,
+    clear_temporary,
+    content_hash,
+    is_empty,
+    only_writer,
+    read_json,
+    read_json_lines,
+    write_bytes,
+    write_json,
+)
+
+logger = logging.getLogger(__name__)
+
+MANIFEST = "manifest.json"
+HISTORY = "history.jsonl"
+SHARDS = "shards"
+
+MAX_FAILED = 10
+"""Failed shards from which on the cause is not in the shards."""
+
+_NAME = re.compile(r"(\d{5,})(\..+)")
+_FOR_PEOPLE = ("name",)
+"""What a manifest says for people to read; it may differ when a job is resumed."""
+
+
+@dataclass(frozen=True)
+class Shard:
+    """What a worker returns.
+
+    Attributes:
+        content: of the file; the same for the same shard wherever it is made, byte for byte.
+        rows: in it.
+        seconds: that the worker took.
+        counts: further figures for the history.
+    """
+
+    content: bytes
+    rows: int
+    seconds: float
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+
+@contextmanager
+def sharded_job(folder: Path, method: str, suffix: str) -> Iterator[ShardedJob]:
+    """Open a folder of shards and keep other writers out.
+
+    Args:
+        folder: made if absent.
+        method: what makes the shards.
+        suffix: of their files, with the dot.
+
+    Raises:
+        OutputError: if the folder holds something else, or another process writes to it.
+    """
+    ShardedJob(folder, method, suffix)  # refused before a lock is put there
+    with only_writer(folder):
+        yield ShardedJob(folder, method, suffix)
+
+
+class ShardedJob:
+    """The manifest, the history and the files of a folder of shards; see :func:`sharded_job`."""
+
+    def __init__(self, folder: Path, method: str, suffix: str) -> None:
+        self.folder, self._method, self._suffix = folder, method, suffix
+        self._manifest = read_json(folder / MANIFEST) if (folder / MANIFEST).exists() else {}
+        if not self._manifest and folder.exists() and not is_empty(folder):
+            raise OutputError(
+                f"{folder} is not empty and holds no shards of samesense {method}. Choose another output folder."
+            )
+        if self._manifest and self._manifest.get("method") != method:
+            raise OutputError(f"{folder} holds a run of {self._manifest.get('method')}. Choose another output folder.")
+
+    def path(self, shard: int) -> Path:
+        """Return the place of a shard."""
+        return self.folder / SHARDS / f"{shard:05d}{self._suffix}"
+
+    def check(self, part: str, content: Mapping[str, Any]) -> None:
+        """Raise if shards were made before and ``part`` of the manifest was different.
+
+        Raises:
+            OutputError: says what differs.
+        """
+        if not self._manifest:
+            return
+        changes = _changes(self._manifest[part], content)
+        if changes:
+            raise OutputError(
+                f"{self.folder} holds shards with another {part}: {'; '.join(changes)}. Give the same to resume, or "
+                "choose another output folder."
+            )
+
+    def begin(self, **parts: Mapping[str, Any]) -> None:
+        """Write the manifest of a new job, or check all parts of that of a resumed one."""
+        for part, content in parts.items():
+            self.check(part, content)
+        if not self._manifest:
+            self._write({"method": self._method, **parts, **environment(), "status": "running"})
+
+    def make(self, work: Work, executor: Executor, sizes: Sequence[int], unit: str) -> None:
+        """Make the shards that are not there.
+
+        Args:
+            work: returns a :class:`Shard` for its number.
+            executor: where they are made.
+            sizes: what each shard is expected to hold, for the progress bar.
+            unit: what is counted, such as ``"text"``.
+
+        Raises:
+            OutputError: if there is a file that is no shard of this job.
+            SamesenseError: if shards failed after all retries; the others are kept.
+            KeyboardInterrupt: on Ctrl-C; finished shards are kept.
+        """
+        clear_temporary(self.folder / SHARDS)
+        finished = self.finished(len(sizes))
+        if finished:
+            logger.info(f"{len(finished)} of {len(sizes)} shards are there already")
+        if len(finished) < len(sizes):
+            self._note_versions()
+        missing = (shard for shard in range(len(sizes)) if shard not in finished)
+        with progress_bar(self._method, unit, sum(sizes), initial=sum(sizes[shard] for shard in finished)) as bar:
+            try:
+                with closing(_results(executor, work, missing)) as results:  # Ctrl-C stops the workers here and now
+                    for number, shard in results:
+                        self._keep(number, shard)
+                        bar.update(sizes[number])
+            except KeyboardInterrupt:
+                logger.info("stopped; finished shards are kept. Go on with the same command.")
+                raise
+
+    def finish(self, entries: Sequence[Mapping[str, Any]], **totals: Any) -> dict[str, float]:
+        """List all shards in the manifest, with ``totals``, and return what they cost: a sum for each column.
+
+        Args:
+            entries: what the manifest says of each shard, in order.
+            totals: what it says of all together.
+        """
+        history = {line["shard"]: line for line in read_json_lines(self.folder / HISTORY)}
+        shards = []
+        for shard, entry in enumerate(entries):
+            path = self.path(shard)
+            sha256 = history[shard]["sha256"] if shard in history else content_hash([path])
+            shards.append({"file": path.name, **entry, "sha256": sha256})
+        cost = _sums(history.values())
+        self._write({**self._manifest, "status": "finished", **totals, "cost": cost, "shards": shards})
+        return cost
+
+    def finished(self, count: int) -> set[int]:
+        """Return the numbers of the shards that are there.
+
+        Raises:
+            OutputError: if there is a file that is none of ``count`` shards.
+        """
+        found = set()
+        place = self.folder / SHARDS
+        for path in place.iterdir() if place.exists() else ():
+            if path.name.startswith("."):
+                continue
+            match = _NAME.fullmatch(path.name)
+            if match is None or match[2] != self._suffix or int(match[1]) >= count:
+                raise OutputError(
+                    f"{place} holds shards 0 to {count - 1}, and {path.name} is none of them. Remove it, or choose "
+                    "another folder."
+                )
+            found.add(int(match[1]))
+        return found
+
+    def _keep(self, number: int, shard: Shard) -> None:
+        write_bytes(self.path(number), shard.content, sync=True)
+        line = {"shard": number, "rows": shard.rows, "sha256": content_hash([shard.content])}
+        append_json(self.folder / HISTORY, {**line, "seconds": round(shard.seconds, 3), **shard.counts})
+
+    def _note_versions(self) -> None:
+        """Say so, and note it in the manifest, if shards are now made with other libraries than before."""
+        others = self._manifest.get("other_versions", [])
+        now = environment()
+        changes = _changes((others or [self._manifest])[-1]["versions"], now["versions"])
+        if changes:
+            logger.warning(f"{'; '.join(changes)}: new shards may differ from the others in their last bits")
+            self._write({**self._manifest, "other_versions": [*others, now]})
+
+    def _write(self, manifest: dict[str, Any]) -> None:
+        self._manifest = manifest
+        write_json(self.folder / MANIFEST, manifest)
+
+
+def _results(executor: Executor, work: Work, tasks: Iterable[int]) -> Generator[tuple[int, Shard], None, None]:
+    """Yield each task with its result, in the order of completion.
+
+    Raises:
+        SamesenseError: if tasks failed, after the others are done, or after MAX_FAILED of them.
+    """
+    failed: list[Failed] = []
+    with closing(executor.run(work, tasks)) as outcomes:
+        for outcome in outcomes:
+            if not isinstance(outcome, Failed):
+                yield outcome.task, outcome.result
+                continue
+            failed.append(outcome)
+            if len(failed) == MAX_FAILED:
+                break
+    if failed:
+        raise SamesenseError(
+            f"{len(failed)} shards could not be made, the first after {failed[0].attempts} attempts: shard "
+            f"{failed[0].task}, {failed[0].reason}. The others are kept; give the same command again."
+        )
+
+
+def _changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    keys = sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
+    return [f"{key} was {old.get(key)!r} and is {new.get(key)!r}" for key in keys if key not in _FOR_PEOPLE]
+
+
+def _sums(lines: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+    sums: dict[str, float] = {}
+    for line in lines:
+        for name in line.keys() - {"shard", "sha256"}:
+            sums[name] = sums.get(name, 0) + line[name]
+    return {name: round(sums[name], 3) for name in sorted(sums)}

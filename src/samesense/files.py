@@ -1,0 +1,330 @@
+"""Files: written whole or not at all, appended to, read as JSON, hashed by SHA-256 and locked, all in one place.
+
+A file is written under a temporary name beside its place and renamed. The name is one of a kind, so that processes that
+write the same file at the same time do not disturb each other: the last one wins.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from samesense.errors import DataError, OutputError
+
+LOCK = ".lock"
+"""Name of the file in a folder by which its writer holds it; says nothing about what the folder holds."""
+
+_TEMPORARY = re.compile(r"\..+\.\d+-[0-9a-f]{8}\.part")
+
+
+def check_place(path: str | Path) -> None:
+    """Raise, before long work, if a file could not be written there; its folder is made.
+
+    Raises:
+        OutputError: if the path is a folder, or its folder cannot be made or written to.
+    """
+    target = Path(path).resolve()
+    if target.is_dir():
+        raise OutputError(f"{path} is a folder, and a file is to be written there. Name a file in it.")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{path} cannot be written: {error}") from error
+    if not os.access(target.parent, os.W_OK):
+        raise OutputError(f"{path} cannot be written: there is no permission to write to its folder.")
+
+
+@contextmanager
+def replacing(path: str | Path, *, sync: bool = False) -> Iterator[Path]:
+    """Yield a temporary place for a file, which becomes ``path`` at the end, unless there was an exception.
+
+    Folders are made as needed. A link stays a link, and a file that is replaced keeps its permissions.
+
+    Args:
+        path: the file.
+        sync: wait until the content is on the disk, so that it outlives a loss of power.
+
+    Raises:
+        OutputError: if the file cannot be written; what was there before is left as it was.
+    """
+    target = Path(path).resolve()
+    beside = _temporary(target)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            yield beside
+            if sync:
+                sync_file(beside)
+            if target.exists():
+                shutil.copymode(target, beside)
+            beside.replace(target)
+        finally:
+            beside.unlink(missing_ok=True)
+    except OSError as error:
+        raise OutputError(f"{path} cannot be written: {error}") from error
+
+
+@contextmanager
+def replacing_folder(path: Path) -> Iterator[Path]:
+    """Yield a temporary folder that replaces ``path``, file or folder, at the end unless there is an exception."""
+    beside = _temporary(path)
+    beside.mkdir(parents=True)
+    try:
+        yield beside
+        if path.exists():
+            old = path.with_name(f".{path.name}-old-{os.getpid()}")  # never cleared: all there is, if killed in between
+            path.rename(old)
+            beside.rename(path)
+            _remove(old)
+        else:
+            beside.rename(path)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+
+
+def write_bytes(path: str | Path, content: bytes, *, sync: bool = False) -> Path:
+    """Write a file and return its path; see :func:`replacing`."""
+    with replacing(path, sync=sync) as beside:
+        beside.write_bytes(content)
+    return Path(path)
+
+
+def write_text(path: str | Path, content: str, *, sync: bool = False) -> Path:
+    """Write text as UTF-8 with line ends as they are, and return the path; see :func:`replacing`."""
+    return write_bytes(path, content.encode("utf-8"), sync=sync)
+
+
+def write_json(path: str | Path, content: object, *, sync: bool = False) -> Path:
+    """Write JSON for people to read, and return the path; see :func:`replacing`."""
+    return write_text(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n", sync=sync)
+
+
+def write_json_lines(path: str | Path, rows: Iterable[object], *, sync: bool = False) -> Path:
+    """Write one line of JSON a row, and return the path; see :func:`replacing`."""
+    return write_text(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), sync=sync)
+
+
+def write_array(path: Path, array: npt.NDArray[Any], *, sync: bool = False) -> None:
+    """Write an array as ``.npy``; see :func:`replacing`."""
+    with replacing(path, sync=sync) as beside, beside.open("wb") as stream:
+        np.save(stream, array)
+
+
+def sync_file(path: Path) -> None:
+    """Wait until a file is on the disk."""
+    with path.open("r+b") as stream:
+        os.fsync(stream.fileno())
+
+
+def sync_folder(folder: Path) -> None:
+    """Wait until the names in a folder are on the disk, where the system can."""
+    if os.name != "posix":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def is_temporary(name: str) -> bool:
+    """Return whether a file or folder of this name is what a killed writer left, or another one is writing."""
+    return _TEMPORARY.fullmatch(name) is not None
+
+
+def clear_temporary(folder: Path) -> None:
+    """Remove what killed writers left in a folder to which no one else writes now."""
+    for path in folder.glob(".*.part"):
+        if is_temporary(path.name):
+            _remove(path)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+
+
+def _temporary(target: Path) -> Path:
+    return target.with_name(f".{target.name}.{os.getpid()}-{secrets.token_hex(4)}.part")
+
+
+def append(path: Path, content: bytes | npt.NDArray[Any]) -> None:
+    """Add bytes, or the elements of an array, to the end of a file."""
+    with path.open("ab") as stream:
+        stream.write(content if isinstance(content, bytes) else np.ascontiguousarray(content).tobytes())
+
+
+def append_json(path: Path, entry: object) -> None:
+    """Add a line of JSON; a line before it that a kill cut off stays by itself."""
+    with path.open("ab+") as stream:
+        if stream.tell():
+            stream.seek(-1, os.SEEK_END)
+            cut_off = stream.read(1) != b"\n"
+            stream.write(b"\n" if cut_off else b"")
+        stream.write(json.dumps(entry).encode() + b"\n")
+
+
+def truncate(path: Path, size: int) -> None:
+    """Shorten a file to ``size`` bytes, making an empty one where there is none.
+
+    Raises:
+        DataError: if it is shorter than that.
+    """
+    path.touch()
+    if path.stat().st_size < size:
+        raise DataError(f"{path} holds {path.stat().st_size} bytes, and {size} were written. Delete its folder.")
+    os.truncate(path, size)
+
+
+def map_array(path: Path, dtype: npt.DTypeLike, count: int) -> npt.NDArray[Any]:
+    """Return the array in a file of bare elements, read-only, by memory mapping.
+
+    It is a plain array over the mapping: each subscript of numpy's own class for mapped files goes through Python.
+
+    Raises:
+        DataError: if the file is absent or does not hold ``count`` elements.
+    """
+    expected = count * np.dtype(dtype).itemsize
+    size = path.stat().st_size if path.is_file() else -1
+    if size != expected:
+        found = "is absent" if size < 0 else f"holds {size} bytes"
+        raise DataError(f"{path} must hold {expected} bytes and {found}. Delete its folder; it will be made anew.")
+    if count == 0:
+        return np.zeros(0, dtype=dtype)  # an empty file cannot be mapped
+    return np.asarray(np.memmap(path, dtype=dtype, mode="r"))
+
+
+def read_json(path: Path, fix: str = "Make its folder anew.") -> dict[str, Any]:
+    """Return the JSON object in a file.
+
+    Args:
+        path: the file.
+        fix: what the user can do if it is damaged.
+
+    Raises:
+        DataError: if the file is absent, or holds none.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path} must be a file of JSON ({error}). {fix}") from error
+    if not isinstance(content, dict):
+        raise DataError(f"{path} must hold a JSON object; it holds {str(content)[:40]!r}. {fix}")
+    return content
+
+
+def read_json_lines(path: Path) -> list[dict[str, Any]]:
+    """Return what :func:`append_json` wrote, nothing for an absent file; a line that a kill cut off is left out."""
+    found = []
+    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
+        try:
+            found.append(json.loads(line))
+        except ValueError:
+            continue
+    return found
+
+
+def content_hash(parts: Iterable[bytes | memoryview | Path]) -> str:
+    """Return the SHA-256, in hex, of bytes and of the content of files, one after the other."""
+    digest = hashlib.sha256()
+    for part in parts:
+        if not isinstance(part, Path):
+            digest.update(part)
+            continue
+        with part.open("rb") as stream:
+            while block := stream.read(1 << 20):
+                digest.update(block)
+    return digest.hexdigest()
+
+
+def text_digest(text: str) -> bytes:
+    """Return the 32 bytes of the SHA-256 of a text; half a surrogate pair is no error."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+
+
+def text_hash(text: str) -> str:
+    """Return the SHA-256 of a text, in hex."""
+    return text_digest(text).hex()
+
+
+def json_hash(value: object) -> str:
+    """Return the SHA-256 of a value of JSON types; the order of keys does not count."""
+    return text_hash(json.dumps(value, sort_keys=True))
+
+
+def rows_hash(rows: Iterable[object], start: bytes = b"") -> str:
+    """Return the SHA-256 of rows of JSON types in their order, after ``start``, which tells kinds of rows apart."""
+    return content_hash(chain((start,), (json.dumps(row).encode() + b"\n" for row in rows)))
+
+
+def folder_hash(folder: Path, files: Iterable[Path]) -> str:
+    """Return the SHA-256 of files in a folder: their places in it and their contents."""
+    return content_hash(f"{path.relative_to(folder).as_posix()} {content_hash([path])}\n".encode() for path in files)
+
+
+@contextmanager
+def only_writer(folder: Path, wait: float = 0) -> Iterator[None]:
+    """Hold a folder, made if it is not there, and clear it of what killed writers left.
+
+    The operating system frees it when a process dies.
+
+    Args:
+        folder: to write to.
+        wait: seconds to wait for another writer.
+
+    Raises:
+        OutputError: if another process still holds it then.
+    """
+    from filelock import FileLock, Timeout  # imports asyncio, which takes longer than all else here
+
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(folder / LOCK)
+    try:
+        lock.acquire(timeout=wait)
+    except Timeout as error:
+        waited = f", and has done so for {wait:g} s" if wait else ""
+        raise OutputError(
+            f"A folder has one writer at a time, and another process writes to {folder}{waited}. Wait for it, or give "
+            "another output folder."
+        ) from error
+    try:
+        clear_temporary(folder)
+        yield
+    finally:
+        lock.release()
+
+
+@contextmanager
+def locked(path: Path, on_wait: Callable[[], None]) -> Iterator[None]:
+    """Hold a lock file; where another process does, call ``on_wait`` and wait for it."""
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(path)
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
+        on_wait()
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def is_empty(folder: Path) -> bool:
+    """Return whether there is nothing in a folder but its lock and what killed writers left."""
+    return all(path.name == LOCK or is_temporary(path.name) for path in folder.iterdir())

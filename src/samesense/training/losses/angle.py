@@ -1,0 +1,79 @@
+"""AnglE's whole loss, of which :class:`~samesense.training.losses.pairs.CoSENT` is the first term.
+
+    L = cosine_weight * CoSENT of the cosines / temperature
+      + in_batch_weight * InfoNCE of the positive pairs, against the second sentences of all pairs / temperature
+      + angle_weight * CoSENT of AnglE's similarities / angle_temperature
+
+A term of weight 0 is not computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from samesense.losses import angle_scores, cosent, info_nce, row_cosine
+from samesense.training.losses.base import EmbeddingLoss
+
+
+class AnglE(EmbeddingLoss):
+    """CoSENT of cosines and of AnglE's similarities, and in-batch negatives: pairs with labels of any monotone scale.
+
+    Args:
+        model: the sentence-transformers model to train; the width of its embeddings must be even.
+        positive_above: pairs with a larger label are positive.
+        temperature: divides the cosines.
+        angle_temperature: divides AnglE's similarities.
+        cosine_weight: of CoSENT.
+        in_batch_weight: of InfoNCE; a batch without a positive pair has none.
+        angle_weight: of CoSENT of AnglE's similarities.
+
+    Raises:
+        ValueError: if no weight is above 0, or one is below.
+
+    Source: Li and Li 2024 (AnglE), the sum of its three objectives; temperatures 0.05, and 1 for the angle.
+    Differs: the in-batch term is a mean over positive pairs where the paper prints a sum. Equal sentences of a batch
+        are not looked for, and count against each other; batches without duplicates have none.
+    """
+
+    labels = "order"
+
+    def __init__(
+        self,
+        model: nn.Module,
+        *,
+        positive_above: float,
+        temperature: float = 0.05,
+        angle_temperature: float = 1.0,
+        cosine_weight: float = 1.0,
+        in_batch_weight: float = 1.0,
+        angle_weight: float = 1.0,
+        mini_batch_num_tokens: int | None = None,
+    ) -> None:
+        super().__init__(model, mini_batch_num_tokens=mini_batch_num_tokens)
+        self.weights = (cosine_weight, in_batch_weight, angle_weight)
+        if min(self.weights) < 0 or not any(self.weights):
+            raise ValueError(f"Weights must be >= 0 and one of them above 0; received {self.weights}.")
+        self.settings = {
+            "positive_above": positive_above,
+            "temperature": temperature,
+            "angle_temperature": angle_temperature,
+            "cosine_weight": cosine_weight,
+            "in_batch_weight": in_batch_weight,
+            "angle_weight": angle_weight,
+        }
+
+    def loss(self, tensors: list[Tensor], labels: Tensor) -> Tensor:
+        """Return the weighted sum of the three terms."""
+        first, second = tensors
+        temperature, angle_temperature = self.settings["temperature"], self.settings["angle_temperature"]
+        positive = labels > self.settings["positive_above"]
+        terms: tuple[Callable[[], Tensor], ...] = (
+            lambda: cosent(row_cosine(first, second), labels, temperature=temperature),
+            lambda: info_nce(first[positive], second[positive], second[~positive], temperature=temperature),
+            lambda: cosent(angle_scores(first, second), labels, temperature=angle_temperature),
+        )
+        weighted = [weight * term() for weight, term in zip(self.weights, terms, strict=True) if weight]
+        return torch.stack(weighted).sum()

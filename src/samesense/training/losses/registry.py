@@ -1,0 +1,238 @@
+"""Every loss that a run can name: its module, the data it fits, its settings, and how its batches can be formed.
+
+Flags, their help, checks, error messages and tests are derived from these tables, so a loss is added by one entry.
+Modules are named and not imported: settings and ``--help`` need no torch. A setting that several losses share is
+declared once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+from samesense.data.pairs import targets as pairs
+from samesense.data.pairs.data import PairData
+from samesense.data.pairs.targets import Targets
+from samesense.data.tuples.augment_named import PARAPHRASER, AugmentName
+from samesense.data.tuples.keys import Guard
+from samesense.data.tuples.targets import partners_as_classes
+from samesense.training.losses.spec import Losses, LossSpec
+
+
+class Temperature(BaseModel):
+    """Of the losses that compare cosines under a softmax."""
+
+    temperature: float = Field(0.05, gt=0, description="divides the cosines; the papers' scale of 20")
+
+
+class CrossCoSENTSettings(Temperature):
+    """Of CoSENT with either kind of encoder."""
+
+    margin: float = Field(0.0, ge=0, description="labels must differ by more than this to be compared")
+
+
+class CoSENTSettings(CrossCoSENTSettings):
+    """Of CoSENT on embeddings."""
+
+    similarity: Literal["cosine", "angle"] = Field("cosine", description="what is ranked; angle is AnglE's")
+
+
+class ContrastiveSettings(BaseModel):
+    """Of the contrastive loss."""
+
+    threshold: float = Field(0.0, ge=-1, lt=1, description="negatives below this cosine cost nothing")
+    literal: bool = Field(False, description="Eq. 2 of the CoSENT paper as printed, instead of the hinge")
+
+
+class PositiveAbove(BaseModel):
+    """Of the losses that know positive pairs only."""
+
+    positive_above: float | None = Field(None, description="scores above this are positive [the middle of the scale]")
+
+
+class PositivesSettings(PositiveAbove):
+    """Of how positive pairs and their hard negatives are found."""
+
+    hard_negatives: bool = Field(True, description="negative partners of an anchor compete for it")
+
+
+class SoftmaxSettings(BaseModel):
+    """Of the classification of pairs."""
+
+    product: bool = Field(False, description="add u * v to the features, as InferSent does")
+
+
+class TripletSettings(BaseModel):
+    """Of the losses of triplets."""
+
+    distance: Literal["cosine", "euclidean"] = Field("cosine", description="distance")
+    triplet_margin: float | None = Field(
+        None, ge=0, description="how much nearer the positive must be [cosine 0.5, euclidean 1]"
+    )
+
+
+class AngleSettings(Temperature):
+    """Of AnglE's three terms."""
+
+    angle_temperature: float = Field(1.0, gt=0, description="divides AnglE's similarities")
+    cosine_weight: float = Field(1.0, ge=0, description="weight of CoSENT of the cosines")
+    in_batch_weight: float = Field(1.0, ge=0, description="weight of InfoNCE of the positive pairs")
+    angle_weight: float = Field(1.0, ge=0, description="weight of CoSENT of AnglE's similarities")
+
+
+def _order_and_cut(data: PairData, *, positive_above: float | None = None) -> Targets:
+    return replace(pairs.labels_in_order(data), settings={"positive_above": pairs.positive_cut(data, positive_above)})
+
+
+PAIR_LOSSES = Losses(
+    LossSpec(
+        name="cosent",
+        module="pairs.CoSENT",
+        settings=CoSENTSettings,
+        targets=pairs.labels_in_order,
+        batches=("label-aware",),
+    ),
+    LossSpec(
+        name="contrastive",
+        module="pairs.Contrastive",
+        settings=ContrastiveSettings,
+        targets=pairs.labels_cut_in_two,
+        target_settings=PositiveAbove,
+        kinds=("scored", "binary", "triple"),
+        takes="labels 0 and 1, or scores, which it cuts in two",
+        batches=("label-aware",),
+    ),
+    LossSpec(name="mse", module="pairs.MSE", targets=pairs.labels_from_0_to_1, batches=("label-aware",)),
+    LossSpec(
+        name="softmax",
+        module="pairs.Softmax",
+        settings=SoftmaxSettings,
+        targets=pairs.labels_as_classes,
+        kinds=("binary", "nli", "triple"),
+        takes="classes: NLI or binary labels",
+        batches=("label-aware",),
+    ),
+    LossSpec(
+        name="triplet",
+        module="tuples.Triplet",
+        settings=TripletSettings,
+        targets=pairs.formed_triplets,
+        kinds=("binary", "nli", "triple"),
+        takes="NLI or binary labels, of which it forms triplets",
+    ),
+    LossSpec(
+        name="info-nce",
+        module="tuples.InfoNCE",
+        settings=Temperature,
+        targets=pairs.positive_pairs,
+        target_settings=PositivesSettings,
+        batches=("no-duplicates",),
+    ),
+    LossSpec(
+        name="angle",
+        module="angle.AnglE",
+        settings=AngleSettings,
+        targets=_order_and_cut,
+        target_settings=PositiveAbove,
+        batches=("label-aware", "no-duplicates"),
+    ),
+    LossSpec(
+        name="cosent",
+        encoder="cross",
+        module="cross.CrossCoSENT",
+        settings=CrossCoSENTSettings,
+        targets=pairs.labels_in_order,
+        batches=("label-aware",),
+    ),
+    LossSpec(
+        name="cross-entropy",
+        encoder="cross",
+        module="cross.CrossEntropy",
+        targets=pairs.labels_from_0_to_1,
+        batches=("label-aware",),
+    ),
+)
+"""The losses of labelled pairs: ``samesense train --loss``."""
+
+
+class Filter(BaseModel):
+    """Of the losses in which texts that are the same can be told from negatives."""
+
+    false_negative_filter: Guard = Field(
+        "same",
+        description="texts that are no negatives of an anchor: same as it or a positive of it; near: or of the same "
+        "words; off: all count",
+    )
+
+
+class FilteredInfoNCESettings(Temperature, Filter):
+    """Of SupMPN's loss."""
+
+
+class DrawnSettings(BaseModel):
+    """How tuples are drawn and filled up, and equal texts encoded."""
+
+    resample: Literal["epoch", "fixed"] = Field("epoch", description="draw tuples anew each epoch, or once")
+    encode_once: bool = Field(True, description="encode equal sentences of a batch once; copies of an anchor apart")
+    augment: AugmentName = Field(
+        "none", description="how places for positives are filled before copies of the anchor are taken"
+    )
+    augment_share: float | None = Field(
+        None, gt=0, le=1, description="share of words, or of texts [deletion 0.1, synonym 0.2, paraphrase 0.5]"
+    )
+    paraphraser: str = Field(PARAPHRASER, description="paraphrase: folder or hub name of a seq2seq model")
+
+
+class PlacesSettings(DrawnSettings):
+    """How tuples of several positives and negatives are made."""
+
+    positives: int = Field(5, ge=1, description="places for positives of an anchor")
+    negatives: int = Field(5, ge=0, description="places for negatives of an anchor")
+    tuples: Literal["padded", "ragged"] = Field(
+        "padded", description="padded fills all places, copies of the anchor as positives; ragged leaves them empty"
+    )
+
+
+class FilteredDrawnSettings(DrawnSettings, Filter):
+    """How tuples are made for the triplet loss, whose negatives are filtered when they are drawn."""
+
+
+TUPLE_LOSSES = Losses(
+    LossSpec(
+        name="supmpn",
+        module="tuple_batches.TupleMultiPositive",
+        settings=FilteredInfoNCESettings,
+        target_settings=PlacesSettings,
+    ),
+    LossSpec(
+        name="info-nce",
+        module="tuple_batches.TupleMultiPositive",
+        settings=FilteredInfoNCESettings,
+        target_settings=DrawnSettings,
+    ),
+    LossSpec(
+        name="triplet",
+        module="tuple_batches.TupleTriplet",
+        settings=TripletSettings,
+        target_settings=FilteredDrawnSettings,
+    ),
+    LossSpec(name="softmax", module="pairs.Softmax", targets=partners_as_classes),
+    LossSpec(
+        name="supcon",
+        module="tuple_batches.TupleSupCon",
+        settings=Temperature,
+        target_settings=PlacesSettings,
+    ),
+    LossSpec(
+        name="batch-hard",
+        module="tuple_batches.TupleBatchTriplet",
+        settings=TripletSettings,
+        target_settings=PlacesSettings,
+    ),
+)
+"""The losses of anchors with positives and negatives: ``samesense train --method supmpn --loss``."""
+
+OTHER_MODULES = ("tuples.MultiPositive", "sentences.SupCon", "sentences.BatchTriplet", "sentences.RankCSE")
+"""Loss modules of fixed columns that no flag names; they are for trainers of one's own."""

@@ -1,0 +1,77 @@
+"""A job of nine shards of bytes, and accidents; as a program, one run of it, or killed at its file operations in turn.
+
+An accident is a file in the folder of the world: ``dies-now`` kills the next worker that begins a shard; ``slow`` holds
+seconds that a shard takes.
+"""
+
+import json
+import os
+import shutil
+import signal
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from samesense.execution.choose import choose_executor
+from samesense.execution.sharded import Shard, sharded_job
+from tests.dying import dies_at
+
+SIZES = [7] * 8 + [4]
+
+
+@dataclass(frozen=True)
+class Digits:
+    """Makes shards of one digit."""
+
+    world: Path
+
+    def __call__(self, number):
+        if (self.world / "dies-now").exists():
+            (self.world / "dies-now").unlink()
+            os.kill(os.getpid(), signal.SIGKILL)
+        if (self.world / "slow").exists():
+            time.sleep(float((self.world / "slow").read_text()))
+        return Shard(str(number).encode() * SIZES[number], SIZES[number], 0.5, {"cells": 2 * SIZES[number]})
+
+
+def make(work, output, *, workers=1, settings=None):
+    """Make all shards, or resume; returns the cost."""
+    with sharded_job(output, "digits", ".bin") as job:
+        job.begin(settings=settings or {"seed": 1}, world={"name": str(work.world), "identity": "the one"})
+        job.make(work, choose_executor("embedded", workers=workers), SIZES, "digit")
+        return job.finish([{"rows": size} for size in SIZES], total=sum(SIZES))
+
+
+def shards(output):
+    """Content of every shard by name."""
+    return {path.name: path.read_bytes() for path in sorted((output / "shards").iterdir())}
+
+
+def manifest(output):
+    """What the manifest says."""
+    return json.loads((output / "manifest.json").read_text())
+
+
+def survive(place, stride):
+    """Die at one file operation after the other, and resume; returns how often."""
+    os.fsync = lambda handle: None  # it guards against loss of power, and takes long
+    whole, output, step = place / "whole", place / "killed", 1
+    make(Digits(place), whole)
+    while dies_at(step, lambda: make(Digits(place), output), within=output):
+        kept = shards(output) if (output / "shards").exists() else {}
+        assert all(content == shards(whole)[name] for name, content in kept.items() if name[0] != "."), step
+        make(Digits(place), output)
+        assert shards(output) == shards(whole), step
+        assert manifest(output)["shards"] == manifest(whole)["shards"], step
+        shutil.rmtree(output)
+        step += stride
+    return step // stride
+
+
+if __name__ == "__main__":
+    what, place, number = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
+    if what == "killed":
+        sys.stdout.write(f"{survive(place, number)}\n")
+    else:
+        make(Digits(place), place / what, workers=number)

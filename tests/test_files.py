@@ -1,0 +1,198 @@
+"""Files: whole or not at all, whoever else writes, and the hashes by which caches and runs are found again."""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from samesense import files
+from samesense.errors import DataError, OutputError
+
+HOLD = """
+import sys
+from pathlib import Path
+from samesense.files import only_writer
+with only_writer(Path(sys.argv[1])):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+LEFT = ".b.txt.17-0123abcd.part"
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_file_is_replaced_and_its_folders_are_made(tmp_path):
+    path = tmp_path / "made" / "a.txt"
+    assert files.write_text(path, "one\r\ntwö") == path
+    assert path.read_bytes() == "one\r\ntwö".encode()
+    path.chmod(0o600)
+    files.write_bytes(path, b"three", sync=True)
+    assert (path.read_bytes(), path.stat().st_mode & 0o777) == (b"three", 0o600)
+    assert names(path.parent) == ["a.txt"]
+
+
+def test_a_link_stays_a_link(tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "a.txt")
+    files.write_text(tmp_path / "link", "one")
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "a.txt").read_text() == "one"
+
+
+@pytest.mark.parametrize("error", [OSError("no space left"), KeyboardInterrupt()])
+def test_a_writer_that_fails_leaves_the_old_file_and_nothing_else(tmp_path, error):
+    path = files.write_text(tmp_path / "a.txt", "old")
+    expected = OutputError if isinstance(error, OSError) else type(error)
+    with pytest.raises(expected), files.replacing(path) as beside:
+        beside.write_text("half")
+        raise error
+    assert path.read_text() == "old" and names(tmp_path) == ["a.txt"]
+
+
+def test_what_cannot_be_written_is_said_before_and_after(tmp_path):
+    (tmp_path / "file").touch()
+    for place in (tmp_path, tmp_path / "file" / "a.txt"):
+        with pytest.raises(OutputError):
+            files.check_place(place)
+        with pytest.raises(OutputError, match="cannot be written"):
+            files.write_text(place, "text")
+    files.check_place(tmp_path / "made" / "a.txt")
+    assert (tmp_path / "made").is_dir()
+
+
+def write_often(path, digit):
+    for _ in range(200):
+        files.write_text(Path(path), digit * 50_000)
+
+
+def test_processes_that_write_one_file_do_not_disturb_each_other(tmp_path):
+    path = tmp_path / "a.txt"
+    writers = [get_context("fork").Process(target=write_often, args=(path, digit)) for digit in "123"]
+    for writer in writers:
+        writer.start()
+    while any(writer.is_alive() for writer in writers):
+        content = path.read_text() if path.exists() else "1" * 50_000
+        assert len(content) == 50_000 and len(set(content)) == 1
+    assert [writer.exitcode for writer in writers] == [0, 0, 0]
+    assert names(tmp_path) == ["a.txt"]
+
+
+def test_a_folder_is_replaced_as_a_whole(tmp_path):
+    place = files.write_text(tmp_path / "made" / "model", "a file in the way")
+    for content in ("one", "two"):
+        with files.replacing_folder(place) as beside:
+            (beside / content).touch()
+        assert names(place) == [content] and names(place.parent) == ["model"]
+    with pytest.raises(KeyboardInterrupt), files.replacing_folder(place) as beside:
+        raise KeyboardInterrupt
+    assert names(place) == ["two"] and names(place.parent) == ["model"]
+
+
+def test_json_and_arrays_come_back(tmp_path):
+    files.write_json(tmp_path / "a.json", {"é": [1, None]})
+    assert (tmp_path / "a.json").read_text(encoding="utf-8") == '{\n  "é": [\n    1,\n    null\n  ]\n}\n'
+    assert files.read_json(tmp_path / "a.json") == {"é": [1, None]}
+    files.write_json_lines(tmp_path / "a.jsonl", [{"é": 1}, [2]])
+    assert (tmp_path / "a.jsonl").read_text(encoding="utf-8") == '{"é": 1}\n[2]\n'
+    files.write_array(tmp_path / "a.npy", np.arange(3))
+    assert np.load(tmp_path / "a.npy").tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("content", [None, "{", "[1]", b"\xff"])
+def test_what_is_no_json_object_is_refused_with_what_to_do(tmp_path, content):
+    path = tmp_path / "a.json"
+    if content is not None:
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(DataError, match=r"a\.json must .*Train anew\."):
+        files.read_json(path, "Train anew.")
+
+
+def test_lines_of_json_outlive_a_line_that_was_cut_off(tmp_path):
+    path = tmp_path / "history.jsonl"
+    assert files.read_json_lines(path) == []
+    files.append_json(path, {"shard": 0})
+    with path.open("a") as stream:
+        stream.write('{"shard": 1, "sec')
+    files.append_json(path, {"shard": 2})
+    files.append_json(path, {"shard": 3})
+    assert files.read_json_lines(path) == [{"shard": 0}, {"shard": 2}, {"shard": 3}]
+    assert path.read_text().count("\n") == 4
+
+
+def test_an_array_grows_and_is_mapped(tmp_path):
+    path = tmp_path / "a.bin"
+    files.truncate(path, 0)
+    assert files.map_array(path, np.int64, 0).shape == (0,)
+    files.append(path, np.arange(6)[::2])
+    files.append(path, b"cut")
+    files.truncate(path, 24)
+    assert files.map_array(path, np.int64, 3).tolist() == [0, 2, 4]
+    for refused in (lambda: files.truncate(path, 25), lambda: files.map_array(path, np.int64, 4)):
+        with pytest.raises(DataError, match="holds 24 bytes"):
+            refused()
+
+
+def test_hashes_are_those_of_the_bytes(tmp_path):
+    def sha256(content):
+        return hashlib.sha256(content).hexdigest()
+
+    path = files.write_bytes(tmp_path / "one" / "a.bin", bytes(3 << 20))
+    matrix = np.arange(6, dtype=np.float32).reshape(2, 3)
+    whole = sha256(b"a" + bytes(3 << 20) + matrix.tobytes())
+    assert files.content_hash(iter([b"a", path, matrix.data])) == whole
+    assert files.text_hash("é\ud800") == sha256("é".encode() + b"\xed\xa0\x80") == files.text_digest("é\ud800").hex()
+    assert files.json_hash({"b": 1, "a": [2]}) == sha256(b'{"a": [2], "b": 1}') == files.json_hash({"a": [2], "b": 1})
+    assert files.rows_hash([("é", 1)], b"kind") == sha256(b'kind["\\u00e9", 1]\n')
+    assert files.folder_hash(tmp_path, [path]) == sha256(f"one/a.bin {sha256(bytes(3 << 20))}\n".encode())
+
+
+def test_a_second_process_is_kept_out_until_the_first_is_killed(tmp_path):
+    folder = tmp_path / "made" / "here"
+    words = [sys.executable, "-c", HOLD, str(folder)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout.readline() == "held\n"
+        with pytest.raises(OutputError, match="has one writer at a time") as refused, files.only_writer(folder):
+            pass
+        assert str(folder) in str(refused.value)
+        with pytest.raises(OutputError, match=r"for 0\.1 s"), files.only_writer(folder, 0.1):
+            pass
+        waited = []
+
+        def kill():
+            waited.append(True)
+            holder.kill()
+
+        with files.locked(folder / files.LOCK, on_wait=kill):
+            assert waited
+    with files.only_writer(folder):
+        assert files.is_empty(folder)
+        (folder / "something").touch()
+        assert not files.is_empty(folder)
+    assert set(names(folder)) <= {files.LOCK, "something"}
+
+
+def test_the_writer_clears_what_killed_ones_left_and_nothing_else(tmp_path):
+    kept = [".vectors-1.part", ".b.txt.part", "b.txt.17-0123abcd.part"]
+    for name in (LEFT, *kept):
+        (tmp_path / name).touch()
+    assert files.is_temporary(LEFT) and not any(map(files.is_temporary, kept))
+    with files.replacing_folder(tmp_path / "model") as beside:
+        assert files.is_temporary(beside.name)
+    with files.only_writer(tmp_path):
+        assert set(names(tmp_path)) - {files.LOCK} == {"model", *kept}
+
+
+def test_a_killed_writer_leaves_a_folder_that_counts_as_empty(tmp_path):
+    child = os.fork()
+    if child == 0:
+        with files.replacing(tmp_path / "manifest.json") as beside:
+            beside.write_text(json.dumps({"half": 1}))
+            os._exit(0)
+    os.waitpid(child, 0)
+    assert len(names(tmp_path)) == 1 and files.is_empty(tmp_path)

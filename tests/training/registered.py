@@ -1,0 +1,39 @@
+"""What every registered loss is trained on in tests: nothing here names a loss, so that a new one is tested too."""
+
+import random
+import typing
+
+from samesense.recipes.settings import CosentSettings
+from samesense.training.losses.registry import PAIR_LOSSES
+from tests.conftest import WORDS
+from tests.data.made import pair_data
+
+LABELS = {"binary": [0.0, 1.0], "scored": [0.0, 1.5, 4.0, 5.0], "nli": [0.0, 1.0, 2.0], "triple": [0.0, 1.0]}
+
+
+def specs(encoder):
+    return {spec.name: spec for spec in PAIR_LOSSES.specs if spec.encoder == encoder}
+
+
+def trained_on(spec, rows, **given):
+    """Return settings, targets, and the text columns and labels of so many rows of the targets."""
+    source = random.Random(3)
+    sentences = [" ".join(source.sample(WORDS, source.randint(2, 6))) for _ in range(9)]
+    kind = "binary" if "binary" in spec.kinds else spec.kinds[0]
+    pairs = [(*source.sample(sentences, 2), source.choice(LABELS[kind])) for _ in range(8 * rows)]
+    settings = CosentSettings(loss=spec.name, encoder=spec.encoder, **given)
+    targets = settings.targets(pair_data(pairs, kind))
+    columns = {name: values[:rows] for name, values in targets.columns.items()}
+    return settings, targets, [values for name, values in columns.items() if name != "label"], columns.get("label")
+
+
+def other_value(field):
+    """Return a value of a setting that is not its default."""
+    choices = [choice for choice in typing.get_args(field.annotation) if isinstance(choice, str)]
+    if choices:
+        return next(choice for choice in choices if choice != field.default)
+    if isinstance(field.default, bool):
+        return not field.default
+    if isinstance(field.default, int | str):
+        return type(field.default)(2)
+    return 0.375
