@@ -22,13 +22,18 @@ def main() -> None:
     from samesense.data import read_pairs, sample_path
     from samesense.encoder.build import build
     from samesense.encoder.encode import encode
-    from samesense.evaluation.pairs import evaluate_encoder
+    from samesense.evaluation.pairs import evaluate_pairs
+    from samesense.inference.models.load import load
 
     data = read_pairs(args.data or sample_path("train"))
     texts = list(dict.fromkeys([*data.sentences1, *data.sentences2]))
     models = {name: build(name) for name in (args.teacher, *args.student)}
     quality = {
-        name: next(r.value for r in evaluate_encoder(model, data, name=name, intervals=False) if r.metric == "spearman")
+        name: next(
+            result.value
+            for result in evaluate_pairs(load(model, precision="float32"), data, intervals=False)
+            if result.metric == "spearman"
+        )
         for name, model in models.items()
     }
 

@@ -21,8 +21,8 @@ def main() -> None:
 
     from samesense.data import read_pairs
     from samesense.encoder.build import resolve
-    from samesense.encoder.candidates import open_candidate
     from samesense.evaluation import evaluate_sts
+    from samesense.inference.models.load import load
 
     if args.data is None:
         raise SystemExit("Name the folder of the benchmark with --data.")
@@ -39,12 +39,12 @@ def main() -> None:
         found["theirs"] = {name: float(figure["spearman_cosine"]) for name, figure in figures.items()}
 
     def ours(intervals: bool) -> None:
-        candidate = open_candidate(args.model)
-        candidate.encode.fill(texts)
+        candidate = load(args.model, precision="float32", cache=True)
+        candidate.fill(texts)
         found["ours"] = {}
         for name, data in sets.items():
             rows = evaluate_sts(
-                candidate.score, data.pairs(), data.labels, dataset=name, subsets=data.subsets, intervals=intervals
+                candidate.scores, data.pairs(), data.labels, dataset=name, subsets=data.subsets, intervals=intervals
             )
             found["ours"][name] = next(row.value for row in rows if (row.metric, row.subset) == ("spearman", "all"))
 

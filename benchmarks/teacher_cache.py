@@ -56,12 +56,12 @@ def ways(args: argparse.Namespace, teachers: list[str], sentences, folder: Path)
 
     from samesense.encoder.build import build
     from samesense.recipes.runner import as_dataset
+    from samesense.recipes.teachers import open_teacher
     from samesense.recipes.unsupervised import rankcse, simcse
     from samesense.recipes.unsupervised.settings import RankcseSettings, SimcseSettings
     from samesense.training.fit import fit
     from samesense.training.losses.sentences import RankCSE
     from samesense.training.teachers import teacher_store
-    from samesense.training.teachers_open import open_teacher
 
     common = {"batch_size": args.batch_size, "max_steps": args.steps, "eval_steps": args.steps}
     common |= {"precision": args.precision, "pooling": None, "learning_rate": 3e-5, "warmup_ratio": 0.0}

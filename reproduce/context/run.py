@@ -114,16 +114,16 @@ def run(
         origin = Origin.open(folder, scheme=change(scheme), device=device, on_progress=_progress(table, variant))
         _judge(table, variant, origin, origin, data, origin.protocol)
     if table == "baselines":
-        from samesense.encoder.candidates import open_candidate
+        from samesense.inference.models.load import load
 
         origin = Origin.open(folder, device=device)
         _judge(table, "word overlap (Jaccard)", overlap, origin, data, "Jaccard of words")
         _judge(table, "TF-IDF cosine", tfidf(origin), origin, data, "TF-IDF of words over the corpus, cosine")
         if vectors is not None:
             for spec in (f"words:{vectors}", f"words:{vectors}?sif"):
-                candidate = open_candidate(spec)
+                model = load(spec)
                 name = f"averaged word vectors{', SIF weights' * spec.endswith('?sif')}"
-                _judge(table, name, candidate.score, origin, data, candidate.protocol)
+                _judge(table, name, model.scores, origin, data, model.protocol)
 
 
 def _progress(table: str, variant: str) -> Callable[[str, int], None]:

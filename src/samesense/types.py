@@ -1,4 +1,4 @@
-"""The few shapes that every layer shares: a pair, the two protocols, and the one result."""
+"""The few shapes that every layer shares: a pair, the protocols, and the one result."""
 
 from __future__ import annotations
 
@@ -125,23 +125,37 @@ class TaskResult:
     evidence: list[Evidence] = field(default_factory=list)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Candidate:
-    """Something that can be judged.
+class Scorer(Protocol):
+    """What is evaluated; :class:`~samesense.inference.models.model.Model` is one."""
 
-    Attributes:
-        name: what results call it.
-        score: pairs in, similarities out.
-        encode: texts in, embeddings out; ``None`` for what only scores pairs, such as a cross-encoder.
-        protocol: everything about it that changes a figure, in words.
-        seed: seed of the training run behind it, where known.
-    """
+    @property
+    def name(self) -> str:
+        """What results call it."""
 
-    name: str
-    score: Score
-    encode: Encode | None
-    protocol: str
-    seed: int | None = None
+    @property
+    def protocol(self) -> str:
+        """Everything about it that changes a figure, in words."""
+
+    @property
+    def seed(self) -> int | None:
+        """Seed of the training run behind it, where known."""
+
+    @property
+    def embeds(self) -> bool:
+        """Whether it has embeddings; a cross-encoder has none."""
+
+    def scores(self, pairs: Sequence[Pair]) -> Scores:
+        """Return one similarity a pair, larger for more similar; order preserved."""
+
+    def encode(self, texts: Sequence[str]) -> Embeddings:
+        """Return one row a text; order preserved.
+
+        Raises:
+            ModelError: if it has no embeddings.
+        """
+
+    def fill(self, texts: Iterable[str], *, on_progress: Callable[[int], None] | None = None) -> int:
+        """Encode texts together, so that later calls find them, where embeddings are cached; return how many."""
 
 
 class Task(Protocol):
@@ -160,5 +174,5 @@ class Task(Protocol):
     def texts(self) -> Iterable[str]:
         """Return every text that will be encoded, so that those of several tasks can be encoded together."""
 
-    def evaluate(self, candidate: Candidate) -> TaskResult:
+    def evaluate(self, candidate: Scorer) -> TaskResult:
         """Return results and evidence."""

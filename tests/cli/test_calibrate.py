@@ -5,9 +5,9 @@ import pytest
 
 from samesense.encoder.build import build
 from samesense.encoder.build_cross import build_cross
-from samesense.encoder.candidates import open_candidate
 from samesense.encoder.storage import save
 from samesense.inference.calibration.storage import read_of
+from samesense.inference.models.load import load
 
 PAIR = ("a dog runs", "the cat sleeps")
 
@@ -23,7 +23,7 @@ def labelled(tiny_trunk, sentences, tmp_path_factory):
     place = tmp_path_factory.mktemp("labelled")
     pairs = [(sentences[at % 40], sentences[(at * 7 + 3) % 40]) for at in range(120)]
     pairs = [(one, other) for one, other in pairs if one != other]
-    scores = open_candidate(str(tiny_trunk)).score(pairs)
+    scores = load(str(tiny_trunk), precision="float32").scores(pairs)
     noisy = scores + np.random.default_rng(0).normal(0, 0.3 * scores.std(), len(pairs))
     graded = np.round(5 * (noisy - noisy.min()) / np.ptp(noisy), 1)
     for name, labels in (("graded", graded), ("binary", (noisy > np.median(noisy)).astype(int))):
@@ -42,7 +42,7 @@ def test_from_graded_labels_to_calibrated_similarity(run, folder, labelled, tmp_
     assert err == f"written: {folder / 'calibration.json'}, {figure}\n"
     assert figure.read_bytes().startswith(b"\x89PNG")
     calibration = read_of(str(folder))
-    score = open_candidate(str(folder)).score([PAIR])
+    score = load(str(folder), precision="float32").scores([PAIR])
     code, out, err = run("similarity", folder, *PAIR, "--calibrated", "--precision", "float32")
     assert (code, out) == (0, f"{calibration.apply(score)[0]:.4f}\n")
     code, out, err = run("similarity", folder, *PAIR, "--yes-no")
@@ -56,7 +56,7 @@ def test_yes_and_no(run, folder, labelled):
     assert code == 0
     assert [row["metric"] for row in rows] == ["ece", "brier", "ece_before", "brier_before", "accuracy", "f1"]
     calibration = read_of(str(folder))
-    score = open_candidate(str(folder)).score([PAIR])
+    score = load(str(folder), precision="float32").scores([PAIR])
     word = "yes" if calibration.says_yes(score, "f1")[0] else "no"
     exact = ("--precision", "float32")
     assert run("similarity", folder, *PAIR, "--calibrated", "--yes-no", *exact)[1] == (
@@ -75,9 +75,9 @@ def test_yes_and_no(run, folder, labelled):
 
 def test_a_cross_encoder_and_a_file_elsewhere(run, tiny_trunk, labelled, tmp_path):
     cross = save(build_cross(str(tiny_trunk), device="cpu"), tmp_path / "cross")
-    scores = open_candidate(str(cross))
+    scores = load(str(cross), precision="float32")
     rows = [line.split("\t") for line in (labelled / "graded.tsv").read_text(encoding="utf-8").splitlines()[1:]]
-    values = scores.score([(one, other) for _, one, other in rows])
+    values = scores.scores([(one, other) for _, one, other in rows])
     lines = [f"{int(v > np.median(values))}\t{one}\t{other}" for v, (_, one, other) in zip(values, rows, strict=True)]
     data = tmp_path / "own.tsv"
     data.write_text("\n".join(["score\tsentence1\tsentence2", *lines]) + "\n", encoding="utf-8")
@@ -86,7 +86,7 @@ def test_a_cross_encoder_and_a_file_elsewhere(run, tiny_trunk, labelled, tmp_pat
     assert "logistic map to 0-1" in out
     assert not (cross / "calibration.json").exists()
     code, out, _ = run("similarity", cross, *PAIR, "--calibration", tmp_path / "own.json", "--precision", "float32")
-    expected = read_of(str(cross), tmp_path / "own.json").apply(scores.score([PAIR]))[0]
+    expected = read_of(str(cross), tmp_path / "own.json").apply(scores.scores([PAIR]))[0]
     assert (code, out) == (0, f"{expected:.4f}\n")
 
 

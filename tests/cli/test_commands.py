@@ -10,7 +10,7 @@ from samesense.cli.main import COMMANDS, help_of
 from samesense.encoder.build import build
 from samesense.encoder.encode import encode
 from samesense.encoder.storage import save
-from samesense.types import Candidate
+from tests.models import made_model
 
 
 @pytest.fixture(scope="module")
@@ -53,9 +53,9 @@ def test_an_origin_in_the_place_of_the_model(run, monkeypatch):
     def known(name, precision):
         assert name == "origin:origins/mine"
         score = lambda pairs: np.array([len(a) - len(b) for a, b in pairs], dtype=float)  # noqa: E731
-        return Candidate(name=name, score=score, encode=None, protocol="lengths")
+        return made_model(score, name=name, protocol="lengths")
 
-    monkeypatch.setattr("samesense.recipes.open_model.open_named", known)
+    monkeypatch.setattr("samesense.inference.models.load.load", known)
     assert run("similarity", "--origin", "origins/mine", "three", "two")[:2] == (0, "2.0000\n")
     assert run("similarity", "--origin", "origins/mine", stdin="a\tbb\n")[:2] == (0, "-1.0000\n")
     code, _, err = run("similarity", "a/model", "three", "two", "--origin", "origins/mine")

@@ -12,7 +12,7 @@ from samesense.encoder.cross import as_logits
 from samesense.encoder.storage import save
 from samesense.errors import ModelError
 
-NONE = "A cross-encoder reads both texts of a pair together and has no embeddings. "
+NONE = "scores pairs of texts and has no embeddings"
 
 
 @pytest.fixture(scope="module")

@@ -16,9 +16,10 @@ from transformers import (
 
 from samesense.encoder.build import build
 from samesense.encoder.build_cross import build_cross, has_one_logit
-from samesense.encoder.cross import as_logits, is_cross_encoder, open_cross_encoder
+from samesense.encoder.cross import as_logits, is_cross_encoder
 from samesense.encoder.storage import save
 from samesense.errors import ModelError
+from samesense.inference.models.load import load
 from tests.conftest import WORDS
 
 PAIRS = [("a dog runs", "the cat sleeps"), ("snow", "rain and sun in the garden at noon"), ("the sea", "the sea")]
@@ -68,10 +69,10 @@ def test_logits_do_not_depend_on_the_batch_and_survive_saving(trunk, request, tm
     assert len(set(logits)) == 3
     folder = save(model, tmp_path / "saved")
     assert is_cross_encoder(str(folder))
-    score, protocol = open_cross_encoder(str(folder), device="cpu")
-    np.testing.assert_allclose(score(PAIRS), 1 / (1 + np.exp(-logits)), rtol=1e-5)
-    assert protocol.endswith("at most 64 tokens")
-    np.testing.assert_allclose(CrossEncoder(str(folder), device="cpu").predict(PAIRS), score(PAIRS), rtol=1e-5)
+    saved = load(folder, device="cpu", precision="float32")
+    np.testing.assert_allclose(saved.scores(PAIRS), 1 / (1 + np.exp(-logits)), rtol=1e-5)
+    assert saved.protocol.endswith("at most 64 tokens")
+    np.testing.assert_allclose(CrossEncoder(str(folder), device="cpu").predict(PAIRS), saved.scores(PAIRS), rtol=1e-5)
 
 
 def test_a_language_model_reads_two_texts_and_no_system_prompt(language_model):

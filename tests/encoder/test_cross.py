@@ -4,10 +4,10 @@ import torch
 from sentence_transformers import CrossEncoder
 from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification
 
-from samesense.encoder.candidates import open_candidate
-from samesense.encoder.cross import is_cross_encoder, open_cross_encoder
+from samesense.encoder.cross import is_cross_encoder
 from samesense.encoder.storage import save
 from samesense.errors import ConfigError, ModelError
+from samesense.inference.models.load import load
 
 
 def head(tiny_trunk, folder, labels):
@@ -40,6 +40,11 @@ def logits_by_hand(folder, pairs):
         return np.array([model(**tokenizer(*pair, return_tensors="pt")).logits.item() for pair in pairs])
 
 
+def opened(folder):
+    model = load(folder, device="cpu", precision="float32", cache=True)
+    return model.scores, model.protocol
+
+
 def test_is_told_from_an_encoder(bare, tiny, tiny_trunk, tmp_path):
     CrossEncoder(str(bare), device="cpu").save(str(tmp_path / "saved"))
     assert is_cross_encoder(str(bare))
@@ -50,7 +55,7 @@ def test_is_told_from_an_encoder(bare, tiny, tiny_trunk, tmp_path):
 
 
 def test_scores_equal_the_model_run_pair_by_pair(bare, pairs):
-    score, protocol = open_cross_encoder(str(bare), device="cpu")
+    score, protocol = opened(bare)
     expected = 1 / (1 + np.exp(-logits_by_hand(bare, pairs)))
     np.testing.assert_allclose(score(pairs), expected, rtol=1e-4)
     np.testing.assert_allclose(score(pairs[::-1]), expected[::-1], rtol=1e-4)
@@ -59,7 +64,7 @@ def test_scores_equal_the_model_run_pair_by_pair(bare, pairs):
 
 
 def test_order_of_the_texts_counts(bare, pairs):
-    score, _ = open_cross_encoder(str(bare), device="cpu")
+    score, _ = opened(bare)
     assert np.abs(score(pairs) - score([(b, a) for a, b in pairs])).max() > 1e-4
 
 
@@ -67,7 +72,7 @@ def test_each_distinct_pair_is_scored_once(bare, pairs, monkeypatch):
     asked = []
     real = CrossEncoder.predict
     monkeypatch.setattr(CrossEncoder, "predict", lambda self, p, **kw: (asked.extend(p), real(self, p, **kw))[1])
-    score, _ = open_cross_encoder(str(bare), device="cpu")
+    score, _ = opened(bare)
     score([*pairs, *pairs])
     score(pairs[:5])
     assert asked == list(dict.fromkeys(pairs))
@@ -78,7 +83,7 @@ def test_what_is_remembered_is_bounded(bare, pairs, monkeypatch):
     real = CrossEncoder.predict
     monkeypatch.setattr(CrossEncoder, "predict", lambda self, p, **kw: (asked.extend(p), real(self, p, **kw))[1])
     monkeypatch.setattr("samesense.encoder.cross.REMEMBERED", sum(map(len, pairs[0])))
-    score, _ = open_cross_encoder(str(bare), device="cpu")
+    score, _ = opened(bare)
     first = score(pairs[:2])
     assert score(pairs[:2]).tolist() == first.tolist()
     assert asked == pairs[:2]
@@ -98,13 +103,13 @@ def test_large_logits_do_not_become_ties(bare, pairs, tmp_path):
     model.save_pretrained(tmp_path)
     AutoTokenizer.from_pretrained(bare).save_pretrained(tmp_path)
     assert set(CrossEncoder(str(tmp_path), device="cpu").predict(pairs)) == {1.0}
-    score, _ = open_cross_encoder(str(tmp_path), device="cpu")
+    score, _ = opened(tmp_path)
     assert (score(pairs).argsort() == logits_by_hand(tmp_path, pairs).argsort()).all()
 
 
 def test_the_models_own_activation_is_used(bare, pairs, tmp_path):
     CrossEncoder(str(bare), device="cpu", activation_fn=torch.nn.Identity()).save(str(tmp_path / "raw"))
-    score, protocol = open_cross_encoder(str(tmp_path / "raw"), device="cpu")
+    score, protocol = opened(tmp_path / "raw")
     np.testing.assert_allclose(score(pairs), logits_by_hand(bare, pairs), rtol=1e-3, atol=1e-4)
     assert protocol.startswith("cross-encoder, the logit, ")
 
@@ -112,17 +117,20 @@ def test_the_models_own_activation_is_used(bare, pairs, tmp_path):
 def test_a_classifier_of_several_labels_is_refused(tiny_trunk, tmp_path):
     folder = head(tiny_trunk, tmp_path / "nli", 3)
     with pytest.raises(ModelError) as error:
-        open_cross_encoder(str(folder), device="cpu")
+        opened(folder)
     assert str(error.value) == (
         f"A cross-encoder must give one score a pair; '{folder}' gives 3, one for each of its classes. "
         "Use one that was trained on scores, or fine-tune it with one label."
     )
 
 
-def test_as_a_candidate(bare, pairs):
-    candidate = open_candidate(str(bare), device="cpu")
-    assert (candidate.encode, candidate.name) == (None, str(bare))
-    assert candidate.protocol.startswith("cross-encoder, sigmoid")
-    assert candidate.score(pairs).shape == (40,)
-    with pytest.raises(ConfigError, match=r"\+whiten maps embeddings, and this candidate only scores pairs"):
-        open_candidate(f"{bare}+whiten", device="cpu", fit_texts=["a"])
+def test_it_scores_and_does_not_embed(bare, pairs):
+    model = load(bare, device="cpu", precision="float32")
+    assert (model.embeds, model.name, model.backend) == (False, str(bare), "")
+    assert model.scores(pairs).shape == (40,)
+    with pytest.raises(ModelError, match=r"scores pairs of texts and has no embeddings \(cross-encoder, sigmoid"):
+        model.encode(["a"])
+    with pytest.raises(ConfigError, match=r"\+whiten maps embeddings, and this model only scores pairs"):
+        load(f"{bare}+whiten", device="cpu", fit_texts=["a"])
+    with pytest.raises(ConfigError, match="A cross-encoder has no pooling to choose"):
+        load(f"{bare}?cls")

@@ -30,7 +30,7 @@ def noisy(*data, noise=0.8):
 
 def test_figures_equal_scikit_learn_with_the_threshold_of_dev():
     model = noisy(TEST, DEV)
-    scores, dev_scores = model.score(TEST.pairs()), model.score(DEV.pairs())
+    scores, dev_scores = model.scores(TEST.pairs()), model.scores(DEV.pairs())
     precision, accuracy, f1 = BinaryTask(TEST, DEV).evaluate(model).results
     assert [precision.metric, accuracy.metric, f1.metric] == ["average_precision", "accuracy", "f1"]
     assert precision.value == pytest.approx(average_precision_score(TEST.labels, scores), abs=1e-12)
@@ -47,7 +47,7 @@ def test_figures_equal_scikit_learn_with_the_threshold_of_dev():
 
 def test_the_threshold_is_not_that_of_the_test_pairs():
     model = noisy(TEST, DEV)
-    shift = candidate(lambda first, second: model.score([(first, second)])[0] + 100 * first.startswith("first 0"))
+    shift = candidate(lambda first, second: model.scores([(first, second)])[0] + 100 * first.startswith("first 0"))
     accuracy = BinaryTask(TEST, DEV).evaluate(shift).results[1]
     assert accuracy.value == np.mean(TEST.labels)  # every test score lies above the threshold
 

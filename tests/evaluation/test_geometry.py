@@ -3,8 +3,8 @@ import pytest
 
 from samesense.errors import DataError, ModelError
 from samesense.evaluation.geometry import GeometryTask
-from samesense.types import Candidate
 from tests.evaluation.toy import candidate, pair_data
+from tests.models import made_model
 from tests.references import geometry as reference
 
 ROWS = [("a", "b", 4.5), ("c", "a", 4.0), ("b", "d", 5.0), ("e", "f", 1.0), ("a", "b", 4.2), ("g", "g", 4.8)]
@@ -12,11 +12,11 @@ VECTORS = {text: np.random.default_rng(ord(text)).normal(size=6) * 30 + 2 for te
 
 
 def lookup(texts, vectors=VECTORS):
-    return np.array([vectors[text] for text in texts])
+    return np.array([vectors[text] for text in texts], dtype=np.float32).astype(float)
 
 
 def embedder(encode=lookup):
-    return Candidate(name="m", score=None, encode=encode, protocol="float32", seed=2)
+    return made_model(encode=encode, protocol="float32", seed=2)
 
 
 def figures(task, encode=lookup):

@@ -10,7 +10,7 @@ from samesense.errors import DataError, ModelError
 from samesense.evaluation import evaluate_sts
 from samesense.evaluation.sts import StsTask
 from samesense.metrics import spearman
-from samesense.types import Candidate
+from tests.models import made_model
 
 N = 300
 SCORES = np.random.default_rng(1).normal(size=N)
@@ -27,7 +27,7 @@ def data(tmp_path):
 
 
 def candidate(score=lambda pairs: SCORES, seed=3):
-    return Candidate(name="m", score=score, encode=None, protocol="made up", seed=seed)
+    return made_model(score, protocol="made up", seed=seed)
 
 
 def test_rows_are_those_of_evaluate_sts(data):

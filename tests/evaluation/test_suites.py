@@ -12,8 +12,8 @@ from samesense.data import BENCHMARKS, read_pairs
 from samesense.data.benchmarks.comparability import why_not_comparable
 from samesense.errors import ConfigError, DataError
 from samesense.evaluation import SUITES, averages, evaluate, find_tasks
-from samesense.types import Candidate
 from tests.evaluation.toy import exact_minimum
+from tests.models import made_model
 
 WORDS = "the red blue old cat dog eats runs sings today in on a house river".split()
 
@@ -47,7 +47,7 @@ def overlap(pairs):
     return np.array([len(set(a.split()) & set(b.split())) + 0.01 * len(b) for a, b in pairs], dtype=float)
 
 
-CANDIDATE = Candidate(name="overlap", score=overlap, encode=None, protocol="shared words", seed=1)
+CANDIDATE = made_model(overlap, name="overlap", protocol="shared words", seed=1)
 
 
 def names(tasks):
@@ -218,7 +218,7 @@ def encode(texts):
 
 
 KINDS = ("NUM", "HUM", "LOC", "0", "1")
-READER = Candidate(name="bag", score=overlap, encode=encode, protocol="bag of words")
+READER = made_model(overlap, encode, name="bag", protocol="bag of words")
 
 
 def write_readable(path, classes):

@@ -8,8 +8,8 @@ from sklearn.model_selection import StratifiedKFold
 from samesense.errors import DataError, ModelError
 from samesense.evaluation.folds import GRID, _stopped, nested_folds, split_folds
 from samesense.evaluation.transfer import TransferTask
-from samesense.types import Candidate
 from tests.evaluation.toy import exact_minimum, logistic
+from tests.models import made_model
 
 DIM = 8
 
@@ -25,7 +25,7 @@ def embed(texts):
 
 
 def candidate(encode=embed):
-    return Candidate(name="m", score=lambda pairs: np.zeros(len(pairs)), encode=encode, protocol="by rule", seed=5)
+    return made_model(lambda pairs: np.zeros(len(pairs)), encode, seed=5)
 
 
 def sentences(count, classes=2, seed=0):

@@ -1,10 +1,10 @@
-"""Small labelled pairs, and candidates that score them by a rule."""
+"""Small labelled pairs, and models that score them by a rule."""
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from samesense.data.pairs.data import PairData, fingerprint
-from samesense.types import Candidate
+from tests.models import made_model
 
 
 def pair_data(rows, subsets=None, scale=(0, 5), kind="scored", source="folder/toy.test.tsv"):
@@ -19,11 +19,8 @@ def pair_data(rows, subsets=None, scale=(0, 5), kind="scored", source="folder/to
 
 
 def candidate(score, encode=None):
-    """A candidate whose score of a pair is ``score(first, second)``."""
-    return Candidate(
-        name="m", score=lambda pairs: np.array([score(*pair) for pair in pairs], dtype=float), encode=encode,
-        protocol="by rule", seed=5,
-    )  # fmt: skip
+    """A model whose score of a pair is ``score(first, second)``."""
+    return made_model(lambda pairs: np.array([score(*pair) for pair in pairs], dtype=float), encode, seed=5)
 
 
 def exact_minimum(features, classes, training, held, grid):

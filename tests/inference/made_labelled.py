@@ -3,7 +3,7 @@
 import numpy as np
 
 from samesense.data.pairs.data import PairData
-from samesense.types import Candidate
+from tests.models import made_model
 
 
 def labelled(scores, labels, kind="scored", scale=(0.0, 5.0)):
@@ -19,7 +19,7 @@ def reader(change=lambda score: score):
     def score(pairs):
         return np.array([change(float(first.split()[0])) for first, _ in pairs])
 
-    return Candidate(name="reader", score=score, encode=None, protocol="reads the score")
+    return made_model(score, name="reader", protocol="reads the score")
 
 
 def graded(n=600, digits=9, seed=0):

@@ -5,7 +5,6 @@ import pytest
 
 from samesense.encoder.rows import each_once, token_batches
 from samesense.errors import ConfigError
-from samesense.inference.models import backend_choices as backends_memory
 from samesense.inference.models import backends
 from samesense.inference.models.backends import choose, fastest, measure
 from samesense.inference.onnx.format import Description
@@ -41,22 +40,22 @@ def test_the_fastest_is_measured_in_turns_and_remembered(monkeypatch, tmp_path):
     folder = tmp_path / "model"
     folder.mkdir()
     first = choose(str(folder), openers, TEXTS)
-    assert first.way == "torch-float32" and first.speeds == {"onnx": 128.0, "torch-float32": 256.0}
+    assert first.backend == "torch-float32" and first.speeds == {"onnx": 128.0, "torch-float32": 256.0}
     assert [way for way, _ in clock.asked] == ["onnx", "torch-float32"] * 4
     again = choose(str(folder), openers, TEXTS[:3])
-    assert (again.way, again.reason) == ("torch-float32", "measured on this machine before")
+    assert (again.backend, again.reason) == ("torch-float32", "measured on this machine before")
     assert len(clock.asked) == 8
 
 
 def test_another_model_machine_or_offer_is_measured_anew(monkeypatch, tmp_path):
-    keys = {backends_memory.choice_key(str(tmp_path), ["onnx", "torch-float32"])}
-    keys.add(backends_memory.choice_key(str(tmp_path), ["onnx"]))
+    keys = {backends.choice_key(str(tmp_path), ["onnx", "torch-float32"])}
+    keys.add(backends.choice_key(str(tmp_path), ["onnx"]))
     (tmp_path / "model.safetensors").write_bytes(b"weights")
-    keys.add(backends_memory.choice_key(str(tmp_path), ["onnx"]))
+    keys.add(backends.choice_key(str(tmp_path), ["onnx"]))
     monkeypatch.setenv("HOME", str(tmp_path.parent))
-    assert backends_memory.choice_key(f"~/{tmp_path.name}", ["onnx"]) in keys, "told by its files, however it is named"
-    monkeypatch.setattr(backends_memory, "_processor", lambda: "another")
-    keys.add(backends_memory.choice_key(str(tmp_path), ["onnx"]))
+    assert backends.choice_key(f"~/{tmp_path.name}", ["onnx"]) in keys, "told by its files, however it is named"
+    monkeypatch.setattr(backends, "_processor", lambda: "another")
+    keys.add(backends.choice_key(str(tmp_path), ["onnx"]))
     assert len(keys) == 4
 
 
@@ -65,15 +64,15 @@ def test_few_texts_or_none_are_not_measured(monkeypatch, tmp_path):
     openers = {"onnx": clock.opener("onnx", 2.0), "torch-float32": clock.opener("torch-float32", 1.0)}
     repeated = ["the same"] * len(TEXTS)
     assert choose(str(tmp_path), openers, repeated).reason == "too few texts to measure: 1 of 5000"
-    assert choose(str(tmp_path), openers, None).way == "onnx"
+    assert choose(str(tmp_path), openers, None).backend == "onnx"
     assert clock.asked == []
 
 
 def test_a_damaged_memory_is_measured_again(tmp_path):
-    backends_memory.cache_embeddings("key", "onnx", {"onnx": 1.0})
-    assert backends_memory.recall("key") == "onnx"
+    backends.store_choice("key", "onnx", {"onnx": 1.0})
+    assert backends.recall("key") == "onnx"
     (tmp_path / "cache" / "backends" / "key.json").write_text("half")
-    assert backends_memory.recall("key") is None
+    assert backends.recall("key") is None
 
 
 def test_an_inexact_way_must_be_worth_it():
@@ -128,14 +127,16 @@ def described(points, pairs=1000, int8=True):
     ],
 )
 def test_nothing_inexact_is_offered_without_proof(points, pairs, offered):
-    ways = backends.exported_ways(described(points, pairs), "auto", "auto", torch_there=True, bfloat16_there=True)
+    ways = backends.exported_backends(described(points, pairs), "auto", "auto", torch_there=True, bfloat16_there=True)
     assert ways == offered
 
 
 def test_what_is_asked_for_is_what_is_offered():
     def ways(backend, precision="auto", torch_there=True, bfloat16_there=True):
         good = described({"onnx-int8": 0.0, "torch-bfloat16": 0.0})
-        return backends.exported_ways(good, backend, precision, torch_there=torch_there, bfloat16_there=bfloat16_there)
+        return backends.exported_backends(
+            good, backend, precision, torch_there=torch_there, bfloat16_there=bfloat16_there
+        )
 
     assert ways("onnx-int8") == ["onnx-int8"] and ways("onnx") == ["onnx"]
     assert ways("torch") == ["torch-bfloat16"] and ways("torch", bfloat16_there=False) == ["torch-float32"]

@@ -9,7 +9,7 @@ from sklearn.isotonic import IsotonicRegression
 from samesense.errors import ConfigError, DataError, ModelError
 from samesense.inference.calibration.calibration import Calibration
 from samesense.inference.calibration.errors import fold_numbers, read_as_share
-from samesense.inference.calibration.fit import Wanted, calibrate
+from samesense.inference.calibration.fit import CalibrationSettings, calibrate
 from samesense.inference.calibration.maps import Isotonic, Logistic, fit_isotonic, fit_logistic
 from samesense.metrics import best_threshold
 from tests.inference.made_labelled import binary, graded, labelled, reader
@@ -106,13 +106,17 @@ def test_kind_of_labels_decides_the_map_and_an_option_overrules():
     graded_data, yes_no = labelled(*graded()), labelled(*binary(), kind="binary", scale=(0.0, 1.0))
     assert isinstance(calibrate(reader(), graded_data, "f").calibration.map, Isotonic)
     assert isinstance(calibrate(reader(), yes_no, "f").calibration.map, Logistic)
-    assert isinstance(calibrate(reader(), graded_data, "f", Wanted(shape="logistic")).calibration.map, Logistic)
-    assert isinstance(calibrate(reader(), yes_no, "f", Wanted(shape="isotonic")).calibration.map, Isotonic)
+    assert isinstance(
+        calibrate(reader(), graded_data, "f", CalibrationSettings(shape="logistic")).calibration.map, Logistic
+    )
+    assert isinstance(calibrate(reader(), yes_no, "f", CalibrationSettings(shape="isotonic")).calibration.map, Isotonic)
 
 
 def test_thresholds_are_the_best_and_the_option_says_which_holds():
     scores, labels = binary()
-    made = calibrate(reader(), labelled(scores, labels, "binary", (0.0, 1.0)), "f", Wanted(decide="f1")).calibration
+    made = calibrate(
+        reader(), labelled(scores, labels, "binary", (0.0, 1.0)), "f", CalibrationSettings(decide="f1")
+    ).calibration
     assert made.thresholds == {target: best_threshold(scores, labels, target) for target in ("accuracy", "f1")}
     assert made.thresholds["accuracy"] != made.thresholds["f1"]
     assert (made.says_yes(scores) == (scores >= made.thresholds["f1"])).all()
@@ -128,7 +132,7 @@ def test_graded_labels_have_a_threshold_only_if_someone_says_what_a_yes_is():
     assert "accuracy" not in without.errors
     with pytest.raises(ConfigError, match=r"made.tsv has graded labels.*--yes 2.5"):
         without.says_yes(scores)
-    made = calibrate(reader(), labelled(scores, labels), "f", Wanted(yes=3)).calibration
+    made = calibrate(reader(), labelled(scores, labels), "f", CalibrationSettings(yes=3)).calibration
     assert made.thresholds["f1"] == best_threshold(scores, labels >= 3, "f1")
     assert 0.5 < made.errors["accuracy"] <= 1
 
@@ -149,7 +153,7 @@ def test_errors_come_from_folds_that_did_not_see_the_pair():
     random = np.random.default_rng(1)
     scores, labels = random.uniform(0, 1, 400), random.integers(0, 2, 400).astype(float)
     labels[np.argsort(scores)[-3:]], labels[np.argsort(scores)[:3]] = 1, 0
-    wanted = Wanted(shape="isotonic")
+    wanted = CalibrationSettings(shape="isotonic")
     made = calibrate(reader(), labelled(scores, labels, "binary", (0.0, 1.0)), "f", wanted)
     inside = ((made.calibration.apply(scores) - labels) ** 2).mean()
     assert made.calibration.errors["brier"] == pytest.approx(((made.held_out - labels) ** 2).mean())
@@ -213,17 +217,17 @@ def test_folds_are_alike_keep_a_pair_together_and_ignore_the_order_of_rows():
 )  # fmt: skip
 def test_what_cannot_be_calibrated_is_refused(data, wanted, error, message):
     with pytest.raises(error, match=message):
-        calibrate(reader(), data, "f", Wanted(**wanted))
+        calibrate(reader(), data, "f", CalibrationSettings(**wanted))
 
 
 @pytest.mark.parametrize("folds", [0, 1, 11])
 def test_numbers_of_folds_that_make_no_sense(folds):
     with pytest.raises(ConfigError, match=f"2 to 10 folds; received {folds}"):
-        Wanted(folds=folds)
+        CalibrationSettings(folds=folds)
 
 
 def test_scores_that_are_not_finite_have_no_value():
-    made = calibrate(reader(), labelled(*graded()), "f", Wanted(yes=3)).calibration
+    made = calibrate(reader(), labelled(*graded()), "f", CalibrationSettings(yes=3)).calibration
     for use in (made.apply, made.says_yes):
         with pytest.raises(DataError, match=r"scores\[1\] is nan"):
             use(np.array([0.5, float("nan")]))

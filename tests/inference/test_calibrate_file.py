@@ -8,7 +8,7 @@ import samesense
 from samesense.encoder.build_cross import build_cross
 from samesense.encoder.storage import save
 from samesense.errors import ConfigError, ModelError, OutputError
-from samesense.inference.calibration.fit import Wanted, calibrate
+from samesense.inference.calibration.fit import CalibrationSettings, calibrate
 from samesense.inference.calibration.storage import FILE, home_of, read, store
 from tests.inference.made_labelled import binary, graded, labelled, reader
 
@@ -19,7 +19,7 @@ def folder(tiny, tmp_path):
 
 
 def fitted(home, **wanted):
-    return calibrate(reader(), labelled(*graded()), home.fingerprint(), Wanted(**wanted)).calibration
+    return calibrate(reader(), labelled(*graded()), home.fingerprint(), CalibrationSettings(**wanted)).calibration
 
 
 def made_folder(place):
@@ -193,4 +193,4 @@ def test_a_cross_encoder_gives_calibrated_scores_and_a_file_elsewhere_is_read(ti
 
 def test_a_model_in_memory_has_none(tiny):
     with pytest.raises(ModelError, match="Save it, calibrate it, and load it"):
-        samesense.Model(tiny).similarity("a", "b", calibrated=True)
+        samesense.load(tiny).similarity("a", "b", calibrated=True)

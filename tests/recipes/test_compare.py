@@ -4,17 +4,17 @@ import re
 import numpy as np
 import pytest
 
-from samesense.encoder.candidates import open_candidate
-from samesense.encoder.cosine import cosine_score
 from samesense.errors import ConfigError, DataError, ModelError
 from samesense.evaluation.run import evaluate_candidates
 from samesense.evaluation.sts import evaluate_sts
+from samesense.inference.models.load import load
 from samesense.recipes.compare.models import open_models
 from samesense.recipes.compare.recipe import compare, read_topics
 from samesense.reports import read_results
-from samesense.types import Candidate, TaskResult
+from samesense.types import TaskResult
 from tests.conftest import WORDS
 from tests.messages import listen
+from tests.models import made_model
 
 pytest.importorskip("matplotlib")
 
@@ -41,7 +41,7 @@ class Overlap:
     def evaluate(self, candidate):
         return TaskResult(
             evaluate_sts(
-                candidate.score, self.pairs, self.labels,
+                candidate.scores, self.pairs, self.labels,
                 dataset=self.dataset, model=candidate.name, seed=candidate.seed, intervals=False,
             )
         )  # fmt: skip
@@ -51,7 +51,7 @@ class Embedder:
     """Encodes, and says what it was asked for."""
 
     def __init__(self, fails=""):
-        self.calls, self.filled, self.fails = [], [], fails
+        self.calls, self.fails = [], fails
 
     def __call__(self, texts):
         self.calls.append(list(texts))
@@ -59,14 +59,11 @@ class Embedder:
             raise ModelError(self.fails)
         return counted(texts)
 
-    def fill(self, texts, on_progress=None):
-        self.filled.append(list(texts))
-        if self.fails:
-            raise ModelError(self.fails)
-
 
 def candidate(name, encode, seed=None):
-    return Candidate(name=name, score=cosine_score(encode), encode=encode, protocol="words", seed=seed)
+    model = made_model(encode=encode, name=name, protocol="words", seed=seed)
+    model.remember()
+    return model
 
 
 def command(*arguments):
@@ -83,8 +80,8 @@ def test_all_texts_are_encoded_together_once():
     opened = [("spec", candidate("a", encode))]
     found = evaluate_candidates(opened, tasks, sentences=["a cat", "a dog"])
     assert opened == []
-    assert encode.filled == [list(dict.fromkeys([*tasks[0].texts(), *tasks[1].texts(), "a cat", "a dog"]))]
-    assert found.models[0].texts == len(encode.filled[0])
+    assert [set(call) for call in encode.calls] == [{*tasks[0].texts(), *tasks[1].texts(), "a cat", "a dog"}]
+    assert found.models[0].texts == len(encode.calls[0])
     assert set(found.models[0].seconds) == {"sts"}
     assert {row.dataset for row in found.results} == {"toy.test", "other.test"}
     assert found.sentences["a"].shape == (4,)
@@ -101,18 +98,18 @@ def test_a_model_that_fails_has_no_figure_and_the_others_have_theirs():
 
 
 def test_constant_scores_are_a_failure_and_a_defect_is_not_hidden():
-    flat = Candidate(name="flat", score=lambda pairs: np.ones(len(pairs)), encode=None, protocol="1")
+    flat = made_model(lambda pairs: np.ones(len(pairs)), name="flat")
     assert [one.model for one in evaluate_candidates([("", flat)], [Overlap()]).failures] == ["flat"]
 
     def defective(pairs):
         raise TypeError("a defect")
 
     with pytest.raises(TypeError, match="a defect"):
-        evaluate_candidates([("", Candidate(name="d", score=defective, encode=None, protocol=""))], [Overlap()])
+        evaluate_candidates([("", made_model(defective, name="d"))], [Overlap()])
 
 
 def test_what_only_scores_is_not_asked_to_embed():
-    scorer = Candidate(name="s", score=lambda pairs: np.arange(len(pairs), dtype=float), encode=None, protocol="")
+    scorer = made_model(lambda pairs: np.arange(len(pairs), dtype=float), name="s")
     tasks = [Overlap(), Overlap(embeds=True, dataset="needs.vectors")]
     found = evaluate_candidates([("", scorer)], tasks, sentences=["a", "b"])
     assert {row.dataset for row in found.results} == {"toy.test"}
@@ -168,8 +165,8 @@ def test_a_report_is_made_from_real_tasks_and_models(toy, tmp_path):
     from samesense.data import read_pairs
 
     pairs = read_pairs(toy["data"][0])
-    own = open_candidate(toy["models"][1].partition("=")[2])
-    rows = evaluate_sts(own.score, pairs.pairs(), pairs.labels, dataset="x", metrics=("spearman",))
+    own = load(toy["models"][1].partition("=")[2], precision="float32")
+    rows = evaluate_sts(own.scores, pairs.pairs(), pairs.labels, dataset="x", metrics=("spearman",))
     assert value == pytest.approx(rows[0].value, abs=1e-12)
     assert [(one.model, one.reference) for one in content.comparisons] in ([("plain", "sif")], [("sif", "plain")])
     assert [plot.name for plot in content.plots()] == ["plane-test-tsv", "heatmap", "spread-sts-test-tsv"]

@@ -8,8 +8,8 @@ from transformers import TrainerCallback
 
 from samesense.cli.main import app
 from samesense.data import read_pairs
-from samesense.encoder.candidates import open_candidate
 from samesense.errors import ConfigError, OutputError
+from samesense.inference.models.load import load
 from samesense.metrics import spearman
 from samesense.recipes import run_folder
 from samesense.recipes.context import recipe as context
@@ -61,10 +61,10 @@ def test_from_documents_to_an_evaluated_model_and_only_what_changed_again(docume
         "corpus", "discriminator", "generator", "harvest", "surrogate", "evaluation",
     ]  # fmt: skip
     assert trained.model == output / "model" and trained.output.steps == 4
-    candidate = open_candidate(str(output))
+    candidate = load(str(output), precision="float32")
     found = {(row.task, row.model, row.metric): row.value for row in trained.results if row.subset == "all"}
     assert found["sts", "surrogate", "spearman"] == pytest.approx(
-        spearman(candidate.score(test.pairs()), test.labels), abs=1e-6
+        spearman(candidate.scores(test.pairs()), test.labels), abs=1e-6
     )
     assert ("sts", "start", "spearman") in found and ("surrogate", str(output / "surrogate"), "mse") in found
     report = (output / "report.md").read_text()
@@ -131,7 +131,7 @@ def test_a_run_that_was_stopped_anywhere_goes_on(documents, given, tmp_path, mon
     trained, lines = make(documents, output, given)
     assert "surrogate: there already" in "\n".join(lines) and "evaluation: going on" in lines
     places, pair = (output, tmp_path / "whole"), ("a dog eats", "a cat sleeps")
-    scores = [open_candidate(str(place)).score([pair])[0] for place in places]
+    scores = [load(str(place), precision="float32").scores([pair])[0] for place in places]
     assert scores[0] == pytest.approx(scores[1], abs=1e-5)
     assert [row.value for row in trained.results] == pytest.approx([row.value for row in whole.results], abs=1e-5)
 

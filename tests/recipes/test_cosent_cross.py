@@ -7,8 +7,8 @@ from sentence_transformers import CrossEncoder
 from transformers import TrainerCallback
 
 from samesense.data import read_pairs
-from samesense.encoder.candidates import open_candidate
 from samesense.errors import ConfigError, DataError, OutputError
+from samesense.inference.models.load import load
 from samesense.metrics import spearman
 from samesense.recipes import runner
 from samesense.recipes.methods import METHODS
@@ -81,7 +81,7 @@ def test_both_losses_learn_and_leave_a_whole_run(parts, settings, tmp_path, loss
     ]
     pairs, labels = parts["dev"].pairs(), parts["dev"].labels
     theirs = CrossEncoder(str(run / "model"), device="cpu").predict(pairs)
-    np.testing.assert_allclose(open_candidate(str(run)).score(pairs), theirs, rtol=1e-5)
+    np.testing.assert_allclose(load(str(run), precision="float32").scores(pairs), theirs, rtol=1e-5)
     assert spearman(theirs, labels) == pytest.approx(trained.output.best_dev_spearman, abs=1e-3)
 
 
@@ -94,7 +94,7 @@ def test_training_goes_on_from_a_cross_encoder_and_judges_it_before(parts, setti
     assert "with its own head" in said[0]
     before = trained.results[0]
     assert before.model == f"{tmp_path / 'first'} (before)"
-    scores = open_candidate(str(tmp_path / "first")).score(parts["test"].pairs())
+    scores = load(str(tmp_path / "first"), precision="float32").scores(parts["test"].pairs())
     assert before.value == pytest.approx(spearman(scores, parts["test"].labels), abs=1e-6)
 
 

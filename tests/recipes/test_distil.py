@@ -14,7 +14,8 @@ from samesense.data.sentences.data import read_unlabelled
 from samesense.encoder.build import build
 from samesense.encoder.encode import encode
 from samesense.errors import ConfigError, OutputError
-from samesense.evaluation.pairs import evaluate_encoder
+from samesense.evaluation.pairs import evaluate_pairs
+from samesense.inference.models.load import load
 from samesense.metrics import spearman
 from samesense.recipes.distil import recipe as distil
 from samesense.recipes.distil import report as distil_report
@@ -133,7 +134,7 @@ def test_the_pooling_of_teachers(tiny_trunk, toy_pairs, corpus, tmp_path):
     chosen = settings(tiny_trunk, model="layers:1", max_steps=1, teacher_pooling="cls")
     done = distil.run(corpus, chosen, tmp_path / "run", tests=tests)
     assert build(str(tmp_path / "run"))[1].pooling_mode == "cls"
-    cls = evaluate_encoder(build(str(tiny_trunk), pooling="cls"), tests[0], name="x")
+    cls = evaluate_pairs(load(tiny_trunk, pooling="cls", precision="float32"), tests[0])
     assert done.report.lines[1].spearman["test.tsv"] == next(r.value for r in cls if r.metric == "spearman")
     made = [
         distil.build_student(job(corpus, settings(tiny_trunk, model="static", teacher_pooling=pooling)))

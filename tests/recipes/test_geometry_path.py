@@ -6,13 +6,11 @@ import pytest
 
 from samesense.data import read_pairs
 from samesense.data.sentences.data import read_unlabelled
-from samesense.encoder.build import build
-from samesense.encoder.encode import as_encode
 from samesense.errors import ConfigError
 from samesense.evaluation.geometry import GeometryTask
+from samesense.inference.models.load import load
 from samesense.recipes.methods import METHODS
 from samesense.recipes.unsupervised.settings import SimcseSettings
-from samesense.types import Candidate
 
 
 @pytest.fixture
@@ -24,8 +22,7 @@ def settings(tiny_trunk):
 
 
 def measured(folder, dev):
-    candidate = Candidate(name="", score=lambda pairs: None, encode=as_encode(build(str(folder))), protocol="")
-    return {result.metric: result.value for result in GeometryTask(dev).evaluate(candidate).results}
+    return {result.metric: result.value for result in GeometryTask(dev).evaluate(load(folder)).results}
 
 
 def test_the_path_begins_at_the_start_point_and_ends_at_the_model(settings, tiny_trunk, toy_pairs, tmp_path):

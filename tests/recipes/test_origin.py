@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from transformers import TrainerCallback
 
-from samesense.context.origin.origin import Origin, open_origin
+from samesense.context.origin.origin import Origin
 from samesense.errors import ConfigError, DataError, ModelError, OutputError, SamesenseError
+from samesense.inference.models.load import load
 from samesense.recipes.origin import recipe
 from samesense.recipes.origin import stages as origin_stages
 from samesense.recipes.origin.settings import OriginSettings, choose_origin, shipped_origins
@@ -73,8 +74,8 @@ def test_from_documents_to_a_score_through_a_stop(documents, tmp_path, monkeypat
     again = Origin.open(folder)
     assert again([PAIR])[0] == origin([PAIR])[0]
     assert computed > again.terms.computed == 0
-    candidate = open_origin(str(folder))
-    assert candidate.score([PAIR])[0] == again([PAIR])[0]
+    candidate = load(f"origin:{folder}")
+    assert candidate.scores([PAIR])[0] == again([PAIR])[0]
     assert "4 contexts a sentence" in candidate.protocol
 
 

@@ -7,9 +7,9 @@ import pytest
 from samesense.cli.main import app
 from samesense.data.documents.sectioned import read_documents
 from samesense.data.documents.triplets import section_triplets
-from samesense.encoder.candidates import open_candidate
 from samesense.errors import DataError
 from samesense.evaluation.sections import SectionTask
+from samesense.inference.models.load import load
 from samesense.recipes.methods import METHODS
 from samesense.recipes.sections.data import read_triplets
 from samesense.recipes.sections.settings import SectionsSettings
@@ -64,6 +64,6 @@ def test_the_command_trains_a_model_that_tells_sections_apart(documents, tiny_tr
     assert "240 triplets of 20 documents" in capsys.readouterr().err
     task = SectionTask(section_triplets(read_documents(documents), 10, 9), "parts")
     before, after = (
-        task.evaluate(open_candidate(str(place))).results[0].value for place in (tiny_trunk, tmp_path / "run")
+        task.evaluate(load(place, precision="float32")).results[0].value for place in (tiny_trunk, tmp_path / "run")
     )
     assert after > max(0.8, before)

@@ -10,8 +10,8 @@ from sentence_transformers import CrossEncoder, SentenceTransformer
 from samesense.cli.main import app
 from samesense.data import read_pairs
 from samesense.data.pairs.data import pair_key
-from samesense.encoder.candidates import open_candidate
 from samesense.errors import ConfigError, DataError, OutputError
+from samesense.inference.models.load import load
 from samesense.metrics import spearman
 from samesense.recipes.methods import METHODS
 from samesense.recipes.surrogate import recipe as surrogate
@@ -164,7 +164,7 @@ def test_a_run_learns_and_says_what_it_kept(tiny_trunk, tmp_path, encoder, made,
     found, output = read_harvest([folder], chosen), tmp_path / "run"
     trained = METHODS["surrogate"].run(found, chosen, output, dev=found.dev)
     kept = {row.metric: row.value for row in trained.results}
-    scores = open_candidate(str(output)).score(found.held.pairs())
+    scores = load(str(output), precision="float32").scores(found.held.pairs())
     assert kept["spearman"] == pytest.approx(spearman(scores, found.held.labels), abs=1e-6)
     assert kept["mse"] == pytest.approx(float(np.mean((scores - np.array(found.held.labels)) ** 2)), rel=1e-5)
     assert kept["mse"] < np.var(found.held.labels)
@@ -180,7 +180,7 @@ def test_a_run_learns_and_says_what_it_kept(tiny_trunk, tmp_path, encoder, made,
     else:
         theirs = CrossEncoder(str(output / "model"), device="cpu").predict(found.held.pairs())
         np.testing.assert_allclose(theirs, scores, rtol=1e-4, atol=1e-6)
-        assert "the logit" in open_candidate(str(output)).protocol
+        assert "the logit" in load(str(output), precision="float32").protocol
 
 
 @pytest.mark.slow
@@ -220,7 +220,7 @@ def test_the_command_holds_out_selects_and_goes_on_from_the_model(folder, tiny_t
     assert [json.loads(line)["dataset"] for line in out.splitlines()] == ["small.held"] * 3
     further = ["train", str(toy_pairs / "train.tsv"), "--loss", "mse", "--model", str(tmp_path / "s"), *quick]
     app([*further, "--output", str(tmp_path / "f")], exit_on_error=False, result_action="return_value")
-    assert open_candidate(str(tmp_path / "f")).score([("a dog eats", "a cat sleeps")]).shape == (1,)
+    assert load(str(tmp_path / "f"), precision="float32").scores([("a dog eats", "a cat sleeps")]).shape == (1,)
 
 
 def test_the_method_is_registered():

@@ -13,12 +13,15 @@ import torch
 
 from samesense.data.sentences.data import Sentences, fingerprint
 from samesense.encoder.build import build
+from samesense.encoder.build_cross import build_cross
 from samesense.encoder.encode import encode
+from samesense.encoder.storage import save
 from samesense.encoder.whitening import Whitening
 from samesense.errors import ConfigError, ModelError
+from samesense.inference.names import split_maps
+from samesense.recipes.teachers import open_teacher
 from samesense.training import teachers
-from samesense.training.teachers import TeacherStore, teacher_store
-from samesense.training.teachers_open import Teacher, open_teacher, split_maps
+from samesense.training.teachers import Teacher, TeacherStore, teacher_store
 from tests.conftest import WORDS
 from tests.messages import listen
 
@@ -60,7 +63,8 @@ class Counting:
 
 
 def test_rows_are_the_teachers_own_vectors(tiny_trunk, texts, tmp_path, small_blocks):
-    store = teacher_store(str(tiny_trunk), corpus(texts), tmp_path, dtype="float32", precision="float32")
+    teacher = open_teacher(str(tiny_trunk), precision="float32")
+    store = teacher_store(teacher, corpus(texts), tmp_path, dtype="float32")
     expected = unit(encode(build(str(tiny_trunk)), texts, precision="float32"))
     numbers = [5, 69, 0, 5, 33]
     found = store.rows(torch.tensor(numbers))
@@ -135,7 +139,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from samesense.training import teachers
-from samesense.training.teachers_open import Teacher
+from samesense.training.teachers import Teacher
 from tests.training.test_teachers import Counting, corpus
 teachers.BLOCK_TEXTS = 16
 class Deadly(Counting):
@@ -200,7 +204,7 @@ def test_files_are_teachers_too_and_known_by_their_content(texts, tmp_path):
     np.save(tmp_path / "c.npy", rows)
     (tmp_path / "c.txt").write_text("\n".join(texts))
     (tmp_path / "words.txt").write_text("".join(f"{word} {i} 1\n" for i, word in enumerate(WORDS)))
-    store = teacher_store(f"vectors:{tmp_path / 'a.npz'}", corpus(texts), tmp_path / "t", dtype="float32")
+    store = teacher_store(open_teacher(f"vectors:{tmp_path / 'a.npz'}"), corpus(texts), tmp_path / "t", dtype="float32")
     np.testing.assert_allclose(store.rows(np.arange(70)), unit(rows), atol=1e-6)
     identity = {name: open_teacher(f"vectors:{tmp_path / name}").identity for name in ("a.npz", "b.npz", "c.npy")}
     (tmp_path / "c.txt").write_text("\n".join(texts[::-1]))
@@ -208,12 +212,13 @@ def test_files_are_teachers_too_and_known_by_their_content(texts, tmp_path):
     identity["words"] = open_teacher(f"words:{tmp_path / 'words.txt'}").identity
     identity["weighted"] = open_teacher(f"words:{tmp_path / 'words.txt'}?sif").identity
     assert len(set(identity.values())) == len(identity)
-    weighted = teacher_store(f"words:{tmp_path / 'words.txt'}?sif", corpus(texts), tmp_path / "t")
+    weighted = teacher_store(open_teacher(f"words:{tmp_path / 'words.txt'}?sif"), corpus(texts), tmp_path / "t")
     assert (len(weighted), weighted.dim) == (70, 2)
 
 
 def test_a_map_is_fitted_on_the_corpus(tiny_trunk, texts, tmp_path):
-    store = teacher_store(f"{tiny_trunk}+whiten:8", corpus(texts), tmp_path, dtype="float32", precision="float32")
+    teacher = open_teacher(f"{tiny_trunk}+whiten:8", precision="float32")
+    store = teacher_store(teacher, corpus(texts), tmp_path, dtype="float32")
     rows = encode(build(str(tiny_trunk)), texts, precision="float32")
     np.testing.assert_allclose(store.rows(np.arange(70)), unit(Whitening.fit(rows, 8).apply(rows)), atol=1e-3)
     assert store.identity != open_teacher(f"{tiny_trunk}+whiten:4", precision="float32").identity
@@ -231,21 +236,17 @@ def test_pooling_tells_teachers_apart_and_is_that_of_the_vectors(tiny_trunk, tex
     vectors = cls.encode(texts, tmp_path)(texts)
     expected = encode(build(str(tiny_trunk), pooling="cls"), texts, precision="float32")
     np.testing.assert_allclose(unit(vectors), unit(expected), atol=1e-6)
-    with pytest.raises(ConfigError, match="A pooling is chosen for a teacher without a map behind it"):
-        open_teacher(f"{tiny_trunk}+whiten", pooling="cls")
     assert split_maps("/models/c++/a+whiten:8+flow") == ("/models/c++/a", "+whiten:8+flow")
     assert split_maps("a/model") == ("a/model", "")
 
 
 def test_what_cannot_teach(tiny_trunk, texts, tmp_path):
-    with pytest.raises(ConfigError, match=r"a function, which may change.*name the file: vectors:FILE"):
-        open_teacher("python:module:function")
+    with pytest.raises(ConfigError, match=r"a function may change between runs.*name the file: vectors:FILE"):
+        open_teacher("python:json:dumps")
     with pytest.raises(ModelError, match="There is no model folder"):
         open_teacher(str(tmp_path / "absent"))
-    cross = tmp_path / "cross"
-    cross.mkdir()
-    (cross / "config.json").write_text('{"architectures": ["BertForSequenceClassification"]}')
-    with pytest.raises(ConfigError, match="is a cross-encoder, which reads two"):
+    cross = save(build_cross(str(tiny_trunk), device="cpu"), tmp_path / "cross")
+    with pytest.raises(ConfigError, match=r"only scores pairs \(cross-encoder,"):
         open_teacher(str(cross))
     with pytest.raises(ConfigError, match=r"kept as float16 or float32; received 'float8'"):
         teacher_store(Counting().teacher, corpus(texts), tmp_path, dtype="float8")

@@ -72,20 +72,20 @@ def calibrate(
     if pairs.dropped or pairs.dropped_unlabelled:
         logger.info(f"{pairs.name}: left out {pairs.dropped} bad and {pairs.dropped_unlabelled} unlabelled rows")
     from samesense.files import check_place
-    from samesense.inference.calibration.fit import Wanted, check_labels
+    from samesense.inference.calibration.fit import CalibrationSettings, check_labels
     from samesense.inference.calibration.fit import calibrate as run
     from samesense.inference.calibration.storage import home_of, store
-    from samesense.recipes.open_model import open_named
+    from samesense.inference.models.load import load
     from samesense.reports.figures import check_figure
 
-    wanted = Wanted(shape=shape, yes=yes, decide=decide, folds=folds, seed=seed)
+    wanted = CalibrationSettings(shape=shape, yes=yes, decide=decide, folds=folds, seed=seed)
     check_labels(pairs, wanted)
     home = home_of(model)
     place = home.place(output)
     check_place(place)
     if figure is not None:
         check_figure(figure)
-    made = run(open_named(model, precision=precision), pairs, home.fingerprint(), wanted)
+    made = run(load(model, precision=precision), pairs, home.fingerprint(), wanted)
     store(made.calibration, place)
     if figure is not None:
         _draw(made, figure)

@@ -35,11 +35,11 @@ def cluster(
         precision: arithmetic; auto is bfloat16 where the processor computes in it.
         json: print one JSON object a group with line numbers, centre, lowest cosine with it, and texts.
     """
-    from samesense.inference.search.clusters import check_asked
+    from samesense.inference.search.clusters import check_arguments
     from samesense.inference.search.clusters import cluster as run
     from samesense.inference.stream import encode_with_bar, read_texts
 
-    check_asked(threshold, smallest)
+    check_arguments(threshold, smallest)
     texts = read_texts(source)
     let_threads_sleep()
     from samesense.inference.models.load import load

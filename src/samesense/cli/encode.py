@@ -10,7 +10,7 @@ from cyclopts import Group, Parameter
 
 from samesense.cli.output import PrecisionFlag
 from samesense.errors import ConfigError
-from samesense.inference.models.backends import Backend
+from samesense.inference.models.backends import BackendOption
 from samesense.inference.models.optional_deps import let_threads_sleep
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def encode(
     output: Annotated[str, Parameter(allow_leading_hyphen=True)] = "-",
     format: Annotated[Literal["npy", "parquet", "jsonl"] | None, Parameter(help="npy, parquet or jsonl")] = None,  # noqa: A002
     normalize: Annotated[bool, Parameter(negative="", help="scale every vector to unit length")] = False,
-    backend: Backend = "auto",
+    backend: BackendOption = "auto",
     precision: PrecisionFlag = "auto",
     deterministic: Annotated[bool, Parameter(negative="")] = False,
     shard_size: Annotated[int | None, Parameter(group=_SHARDS)] = None,
@@ -80,7 +80,7 @@ def _one_file(model: str, source: str, output: str, wanted: Any, *, normalize: b
     if output != "-":
         logger.info(f"{output}: {embeddings.shape[0]} vectors of {embeddings.shape[1]} dimensions")
         if opened.choice is not None:
-            logger.info(f"backend: {opened.choice.way}, {opened.choice.reason}")
+            logger.info(f"backend: {opened.choice.backend}, {opened.choice.reason}")
 
 
 def _check_no_shards(**given: object) -> None:

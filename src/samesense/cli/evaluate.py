@@ -59,16 +59,16 @@ def evaluate(
         for f in data
     ]
     from samesense.evaluation.pairs import evaluate_pairs
-    from samesense.recipes.open_model import open_named
+    from samesense.inference.models.load import load
     from samesense.reports import append_results
     from samesense.results import Results
 
-    candidate = open_named(model, precision=precision)
+    opened = load(model, precision=precision, cache=True)
     results = Results()
     for pairs in sets:
         if pairs.dropped or pairs.dropped_unlabelled:
             logger.info(f"{pairs.name}: left out {pairs.dropped} bad and {pairs.dropped_unlabelled} unlabelled rows")
-        results += evaluate_pairs(candidate, pairs, name=model, intervals=intervals)
+        results += evaluate_pairs(opened, pairs, intervals=intervals)
     if output is not None:
         append_results(output, results)
     if json:

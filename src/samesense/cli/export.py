@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from samesense.cli.output import Columns, DropBadRows, LabelRange, put, put_json
-from samesense.errors import ConfigError, ModelError
 
 if TYPE_CHECKING:
     from samesense.inference.onnx.format import Description
@@ -21,11 +20,10 @@ def export(
     model: str,
     /,
     *,
-    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+    output: Annotated[Path, Parameter(name=["--output", "-o"])],
     int8: Annotated[bool, Parameter(negative="")] = False,
     data: str | None = None,
     weights: bool = True,
-    check: Annotated[bool, Parameter(negative="")] = False,
     columns: Columns = None,
     label_range: LabelRange = None,
     drop_bad_rows: DropBadRows = False,
@@ -42,18 +40,12 @@ def export(
         int8: also write a graph with weights of eight bits.
         data: labelled pairs on which the drift of Spearman is measured, 500 or more for it to count.
         weights: keep the weights of torch in the folder, so that sentence-transformers opens it.
-        check: say which servers read the folder MODEL rightly, and write nothing.
         columns: text and label columns by name, as in: question1,question2,is_duplicate
         label_range: lowest and highest label of the scale, as in: 0 5
         drop_bad_rows: leave out rows that break a rule, and say how many.
         overwrite: replace what is in the output folder.
         json: print JSON lines.
     """
-    if check == (output is not None):
-        raise ConfigError("export writes a folder (--output FOLDER) or checks one (--check); give one of the two.")
-    if check:
-        _check(model, json)
-        return
     from samesense.data import read_pairs
 
     pairs = None
@@ -61,7 +53,7 @@ def export(
         pairs = read_pairs(data, columns=columns, label_range=label_range, drop_bad_rows=drop_bad_rows)
     from samesense.inference.onnx.export import export as write
 
-    description = write(model, output or "", int8=int8, pairs=pairs, weights=weights, overwrite=overwrite)
+    description = write(model, output, int8=int8, pairs=pairs, weights=weights, overwrite=overwrite)
     if json:
         put_json([description.model_dump(mode="json")])
     else:
@@ -84,19 +76,3 @@ def _tell(description: Description) -> None:
 
 def _points(reference: float, points: float) -> str:
     return f"{reference + points:.2f} ({points:+.2f})"
-
-
-def _check(model: str, json: bool) -> None:
-    from samesense.inference.onnx.compatibility import compatibility
-
-    folder = Path(model).expanduser()
-    if (folder / "model" / "modules.json").is_file():  # a run folder of samesense train
-        folder = folder / "model"
-    if not folder.is_dir():
-        raise ModelError(f"--check reads the files of a model folder; {model} is no folder.")
-    verdicts = compatibility(folder)
-    if json:
-        put_json({"reader": one.reader, "reads": one.reads, "reasons": one.reasons} for one in verdicts)
-        return
-    for one in verdicts:
-        put(f"{one.reader}\t{'yes' if one.reads else 'no'}\t{'; '.join(one.reasons)}")

@@ -191,9 +191,11 @@ def _open(folder: Path, *, with_graph: bool = True) -> Collection:
 
 def _embedder(name: str, precision: Any) -> Embedder:
     let_threads_sleep()
-    from samesense.inference.collection.embedder import open_embedder
+    from samesense.inference.collection.embedder import embedder_of
+    from samesense.inference.models.load import load
 
-    return open_embedder(name, precision)
+    how = {"backend" if precision in ("onnx", "onnx-int8") else "precision": precision}
+    return embedder_of(load(name, **how), name)
 
 
 def _embedder_of(collection: Collection, model: str | None) -> Embedder:

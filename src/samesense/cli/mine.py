@@ -35,11 +35,11 @@ def mine(
         precision: arithmetic; auto is bfloat16 where the processor computes in it.
         json: print JSON lines with both line numbers, both texts and the score.
     """
-    from samesense.inference.search.mining import check_asked
+    from samesense.inference.search.mining import check_arguments
     from samesense.inference.search.mining import mine as run
     from samesense.inference.stream import encode_with_bar, read_texts
 
-    check_asked(top, threshold)
+    check_arguments(top, threshold)
     texts = read_texts(source)
     let_threads_sleep()
     from samesense.inference.models.load import load

@@ -39,13 +39,13 @@ def rerank(
     if not query.strip():
         raise DataError('The query is empty. Give a text: --query "How do I get home?"')
     texts = read_texts(source)
+    from samesense.inference.models.load import load
     from samesense.inference.search.rerank import rerank as run
-    from samesense.recipes.open_model import open_named
 
-    finder = open_named(model, precision=precision)
-    if finder.encode is None:
+    finder = load(model, precision=precision)
+    if not finder.embeds:
         raise ConfigError(f"--model finds texts by their embeddings, and {model} has none: {finder.protocol}.")
-    ranked = run(query, texts, finder.encode, open_named(cross, precision=precision).score, top)
+    ranked = run(query, texts, finder.encode, load(cross, precision=precision).scores, top)
     if json:
         put_json(
             {"row": r.position + 1, "text": r.text, "cosine": round(r.cosine, 6), "score": round(r.score, 6)}

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from samesense.cli.output import PrecisionFlag
 from samesense.errors import MissingExtraError
-from samesense.inference.models.backends import Backend
+from samesense.inference.models.backends import BackendOption
 
 
 def serve(
@@ -35,7 +35,7 @@ def serve(
     batch_tokens: int = 4096,
     wait_ms: float = 2.0,
     grace: float = 30.0,
-    backend: Backend = "auto",
+    backend: BackendOption = "auto",
     precision: PrecisionFlag = "auto",
 ) -> None:
     """Serve a model over HTTP: OpenAI's embeddings, similarity, reranking, search, and a page to try it on.
@@ -69,7 +69,7 @@ def serve(
         if find_spec(module) is None:
             raise MissingExtraError(package, "serve")
     from samesense.inference.serve.limits import Limits
-    from samesense.inference.serve.loading import open_calibration, open_reranker, open_search, read_keys
+    from samesense.inference.serve.loading import open_calibration, open_search, read_keys, reranker_of
 
     limits = Limits(
         texts=max_texts, chars=max_chars, body=max_body, seconds=max_seconds, queue_tokens=queue_tokens,
@@ -86,7 +86,7 @@ def serve(
         name=name or Path(model).name,
         encode=opened.encode,
         tokens=served_tokens(opened),
-        rerank=None if reranker is None else open_reranker(reranker, precision=precision),
+        rerank=None if reranker is None else reranker_of(load(reranker, precision=precision)),
         search=None if collection is None else open_search(collection, opened),
         calibration=open_calibration(model, calibration),
         normalize=normalize,

@@ -49,13 +49,13 @@ def similarity(
     pairs = _from_stdin() if text1 is None else [_given(text1, text2)]
     calibrated = calibrated or calibration is not None
     from samesense.inference.calibration.storage import read_of
-    from samesense.recipes.open_model import open_named
+    from samesense.inference.models.load import load
 
-    candidate = open_named(model, precision=precision)
+    opened = load(model, precision=precision)
     fitted = read_of(model, calibration) if calibrated or yes_no else None
     if fitted is not None and yes_no:
         fitted.threshold()
-    scores = candidate.score(pairs)
+    scores = opened.scores(pairs)
     columns = {"score": np.round(scores, 6).tolist()}
     if fitted is not None and calibrated:
         columns["calibrated"] = np.round(fitted.apply(scores), 6).tolist()

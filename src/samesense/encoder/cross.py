@@ -35,20 +35,12 @@ def is_cross_encoder(source: str) -> bool:
     return str(heads[0]).endswith("ForSequenceClassification")
 
 
-def open_cross_encoder(
-    source: str, *, precision: Precision = "float32", device: str | None = None
-) -> tuple[Score, str]:
-    """Load a cross-encoder.
+def load_cross_encoder(source: str, *, device: str | None = None) -> CrossEncoder:
+    """Load a cross-encoder that gives one score a pair.
 
     Args:
         source: folder or hub name.
-        precision: its arithmetic.
         device: torch device; ``None`` lets sentence-transformers choose.
-
-    Returns:
-        A score and its protocol. Each distinct pair is scored once, as long as it is remembered, in the order given:
-        first text first. The model's own activation is computed from the logit in float64, where a sigmoid does
-        not turn large logits into ties.
 
     Raises:
         ModelError: if the model cannot be read, or gives another number of scores a pair than one.
@@ -62,18 +54,47 @@ def open_cross_encoder(
             f"A cross-encoder must give one score a pair; {source!r} gives {model.num_labels}, one for each of its "
             "classes. Use one that was trained on scores, or fine-tune it with one label."
         )
+    return model
+
+
+def describe_cross(model: CrossEncoder, precision: Precision) -> str:
+    """Return, in words, everything about a cross-encoder that changes a figure."""
+    activation = type(model.activation_fn).__name__
+    shown = "the logit" if activation == "Identity" else f"{activation.lower()} of the logit"
     arithmetic = inference_precision(precision, torch.device(model.device))
-    logits = as_logits(model, precision=arithmetic)
+    return f"cross-encoder, {shown}, texts in the order given, {arithmetic}, at most {model.max_seq_length} tokens"
+
+
+def as_scores(model: CrossEncoder, *, precision: Precision = "float32") -> Score:
+    """Return a model in memory as a score: each distinct pair once a call, in the order given, first text first.
+
+    The model's own activation is computed from the logit in float64, where a sigmoid does not turn large logits into
+    ties.
+    """
+    logits = as_logits(model, precision=precision)
+
+    def score(pairs: Sequence[Pair]) -> Scores:
+        distinct = list(dict.fromkeys(pairs))
+        if not distinct:
+            return np.zeros(0, dtype=np.float64)
+        values = model.activation_fn(torch.from_numpy(logits(distinct))).numpy()
+        own = dict(zip(distinct, values.tolist(), strict=True))
+        return np.array([own[pair] for pair in pairs], dtype=np.float64)
+
+    return score
+
+
+def remember_scores(score: Score) -> Score:
+    """Return a score that computes each distinct pair once, as long as it is remembered; see :data:`REMEMBERED`."""
     known: dict[Pair, float] = {}
     held = 0
 
-    def score(pairs: Sequence[Pair]) -> Scores:
+    def remembering(pairs: Sequence[Pair]) -> Scores:
         nonlocal held
         own = {pair: value for pair in dict.fromkeys(pairs) if (value := known.get(pair)) is not None}
         fresh = [pair for pair in dict.fromkeys(pairs) if pair not in own]
         if fresh:
-            values = model.activation_fn(torch.from_numpy(logits(fresh))).numpy()
-            own.update(zip(fresh, values.tolist(), strict=True))
+            own.update(zip(fresh, score(fresh).tolist(), strict=True))
             if held > REMEMBERED:
                 known.clear()
                 held = 0
@@ -81,12 +102,7 @@ def open_cross_encoder(
             held += sum(len(first) + len(second) for first, second in fresh)
         return np.array([own[pair] for pair in pairs], dtype=np.float64)
 
-    activation = type(model.activation_fn).__name__
-    shown = "the logit" if activation == "Identity" else f"{activation.lower()} of the logit"
-    return (
-        score,
-        f"cross-encoder, {shown}, texts in the order given, {arithmetic}, at most {model.max_seq_length} tokens",
-    )
+    return remembering
 
 
 def as_logits(model: CrossEncoder, *, precision: Precision = "float32") -> Score:

@@ -14,7 +14,7 @@ from samesense.errors import ConfigError, DataError
 from samesense.evaluation.sts import MOST_SUBSETS, check_inputs, correlation_results, subset_members
 from samesense.evaluation.suite import Suite
 from samesense.evaluation.task import BaseTask, in_words, timed_scores
-from samesense.types import Candidate, TaskResult
+from samesense.types import Scorer, TaskResult
 
 Mode = Literal["mixed", "by-topic"]
 """Folds of random pairs from all topics, or each topic a fold."""
@@ -75,7 +75,7 @@ class ArgumentTask(BaseTask):
         yield from self.data.sentences1
         yield from self.data.sentences2
 
-    def evaluate(self, candidate: Candidate) -> TaskResult:
+    def evaluate(self, candidate: Scorer) -> TaskResult:
         """Return ``spearman`` and ``pearson``: ``"all"``, ``"mean"`` over folds and, by topic, each topic.
 
         Raises:

@@ -14,7 +14,7 @@ from samesense.evaluation.suite import BenchmarkSplits, Suite
 from samesense.evaluation.task import BaseTask, in_words, timed_scores
 from samesense.metrics import average_precision, best_threshold, f1_at, mean_interval
 from samesense.metrics.classification import check_binary
-from samesense.types import Candidate, TaskResult
+from samesense.types import Scorer, TaskResult
 
 
 class BinaryTask(BaseTask):
@@ -61,7 +61,7 @@ class BinaryTask(BaseTask):
                 yield from data.sentences1
                 yield from data.sentences2
 
-    def evaluate(self, candidate: Candidate) -> TaskResult:
+    def evaluate(self, candidate: Scorer) -> TaskResult:
         """Return ``average_precision`` and, with dev pairs, ``accuracy`` and ``f1``; accuracy has evidence.
 
         Raises:

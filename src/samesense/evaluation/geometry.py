@@ -14,7 +14,7 @@ from samesense.evaluation.suite import Suite
 from samesense.evaluation.task import BaseTask, in_words
 from samesense.metrics import alignment, anisotropy, effective_rank, uniformity
 from samesense.metrics.geometry import unit_rows
-from samesense.types import Candidate, TaskResult
+from samesense.types import Scorer, TaskResult
 
 PUBLISHED_SCALE = 5.0
 """Top of the 0 to 5 scale in whose terms the cut of positives is given."""
@@ -73,14 +73,14 @@ class GeometryTask(BaseTask):
         """Return the distinct sentences, by first appearance."""
         return self._place.keys()
 
-    def evaluate(self, candidate: Candidate) -> TaskResult:
+    def evaluate(self, candidate: Scorer) -> TaskResult:
         """Return ``alignment``, ``uniformity``, ``anisotropy`` and ``effective_rank``; there is no evidence.
 
         Raises:
             ModelError: if the candidate cannot embed, or an embedding is zero or not finite.
             DataError: if all embeddings are the same.
         """
-        if candidate.encode is None:
+        if not candidate.embeds:
             raise ModelError(
                 f"Geometry is about embeddings, and {candidate.name} only scores pairs. Leave it out here."
             )

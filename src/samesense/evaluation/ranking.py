@@ -15,7 +15,7 @@ from samesense.evaluation.task import BaseTask, ResultBuilder, in_words, timed_s
 from samesense.metrics import kendall, mean_interval, ndcg
 from samesense.metrics.inputs import is_constant
 from samesense.metrics.ranking import Gain
-from samesense.types import Candidate, Pair, Result, Scores, TaskResult
+from samesense.types import Pair, Result, Scorer, Scores, TaskResult
 
 FEWEST_PAIRS = 4
 """A sentence that occurs in fewer is no query."""
@@ -85,7 +85,7 @@ class RankingTask(BaseTask):
             yield item.query
             yield from item.partners
 
-    def evaluate(self, candidate: Candidate) -> TaskResult:
+    def evaluate(self, candidate: Scorer) -> TaskResult:
         """Return ``kcc`` and ``ndcg``, and the value of each query as evidence.
 
         The evidence of ``kcc`` is left out if the candidate gives one score to all partners of some query, because

@@ -6,7 +6,6 @@ import logging
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from samesense.data.formats.memory import Source
 from samesense.errors import DataError, ModelError
@@ -14,7 +13,7 @@ from samesense.evaluation.averages import averages
 from samesense.evaluation.suites import find_tasks
 from samesense.execution.progress import progress_bar
 from samesense.results import Results
-from samesense.types import Candidate, Evidence, Pair, Scores, Task
+from samesense.types import Evidence, Pair, Scorer, Scores, Task
 
 logger = logging.getLogger(__name__)
 
@@ -74,7 +73,7 @@ class Evaluations:
 
 
 def evaluate(
-    candidate: Candidate,
+    candidate: Scorer,
     data: Source,
     *,
     suites: Sequence[str] = ("sts",),
@@ -104,7 +103,7 @@ def evaluate(
 
 
 def evaluate_candidates(
-    opened: list[tuple[str, Candidate]], tasks: Sequence[Task], *, sentences: Sequence[str] = ()
+    opened: list[tuple[str, Scorer]], tasks: Sequence[Task], *, sentences: Sequence[str] = ()
 ) -> Evaluations:
     """Evaluate every model on every task that it can do.
 
@@ -127,9 +126,9 @@ def evaluate_candidates(
 
 
 def _evaluate_model(
-    spec: str, candidate: Candidate, tasks: Sequence[Task], pairs: Sequence[Pair], found: Evaluations
+    spec: str, candidate: Scorer, tasks: Sequence[Task], pairs: Sequence[Pair], found: Evaluations
 ) -> None:
-    fitting = [task for task in tasks if candidate.encode is not None or not task.embeds]
+    fitting = [task for task in tasks if candidate.embeds or not task.embeds]
     for suite in dict.fromkeys(task.suite for task in tasks if task not in fitting):
         found.notes.append(f"{suite}: not run with {candidate.name}, which scores pairs and gives no embeddings.")
     started = time.perf_counter()
@@ -148,9 +147,9 @@ def _evaluate_model(
             found.results += outcome.results
             found.evidence += outcome.evidence
         seconds[task.suite] = seconds.get(task.suite, 0.0) + time.perf_counter() - started
-    if pairs and candidate.encode is not None and candidate.name not in found.sentences:
+    if pairs and candidate.embeds and candidate.name not in found.sentences:
         try:
-            found.sentences[candidate.name] = candidate.score(pairs)
+            found.sentences[candidate.name] = candidate.scores(pairs)
         except (DataError, ModelError) as error:
             found.notes.append(f"heatmap: without {candidate.name}. {error}")
     found.models.append(
@@ -173,18 +172,17 @@ def _texts(tasks: Sequence[Task], pairs: Sequence[Pair]) -> Iterator[str]:
         yield first
 
 
-def _encode_together(candidate: Candidate, texts: Iterator[str]) -> int:
+def _encode_together(candidate: Scorer, texts: Iterator[str]) -> int:
     """Encode all texts together, if the candidate caches them; return how many distinct ones there are.
 
     What cannot be encoded is left for the tasks that need it, which say why.
     """
-    fill: Any = getattr(candidate.encode, "fill", None)
-    if fill is None:
+    if not candidate.embeds:
         return 0
     distinct = list(dict.fromkeys(texts))
     with progress_bar(candidate.name, "text", len(distinct), leave=False) as bar:
         try:
-            fill(distinct, on_progress=bar.update)
+            candidate.fill(distinct, on_progress=bar.update)
         except ModelError:
             return 0
     return len(distinct)

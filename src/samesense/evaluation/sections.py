@@ -13,7 +13,7 @@ from samesense.errors import DataError
 from samesense.evaluation.suite import Suite
 from samesense.evaluation.task import BaseTask, timed_scores
 from samesense.metrics import mean_interval
-from samesense.types import Candidate, TaskResult
+from samesense.types import Scorer, TaskResult
 
 
 class SectionTask(BaseTask):
@@ -54,7 +54,7 @@ class SectionTask(BaseTask):
         for triplet in self.triplets:
             yield from triplet
 
-    def evaluate(self, candidate: Candidate) -> TaskResult:
+    def evaluate(self, candidate: Scorer) -> TaskResult:
         """Return ``accuracy``, with the outcome of every triplet as evidence.
 
         An example of the evidence is the triplet, its sentences joined by line breaks.

@@ -15,7 +15,7 @@ from samesense.evaluation.task import SAMPLES, BaseTask, ResultBuilder, checked_
 from samesense.metrics import Statistic, bootstrap_interval, pearson, spearman
 from samesense.metrics.inputs import check_correlates
 from samesense.results import Results
-from samesense.types import Candidate, Pair, Result, Score, Scores, TaskResult
+from samesense.types import Pair, Result, Score, Scorer, Scores, TaskResult
 
 CORRELATIONS = {"spearman": spearman, "pearson": pearson}
 """Every metric of this task by name."""
@@ -53,7 +53,7 @@ class StsTask(BaseTask):
         yield from self.data.sentences1
         yield from self.data.sentences2
 
-    def evaluate(self, candidate: Candidate) -> TaskResult:
+    def evaluate(self, candidate: Scorer) -> TaskResult:
         """Return every row of :func:`evaluate_sts`, and scores and labels behind Spearman of ``"all"``.
 
         Raises:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from samesense.errors import ModelError
-from samesense.types import Candidate, Evidence, Pair, Result, Scores
+from samesense.types import Evidence, Pair, Result, Scorer, Scores
 
 SPLITS = ("train", "dev", "valid", "validation", "test")
 """Parts of a name, between dots, that name a split."""
@@ -33,7 +33,7 @@ class BaseTask:
     dataset: str
     note: str = ""
 
-    def builder(self, candidate: Candidate, seconds: float) -> ResultBuilder:
+    def builder(self, candidate: Scorer, seconds: float) -> ResultBuilder:
         """Return what makes the results of a candidate that took ``seconds`` to score or encode."""
         return ResultBuilder(
             task=self.suite,
@@ -112,14 +112,14 @@ def split_of(name: str) -> str:
     return next((part for part in name.split(".") if part in SPLITS), "")
 
 
-def timed_scores(candidate: Candidate, pairs: Sequence[Pair]) -> tuple[Scores, float]:
+def timed_scores(candidate: Scorer, pairs: Sequence[Pair]) -> tuple[Scores, float]:
     """Return the candidate's checked scores ``(n,)`` of the pairs ``(n,)``, and the seconds they took.
 
     Raises:
         ModelError: if there is not one finite score a pair.
     """
     started = time.perf_counter()
-    scores = checked_scores(candidate.score(pairs), pairs)
+    scores = checked_scores(candidate.scores(pairs), pairs)
     return scores, time.perf_counter() - started
 
 

@@ -16,7 +16,7 @@ from samesense.evaluation.classification import Labels, check_examples, class_nu
 from samesense.evaluation.folds import GRID, SEED, Fold, cross_predict, nested_folds, split_folds
 from samesense.evaluation.suite import Average, BenchmarkSplits, Suite
 from samesense.evaluation.task import BaseTask
-from samesense.types import Candidate, Encode, Pair, TaskResult
+from samesense.types import Encode, Pair, Scorer, TaskResult
 
 Labelled = tuple[Sequence[str], Labels]
 LabelledPairs = tuple[Sequence[Pair], Labels]
@@ -127,13 +127,13 @@ class TransferTask(BaseTask):
         for example in self._examples:
             yield from (example,) if isinstance(example, str) else example
 
-    def evaluate(self, candidate: Candidate) -> TaskResult:
+    def evaluate(self, candidate: Scorer) -> TaskResult:
         """Return the accuracy, for pairs also F1, and for each tested row, in order, whether it was right.
 
         Raises:
             ModelError: if the candidate cannot embed, or an embedding is not finite.
         """
-        if candidate.encode is None:
+        if not candidate.embeds:
             raise ModelError(
                 f"The transfer suite needs embeddings, and {candidate.name} only scores pairs. Leave it out here."
             )

@@ -18,17 +18,18 @@ from typing import Any, get_args
 import numpy as np
 
 from samesense.data import PairData
-from samesense.encoder.candidates import open_candidate
 from samesense.encoder.storage import check_free
 from samesense.errors import ConfigError
 from samesense.evaluation.argument import ArgumentTask, Fold, Mode
 from samesense.files import only_writer, read_json, write_json
+from samesense.inference.models.load import load
+from samesense.inference.models.model import Model
 from samesense.recipes.methods import Method
 from samesense.recipes.run_folder import data_identity
 from samesense.recipes.settings import EncoderSettings
 from samesense.reports import append_results
 from samesense.training import manifest
-from samesense.types import Candidate, Result, Scores
+from samesense.types import Result, Scores
 
 logger = logging.getLogger(__name__)
 
@@ -95,11 +96,11 @@ def _evaluated(
         shutil.rmtree(folder / "model", ignore_errors=True)
         content = read_json(folder / SCORES)
         scores[test], protocol = content["scores"], content["protocol"]
-    candidate = Candidate(
-        name=str(output), score=lambda pairs: _given(scores, len(pairs)), encode=None, seed=settings.seed,
+    model = Model(
+        name=str(output), score=lambda pairs: _given(scores, len(pairs)), seed=settings.seed,
         protocol=f"{protocol}; each pair scored by a model that was trained without it",
     )  # fmt: skip
-    results = task.evaluate(candidate).results
+    results = task.evaluate(model).results
     (output / RESULTS).unlink(missing_ok=True)
     append_results(output / RESULTS, results)
     manifest.write(output, manifest.read(output) | {"status": "finished"})
@@ -137,9 +138,8 @@ def _begin(output: Path, record: dict[str, Any]) -> None:
 
 
 def _write_scores(folder: Path, test: PairData) -> None:
-    candidate = open_candidate(str(folder))
-    content = {"scores": candidate.score(test.pairs()).tolist(), "protocol": candidate.protocol}
-    write_json(folder / SCORES, content)
+    model = load(folder, precision="float32")
+    write_json(folder / SCORES, {"scores": model.scores(test.pairs()).tolist(), "protocol": model.protocol})
 
 
 def _given(scores: Scores, pairs: int) -> Scores:

@@ -10,12 +10,12 @@ from torch import nn
 from samesense.data import PairData
 from samesense.encoder.build import build
 from samesense.encoder.build_cross import build_cross, has_one_logit
-from samesense.encoder.candidates import open_candidate
 from samesense.encoder.cosine import cosine_score
 from samesense.encoder.cross import as_logits
 from samesense.encoder.encode import as_encode
 from samesense.encoder.pooling import describe_pooling
-from samesense.evaluation.pairs import evaluate_encoder, evaluate_pairs
+from samesense.evaluation.pairs import evaluate_pairs
+from samesense.inference.models.load import load
 from samesense.recipes.settings import EncoderSettings
 from samesense.types import Precision, Result, Score
 
@@ -55,7 +55,7 @@ class BiEncoder:
 
     def evaluate_start(self, model: SentenceTransformer, settings: EncoderSettings, test: PairData) -> list[Result]:
         """Return the figures of the start model."""
-        return evaluate_encoder(model, test, name=f"{settings.model} (before)")
+        return evaluate_pairs(load(model, name=f"{settings.model} (before)", precision="float32"), test)
 
 
 class PairEncoder:
@@ -78,7 +78,7 @@ class PairEncoder:
         """Return the figures of a start model with a head of its own; a new head says nothing."""
         if not has_one_logit(settings.model):
             return []
-        return evaluate_pairs(open_candidate(settings.model), test, name=f"{settings.model} (before)")
+        return evaluate_pairs(load(settings.model, name=f"{settings.model} (before)", precision="float32"), test)
 
 
 def adapter_of(settings: EncoderSettings) -> Adapter:

@@ -14,7 +14,6 @@ from transformers import TrainerCallback, set_seed
 
 from samesense.data import PairData
 from samesense.data.examples import Examples
-from samesense.encoder.candidates import open_candidate
 from samesense.encoder.precision import Choice
 from samesense.encoder.storage import save
 from samesense.encoder.vocabulary import unknown_share
@@ -22,6 +21,7 @@ from samesense.errors import MissingExtraError
 from samesense.evaluation.pairs import evaluate_pairs
 from samesense.evaluation.sts import evaluate_sts
 from samesense.execution.ranks import is_main
+from samesense.inference.models.load import load
 from samesense.recipes import run_folder
 from samesense.recipes.model_adapters import Adapter, adapter_of
 from samesense.recipes.settings import EncoderSettings
@@ -172,8 +172,8 @@ def _evaluate(job: Job[Any, Any], inputs: TrainingInputs) -> tuple[list[Result],
     """Return the results of the saved model, and what the manifest shall hold of it."""
     results: list[Result] = []
     if job.test is not None:
-        saved = open_candidate(str(job.output), seed=job.settings.seed)
-        results = evaluate_pairs(saved, job.test, name=str(job.output))
+        saved = load(job.output, precision="float32", seed=job.settings.seed)
+        results = evaluate_pairs(saved, job.test)
     further, more = ([], {}) if inputs.after_training is None else inputs.after_training()
     return [*results, *further], more
 

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import logging
 import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -27,8 +29,7 @@ from samesense.errors import ConfigError, DataError, ModelError
 from samesense.execution.progress import progress_bar
 from samesense.files import json_hash, locked, read_json, replacing, write_json
 from samesense.losses.cosine import unit
-from samesense.training.teachers_open import Teacher, open_teacher
-from samesense.types import Embeddings, Encode, Precision
+from samesense.types import Embeddings, Encode
 
 logger = logging.getLogger(__name__)
 
@@ -40,6 +41,22 @@ BLOCK_TEXTS = 2048
 
 _FORM = 1
 """Raised when stores made before must not be read any more."""
+
+
+@dataclass(frozen=True)
+class Teacher:
+    """Something that embeds, to be learnt from.
+
+    Attributes:
+        name: as it was asked for.
+        identity: everything that decides its vectors, but for the texts on which a map of it is fitted.
+        encode: from the texts of a corpus, and a folder for what a killed run need not compute again, to the function
+            that embeds them.
+    """
+
+    name: str
+    identity: str
+    encode: Callable[[Sequence[str], Path], Encode]
 
 
 class TeacherStore:
@@ -94,46 +111,43 @@ class TeacherStore:
 
 
 def teacher_store(
-    teacher: str | Teacher,
+    teacher: Teacher,
     sentences: Sentences,
     folder: Path,
     *,
     dtype: Dtype = "float16",
-    precision: Precision = "auto",
 ) -> TeacherStore:
     """Return what a teacher makes of a corpus; encoded here, unless that has been done before.
 
     Args:
-        teacher: a name, see :func:`~samesense.training.teachers_open.open_teacher`, or what that returns.
+        teacher: see :func:`samesense.recipes.teachers.open_teacher`.
         sentences: the corpus; row i of the store belongs to sentence i.
         folder: where stores are, of any teachers and corpora.
         dtype: ``"float16"`` or ``"float32"``.
-        precision: arithmetic of a teacher given by name.
 
     Raises:
-        ConfigError: if the teacher does not embed, or the type of number is unknown.
-        ModelError: if the teacher cannot be read, or gives vectors that are not finite or all zeros.
+        ConfigError: if the type of number is unknown.
+        ModelError: if the teacher gives vectors that are not finite or all zeros.
     """
     if dtype not in ("float16", "float32"):
         raise ConfigError(f"Teacher vectors are kept as float16 or float32; received {dtype!r}.")
-    opened = open_teacher(teacher, precision=precision) if isinstance(teacher, str) else teacher
     about: dict[str, Any] = {
         "form": _FORM,
-        "teacher": opened.identity,
+        "teacher": teacher.identity,
         "texts": sentences.sha256,
         "sentences": len(sentences),
         "dtype": dtype,
     }
     place = folder / json_hash(about)[:32]
     if place.is_dir():
-        logger.info(f"teacher {opened.name}: vectors of {len(sentences):,} sentences found in {place}")
+        logger.info(f"teacher {teacher.name}: vectors of {len(sentences):,} sentences found in {place}")
         return TeacherStore(place)
     folder.mkdir(parents=True, exist_ok=True)
     path = place.with_suffix(".lock")
-    waiting = f"teacher {opened.name}: waiting for another process that encodes the same sentences (it holds {path})"
+    waiting = f"teacher {teacher.name}: waiting for another process that encodes the same sentences (it holds {path})"
     with locked(path, on_wait=lambda: logger.info(waiting)):
         if not place.is_dir():  # who had the lock before may have made it
-            _make(place, opened, sentences, about)
+            _make(place, teacher, sentences, about)
     return TeacherStore(place)
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from samesense.errors import ModelError
 from samesense.inference.serve.batching import Batcher
-from samesense.inference.serve.refusal import Refusal
+from samesense.inference.serve.exception_handlers import RequestError
 
 
 def with_batcher(use, run, **settings):
@@ -120,7 +120,7 @@ def test_a_full_queue_refuses_and_empties_again_when_callers_go():
         batcher._worker.cancel()  # nothing is computed, so everything waits
         waiting = [asyncio.ensure_future(batcher.submit([i], [40])) for i in range(2)]
         await asyncio.sleep(0)
-        with pytest.raises(Refusal) as refused:
+        with pytest.raises(RequestError) as refused:
             await batcher.submit(["more"], [30])
         for one in waiting:
             one.cancel()

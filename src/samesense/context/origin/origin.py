@@ -20,7 +20,7 @@ from samesense.context.origin.similarity import contributions, cosine
 from samesense.context.origin.terms import Discriminates, Terms
 from samesense.errors import DataError
 from samesense.files import read_json
-from samesense.types import Candidate, Indices, Pair, Scores
+from samesense.types import Indices, Pair, Scores
 
 BLOCK_PAIRS = 2000
 """Pairs whose terms are held at once."""
@@ -191,12 +191,6 @@ class Origin:
         for row, pair in enumerate(pairs):
             if not all(text.strip() for text in pair):
                 raise DataError(f"A pair needs two texts; pair {row} has an empty one: {pair!r}. Leave it out.")
-
-
-def open_origin(place: str, *, device: str = "cpu") -> Candidate:
-    """Open an Origin folder as something that can be judged."""
-    origin = Origin.open(Path(place).expanduser(), device=device)
-    return Candidate(name=f"origin:{place}", score=origin, encode=None, protocol=origin.protocol)
 
 
 def _open_generator(

@@ -23,7 +23,7 @@ from samesense.inference.calibration.errors import (
 from samesense.inference.calibration.maps import FITS, Isotonic, Logistic
 from samesense.metrics.classification import Target, best_threshold
 from samesense.metrics.inputs import is_constant, matching_vectors
-from samesense.types import Candidate, Result, Scores
+from samesense.types import Result, Scorer, Scores
 
 LEAST = 50
 """Pairs that a calibration needs."""
@@ -33,7 +33,7 @@ LEAST_OF_EACH = 10
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
+class CalibrationSettings:
     """What a calibration should be.
 
     Attributes:
@@ -76,35 +76,37 @@ class Calibrated:
     results: list[Result]
 
 
-def calibrate(candidate: Candidate, data: PairData, fingerprint: str, wanted: Wanted | None = None) -> Calibrated:
+def calibrate(
+    model: Scorer, data: PairData, fingerprint: str, settings: CalibrationSettings | None = None
+) -> Calibrated:
     """Fit a calibration of a model on labelled pairs.
 
     Errors are those of maps and thresholds that were fitted on other pairs than those they are judged on.
 
     Args:
-        candidate: gives the scores.
+        model: gives the scores.
         data: the pairs.
         fingerprint: of the model, by which the calibration of another is refused.
-        wanted: what it should be.
+        settings: what it should be.
 
     Raises:
         ConfigError: if the labels have no known scale, or ``yes`` does not divide it.
         DataError: if there are too few pairs, a score is not finite, or labels do not rise with scores.
     """
-    wanted = wanted or Wanted()
-    scale, yes = check_labels(data, wanted)
+    settings = settings or CalibrationSettings()
+    scale, yes = check_labels(data, settings)
     started = time.perf_counter()
-    scores, labels = matching_vectors(candidate.score(data.pairs()), data.labels)
+    scores, labels = matching_vectors(model.scores(data.pairs()), data.labels)
     seconds = time.perf_counter() - started
     if is_constant(scores):
         raise DataError(f"A calibration needs scores that differ; the model gives {scores[0]:g} for every pair.")
     graded = _is_graded(data)
-    shape = wanted.shape if wanted.shape != "auto" else "isotonic" if graded else "logistic"
+    shape = settings.shape if settings.shape != "auto" else "isotonic" if graded else "logistic"
 
     def fit(some: Scores, theirs: Scores) -> Isotonic | Logistic:
         return FITS[shape](some, theirs, scale)
 
-    folds = fold_numbers(data.pairs(), labels, wanted.folds, wanted.seed)
+    folds = fold_numbers(data.pairs(), labels, settings.folds, settings.seed)
     held_out, before = held_out_values(fit, scores, labels, folds), read_as_share(scores, scale)
     errors, thresholds = value_errors(held_out, labels, graded=graded), dict[Target, float]()
     if before is not None:
@@ -115,17 +117,17 @@ def calibrate(candidate: Candidate, data: PairData, fingerprint: str, wanted: Wa
         found = {target: best_threshold(scores, right, target) for target in TARGETS}
         thresholds = {target: cut for target, cut in found.items() if np.isfinite(cut)}
     calibration = Calibration(
-        map=fit(scores, labels), scale=scale, yes=yes, thresholds=thresholds, decide=wanted.decide, data=data.name,
-        sha256=data.sha256, n=len(data), protocol=candidate.protocol, fingerprint=fingerprint, errors=errors,
+        map=fit(scores, labels), scale=scale, yes=yes, thresholds=thresholds, decide=settings.decide, data=data.name,
+        sha256=data.sha256, n=len(data), protocol=model.protocol, fingerprint=fingerprint, errors=errors,
     )  # fmt: skip
-    how = f"{candidate.protocol}; {shape} map, {wanted.folds}-fold cross-validation, seed {wanted.seed}"
-    results = [_result(candidate, data, metric, error, how, seconds) for metric, error in errors.items()]
+    how = f"{model.protocol}; {shape} map, {settings.folds}-fold cross-validation, seed {settings.seed}"
+    results = [_result(model, data, metric, error, how, seconds) for metric, error in errors.items()]
     return Calibrated(
         calibration=calibration, scores=scores, labels=labels, held_out=held_out, before=before, results=results
     )
 
 
-def check_labels(data: PairData, wanted: Wanted) -> tuple[Scale, float | None]:
+def check_labels(data: PairData, settings: CalibrationSettings) -> tuple[Scale, float | None]:
     """Raise before any model runs, if no calibration could be fitted with these labels.
 
     Returns:
@@ -141,7 +143,7 @@ def check_labels(data: PairData, wanted: Wanted) -> tuple[Scale, float | None]:
             f"{data.source}: the labels lie on no known scale. Give its ends, as in: --label-range "
             f"{min(data.labels):g} {max(data.labels):g}"
         )
-    yes = wanted.yes
+    yes = settings.yes
     if yes is None:
         if _is_graded(data):
             return data.scale, None
@@ -160,8 +162,8 @@ def _is_graded(data: PairData) -> bool:
     return data.kind not in ("binary", "triple")
 
 
-def _result(candidate: Candidate, data: PairData, metric: str, value: float, how: str, seconds: float) -> Result:
+def _result(model: Scorer, data: PairData, metric: str, value: float, how: str, seconds: float) -> Result:
     return Result(
         task="calibration", dataset=data.name, split="", subset="all", metric=metric, value=value, n=len(data),
-        protocol=how, model=candidate.name, seed=candidate.seed, seconds=seconds,
+        protocol=how, model=model.name, seed=model.seed, seconds=seconds,
     )  # fmt: skip

@@ -11,10 +11,10 @@ from pydantic import TypeAdapter
 from samesense.errors import ConfigError, ModelError
 from samesense.files import folder_hash, write_json
 from samesense.inference.calibration.calibration import Calibration
+from samesense.inference.names import ORIGIN
 from samesense.inference.onnx.format import is_exported
 
 FILE = "calibration.json"
-ORIGIN = "origin:"
 ORIGIN_PARTS = ("origin.json", "corpus", "discriminator", "generator")
 """What of an Origin decides scores; the rest is made of it."""
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
 from samesense.encoder.cosine import checked_rows, nonzero_rows
-from samesense.inference.models.load import load
 from samesense.inference.models.model import Model
 from samesense.inference.search.exact import unit_rows
-from samesense.types import Embeddings, Encode, Precision
+from samesense.types import Embeddings, Encode
 
 
 @dataclass(frozen=True)
@@ -40,33 +38,10 @@ class Embedder:
         return unit_rows(nonzero_rows(checked_rows(np.asarray(self.encode(texts)), texts), texts))
 
 
-def open_embedder(name: str, precision: Precision | Literal["onnx", "onnx-int8"] = "auto") -> Embedder:
-    """Open a model: a folder, the output of ``samesense train`` or ``export``, a hub name, or ``"default"``.
-
-    Args:
-        name: the model.
-        precision: arithmetic of torch, or which graph of an exported folder.
-
-    Raises:
-        ModelError: if there is no such model, or it is a cross-encoder, which has no embeddings.
-    """
-    if precision == "onnx" or precision == "onnx-int8":
-        return embedder_of(load(name, backend=precision), name)
-    return embedder_of(load(name, precision=precision), name)
-
-
 def embedder_of(model: Model, name: str) -> Embedder:
     """Return a loaded model as what a collection needs of it.
 
     Raises:
         ModelError: for a cross-encoder.
     """
-    if model.onnx is not None:
-        return Embedder(model.encode, model.onnx.identity, name, model.onnx.name)
-    encoder = model.encoder
-    from samesense.encoder.encode import as_encode
-    from samesense.encoder.identity import model_identity
-    from samesense.encoder.precision import inference_precision
-
-    arithmetic = inference_precision(model.precision, encoder.device)
-    return Embedder(as_encode(encoder, precision=arithmetic), model_identity(encoder, arithmetic), name, arithmetic)
+    return Embedder(model.encode, model.identity, name, model.backend.removeprefix("torch-") or "float32")

@@ -1,51 +1,60 @@
-"""The fastest way to compute a model on this machine, found by measuring, and never by giving up accuracy unasked."""
+"""The fastest backend for a model on this machine, found by measuring, and never by giving up accuracy unasked."""
 
 from __future__ import annotations
 
+import contextlib
+import os
+import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal
 
-from samesense.errors import ConfigError
-from samesense.inference.models.backend_choices import cache_embeddings, choice_key, recall
+from samesense.errors import ConfigError, DataError, OutputError
+from samesense.execution.threads import cores
+from samesense.execution.versions import installed_versions
+from samesense.files import json_hash, read_json, write_json
 from samesense.inference.onnx.format import Description
 from samesense.types import Encode, Precision
 
-Backend = Literal["auto", "torch", "onnx", "onnx-int8"]
+BackendOption = Literal["auto", "torch", "onnx", "onnx-int8"]
 """What a user may ask for."""
 
-Way = Literal["torch-float32", "torch-bfloat16", "onnx", "onnx-int8"]
+Backend = Literal["torch-float32", "torch-bfloat16", "onnx", "onnx-int8"]
 """What computes in the end."""
 
-EXACT: tuple[Way, ...] = ("onnx", "torch-float32")
+EXACT: tuple[Backend, ...] = ("onnx", "torch-float32")
 
 MOST_DRIFT = 0.1
-"""Points of Spearman (times 100) that a way may stray and still be chosen unasked."""
+"""Points of Spearman (times 100) that a backend may stray and still be chosen unasked."""
 
 LEAST_PAIRS = 500
 """Pairs a recorded drift must rest on; that of fewer is mostly chance."""
 
 MEASURE_FROM = 5000
-"""Distinct texts from which measuring pays: it opens every way and encodes a sample a few times."""
+"""Distinct texts from which measuring pays: it opens every backend and encodes a sample a few times."""
 
 SAMPLE = 256
 ROUNDS = 3
 
+FOLDER_VARIABLE = "SAMESENSE_CACHE"
+"""Environment variable that names another folder than ``samesense`` in the user's cache."""
+
 WORTH = 1.1
-"""How many times faster than the best exact way an inexact one must be."""
+"""How many times faster than the best exact backend an inexact one must be."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A way, why it was taken, and the texts a second behind it where they were measured now."""
+    """A backend, why it was taken, and the texts a second behind it where they were measured now."""
 
-    way: Way
+    backend: Backend
     reason: str
-    speeds: Mapping[Way, float] = field(default_factory=dict)
+    speeds: Mapping[Backend, float] = field(default_factory=dict)
 
 
-def check_asked(backend: Backend, precision: Precision) -> None:
+def check_backend(backend: BackendOption, precision: Precision) -> None:
     """Raise ConfigError if backend and precision contradict each other."""
     if backend == "onnx-int8" and precision != "auto":
         raise ConfigError(f"The backend onnx-int8 computes in eight bits; received precision {precision} too.")
@@ -53,10 +62,10 @@ def check_asked(backend: Backend, precision: Precision) -> None:
         raise ConfigError("The backend onnx computes in float32; for bfloat16 take the backend torch.")
 
 
-def exported_ways(
-    description: Description, backend: Backend, precision: Precision, *, torch_there: bool, bfloat16_there: bool
-) -> list[Way]:
-    """Return the ways that an exported folder offers for what is asked, the one taken unmeasured first.
+def exported_backends(
+    description: Description, backend: BackendOption, precision: Precision, *, torch_there: bool, bfloat16_there: bool
+) -> list[Backend]:
+    """Return the backends that an exported folder offers for what is asked, the one taken unmeasured first.
 
     Args:
         description: of the folder.
@@ -65,7 +74,7 @@ def exported_ways(
         torch_there: whether torch is installed and the folder holds its weights.
         bfloat16_there: whether the processor computes in bfloat16.
     """
-    check_asked(backend, precision)
+    check_backend(backend, precision)
     if backend in ("onnx", "onnx-int8"):
         return ["onnx" if backend == "onnx" else "onnx-int8"]
     if precision == "bfloat16":
@@ -74,65 +83,112 @@ def exported_ways(
         if precision == "float32":
             return ["torch-float32"]
         return ["torch-bfloat16"] if bfloat16_there else ["torch-float32"]
-    ways: list[Way] = ["onnx"]
+    found: list[Backend] = ["onnx"]
     if torch_there:
-        ways.append("torch-float32")
+        found.append("torch-float32")
     if precision == "auto":
         if "onnx-int8" in description.graphs and keeps_spearman(description, "onnx-int8"):
-            ways.append("onnx-int8")
+            found.append("onnx-int8")
         if torch_there and bfloat16_there and keeps_spearman(description, "torch-bfloat16"):
-            ways.append("torch-bfloat16")
-    return ways
+            found.append("torch-bfloat16")
+    return found
 
 
-def keeps_spearman(description: Description, way: Way) -> bool:
-    """Return whether the export recorded, on enough pairs, that this way strays by no more than MOST_DRIFT."""
+def keeps_spearman(description: Description, backend: Backend) -> bool:
+    """Return whether the export recorded, on enough pairs, that this backend strays by no more than MOST_DRIFT."""
     drift = description.drift
-    if drift is None or drift.pairs < LEAST_PAIRS or way not in drift.points:
+    if drift is None or drift.pairs < LEAST_PAIRS or backend not in drift.points:
         return False
-    return abs(drift.points[way]) <= MOST_DRIFT
+    return abs(drift.points[backend]) <= MOST_DRIFT
 
 
-def choose(source: str, openers: Mapping[Way, Callable[[], Encode]], texts: Sequence[str] | None) -> Choice:
-    """Return the fastest of several ways for this model, machine and kind of text.
+def choose(source: str, openers: Mapping[Backend, Callable[[], Encode]], texts: Sequence[str] | None) -> Choice:
+    """Return the fastest of several backends for this model, machine and kind of text.
 
     Args:
         source: folder or name of the model; a choice is remembered for its files.
-        openers: way to what opens it; the first one is taken where nothing is known or measured.
-        texts: what is about to be encoded. ``None`` takes the first way, so that nothing depends on earlier runs.
+        openers: backend to what opens it; the first one is taken where nothing is known or measured.
+        texts: what is about to be encoded. ``None`` takes the first backend, so that nothing depends on earlier runs.
     """
-    ways = list(openers)
-    if texts is None or len(ways) == 1:
-        return Choice(ways[0], "the only one that fits" if len(ways) == 1 else "by default")
-    key = choice_key(source, [*ways])
+    found = list(openers)
+    if texts is None or len(found) == 1:
+        return Choice(found[0], "the only one that fits" if len(found) == 1 else "by default")
+    key = choice_key(source, [*found])
     known = recall(key)
-    for way in ways:
-        if way == known:
-            return Choice(way, "measured on this machine before")
+    for backend in found:
+        if backend == known:
+            return Choice(backend, "measured on this machine before")
     distinct = list(dict.fromkeys(texts))
     if len(distinct) < MEASURE_FROM:
-        return Choice(ways[0], f"too few texts to measure: {len(distinct)} of {MEASURE_FROM}")
-    speeds = measure({way: opener() for way, opener in openers.items()}, distinct)
-    way = fastest(speeds)
+        return Choice(found[0], f"too few texts to measure: {len(distinct)} of {MEASURE_FROM}")
+    speeds = measure({backend: opener() for backend, opener in openers.items()}, distinct)
+    backend = fastest(speeds)
     shown = ", ".join(f"{name} {speed:.0f}" for name, speed in speeds.items())
-    cache_embeddings(key, way, {name: round(speed, 1) for name, speed in speeds.items()})
-    return Choice(way, f"measured, texts a second: {shown}", dict(speeds))
+    store_choice(key, backend, {name: round(speed, 1) for name, speed in speeds.items()})
+    return Choice(backend, f"measured, texts a second: {shown}", dict(speeds))
 
 
-def measure(encoders: Mapping[Way, Encode], texts: Sequence[str]) -> dict[Way, float]:
-    """Return texts a second of each way over a sample spread over ``texts``: best of some rounds, in turns."""
+def measure(encoders: Mapping[Backend, Encode], texts: Sequence[str]) -> dict[Backend, float]:
+    """Return texts a second of each backend over a sample spread over ``texts``: best of some rounds, in turns."""
     size = min(SAMPLE, len(texts))
     sample = [texts[at * len(texts) // size] for at in range(size)]
     best = dict.fromkeys(encoders, float("inf"))
     for attempt in range(ROUNDS + 1):
-        for way, encode in encoders.items():
+        for backend, encode in encoders.items():
             started = time.perf_counter()
             encode(sample)
             if attempt:  # the first round warms up
-                best[way] = min(best[way], time.perf_counter() - started)
-    return {way: len(sample) / seconds for way, seconds in best.items()}
+                best[backend] = min(best[backend], time.perf_counter() - started)
+    return {backend: len(sample) / seconds for backend, seconds in best.items()}
 
 
-def fastest(speeds: Mapping[Way, float]) -> Way:
-    """Return the fastest exact way, or an inexact one that is WORTH it."""
-    return max(speeds, key=lambda way: speeds[way] * (1.0 if way in EXACT else 1 / WORTH))
+def fastest(speeds: Mapping[Backend, float]) -> Backend:
+    """Return the fastest exact backend, or an inexact one that is WORTH it."""
+    return max(speeds, key=lambda backend: speeds[backend] * (1.0 if backend in EXACT else 1 / WORTH))
+
+
+def choice_key(source: str, backends: list[str]) -> str:
+    """Return what a choice depends on: the model's files, what was to choose from, the processor, the libraries."""
+    known = installed_versions(("torch", "onnxruntime"))
+    facts = {
+        "model": _files(Path(source).expanduser()) or source,
+        "backends": sorted(backends),
+        "machine": [platform.machine(), _processor(), cores(), os.environ.get("OMP_NUM_THREADS")],
+        "libraries": [known.get(package) for package in ("torch", "onnxruntime")],
+    }
+    return json_hash(facts)
+
+
+def recall(key: str) -> str | None:
+    """Return the backend chosen before, if there was one."""
+    try:
+        return str(read_json(_place(key))["backend"])
+    except (DataError, KeyError):
+        return None  # measured again
+
+
+def store_choice(key: str, backend: str, speeds: dict[str, float]) -> None:
+    """Keep a choice and the texts a second behind it; where nothing can be written, it is measured again next time."""
+    with contextlib.suppress(OutputError):
+        write_json(_place(key), {"backend": backend, "texts_a_second": speeds})
+
+
+def _place(key: str) -> Path:
+    base = os.environ.get(FOLDER_VARIABLE)
+    if base is None:
+        base = str(Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "samesense")
+    return Path(base) / "backends" / f"{key}.json"
+
+
+def _files(folder: Path) -> list[tuple[str, int, int]]:
+    """Return name, size and time of change of every file of a model; empty for what is no folder."""
+    found = sorted(path for path in folder.rglob("*") if path.is_file()) if folder.is_dir() else []
+    return [(str(path.relative_to(folder)), path.stat().st_size, path.stat().st_mtime_ns) for path in found]
+
+
+def _processor() -> str:
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor()

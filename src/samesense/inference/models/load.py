@@ -1,154 +1,281 @@
-"""From the name of a model to the model: which of its forms is opened, and what computes it."""
+"""From a name, or an object in memory, to a model: which of its forms is opened, and what computes it."""
 
 from __future__ import annotations
 
+import hashlib
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache as once
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from samesense.errors import ConfigError, ModelError
-from samesense.inference.models.backends import Backend, Way, check_asked, choose, exported_ways
+from samesense.inference.models.backends import Backend, BackendOption, check_backend, choose, exported_backends
+from samesense.inference.models.functions import FunctionEncoder, open_kind
 from samesense.inference.models.model import Model
 from samesense.inference.models.optional_deps import has_torch, needs_torch
+from samesense.inference.names import parse_maps, split_kind, split_maps, split_pooling
 from samesense.inference.onnx.encoder import OnnxEncoder
 from samesense.inference.onnx.format import is_exported, read_description
-from samesense.types import Encode, Precision
+from samesense.types import Embeddings, Encode, PoolingName, Precision
 
 if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
+    from sentence_transformers import CrossEncoder, SentenceTransformer
 
 
-def load(
-    name: str = "default",
+def load(  # noqa: PLR0913 - what may be told of any kind of model
+    model: str | Path | Model | SentenceTransformer | CrossEncoder | Encode = "default",
     *,
-    backend: Backend = "auto",
+    name: str | None = None,
+    backend: BackendOption = "auto",
     precision: Precision = "auto",
     device: str | None = None,
+    pooling: PoolingName | None = None,
     deterministic: bool = False,
     sample: Sequence[str] | None = None,
+    fit_texts: Sequence[str] | None = None,
+    cache: bool | Path = False,
+    seed: int | None = None,
     calibration: Path | None = None,
     threads: int | None = None,
 ) -> Model:
-    """Open a model: a folder, the output of ``samesense train`` or ``export``, a hub name, or ``"default"``.
+    """Open a model: anything that scores pairs of texts.
 
     Args:
-        name: the model.
+        model: a folder, the output of ``samesense train`` or ``export``, a hub name, ``"default"``, or another name of
+            the table in :mod:`samesense.inference.names`. Or what is in memory: a SentenceTransformer, a
+            CrossEncoder, a function from texts to vectors (device, backend and pooling stay theirs), or a
+            :class:`Model`, which is returned as it is.
+        name: what results call it; ``None`` for the name it was opened by.
         backend: what computes. ``"auto"`` takes what is the fastest by an earlier measurement, or by one now if
             ``sample`` is large; without a sample, onnx for an exported folder and torch for others.
-        precision: arithmetic of torch; ``"auto"`` is bfloat16 where the processor computes in it.
+        precision: arithmetic of torch; ``"auto"`` is bfloat16 where the processor computes in it, and ``"float32"``
+            keeps figures comparable between machines.
         device: torch device; ``None`` lets sentence-transformers choose.
+        pooling: of a model, instead of its own; the same as ``NAME?pooling``.
         deterministic: bits of a vector depend on its text alone, not on the texts beside it; slower, and nothing is
             chosen by measuring.
         sample: the texts to be encoded, for the choice.
+        fit_texts: unlabelled texts on which ``+whiten`` and ``+flow`` are fitted, each counting as often as it comes.
+        cache: encode each distinct text once, and score each distinct pair of a cross-encoder once. A folder keeps the
+            embeddings of models between runs; other kinds are quick to read, or may change.
+        seed: of the training run behind it, where known; a flow is fitted with it, or with 0.
         calibration: file made by ``samesense calibrate``; ``None`` for the one in the model's folder, read when it is
             asked for.
         threads: that compute; ``None`` takes ``OMP_NUM_THREADS`` if set, else those the process may use.
 
     Raises:
         ModelError: if there is no such model, or it was not exported for the backend.
-        ConfigError: if backend, precision or device contradict each other.
+        ConfigError: if the name is malformed, the options contradict each other, or a map has no texts to fit on.
         MissingExtraError: if torch is needed and not installed, or the default's package is not.
     """
-    model = _opened(name, _Asked(backend, precision, device, deterministic, None if deterministic else sample, threads))
-    model.home = (name, calibration)
-    return model
+    if isinstance(model, Model):
+        return model
+    options = _Options(
+        backend, precision, device, pooling, deterministic, None if deterministic else sample, threads, bool(cache)
+    )
+    if not isinstance(model, str | Path):
+        opened = _from_memory(model, options)
+        if cache:
+            opened.remember(None if cache is True else Path(cache))
+        opened.name, opened.seed = name or opened.name, seed
+        return opened
+    base, maps = split_maps(str(model))
+    opened = _open(base, options)
+    if cache:
+        opened.remember(None if cache is True or split_kind(base)[0] else Path(cache))
+    opened = apply_maps(opened, maps, fit_texts, seed=seed or 0, cache=bool(cache))
+    opened.name, opened.seed, opened.home = name or str(model), seed, (str(model), calibration)
+    return opened
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _Options:
     """How a model shall compute; see :func:`load`."""
 
-    backend: Backend
+    backend: BackendOption
     precision: Precision
     device: str | None
+    pooling: PoolingName | None
     deterministic: bool
     sample: Sequence[str] | None
     threads: int | None
+    cache: bool
 
 
-def _opened(name: str, asked: _Asked) -> Model:
-    if is_exported(name):
-        return _exported(name, asked)
-    check_asked(asked.backend, asked.precision)
-    if asked.backend in ("onnx", "onnx-int8"):
-        raise ModelError(
-            f"The backend {asked.backend} opens exported folders only; {name} is none. Make one: "
-            f"samesense export {name} --output FOLDER{' --int8' if asked.backend == 'onnx-int8' else ''}"
-        )
-    with needs_torch():
-        return _by_torch(name, asked)
+def apply_maps(
+    model: Model, maps: str, fit_texts: Sequence[str] | None, *, seed: int = 0, cache: bool = False
+) -> Model:
+    """Return the model followed by maps such as ``"+whiten:64+flow"``, which are fitted here.
 
+    Args:
+        model: gives the embeddings.
+        maps: applied from left to right; ``""`` returns the model itself.
+        fit_texts: unlabelled texts to fit on.
+        seed: of a flow.
+        cache: encode each distinct text once.
 
-def _by_torch(name: str, asked: _Asked) -> Model:
-    from samesense.encoder import build as encoders
-    from samesense.encoder.cross import is_cross_encoder, open_cross_encoder
-    from samesense.encoder.precision import has_bfloat16
-
-    source = encoders.resolve(name)
-    if is_cross_encoder(source):
-        score, _ = open_cross_encoder(source, precision=asked.precision, device=asked.device)
-        return Model(None, score=score, precision=asked.precision)
-    encoder = encoders.build(name, device=asked.device)
-    if (
-        asked.precision != "auto"
-        or asked.sample is None
-        or encoder.device.type != "cpu"
-        or not has_bfloat16(encoder.device)
-    ):
-        return Model(encoder, precision=asked.precision, deterministic=asked.deterministic, threads=asked.threads)
-    ways: tuple[Way, ...] = ("torch-bfloat16", "torch-float32")
-    models = {way: Model(encoder, precision=_precision(way), threads=asked.threads) for way in ways}
-    choice = choose(source, {way: _opener(model) for way, model in models.items()}, asked.sample)
-    model = models[choice.way]
-    model.choice = choice
+    Raises:
+        ConfigError: if the model has no embeddings, there are no texts, or the map cannot have these dimensions.
+    """
+    for name, dim in parse_maps(maps):
+        if not model.embeds:
+            raise ConfigError(f"+{name} maps embeddings, and this model only scores pairs: {model.protocol}.")
+        if not fit_texts:
+            raise ConfigError(f"+{name} is fitted on unlabelled texts, and there are none. Name some (fit_texts).")
+        model = Model(_mapped(model, name, dim, fit_texts, seed))
+        if cache:
+            model.remember()
     return model
 
 
-def _exported(name: str, asked: _Asked) -> Model:
-    if asked.device not in (None, "cpu") and asked.backend != "torch":
-        raise ConfigError(
-            f"An exported model runs on the CPU; received device {asked.device}. Take the backend torch for it."
-        )
-    torch_there = has_torch() and any(Path(name).expanduser().rglob("*.safetensors"))
-    torch_asked = asked.backend == "torch" or asked.precision == "bfloat16"
-    if torch_asked and not torch_there:
-        _why_not_torch(name)
-    bfloat16_there = torch_there and (torch_asked or asked.sample is not None) and _computes_in_bfloat16()
-    ways = exported_ways(
-        read_description(name), asked.backend, asked.precision, torch_there=torch_there, bfloat16_there=bfloat16_there
+def _mapped(model: Model, name: str, dim: int | None, fit_texts: Sequence[str], seed: int) -> FunctionEncoder:
+    before = model.encode
+    if name == "whiten":
+        from samesense.encoder.whitening import Whitening
+
+        whitening = Whitening.fit(before(fit_texts), dim)
+        apply: Callable[[Embeddings], Embeddings] = whitening.apply
+        words = f"whitened to {whitening.matrix.shape[1]} dimensions"
+    else:
+        from samesense.encoder.flow import fit_flow
+
+        if dim is not None:
+            raise ConfigError(f"A flow keeps every dimension; received +flow:{dim}. Write +flow.")
+        apply = fit_flow(before(fit_texts), seed=seed).apply_to
+        words = f"flow of seed {seed}"
+
+    def identity() -> str:
+        content = hashlib.sha256("\0".join(fit_texts).encode("utf-8", "surrogatepass")).hexdigest()
+        return f"{model.identity} {words} fitted on sha256 {content}"
+
+    return FunctionEncoder(
+        lambda texts: apply(before(texts)), f"{model.protocol}, {words} fitted on {len(fit_texts)} texts", identity
     )
 
-    @cache
-    def opened(way: Way) -> Model:
-        if way in ("onnx", "onnx-int8"):
-            return Model(OnnxEncoder(name, way, deterministic=asked.deterministic, threads=asked.threads))
-        encoder = _torch_encoder(name, asked.device)
-        return Model(encoder, precision=_precision(way), deterministic=asked.deterministic, threads=asked.threads)
 
-    def opener(way: Way) -> Callable[[], Encode]:
-        return lambda: opened(way).encode
+def _from_memory(model: Any, options: _Options) -> Model:
+    library = sys.modules.get("sentence_transformers")  # not imported: then no object of its classes can be here
+    if library is not None and isinstance(model, library.SentenceTransformer):
+        return _torch(model, options)
+    if library is not None and isinstance(model, library.CrossEncoder):
+        return _cross_encoder(model, options)
+    if not callable(model):
+        raise ConfigError(
+            "A model is a name, a SentenceTransformer, a CrossEncoder, or a function from texts to vectors; received "
+            f"{type(model).__name__}."
+        )
+    name = getattr(model, "__qualname__", type(model).__name__)
+    return Model(FunctionEncoder(model, f"cosine, embeddings by {name}"), name=name)
 
-    choice = choose(name, {way: opener(way) for way in ways}, asked.sample)
-    model = opened(choice.way)
+
+def _open(base: str, options: _Options) -> Model:
+    kind, place = split_kind(base)
+    if kind:
+        if options.backend != "auto" or options.pooling is not None:
+            raise ConfigError(f"Backend and pooling are chosen for models; {base} has neither. Leave them out.")
+        return open_kind(kind, place, options.device)
+    name, pooling = split_pooling(base)
+    pooling = options.pooling or pooling
+    if is_exported(name) and pooling is None:
+        return _exported(name, options)
+    check_backend(options.backend, options.precision)
+    if options.backend in ("onnx", "onnx-int8"):
+        raise ModelError(
+            f"The backend {options.backend} opens exported folders only, with the pooling that they have; {base} is "
+            f"none. Make one: samesense export {name} --output FOLDER"
+            f"{' --int8' if options.backend == 'onnx-int8' else ''}"
+        )
+    with needs_torch():
+        return _by_torch(name, pooling, options)
+
+
+def _by_torch(name: str, pooling: PoolingName | None, options: _Options) -> Model:
+    from samesense.encoder.build import build, resolve
+    from samesense.encoder.cross import is_cross_encoder, load_cross_encoder
+    from samesense.encoder.precision import has_bfloat16
+
+    source = resolve(name)
+    if is_cross_encoder(source):
+        if pooling is not None:
+            raise ConfigError(f"A cross-encoder has no pooling to choose; received {pooling} for {name}.")
+        return _cross_encoder(load_cross_encoder(source, device=options.device), options)
+    encoder = build(name, pooling=pooling, device=options.device)
+    undecided = options.precision == "auto" and options.sample is not None
+    if not undecided or encoder.device.type != "cpu" or not has_bfloat16(encoder.device):
+        return _torch(encoder, options)
+    backends: tuple[Backend, ...] = ("torch-bfloat16", "torch-float32")
+    return _fastest(source, backends, lambda backend: _torch(encoder, options, _precision(backend)), options)
+
+
+def _torch(model: SentenceTransformer, options: _Options, precision: Precision | None = None) -> Model:
+    from samesense.inference.models.torch_encoder import TorchEncoder
+
+    encoder = TorchEncoder(
+        model, precision or options.precision, deterministic=options.deterministic, threads=options.threads
+    )
+    return Model(encoder, name=type(model).__name__)
+
+
+def _cross_encoder(model: CrossEncoder, options: _Options) -> Model:
+    from samesense.encoder.cross import as_scores, describe_cross, remember_scores
+
+    score = as_scores(model, precision=options.precision)
+    return Model(
+        score=remember_scores(score) if options.cache else score,
+        name=type(model).__name__,
+        protocol=describe_cross(model, options.precision),
+    )
+
+
+def _exported(name: str, options: _Options) -> Model:
+    torch_there = has_torch() and any(Path(name).expanduser().rglob("*.safetensors"))
+    backend = options.backend
+    if options.device not in (None, "cpu"):
+        if backend in ("onnx", "onnx-int8"):
+            raise ConfigError(
+                f"An exported graph runs on the CPU; received device {options.device}. Take the backend torch for it."
+            )
+        backend = "torch"
+    torch_asked = backend == "torch" or options.precision == "bfloat16"
+    if torch_asked and not torch_there:
+        _why_not_torch(name)
+    bfloat16_there = torch_there and (torch_asked or options.sample is not None) and _computes_in_bfloat16()
+    backends = exported_backends(
+        read_description(name), backend, options.precision, torch_there=torch_there, bfloat16_there=bfloat16_there
+    )
+
+    def opened(backend: Backend) -> Model:
+        if backend in ("onnx", "onnx-int8"):
+            return Model(OnnxEncoder(name, backend, deterministic=options.deterministic, threads=options.threads))
+        from samesense.encoder.build import build
+
+        return _torch(build(name, device=options.device), options, _precision(backend))
+
+    return _fastest(name, backends, opened, options)
+
+
+def _fastest(source: str, backends: Sequence[Backend], open_by: Callable[[Backend], Model], options: _Options) -> Model:
+    """Return the model opened by the backend that is chosen; each is opened once at most."""
+    opened = once(open_by)
+
+    def opener(backend: Backend) -> Callable[[], Encode]:
+        return lambda: opened(backend).encode
+
+    choice = choose(source, {backend: opener(backend) for backend in backends}, options.sample)
+    model = opened(choice.backend)
     model.choice = choice
     return model
 
 
-@cache
+@once
 def _computes_in_bfloat16() -> bool:
     import torch
 
     from samesense.encoder.precision import has_bfloat16
 
     return has_bfloat16(torch.device("cpu"))
-
-
-def _torch_encoder(name: str, device: str | None) -> SentenceTransformer:
-    from samesense.encoder.build import build
-
-    return build(name, device=device)
 
 
 def _why_not_torch(name: str) -> None:
@@ -159,9 +286,5 @@ def _why_not_torch(name: str) -> None:
     )
 
 
-def _precision(way: Way) -> Precision:
-    return "bfloat16" if way == "torch-bfloat16" else "float32"
-
-
-def _opener(model: Model) -> Callable[[], Encode]:
-    return lambda: model.encode
+def _precision(backend: Backend) -> Precision:
+    return "bfloat16" if backend == "torch-bfloat16" else "float32"

@@ -1,19 +1,19 @@
-"""A saved model in use: encode, compare."""
+"""A model in use: it scores pairs of texts, and embeds texts where it can."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from samesense.encoder.cosine import cosine_score
+from samesense.encoder.embedding_cache import EmbeddingCache
+from samesense.encoder.rows import unit
 from samesense.errors import ModelError
-from samesense.execution.threads import torch_threads
 from samesense.inference.models.backends import Choice
-from samesense.inference.models.deterministic import encode_alone
 from samesense.inference.onnx.encoder import OnnxEncoder
-from samesense.types import Embeddings, Pair, Precision, Score, Scores
+from samesense.types import Embeddings, Pair, Score, Scores
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -21,11 +21,33 @@ if TYPE_CHECKING:
     from samesense.inference.calibration.calibration import Calibration
 
 
+class Encoder(Protocol):
+    """What computes embeddings: torch, onnxruntime, or a function."""
+
+    @property
+    def name(self) -> str:
+        """Of the backend, or ``""`` for a function."""
+
+    @property
+    def protocol(self) -> str:
+        """In words, everything that changes a figure."""
+
+    @property
+    def identity(self) -> str:
+        """A text that is the same only for encoders that give the same vectors."""
+
+    def encode(
+        self, texts: Sequence[str], *, normalize: bool = False, on_progress: Callable[[int], None] | None = None
+    ) -> Embeddings:
+        """Return the embeddings; see :meth:`Model.encode`."""
+
+
 class Model:
-    """An encoder ready for use, or a cross-encoder, which scores pairs and has no embeddings.
+    """What :func:`~samesense.inference.models.load.load` returns.
 
     Attributes:
-        precision: arithmetic of torch.
+        name: what results call it.
+        seed: of the training run behind it, where known.
         choice: what computes and why it was taken; ``None`` where there was nothing to choose.
         home: name it was opened by, and the file of its calibration if it is not in its folder; ``None`` in memory.
 
@@ -37,22 +59,55 @@ class Model:
 
     def __init__(
         self,
-        encoder: SentenceTransformer | OnnxEncoder | None,
+        encoder: Encoder | None = None,
         *,
         score: Score | None = None,
-        precision: Precision = "auto",
-        deterministic: bool = False,
+        name: str = "",
+        protocol: str = "",
+        seed: int | None = None,
         choice: Choice | None = None,
-        threads: int | None = None,
     ) -> None:
-        """Take an encoder of either kind, or the score of a cross-encoder."""
+        """Take what embeds, what scores, or both.
+
+        Args:
+            encoder: computes embeddings; ``None`` for what only scores, such as a cross-encoder.
+            score: pairs in, scores out; ``None`` for the cosine of the embeddings.
+            name: see the attribute.
+            protocol: see the property; ``""`` for that of the encoder.
+            seed: see the attribute.
+            choice: see the attribute.
+        """
         self._encoder = encoder
         self._score = cosine_score(self.encode) if score is None else score
-        self._deterministic = deterministic
-        self._threads = threads
+        self._cache: EmbeddingCache | None = None
+        self.name, self.seed, self.choice = name, seed, choice
+        self._protocol = protocol
         self.home: tuple[str, Path | None] | None = None
-        self.precision = precision
-        self.choice = choice
+
+    @property
+    def embeds(self) -> bool:
+        """Whether it has embeddings; a cross-encoder has none."""
+        return self._encoder is not None
+
+    @property
+    def protocol(self) -> str:
+        """Everything about it that changes a figure, in words."""
+        return self._protocol or self._embedder.protocol
+
+    @property
+    def identity(self) -> str:
+        """A text that is the same only for models that give the same vectors; for caches.
+
+        Raises:
+            ModelError: for what has no embeddings.
+            ConfigError: for a function, which may change between runs.
+        """
+        return self._embedder.identity
+
+    @property
+    def backend(self) -> str:
+        """What computes the embeddings: ``torch-float32``, ``onnx``, ..., or ``""`` for a function or none."""
+        return self._encoder.name if self._encoder is not None else ""
 
     @property
     def encoder(self) -> SentenceTransformer:
@@ -61,12 +116,13 @@ class Model:
         Raises:
             ModelError: for a cross-encoder, or where the model runs without torch.
         """
-        if isinstance(self._encoder, OnnxEncoder):
+        found: SentenceTransformer | None = getattr(self._embedder, "sentence_transformer", None)
+        if found is None:
             raise ModelError(
-                f"This needs the model in torch, and {self._encoder.folder} was opened by the backend "
-                f"{self._encoder.name}. Open it with the backend torch, or give the model it was exported from."
+                f"This needs a model in torch, and {self.name or 'this one'} is computed by "
+                f"{self.backend or 'a function'}. Open it with the backend torch, or give the model it was made from."
             )
-        return self._embedder
+        return found
 
     @property
     def onnx(self) -> OnnxEncoder | None:
@@ -74,11 +130,11 @@ class Model:
         return self._encoder if isinstance(self._encoder, OnnxEncoder) else None
 
     @property
-    def _embedder(self) -> SentenceTransformer:
-        if self._encoder is None or isinstance(self._encoder, OnnxEncoder):
+    def _embedder(self) -> Encoder:
+        if self._encoder is None:
             raise ModelError(
-                "A cross-encoder reads both texts of a pair together and has no embeddings. Score pairs with it "
-                "(similarity, evaluate, rerank), or encode with another model."
+                f"{self.name or 'This model'} scores pairs of texts and has no embeddings ({self._protocol}). Score "
+                "pairs with it (similarity, evaluate, rerank), or encode with another model."
             )
         return self._encoder
 
@@ -95,15 +151,28 @@ class Model:
         Raises:
             ModelError: for a cross-encoder, or if a text is not a string.
         """
-        if isinstance(self._encoder, OnnxEncoder):
-            return self._encoder.encode(texts, normalize=normalize, on_progress=on_progress)
-        encoder = self.encoder
-        if self._deterministic:
-            return encode_alone(encoder, texts, precision=self.precision, normalize=normalize, on_progress=on_progress)
-        from samesense.encoder.encode import encode
+        if self._cache is None:
+            return self._embedder.encode(texts, normalize=normalize, on_progress=on_progress)
+        self._cache.fill(texts, on_progress=on_progress)
+        rows = self._cache(texts)
+        return unit(rows) if normalize else rows
 
-        with torch_threads(self._threads):
-            return encode(encoder, texts, precision=self.precision, normalize=normalize, on_progress=on_progress)
+    def remember(self, folder: Path | None = None) -> None:
+        """Encode each distinct text once from now on; what only scores pairs stays as it is.
+
+        Args:
+            folder: where embeddings are kept between runs; ``None`` keeps them in memory only.
+
+        Raises:
+            ConfigError: if a folder is given for a function, which may change between runs.
+        """
+        if self._encoder is not None:
+            identity = "" if folder is None else self.identity
+            self._cache = EmbeddingCache(self._encoder.encode, folder=folder, identity=identity)
+
+    def fill(self, texts: Iterable[str], *, on_progress: Callable[[int], None] | None = None) -> int:
+        """Encode what is not remembered yet; return how many texts that were, 0 where nothing is remembered."""
+        return 0 if self._cache is None else self._cache.fill(texts, on_progress=on_progress)
 
     @cached_property
     def calibration(self) -> Calibration:
@@ -122,7 +191,7 @@ class Model:
         return read_of(*self.home)
 
     def scores(self, pairs: Sequence[Pair], *, calibrated: bool = False) -> Scores:
-        """Return the cosine of each pair, in [-1, 1], or the cross-encoder's score, ``(pairs,)``.
+        """Return the cosine of each pair, in [-1, 1], or the model's own score, ``(pairs,)``.
 
         Each distinct text is encoded once.
 

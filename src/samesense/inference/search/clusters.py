@@ -45,7 +45,7 @@ def cluster(vectors: npt.NDArray[np.floating], threshold: float, *, smallest: in
         ConfigError: if the threshold is no cosine, or ``smallest`` is less than 1.
         ModelError: for a row that is not finite or all zeros.
     """
-    check_asked(threshold, smallest)
+    check_arguments(threshold, smallest)
     labels = np.arange(len(vectors), dtype=np.int64)
     for near in near_pairs(vectors, lambda: threshold):
         labels = _linked(labels, vectors, near, threshold)
@@ -56,7 +56,7 @@ def cluster(vectors: npt.NDArray[np.floating], threshold: float, *, smallest: in
     return [_described(vectors, group) for group in groups]
 
 
-def check_asked(threshold: float, smallest: int) -> None:
+def check_arguments(threshold: float, smallest: int) -> None:
     """Refuse what :func:`cluster` cannot be asked for, before anything is encoded for it.
 
     Raises:

@@ -59,7 +59,7 @@ def mine(vectors: npt.NDArray[np.floating], *, top: int = 100, threshold: float 
         ConfigError: if ``top`` is less than 1, or the threshold is no cosine.
         ModelError: for a row that is not finite or all zeros.
     """
-    check_asked(top, threshold)
+    check_arguments(top, threshold)
     best = np.zeros(0), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
 
     def floor() -> float:
@@ -117,7 +117,7 @@ def pair_cosines(vectors: npt.NDArray[np.floating], near: Near) -> Scores:
     return row_cosines(vectors[near.first], vectors[near.second])
 
 
-def check_asked(top: int, threshold: float) -> None:
+def check_arguments(top: int, threshold: float) -> None:
     """Refuse what :func:`mine` cannot be asked for, before anything is encoded for it.
 
     Raises:

@@ -12,15 +12,14 @@ from typing import Any, TypeVar
 from fastapi import FastAPI, Request, Response
 from starlette.responses import JSONResponse
 
-from samesense.inference.serve.exception_handlers import tell_errors
-from samesense.inference.serve.middleware import Doorman
-from samesense.inference.serve.refusal import Refusal, invalid
+from samesense.inference.serve.exception_handlers import RequestError, add_exception_handlers, invalid
+from samesense.inference.serve.middleware import RequestMiddleware
 from samesense.inference.serve.responses import as_json, meanings, pairs_of, policy, ranked, similarities
 from samesense.inference.serve.schemas import (
-    EmbeddingsForm,
-    RerankForm,
-    SearchForm,
-    SimilarityForm,
+    EmbeddingsRequest,
+    RerankRequest,
+    SearchRequest,
+    SimilarityRequest,
     embeddings_answer,
     usage,
 )
@@ -45,8 +44,8 @@ def build_app(service: Service, *, keys: Sequence[str] = ()) -> FastAPI:
         await service.stop()
 
     app = FastAPI(title="samesense", lifespan=life, docs_url=None, redoc_url=None)
-    app.add_middleware(Doorman, service=service, keys=keys)
-    tell_errors(app)
+    app.add_middleware(RequestMiddleware, service=service, keys=keys)
+    add_exception_handlers(app)
     _add_information(app, service)
     _add_work(app, service)
     return app
@@ -92,7 +91,7 @@ def _add_work(app: FastAPI, service: Service) -> None:
     limits, name = service.serving.limits, service.serving.name
 
     @app.post("/v1/embeddings")
-    async def embeddings(request: Request, form: EmbeddingsForm) -> Response:
+    async def embeddings(request: Request, form: EmbeddingsRequest) -> Response:
         _check_model(service, form.model)
 
         async def work() -> Answer:
@@ -103,7 +102,7 @@ def _add_work(app: FastAPI, service: Service) -> None:
         return await _finish(request, work(), service)
 
     @app.post("/similarity")
-    async def similarity(request: Request, form: SimilarityForm) -> Response:
+    async def similarity(request: Request, form: SimilarityRequest) -> Response:
         _check_model(service, form.model)
         pairs, meaning = pairs_of(form, limits), meanings(form, service)
 
@@ -115,7 +114,7 @@ def _add_work(app: FastAPI, service: Service) -> None:
         return await _finish(request, work(), service)
 
     @app.post("/rerank")
-    async def rerank(request: Request, form: RerankForm) -> Response:
+    async def rerank(request: Request, form: RerankRequest) -> Response:
         _check_model(service, form.model)
 
         async def work() -> Answer:
@@ -125,7 +124,7 @@ def _add_work(app: FastAPI, service: Service) -> None:
         return await _finish(request, work(), service)
 
     @app.post("/search")
-    async def search(request: Request, form: SearchForm) -> Response:
+    async def search(request: Request, form: SearchRequest) -> Response:
         _check_model(service, form.model)
         if form.top > limits.top:
             raise invalid(f"'top' may be {limits.top}; received {form.top}.", param="top", status=413)
@@ -149,7 +148,7 @@ async def _finish(request: Request, work: Coroutine[Any, Any, Answer], service: 
             body = await asyncio.to_thread(_written, task.result())
             return Response(body, media_type="application/json")
         if done:
-            raise Refusal(499, "The caller has gone.", code="client_gone")
+            raise RequestError(499, "The caller has gone.", code="client_gone")
         raise limits.late()
     finally:
         for waiting in (task, gone):
@@ -163,7 +162,7 @@ def _written(answer: Answer) -> bytes:
 def _check_model(service: Service, wanted: str | None) -> None:
     name = service.serving.name
     if wanted is not None and wanted != name:
-        raise Refusal(
+        raise RequestError(
             404, f"This server has one model, {name!r}; received {wanted[:100]!r}.",
             code="model_not_found", param="model",
         )  # fmt: skip

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from samesense.errors import ModelError
-from samesense.inference.serve.refusal import Refusal
+from samesense.inference.serve.exception_handlers import RequestError
 
 Item = TypeVar("Item", bound=Hashable)
 Rows = npt.NDArray[Any]
@@ -112,12 +112,12 @@ class Batcher(Generic[Item]):
             sizes: tokens of each.
 
         Raises:
-            Refusal: 429 if the queue is full.
+            RequestError: 429 if the queue is full.
             ModelError: if the computation gives another number of rows, or raises it.
         """
         job = _Job(dict(zip(items, sizes, strict=True)), asyncio.get_running_loop().create_future())
         if self.queued and self.queued + job.tokens > self._queue_tokens:
-            raise Refusal(
+            raise RequestError(
                 429,
                 f"The queue holds {self.queued} of {self._queue_tokens} tokens and has no room for {job.tokens} more. "
                 "Come again later, or send fewer texts.",

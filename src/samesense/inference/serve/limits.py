@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 from samesense.errors import ConfigError
-from samesense.inference.serve.refusal import Refusal, invalid
+from samesense.inference.serve.exception_handlers import RequestError, invalid
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +50,7 @@ class Limits:
         """Refuse too many texts, and texts that are empty, too long, or no text at all.
 
         Raises:
-            Refusal: 400, or 413 for too much, naming the first text concerned.
+            RequestError: 400, or 413 for too much, naming the first text concerned.
         """
         if not texts:
             raise invalid(f"'{param}' holds no text; give at least one.", param=param)
@@ -72,9 +72,9 @@ class Limits:
                     f"Text {place} of '{param}' holds half a surrogate pair; send valid Unicode.", param=param
                 )
 
-    def late(self) -> Refusal:
-        """Return the refusal of a request that took too long."""
-        return Refusal(
+    def late(self) -> RequestError:
+        """Return the error of a request that took too long."""
+        return RequestError(
             504, f"There was no answer within {self.seconds:g} s. Send fewer texts at once, or come again.",
             code="timeout",
         )  # fmt: skip

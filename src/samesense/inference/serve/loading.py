@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from samesense.errors import ConfigError, ModelError
 from samesense.inference.calibration.calibration import Calibration
@@ -15,7 +13,7 @@ from samesense.inference.calibration.storage import home_of, read
 from samesense.inference.collection.collection import Collection, Found
 from samesense.inference.collection.embedder import embedder_of
 from samesense.inference.serve.service import Search
-from samesense.types import Embeddings, Pair, Precision, Score, Scores
+from samesense.types import Embeddings, Score
 
 if TYPE_CHECKING:
     from samesense.inference.models.model import Model
@@ -23,36 +21,15 @@ if TYPE_CHECKING:
 KEY_VARIABLE = "SAMESENSE_API_KEY"
 
 
-def open_reranker(source: str, *, precision: Precision = "auto", device: str | None = None) -> Score:
+def reranker_of(model: Model) -> Score:
     """Return the score of a cross-encoder, which remembers nothing between calls, as a server runs for long.
 
-    Args:
-        source: folder, output of train, or hub name.
-        precision: its arithmetic.
-        device: torch device; ``None`` lets sentence-transformers choose.
-
     Raises:
-        ModelError: if there is no cross-encoder, or it gives several scores a pair.
+        ModelError: if it is an encoder.
     """
-    import torch
-    from sentence_transformers import CrossEncoder
-
-    from samesense.encoder.build import resolve
-    from samesense.encoder.cross import as_logits, is_cross_encoder
-    from samesense.encoder.precision import inference_precision
-
-    place = resolve(source)
-    if not is_cross_encoder(place):
-        raise ModelError(f"A reranker must be a cross-encoder; {source!r} is none.")
-    model = CrossEncoder(place, device=device)
-    if model.num_labels != 1:
-        raise ModelError(f"A reranker must give one score a pair; {source!r} gives {model.num_labels}.")
-    logits = as_logits(model, precision=inference_precision(precision, torch.device(model.device)))
-
-    def score(pairs: Sequence[Pair]) -> Scores:
-        return np.asarray(model.activation_fn(torch.from_numpy(logits(pairs))).numpy(), dtype=np.float64)
-
-    return score
+    if model.embeds:
+        raise ModelError(f"A reranker must be a cross-encoder; {model.name!r} is none.")
+    return model.scores
 
 
 def open_search(folder: Path, model: Model) -> Search:

@@ -1,4 +1,4 @@
-"""What stands before every route: who may come in, how much they may bring, and the count of both."""
+"""What runs before every route: keys, the size of a request, and its count."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from samesense.inference.serve.refusal import Refusal, invalid
+from samesense.inference.serve.exception_handlers import RequestError, invalid
 from samesense.inference.serve.service import Service
 
 OPEN = ("/", "/health")
@@ -21,7 +21,7 @@ ALWAYS = ("/health", "/metrics")
 """Paths that answer while the server stops."""
 
 
-class Doorman:
+class RequestMiddleware:
     """ASGI middleware: refuses with 401, 408, 413 or 503 before anything is parsed, and counts every request.
 
     Args:
@@ -35,7 +35,7 @@ class Doorman:
         self._keys = [key.encode() for key in keys]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let one request in, or send it away."""
+        """Pass one request on, or answer it with an error."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -55,8 +55,8 @@ class Doorman:
         try:
             self._check(scope)
             await self._app(scope, await self._with_body(scope, receive), answer)
-        except Refusal as refusal:
-            refused = JSONResponse(refusal.body(), refusal.status, headers=refusal.headers)
+        except RequestError as error:
+            refused = JSONResponse(error.body(), error.status, headers=error.headers)
             await refused(scope, receive, answer)
         finally:
             self._service.running -= 1
@@ -66,11 +66,11 @@ class Doorman:
 
     def _check(self, scope: Scope) -> None:
         if self._service.stopping and scope["path"] not in ALWAYS:
-            raise Refusal(
+            raise RequestError(
                 503, "The server is stopping and takes nothing new. Come again.", code="stopping", retry_after=1
             )
         if self._keys and scope["path"] not in OPEN and not self._has_key(scope):
-            raise Refusal(
+            raise RequestError(
                 401, "This server wants a key; send the header 'Authorization: Bearer KEY'.", code="invalid_api_key"
             )
 
@@ -98,7 +98,9 @@ class Doorman:
                     if len(body) > limits.body:
                         raise self._too_large(len(body))
         except TimeoutError:
-            raise Refusal(408, f"The request was not complete after {limits.seconds:g} s.", code="timeout") from None
+            raise RequestError(
+                408, f"The request was not complete after {limits.seconds:g} s.", code="timeout"
+            ) from None
         whole: list[Message] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
 
         async def replay() -> Message:
@@ -106,6 +108,6 @@ class Doorman:
 
         return replay
 
-    def _too_large(self, size: int) -> Refusal:
+    def _too_large(self, size: int) -> RequestError:
         most = self._service.serving.limits.body
         return invalid(f"A request may have {most} bytes; received {size} or more. Send it in parts.", status=413)

@@ -10,14 +10,14 @@ from typing import Any
 import numpy.typing as npt
 
 from samesense.errors import ConfigError
+from samesense.inference.serve.exception_handlers import RequestError, invalid
 from samesense.inference.serve.limits import Limits
-from samesense.inference.serve.refusal import Refusal, invalid
-from samesense.inference.serve.schemas import RerankForm, SimilarityForm
+from samesense.inference.serve.schemas import RerankRequest, SimilarityRequest
 from samesense.inference.serve.service import Hit, Service
 from samesense.types import Pair, Scores
 
 
-def pairs_of(form: SimilarityForm, limits: Limits) -> list[Pair]:
+def pairs_of(form: SimilarityRequest, limits: Limits) -> list[Pair]:
     """Return the pairs of a request: its own, or all of its texts with each other, row by row."""
     if (form.pairs is None) == (form.texts is None):
         raise invalid("Give either 'pairs', for the similarity of each, or 'texts', for all with each other.")
@@ -42,11 +42,11 @@ Meaning = Callable[[Scores], npt.NDArray[Any]]
 """From scores to what is shown beside them."""
 
 
-def meanings(form: SimilarityForm, service: Service) -> dict[str, Meaning]:
+def meanings(form: SimilarityRequest, service: Service) -> dict[str, Meaning]:
     """Return what a request wants beside scores, by name.
 
     Raises:
-        Refusal: if there is no calibration, or it has no threshold for yes and no.
+        RequestError: if there is no calibration, or it has no threshold for yes and no.
     """
     found: dict[str, Meaning] = {}
     if form.calibrated:
@@ -56,7 +56,7 @@ def meanings(form: SimilarityForm, service: Service) -> dict[str, Meaning]:
         try:
             calibration.threshold()
         except ConfigError as error:
-            raise Refusal(404, str(error), code="no_threshold", param="yes_no") from error
+            raise RequestError(404, str(error), code="no_threshold", param="yes_no") from error
         found["yes"] = calibration.says_yes
     return found
 
@@ -71,7 +71,7 @@ def similarities(scores: Scores, meaning: Mapping[str, Meaning], side: int | Non
     return {"object": "list", "data": data}
 
 
-def ranked(scores: Scores, form: RerankForm) -> list[dict[str, Any]]:
+def ranked(scores: Scores, form: RerankRequest) -> list[dict[str, Any]]:
     """Return the best first; documents that tie stay in the order given."""
     order = sorted(range(len(scores)), key=lambda place: (-scores[place], place))[: form.top_n]
     results: list[dict[str, Any]] = [{"index": i, "relevance_score": float(scores[i])} for i in order]

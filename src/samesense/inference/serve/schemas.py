@@ -56,7 +56,7 @@ _INPUT = {
 Input = Annotated[list[str] | list[Ids], PlainValidator(read_input), WithJsonSchema(_INPUT)]
 
 
-class EmbeddingsForm(BaseModel):
+class EmbeddingsRequest(BaseModel):
     """POST /v1/embeddings. Fields that are not listed are ignored, as clients send what other servers know."""
 
     model: str
@@ -72,7 +72,7 @@ class _Own(BaseModel):
     model: str | None = None
 
 
-class SimilarityForm(_Own):
+class SimilarityRequest(_Own):
     """POST /similarity: the similarity of each of ``pairs``, or of all ``texts`` with each other.
 
     Beside it, if asked for, the ``calibrated`` one, and yes or no by the threshold of the calibration.
@@ -84,7 +84,7 @@ class SimilarityForm(_Own):
     yes_no: bool = False
 
 
-class RerankForm(_Own):
+class RerankRequest(_Own):
     """POST /rerank: ``documents`` in the order of how well they fit ``query``."""
 
     query: str
@@ -93,7 +93,7 @@ class RerankForm(_Own):
     return_documents: bool = False
 
 
-class SearchForm(_Own):
+class SearchRequest(_Own):
     """POST /search: the texts of the collection nearest to ``query``, only those with the metadata ``where``."""
 
     query: str | list[str]

@@ -14,9 +14,9 @@ from samesense.encoder.cosine import checked_rows, cosine_score, nonzero_rows
 from samesense.errors import DataError, ModelError
 from samesense.inference.calibration.calibration import Calibration
 from samesense.inference.serve.batching import Batcher
+from samesense.inference.serve.exception_handlers import RequestError, invalid
 from samesense.inference.serve.limits import Limits
 from samesense.inference.serve.metrics import Metrics
-from samesense.inference.serve.refusal import Refusal, invalid
 from samesense.inference.serve.schemas import Ids
 from samesense.inference.serve.tokens import Tokens
 from samesense.types import Embeddings, Encode, Pair, Score, Scores
@@ -117,7 +117,7 @@ class Service:
         """Return one vector an input ``(texts, dim)``, in order, and the tokens that the model reads.
 
         Raises:
-            Refusal: if a limit is broken, or the queue is full.
+            RequestError: if a limit is broken, or the queue is full.
         """
         texts = self._as_texts(given, param)
         sizes = await self._sizes(texts, param)
@@ -133,10 +133,10 @@ class Service:
         """Return the calibration.
 
         Raises:
-            Refusal: if there is none.
+            RequestError: if there is none.
         """
         if self.serving.calibration is None:
-            raise Refusal(
+            raise RequestError(
                 404, "This server has no calibration; whoever serves the model makes one with samesense calibrate.",
                 code="no_calibration",
             )  # fmt: skip
@@ -161,7 +161,9 @@ class Service:
     ) -> tuple[Sequence[Sequence[Hit]], int]:
         """Return the hits of each query, best first, and the tokens read."""
         if self.serving.search is None:
-            raise Refusal(404, "This server has no collection; start it with --collection DIR.", code="no_collection")
+            raise RequestError(
+                404, "This server has no collection; start it with --collection DIR.", code="no_collection"
+            )
         rows, tokens = await self.embed(queries, "query")
         try:
             hits = await self._in_thread(lambda search: search(rows, top, where), self.serving.search)
@@ -173,7 +175,7 @@ class Service:
         """Return vectors of as many dimensions as asked for.
 
         Raises:
-            Refusal: if the model does not have so many, or its vectors may not be cut.
+            RequestError: if the model does not have so many, or its vectors may not be cut.
         """
         if dimensions is None or dimensions == self.dimension:
             return rows

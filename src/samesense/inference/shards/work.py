@@ -16,7 +16,7 @@ from samesense.encoder.cosine import checked_rows
 from samesense.errors import ModelError
 from samesense.execution.sharded import Shard
 from samesense.inference.collection.embedder import Embedder, embedder_of
-from samesense.inference.models.backends import Backend
+from samesense.inference.models.backends import BackendOption
 from samesense.inference.models.load import load
 from samesense.inference.shards.input import Input
 from samesense.inference.stream import write_rows
@@ -31,7 +31,7 @@ class ShardSettings(BaseModel):
     shard_size: int = Field(100_000, ge=1, description="texts of a file, and what a kill may cost a worker")
     format: Literal["npy", "parquet"] = Field("npy", description="npy: a matrix; parquet: texts and vectors")
     normalize: bool = Field(False, description="scale every vector to unit length")
-    backend: Backend = Field("auto", description="what computes; auto is onnx for an exported folder, else torch")
+    backend: BackendOption = Field("auto", description="what computes; auto is onnx for an exported folder, else torch")
     precision: Precision = Field("auto", description="arithmetic of torch")
     deterministic: bool = Field(False, description="bits of a vector depend on its text alone")
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from samesense.errors import ConfigError, DataError, ModelError
 from samesense.files import read_json
-from samesense.recipes.open_model import open_named
-from samesense.types import Candidate, Precision
+from samesense.inference.models.load import load
+from samesense.types import Precision, Scorer
 
 _NAMED = re.compile(r"(?P<name>[^=/:]+)=(?P<spec>.+)")
 _PATH = re.compile(r"(?P<kind>(?:vectors|words|origin):)?(?P<path>[^+?]*[/\\][^+?]*)(?P<rest>.*)")
@@ -22,11 +21,11 @@ def open_models(
     precision: Precision = "float32",
     fit_texts: Sequence[str] | None = None,
     cache: Path | None = None,
-) -> list[tuple[str, Candidate]]:
+) -> list[tuple[str, Scorer]]:
     """Open every model before any is evaluated, so that a misspelt one costs nothing.
 
     Args:
-        specs: what ``open_named`` takes, each with a name of its own before it if wanted: ``NAME=SPEC``. Models
+        specs: what ``load`` takes, each with a name of its own before it if wanted: ``NAME=SPEC``. Models
             of one name are seeds of one thing. The seed of a run folder is read from it.
         precision: arithmetic of models.
         fit_texts: unlabelled texts for whitening and flow.
@@ -51,7 +50,7 @@ def open_models(
     return [
         (
             spec,
-            replace(open_named(spec, precision=precision, fit_texts=fit_texts, cache=cache, seed=seed), name=name),
+            load(spec, name=name, precision=precision, fit_texts=fit_texts, cache=cache or True, seed=seed),
         )
         for (name, spec), seed in zip(names, seeds, strict=True)
     ]

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from samesense.data import PairData
-from samesense.encoder.candidates import open_candidate
 from samesense.evaluation.run import evaluate_candidates
 from samesense.evaluation.sts import StsTask
 from samesense.files import write_text
+from samesense.inference.models.load import load
 from samesense.recipes.compare.models import open_models
 from samesense.recipes.context.settings import ContextSettings
 from samesense.recipes.surrogate.recipe import KEPT, TASK, describe_kept
@@ -61,7 +61,7 @@ def evaluate(output: Path, settings: ContextSettings, given: Sequence[PairData])
 
 def speed(folder: Path, pairs: Sequence[Pair]) -> float:
     """Return the pairs of new sentences that a model scores a second, nothing remembered, its start-up not counted."""
-    score = open_candidate(str(folder)).score
+    score = load(folder, precision="float32").scores
     score(pairs[:1])
     started = time.perf_counter()
     score(pairs[1:])

@@ -15,7 +15,8 @@ from samesense.encoder.build import build
 from samesense.encoder.encode import as_encode
 from samesense.encoder.precision import inference_precision
 from samesense.encoder.students import is_model
-from samesense.evaluation.pairs import evaluate_encoder
+from samesense.evaluation.pairs import evaluate_pairs
+from samesense.inference.models.load import load
 from samesense.recipes.distil.settings import DistilSettings
 from samesense.reports.tables import markdown
 from samesense.types import Encode, Result
@@ -104,7 +105,8 @@ def report_student(
     results, spearman = [], []
     for at, (name, model) in enumerate(zip(names, models, strict=True)):
         seed = None if at else settings.seed
-        found = [evaluate_encoder(model, data, name=name, seed=seed) for data in evaluated]
+        scorer = load(model, name=name, precision="float32", seed=seed)
+        found = [evaluate_pairs(scorer, data) for data in evaluated]
         results += [result for own in found for result in own]
         spearman.append({data.name: _whole(own) for data, own in zip(evaluated, found, strict=True)})
     sample = list(texts[:: max(1, len(texts) // TIMED)][:TIMED])

@@ -22,9 +22,9 @@ import numpy as np
 import torch
 from sentence_transformers import CrossEncoder, SentenceTransformer
 
-from samesense.encoder.candidates import open_candidate
 from samesense.errors import MissingExtraError
 from samesense.evaluation.pairs import evaluate_pairs
+from samesense.inference.models.load import load
 from samesense.recipes.run_folder import to_card
 from samesense.recipes.runner import Job, TrainingInputs
 from samesense.recipes.surrogate.data import Harvested, targets_of
@@ -109,9 +109,9 @@ def measure_kept(
         and for the manifest.
     """
     held, output = job.data.held, job.output
-    candidate = open_candidate(str(output), seed=job.settings.seed)
-    found = [replace(one, task=TASK) for one in evaluate_pairs(candidate, held, name=str(output))]
-    distance = np.square(candidate.score(held.pairs()) - targets_of(held.labels, *scale)).mean()
+    model = load(output, precision="float32", seed=job.settings.seed, cache=True)
+    found = [replace(one, task=TASK) for one in evaluate_pairs(model, held)]
+    distance = np.square(model.scores(held.pairs()) - targets_of(held.labels, *scale)).mean()
     found.append(replace(found[0], metric="mse", value=float(distance), low=None, high=None))
     kept = {"pairs": len(held), **{one.metric: one.value for one in found if one.subset == "all"}}
     to_card(output, "Surrogate", describe_kept(kept))

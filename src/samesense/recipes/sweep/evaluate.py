@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,35 +10,28 @@ from samesense.data import PairData
 from samesense.evaluation.binary import BinaryTask
 from samesense.evaluation.sts import StsTask
 from samesense.files import replacing
+from samesense.inference.models.load import load
 from samesense.recipes.settings import EncoderSettings
 from samesense.recipes.sweep.splits import Splits
-from samesense.types import Candidate, Precision, Result, Scores, Task
+from samesense.types import Precision, Result, Scorer, Scores, Task
 
 DEV = "dev"
 """Under this name the scores of the pairs that select are kept, where thresholds are fitted on them."""
 
 
-def open_trained(name: str, seed: int, folder: Path, precision: Precision) -> Candidate:
+def open_trained(name: str, seed: int, folder: Path, precision: Precision) -> Scorer:
     """Open the model that a cell has trained."""
-    from samesense.encoder.candidates import open_candidate
-
-    return replace(open_candidate(str(folder), precision=precision, seed=seed), name=name)
+    return load(folder, name=name, precision=precision, seed=seed, cache=True)
 
 
-def open_start(name: str, settings: EncoderSettings, precision: Precision) -> Candidate:
+def open_start(name: str, settings: EncoderSettings, precision: Precision) -> Scorer:
     """Make the encoder from which a cell with these settings would start."""
-    from samesense.encoder.candidates import encoder_protocol
-    from samesense.encoder.cosine import cosine_score
-    from samesense.encoder.embedding_cache import cache_embeddings
-    from samesense.encoder.encode import as_encode
     from samesense.recipes.model_adapters import BiEncoder
 
-    model = BiEncoder().build(settings)
-    encode = cache_embeddings(as_encode(model, precision=precision))
-    return Candidate(name=name, score=cosine_score(encode), encode=encode, protocol=encoder_protocol(model, precision))
+    return load(BiEncoder().build(settings), name=name, precision=precision, cache=True)
 
 
-def evaluate(candidate: Candidate, splits: Splits) -> tuple[list[Result], dict[str, Scores]]:
+def evaluate(candidate: Scorer, splits: Splits) -> tuple[list[Result], dict[str, Scores]]:
     """Return all figures, and what lies behind them by ``suite:dataset:metric``.
 
     Labels 0 and 1 are also evaluated as two classes, with thresholds fitted on the pairs that select.
@@ -55,7 +47,7 @@ def evaluate(candidate: Candidate, splits: Splits) -> tuple[list[Result], dict[s
             results += found.results
             scores |= {f"{one.task}:{one.dataset}:{one.metric}": one.values for one in found.evidence}
     if splits.dev is not None and splits.dev.kind == "binary":
-        scores[DEV] = candidate.score(splits.dev.pairs())
+        scores[DEV] = candidate.scores(splits.dev.pairs())
     return results, scores
 
 

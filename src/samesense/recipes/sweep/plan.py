@@ -224,14 +224,14 @@ def _content(source: str) -> str:
 
 def _teacher(name: str, known: dict[str, str]) -> str:
     """Return what tells a teacher from others: the content of a model or file, and the maps behind it."""
-    from samesense.training.teachers_open import open_teacher, split_maps
+    from samesense.inference.models.load import load
+    from samesense.inference.names import split_kind, split_maps
 
     base, maps = split_maps(name)
-    kind, colon, _ = base.partition(":")
-    if not (colon and kind in ("vectors", "words")):
+    if not split_kind(base)[0]:
         return _fingerprint(base, known) + maps
     if base not in known:
-        known[base] = open_teacher(base).identity
+        known[base] = load(base).identity
     return known[base] + maps
 
 

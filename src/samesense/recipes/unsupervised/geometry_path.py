@@ -10,12 +10,10 @@ from typing import Any
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from samesense.data import PairData
-from samesense.encoder.cosine import cosine_score
-from samesense.encoder.encode import as_encode
 from samesense.errors import ConfigError
 from samesense.evaluation.geometry import GeometryTask
+from samesense.inference.models.load import load
 from samesense.recipes.unsupervised.settings import ViewSettings
-from samesense.types import Candidate
 
 
 class GeometryPath(TrainerCallback):
@@ -46,9 +44,8 @@ class GeometryPath(TrainerCallback):
         self._measure(state, model)
 
     def _measure(self, state: TrainerState, model: Any) -> None:
-        encode = as_encode(getattr(model, "module", model), precision="float32")
-        candidate = Candidate(name="dev", score=cosine_score(encode), encode=encode, protocol="in training")
-        found = {result.metric: result.value for result in self.task.evaluate(candidate).results}
+        trained = load(getattr(model, "module", model), name="dev", precision="float32")
+        found = {result.metric: result.value for result in self.task.evaluate(trained).results}
         measured = {f"dev_{name}": found[name] for name in ("alignment", "uniformity")}
         state.log_history.append({"epoch": state.epoch or 0.0, "step": state.global_step, **measured})
 

@@ -21,12 +21,12 @@ from torch import nn
 from samesense.data.sentences.data import Sentences
 from samesense.errors import ConfigError
 from samesense.recipes.runner import Job, TrainingInputs, as_dataset
+from samesense.recipes.teachers import open_teacher
 from samesense.recipes.unsupervised.geometry_path import geometry_callbacks
 from samesense.recipes.unsupervised.settings import RankcseSettings
 from samesense.recipes.unsupervised.views import check_two_views, new_head, set_dropout
 from samesense.training.losses.sentences import RankCSE
 from samesense.training.teachers import TeacherStore, teacher_store
-from samesense.training.teachers_open import open_teacher
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

@@ -9,7 +9,8 @@ from samesense.encoder.cross import as_logits
 from samesense.encoder.storage import save
 from samesense.errors import ModelError
 from samesense.inference.calibration.storage import home_of, store
-from samesense.inference.serve.loading import open_calibration, open_reranker
+from samesense.inference.models.load import load
+from samesense.inference.serve.loading import open_calibration, reranker_of
 from samesense.inference.serve.tokens import served_tokens
 from tests.inference.serve.toy import calibrated, running, served
 
@@ -59,12 +60,10 @@ def test_a_reranker_is_a_folder_or_the_output_of_train(tiny_trunk, tmp_path, whe
     trained = build_cross(str(tiny_trunk), device="cpu")
     save(trained, tmp_path / "cross" if where == "cross" else tmp_path / "run" / "model")
     pairs = [("a dog runs", "the cat sleeps"), ("a dog runs", "a dog")]
-    scores = open_reranker(str(tmp_path / where), precision="float32", device="cpu")(pairs)
+    scores = reranker_of(load(tmp_path / where, precision="float32", device="cpu"))(pairs)
     np.testing.assert_allclose(scores, 1 / (1 + np.exp(-as_logits(trained)(pairs))), rtol=1e-5)
 
 
 def test_what_is_no_cross_encoder_is_no_reranker(folder):
     with pytest.raises(ModelError, match=r"must be a cross-encoder; .* is none"):
-        open_reranker(str(folder))
-    with pytest.raises(ModelError, match="There is no model folder"):
-        open_reranker(str(folder / "absent"))
+        reranker_of(load(folder))

@@ -1,0 +1,129 @@
+"""Models that are no transformer: stored vectors, word vectors, functions, and an Origin."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from samesense.encoder.cosine import checked_rows
+from samesense.encoder.rows import unit
+from samesense.errors import ConfigError
+from samesense.files import content_hash
+from samesense.inference.models.model import Model
+from samesense.types import Embeddings, Encode
+
+
+class FunctionEncoder:
+    """An :class:`~samesense.inference.models.model.Encoder` made of a function from texts to vectors.
+
+    Attributes:
+        name: of the backend; a function has none.
+        protocol: what the function does, in words.
+    """
+
+    name = ""
+
+    def __init__(self, function: Encode, protocol: str, identity: Callable[[], str] | None = None) -> None:
+        """Take a function, and what tells it from others, if anything does."""
+        self._function, self.protocol, self._identity = function, protocol, identity
+
+    @property
+    def identity(self) -> str:
+        """A text that is the same only for functions that give the same vectors.
+
+        Raises:
+            ConfigError: for a function of the user's own, which may change between runs.
+        """
+        if self._identity is None:
+            raise ConfigError(
+                "Vectors are kept only of what can be told from others, and a function may change between runs "
+                f"({self.protocol}). Write its vectors with samesense encode, and name the file: vectors:FILE."
+            )
+        return self._identity()
+
+    def encode(
+        self, texts: Sequence[str], *, normalize: bool = False, on_progress: Callable[[int], None] | None = None
+    ) -> Embeddings:
+        """Return the function's vectors, float32 ``(texts, dim)``.
+
+        Raises:
+            ModelError: if it does not give one finite row a text.
+        """
+        if not len(texts):
+            return np.zeros((0, 0), dtype=np.float32)
+        rows = checked_rows(np.asarray(self._function(texts)), texts).astype(np.float32, copy=False)
+        if on_progress is not None:
+            on_progress(len(texts))
+        return unit(rows) if normalize else rows
+
+
+def open_kind(kind: str, place: str, device: str | None) -> Model:
+    """Open what stands behind the colon of a name; see :data:`~samesense.inference.names.KINDS`.
+
+    Raises:
+        ConfigError: if the name is malformed.
+        ModelError, DataError: if what is named cannot be read.
+    """
+    if kind == "origin":
+        from samesense.context.origin.origin import Origin
+
+        origin = Origin.open(Path(place).expanduser(), device=device or "cpu")
+        return Model(score=origin, protocol=origin.protocol)
+    if kind == "python-score":
+        return Model(score=_imported(place, kind), protocol=f"scores by {place}")
+    if kind == "python":
+        return Model(FunctionEncoder(_imported(place, kind), f"cosine, embeddings by {place}"))
+    return Model(_vectors(place) if kind == "vectors" else _words(place))
+
+
+def _vectors(place: str) -> FunctionEncoder:
+    from samesense.encoder.vectors import read_vectors
+
+    path = Path(place).expanduser()
+    return FunctionEncoder(
+        read_vectors(path), f"cosine, vectors from {path.name}", lambda: f"vectors  sha256 {_content(path)}"
+    )
+
+
+def _words(place: str) -> FunctionEncoder:
+    from samesense.encoder.words import read_words
+
+    file, question, option = place.partition("?")
+    if question and option != "sif":
+        raise ConfigError(f"Word vectors have one option, ?sif; received ?{option}.")
+    path = Path(file).expanduser()
+    words = read_words(path, sif=bool(question))
+    return FunctionEncoder(words, f"cosine, {words.protocol}", lambda: f"words {option} sha256 {_content(path)}")
+
+
+def _imported(name: str, kind: str) -> Any:
+    """Return the function that ``module:function`` names; the working directory is searched too."""
+    module, colon, attribute = name.partition(":")
+    if not (module and colon and attribute):
+        raise ConfigError(f"A function is named as {kind}:module:function; received {kind}:{name}.")
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.append(here)
+    try:
+        function = getattr(import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(
+            f"{kind}:{name} cannot be imported: {error}. Run it where the module can be found."
+        ) from error
+    if not callable(function):
+        raise ConfigError(f"{kind}:{name} must be a function; it is {type(function).__name__}.")
+    return function
+
+
+def _content(place: Path) -> str:
+    """Return the SHA-256 of a file, with the texts that belong to an array, or of the files of a folder."""
+    found = sorted(place.iterdir()) if place.is_dir() else [place]
+    if place.suffix == ".npy":
+        found.append(place.with_suffix(".txt"))
+    files = [path for path in found if path.is_file()]
+    return content_hash(part for path in files for part in (f"{path.name} {path.stat().st_size} ".encode(), path))

@@ -1,0 +1,121 @@
+"""A sentence-transformers model as what computes embeddings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from sentence_transformers import SentenceTransformer
+
+from samesense.encoder.encode import encode
+from samesense.encoder.identity import model_identity
+from samesense.encoder.pooling import describe_pooling
+from samesense.encoder.precision import autocast, inference_precision
+from samesense.encoder.rows import each_once
+from samesense.execution.threads import torch_threads
+from samesense.types import Embeddings, Precision
+
+
+class TorchEncoder:
+    """An :class:`~samesense.inference.models.model.Encoder` computed by torch.
+
+    Attributes:
+        sentence_transformer: the model.
+        name: ``"torch-float32"`` or ``"torch-bfloat16"``.
+    """
+
+    def __init__(
+        self,
+        model: SentenceTransformer,
+        precision: Precision = "auto",
+        *,
+        deterministic: bool = False,
+        threads: int | None = None,
+    ) -> None:
+        """Take a model.
+
+        Args:
+            model: its own maximum length, prompt and pooling apply.
+            precision: ``"auto"`` is bfloat16 where the device computes in it.
+            deterministic: compute every text alone; its bits then depend on nothing else.
+            threads: that compute; ``None`` leaves them as they are.
+        """
+        self.sentence_transformer = model
+        self._precision = inference_precision(precision, model.device)
+        self._deterministic, self._threads = deterministic, threads
+        self.name = f"torch-{self._precision}"
+
+    @property
+    def protocol(self) -> str:
+        """In words, everything that changes a figure."""
+        model = self.sentence_transformer
+        longest = model.max_seq_length
+        parts = [
+            "cosine",
+            f"{describe_pooling(model)} pooling",
+            self._precision,
+            f"at most {longest} tokens" if isinstance(longest, int) else "inputs of any length",
+        ]
+        if model.default_prompt_name is not None:
+            parts.append(f"prompt {model.prompts[model.default_prompt_name]!r}")
+        return ", ".join(parts)
+
+    @property
+    def identity(self) -> str:
+        """See :func:`~samesense.encoder.identity.model_identity`."""
+        return model_identity(self.sentence_transformer, self._precision)
+
+    def encode(
+        self, texts: Sequence[str], *, normalize: bool = False, on_progress: Callable[[int], None] | None = None
+    ) -> Embeddings:
+        """Return the embeddings; see :func:`samesense.encoder.encode.encode`."""
+        run = _encode_alone if self._deterministic else encode
+        with torch_threads(1 if self._deterministic else self._threads):
+            return run(
+                self.sentence_transformer,
+                texts,
+                precision=self._precision,
+                normalize=normalize,
+                on_progress=on_progress,
+            )
+
+
+def _encode_alone(
+    model: SentenceTransformer,
+    texts: Sequence[str],
+    *,
+    precision: Precision = "auto",
+    normalize: bool = False,
+    on_progress: Callable[[int], None] | None = None,
+) -> Embeddings:
+    """Return the embeddings of ``texts`` as :func:`samesense.encoder.encode.encode` does, with bits of the text alone.
+
+    Every text is a batch of its own: how products are cut and summed depends on the shape of a batch, and so do the
+    last bits. They depend on the number of threads too, which must be one.
+
+    Raises:
+        ModelError: if a text is not a string.
+    """
+    arithmetic = inference_precision(precision, model.device)
+    prompt = model.prompts.get(model.default_prompt_name) if model.default_prompt_name else None
+    dim = model.get_embedding_dimension() or 0
+
+    def one(text: str) -> torch.Tensor:
+        features = {
+            key: value.to(model.device) if isinstance(value, torch.Tensor) else value
+            for key, value in model.preprocess([text], prompt=prompt).items()
+        }
+        row: torch.Tensor = model(features)["sentence_embedding"][:, :dim]
+        return row.float().cpu()
+
+    def embed(block: list[str]) -> Embeddings:
+        with torch.inference_mode(), autocast(model.device, arithmetic):
+            rows: Embeddings = torch.cat([one(text) for text in block]).numpy()
+        return rows
+
+    training = model.training
+    model.eval()
+    try:
+        return each_once(texts, embed, dim, normalize=normalize, on_progress=on_progress)
+    finally:
+        model.train(training)

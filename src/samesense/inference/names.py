@@ -1,0 +1,65 @@
+"""What the name of a model says: its kind, its pooling, and the maps behind it.
+
+    FOLDER, owner/name, default   a sentence-transformers model, a run folder, a bare transformer, a cross-encoder, or
+                                  an exported folder
+    NAME?cls, NAME?first-last     the same with another pooling, for models whose folder does not state theirs
+    vectors:FILE                  vectors computed elsewhere, with their texts
+    words:PATH                    word vectors, averaged; words:PATH?sif weights rare words more
+    python:module:function        a function from texts to a matrix, one row a text
+    python-score:module:function  a function from pairs to scores
+    origin:FOLDER                 an Origin
+
+Whatever gives embeddings may be followed by maps that are fitted on unlabelled texts, applied from left to right:
+
+    NAME+whiten  NAME+whiten:256  NAME+flow
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import cast, get_args
+
+from samesense.errors import ConfigError
+from samesense.types import PoolingName
+
+KINDS = ("vectors", "words", "python", "python-score", "origin")
+"""What may stand before the first colon of a name; any other name is that of a model."""
+
+ORIGIN = "origin:"
+
+_MAPS = re.compile(r"(?P<base>.+?)(?P<maps>(?:\+(?:whiten|flow)(?::\d+)?)*)")
+_MAP = re.compile(r"\+(whiten|flow)(?::(\d+))?")
+
+
+def split_maps(name: str) -> tuple[str, str]:
+    """Return what a name names, and the maps behind it, as ``("a/model", "+whiten:64")``; a path may hold a plus."""
+    match = _MAPS.fullmatch(name)
+    return (match["base"], match["maps"]) if match else (name, "")
+
+
+def parse_maps(maps: str) -> list[tuple[str, int | None]]:
+    """Return each map of ``"+whiten:64+flow"`` with its dimensions, where they are stated."""
+    return [(name, int(dim) if dim else None) for name, dim in _MAP.findall(maps)]
+
+
+def split_kind(name: str) -> tuple[str, str]:
+    """Return the kind of a name and what stands behind its colon; for a model, ``""`` and the name."""
+    kind, colon, place = name.partition(":")
+    return (kind, place) if colon and kind in KINDS else ("", name)
+
+
+def split_pooling(name: str) -> tuple[str, PoolingName | None]:
+    """Return the name of a model and the pooling that may follow it; a folder of the whole name comes first.
+
+    Raises:
+        ConfigError: if what follows is no pooling.
+    """
+    if "?" not in name or Path(name).expanduser().exists():
+        return name, None
+    rest, _, option = name.rpartition("?")
+    if option not in get_args(PoolingName):
+        raise ConfigError(
+            f"After ? stands the pooling of a model, one of {', '.join(get_args(PoolingName))}; received ?{option}."
+        )
+    return rest, cast(PoolingName, option)

@@ -1,0 +1,44 @@
+"""Teachers by name: how each embeds, and a text that tells it from every other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from samesense.errors import ConfigError
+from samesense.inference.models.load import apply_maps, load
+from samesense.inference.names import split_kind, split_maps
+from samesense.training.teachers import Teacher
+from samesense.types import Encode, PoolingName, Precision
+
+
+def open_teacher(
+    name: str, *, precision: Precision = "auto", pooling: PoolingName | None = None, device: str | None = None
+) -> Teacher:
+    """Open what ``name`` names.
+
+    Args:
+        name: as :func:`~samesense.inference.models.load.load` takes it. With ``+whiten`` or ``+flow`` behind it, the
+            map is fitted on the corpus to be embedded, whose embeddings are then held in memory meanwhile.
+        precision: arithmetic of models; ``"auto"`` is bfloat16 where the device computes in it.
+        pooling: of models; ``None`` is their own, or mean for a bare transformer.
+        device: torch device of models; ``None`` lets sentence-transformers choose.
+
+    Raises:
+        ConfigError: if it does not embed, or cannot be told from others (a function).
+        ModelError: if it cannot be read.
+    """
+    base, maps = split_maps(name)
+    model = load(base, precision=precision, pooling=None if split_kind(base)[0] else pooling, device=device)
+    if not model.embeds:
+        raise ConfigError(
+            f"A teacher gives one vector a sentence; {name} only scores pairs ({model.protocol}). Take what embeds."
+        )
+
+    def encode(texts: Sequence[str], work: Path) -> Encode:
+        if not maps:
+            return model.encode
+        model.remember(work)
+        return apply_maps(model, maps, texts, cache=True).encode
+
+    return Teacher(name, f"{model.identity} {maps}" if maps else model.identity, encode)
