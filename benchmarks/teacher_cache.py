@@ -54,13 +54,13 @@ def main() -> None:
 def ways(args: argparse.Namespace, teachers: list[str], sentences, folder: Path) -> dict[str, Callable[[], float]]:
     import torch
 
-    from samesense.data.pairs.targets import Targets
     from samesense.encoder.build import build
-    from samesense.recipes.cosent.recipe import as_dataset
+    from samesense.recipes.runner import as_dataset
     from samesense.recipes.teachers import open_teacher
     from samesense.recipes.unsupervised import rankcse, simcse
     from samesense.recipes.unsupervised.settings import RankcseSettings, SimcseSettings
     from samesense.training.fit import fit
+    from samesense.training.losses.sentences import RankCSE
     from samesense.training.teachers import teacher_store
 
     common = {"batch_size": args.batch_size, "max_steps": args.steps, "eval_steps": args.steps}
@@ -81,19 +81,22 @@ def ways(args: argparse.Namespace, teachers: list[str], sentences, folder: Path)
         def rows(self, numbers: torch.Tensor) -> torch.Tensor:
             return torch.from_numpy(self.encode([sentences.texts[number] for number in numbers.tolist()]))
 
-    bare = as_dataset(Targets({"sentence": sentences.texts}, ""))
+    bare = as_dataset({"sentence": sentences.texts})
     numbered = as_dataset(rankcse.columns(sentences, ranked))
 
-    def trained(settings, dataset, objective_of) -> float:
+    def ranking(teachers):
+        return lambda model: RankCSE(model, **rankcse.terms(model, ranked, teachers))
+
+    def trained(settings, dataset, loss_of) -> float:
         model = copy.deepcopy(start)
         with tempfile.TemporaryDirectory() as run:
-            return fit(model, dataset, objective_of(model), settings, Path(run)).seconds
+            return fit(model, dataset, loss_of(model), settings, Path(run)).seconds
 
     asked = [Asked(teacher) for teacher in opened]
     return {
-        WAYS[0]: lambda: trained(plain, bare, lambda model: simcse.objective(model, plain, {})),
-        WAYS[1]: lambda: trained(ranked, numbered, lambda model: rankcse.objective(model, ranked, stores)),
-        WAYS[2]: lambda: trained(ranked, numbered, lambda model: rankcse.objective(model, ranked, asked)),
+        WAYS[0]: lambda: trained(plain, bare, lambda model: simcse.loss_of(model, plain, {})),
+        WAYS[1]: lambda: trained(ranked, numbered, ranking(stores)),
+        WAYS[2]: lambda: trained(ranked, numbered, ranking(asked)),
     }
 
 

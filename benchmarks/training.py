@@ -24,13 +24,13 @@ def main() -> None:
 
     from samesense.data import read_pairs, sample_path
     from samesense.encoder.build import build
-    from samesense.recipes.cosent.recipe import as_dataset
+    from samesense.recipes.runner import as_dataset
     from samesense.recipes.settings import CosentSettings
     from samesense.training.fit import fit
     from samesense.training.losses.pairs import CoSENT
 
     data = read_pairs(args.data or sample_path("train"))
-    dataset = as_dataset(CosentSettings().targets(data))
+    dataset = as_dataset(CosentSettings().targets(data).columns)
     start = build(args.model, max_seq_length=128)
     chosen: dict[str, str] = {}
 

@@ -77,21 +77,21 @@ def test_a_run_says_what_it_made_of_the_labels(run, binary, tiny_trunk, tmp_path
     )  # fmt: skip
     assert code == 0, err
     assert "triplet: 20 triplets, 40 of 80 pairs not used\n" in err
-    assert json.loads((tmp_path / "run" / "manifest.json").read_text())["account"][0].startswith("triplet: 20 triplets")
+    assert json.loads((tmp_path / "run" / "manifest.json").read_text())["summary"][0].startswith("triplet: 20 triplets")
 
 
-def test_the_cross_encoder_recipe_is_called_with_the_same_arguments(run, binary, tmp_path, monkeypatch):
-    from samesense.recipes.cosent import cross as cosent_cross
-    from samesense.recipes.runner import Trained
+def test_the_cross_encoder_is_trained_by_the_same_method(run, binary, tmp_path, monkeypatch):
+    from samesense.recipes import runner
+    from samesense.recipes.training_run import TrainingRun
     from samesense.training.fit import TrainOutput
 
     seen = []
 
-    def fake(pairs, settings, output, **rest):
-        seen.append((len(pairs), settings.encoder, settings.loss, output, sorted(rest)))
-        return Trained(output / "model", TrainOutput(1, 1.0, "float32", None, None, False), [])
+    def fake(job, prepare, *, resume, overwrite):
+        seen.append((len(job.data), job.settings.encoder, job.settings.loss, job.output, job.dev, resume, overwrite))
+        return TrainingRun(job.output, TrainOutput(1, 1.0, "float32", None, None, False), [])
 
-    monkeypatch.setattr(cosent_cross, "run", fake)
+    monkeypatch.setattr(runner, "run", fake)
     code, _, err = run(binary, "-o", tmp_path / "run", "--encoder", "cross", "--loss", "cross-entropy", "--dev", "none")
     assert code == 0, err
-    assert seen == [(80, "cross", "cross-entropy", tmp_path / "run", ["dev", "overwrite", "resume", "test"])]
+    assert seen == [(80, "cross", "cross-entropy", tmp_path / "run", None, False, False)]

@@ -4,7 +4,7 @@ import torch
 from transformers import TrainerCallback
 
 from samesense.context.corpus.corpus import Corpus
-from samesense.context.discriminator.batching import RUN_WINDOWS, Collate, Looks, Schedule, Steps
+from samesense.context.discriminator.batching import RUN_WINDOWS, Collate, HeldOut, Schedule, Steps
 from samesense.context.discriminator.scorer import Discriminator
 from samesense.context.discriminator.training import DiscriminatorTraining, train_discriminator
 from samesense.errors import ConfigError
@@ -15,7 +15,15 @@ TOPICS = {
     "school": "pupil lesson chalk essay desk bell".split(),
 }
 TRAINING = DiscriminatorTraining(
-    dim=24, hidden=16, dropout=0.1, batch_size=32, epochs=8, learning_rate=1e-2, held_out=60, eval_steps=10, seed=3
+    dim=24,
+    hidden=16,
+    dropout=0.1,
+    batch_size=32,
+    epochs=8,
+    learning_rate=1e-2,
+    held_out_windows=60,
+    eval_steps=10,
+    seed=3,
 )
 
 
@@ -76,7 +84,7 @@ def test_words_start_from_given_vectors(tmp_path, corpus):
         given.extend(words)
         return np.arange(len(words) * 7, dtype=np.float32).reshape(-1, 7) / 1e3
 
-    still = DiscriminatorTraining(hidden=4, epochs=1, learning_rate=1e-12, weight_decay=0.0, held_out=60)
+    still = DiscriminatorTraining(hidden=4, epochs=1, learning_rate=1e-12, weight_decay=0.0, held_out_windows=60)
     reader = train_discriminator(corpus, still, tmp_path, word_vectors=word_vectors).reader
     assert reader.vocabulary.words == given
     weights = reader.model.embedding.weight.detach().numpy()
@@ -121,17 +129,17 @@ def test_a_batch_encodes_each_sentence_once(corpus, trained):
 
 
 def test_accuracies_by_kind(corpus):
-    looks = Looks(corpus, corpus.windows, Schedule(batch_size=16, epochs=1, negatives=1, seed=0))
-    labels = np.concatenate([looks[at].labels for at in range(len(looks))])
-    centres = np.concatenate([looks[at].centres for at in range(len(looks))])
-    windows = np.concatenate([looks[at].windows for at in range(len(looks))])
-    near = looks.kinds["same document"][:, 1]
+    evaluated = HeldOut(corpus, corpus.windows, Schedule(batch_size=16, epochs=1, negatives=1, seed=0))
+    labels = np.concatenate([evaluated[at].labels for at in range(len(evaluated))])
+    centres = np.concatenate([evaluated[at].centres for at in range(len(evaluated))])
+    windows = np.concatenate([evaluated[at].windows for at in range(len(evaluated))])
+    near = evaluated.kinds["same document"][:, 1]
     own = corpus.documents_of(windows)
     assert (corpus.documents_of(centres[:, 1])[near] == own[near]).all()
     logits = np.where(labels > 0, 1.0, -1.0)
     logits[near, 1] = 1.0  # wrong on every negative of the same document
     logits[:10, 0] = -1.0  # and on ten positives
-    found = looks.accuracies(type("P", (), {"predictions": logits, "label_ids": labels}))
+    found = evaluated.accuracies(type("P", (), {"predictions": logits, "label_ids": labels}))
     n = len(windows)
     assert found["same document"] == 0
     assert found["anywhere"] == 1
@@ -139,7 +147,7 @@ def test_accuracies_by_kind(corpus):
     assert found["all"] == pytest.approx(1 - (10 + near.sum()) / (2 * n))
 
 
-@pytest.mark.parametrize("wrong", [{"negatives": 0}, {"epochs": 0}, {"batch_size": 0}, {"held_out": 0}])
+@pytest.mark.parametrize("wrong", [{"negatives": 0}, {"epochs": 0}, {"batch_size": 0}, {"held_out_windows": 0}])
 def test_impossible_settings_are_refused(wrong):
     with pytest.raises(ConfigError, match="must be at least 1"):
         DiscriminatorTraining(**wrong)

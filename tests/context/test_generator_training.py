@@ -17,7 +17,7 @@ def corpus(tmp_path_factory):
     return Corpus.build(tmp_path_factory.mktemp("corpus") / "c", some_documents(30))
 
 
-SETTINGS = {"size": "tiny", "batch_size": 16, "held_out": 20, "max_tokens": 24, "eval_steps": 6, "dropout": 0.1}
+SETTINGS = {"size": "tiny", "batch_size": 16, "held_out_windows": 20, "max_tokens": 24, "eval_steps": 6, "dropout": 0.1}
 
 
 class StopAt(TrainerCallback):
@@ -77,7 +77,7 @@ def test_whole_documents_are_held_out(corpus):
     assert hold_out(corpus, 20, 42)[1].tolist() == held.tolist()
     assert hold_out(corpus, 20, 43)[1].tolist() != held.tolist()
     for count in (0, 1000):
-        with pytest.raises(ConfigError, match=f"held_out is {count}"):
+        with pytest.raises(ConfigError, match=f"held_out_windows is {count}"):
             hold_out(corpus, count, 42)
 
 

@@ -7,7 +7,7 @@ import pytest
 from samesense.data import read_pairs
 from samesense.data.formats.scale import infer_scale, share_text, to_number
 from samesense.errors import ConfigError, DataError
-from samesense.recipes.methods import Reading
+from samesense.recipes.reading import Reading
 
 SCORED = ("sentence1", "sentence2", "score")
 NLI = ("premise", "hypothesis", "label")
@@ -148,8 +148,8 @@ def test_scores_that_select_need_no_order_of_classes(tmp_path):
     how = Reading(label_order="entailment,neutral,contradiction")
     (tmp_path / "dev.tsv").write_text("sentence1\tsentence2\tscore\na\tb\t0\nc\td\t1\n")
     (tmp_path / "coded.tsv").write_text("premise\thypothesis\tlabel\na\tb\t0\nc\td\t2\n")
-    assert how.judging(str(tmp_path / "dev.tsv")) == Reading()
-    assert how.judging(str(tmp_path / "coded.tsv")) == how
+    assert how.for_evaluation(str(tmp_path / "dev.tsv")) == Reading()
+    assert how.for_evaluation(str(tmp_path / "coded.tsv")) == how
     with pytest.raises(ConfigError, match="--label-order is for classes, and column 'score' holds scores by its name"):
         read_pairs(tmp_path / "dev.tsv", label_order=how.label_order)
 

@@ -13,6 +13,7 @@ from samesense.inference.models.load import load
 from samesense.metrics import spearman
 from samesense.recipes import run_folder
 from samesense.recipes.context import recipe as context
+from samesense.recipes.context.documents import read_documents
 from samesense.recipes.context.settings import ContextSettings
 from samesense.recipes.methods import METHODS
 from samesense.recipes.surrogate import recipe as surrogate
@@ -21,7 +22,7 @@ from tests.context.worlds import some_documents
 from tests.messages import listen
 
 ORIGIN = {
-    "vocabulary": 300, "generator_max_steps": 4, "generator_batch_size": 8, "max_tokens": 16, "held_out": 10,
+    "vocabulary": 300, "generator_max_steps": 4, "generator_batch_size": 8, "max_tokens": 16, "held_out_windows": 10,
     "discriminator_epochs": 1, "contexts": 4, "rescored": 10, "reference": 4, "precision": "float32",
 }  # fmt: skip
 HARVEST = {"pairs": 60, "unit": 6, "shard_size": 20, "spacings": [4]}
@@ -37,14 +38,14 @@ def documents(tmp_path_factory):
 @pytest.fixture
 def given(tiny_trunk):
     return {
-        "model": str(tiny_trunk), "max_steps": 4, "batch_size": 8, "precision": "float32", "held_out": 0.2,
+        "model": str(tiny_trunk), "max_steps": 4, "batch_size": 8, "precision": "float32", "held_out_share": 0.2,
         "max_seq_length": 32, "origin": ORIGIN, "harvest": HARVEST,
     }  # fmt: skip
 
 
 def make(documents, output, given, **how):
     settings, lines = ContextSettings(**given), listen()
-    trained = context.run(context.read([documents], settings), settings, output, **how)
+    trained = METHODS["context"].run(read_documents([documents]), settings, output, **how)
     return trained, lines
 
 
@@ -53,13 +54,13 @@ def begun(lines):
 
 
 @pytest.mark.slow
-def test_from_documents_to_a_judged_model_and_only_what_changed_again(documents, given, toy_pairs, tmp_path):
+def test_from_documents_to_an_evaluated_model_and_only_what_changed_again(documents, given, toy_pairs, tmp_path):
     output, test = tmp_path / "made", read_pairs(toy_pairs / "test.tsv")
     trained, lines = make(documents, output, given, test=test)
     assert begun(lines) == [
         "corpus", "discriminator", "generator", "harvest", "surrogate", "evaluation",
     ]  # fmt: skip
-    assert trained.folder == output / "model" and trained.outcome.steps == 4
+    assert trained.model == output / "model" and trained.output.steps == 4
     candidate = load(str(output), precision="float32")
     found = {(row.task, row.model, row.metric): row.value for row in trained.results if row.subset == "all"}
     assert found["sts", "surrogate", "spearman"] == pytest.approx(
@@ -80,7 +81,7 @@ def test_from_documents_to_a_judged_model_and_only_what_changed_again(documents,
         make(documents, output, changed, test=test)
     assert (output / "manifest.json").read_text() == record
     trained, lines = make(documents, output, changed, test=test, overwrite=True)
-    assert begun(lines) == ["surrogate", "evaluation"] and trained.outcome.steps == 5
+    assert begun(lines) == ["surrogate", "evaluation"] and trained.output.steps == 5
 
     changed["harvest"] = {**HARVEST, "workers": 2, "retries": 1}  # how, not what
     _, lines = make(documents, output, changed, test=test, overwrite=True)
@@ -116,7 +117,12 @@ def test_a_run_that_was_stopped_anywhere_goes_on(documents, given, tmp_path, mon
     def killed(*args, **kwargs):
         raise RuntimeError("killed")
 
-    places = ((context.origin_recipe, "_generator"), (context, "harvest"), (surrogate, "keep"), (context, "judged"))
+    places = (
+        (context.origin_recipe, "_generator"),
+        (context, "harvest"),
+        (surrogate, "measure_kept"),
+        (context, "evaluate"),
+    )
     for module, name in places:
         with monkeypatch.context() as patch:
             patch.setattr(module, name, killed)
@@ -132,14 +138,14 @@ def test_a_run_that_was_stopped_anywhere_goes_on(documents, given, tmp_path, mon
 
 @pytest.mark.slow
 def test_a_surrogate_that_was_interrupted_goes_on_from_its_checkpoint(documents, given, tmp_path, monkeypatch):
-    output, prepared = tmp_path / "made", surrogate.Prepared
+    output, prepared = tmp_path / "made", surrogate.TrainingInputs
     with monkeypatch.context() as patch:
-        patch.setattr(surrogate, "Prepared", lambda **rest: prepared(callbacks=[PressesCtrlC()], **rest))
+        patch.setattr(surrogate, "TrainingInputs", lambda **rest: prepared(callbacks=[PressesCtrlC()], **rest))
         trained, lines = make(documents, output, given)
-    assert trained.outcome.interrupted and not (output / "model").exists()
+    assert trained.output.interrupted and not (output / "model").exists()
     trained, lines = make(documents, output, given)
     assert "surrogate: going on" in lines
-    assert trained.outcome.steps == 4 and not trained.outcome.interrupted
+    assert trained.output.steps == 4 and not trained.output.interrupted
     record = json.loads((output / "surrogate" / "manifest.json").read_text())
     assert len(record["resumed"]) == 1
 
@@ -148,13 +154,13 @@ def test_a_surrogate_that_was_interrupted_goes_on_from_its_checkpoint(documents,
 def test_a_surrogate_killed_before_a_checkpoint_or_at_its_very_end_is_trained_anew(
     documents, given, tmp_path, monkeypatch
 ):
-    output, prepared = tmp_path / "made", surrogate.Prepared
+    output, prepared = tmp_path / "made", surrogate.TrainingInputs
 
     def killed(*args, **kwargs):
         raise RuntimeError("killed")
 
     with monkeypatch.context() as patch:
-        patch.setattr(surrogate, "Prepared", lambda **rest: prepared(callbacks=[Dies()], **rest))
+        patch.setattr(surrogate, "TrainingInputs", lambda **rest: prepared(callbacks=[Dies()], **rest))
         with pytest.raises(RuntimeError, match="killed"):
             make(documents, output, given)
     assert (output / "surrogate" / "checkpoints").is_dir()
@@ -164,13 +170,13 @@ def test_a_surrogate_killed_before_a_checkpoint_or_at_its_very_end_is_trained_an
             make(documents, output, given)
     assert (output / "surrogate" / "model").is_dir()
     trained, lines = make(documents, output, given)
-    assert "surrogate: going on" in lines and trained.outcome.steps == 4
+    assert "surrogate: going on" in lines and trained.output.steps == 4
 
 
 def test_an_origin_that_was_interrupted_says_so(documents, given, tmp_path, monkeypatch):
     monkeypatch.setattr(context.origin_recipe, "run", lambda *args, **rest: False)
     trained, _ = make(documents, tmp_path / "made", given)
-    assert trained.outcome == TrainOutput(0, 0.0, "", None, None, True) and not trained.results
+    assert trained.output == TrainOutput(0, 0.0, "", None, None, True) and not trained.results
 
 
 @pytest.mark.parametrize(
@@ -189,12 +195,12 @@ def test_settings_of_the_parts_are_checked_at_once(part, words):
 
 def test_settings_of_the_parts_are_flags_with_a_dot(documents, tmp_path, capsys):
     words = ["train", documents, "--method", "context", "--output", str(tmp_path / "m"), "--dry-run"]
-    words += ["--origin.most-words", "1000", "--origin.contexts=20", "--harvest.pairs", "50"]
+    words += ["--origin.corpus-words", "1000", "--origin.contexts=20", "--harvest.pairs", "50"]
     words += ["--harvest.spacings", "4,16"]
     app(words, exit_on_error=False, result_action="return_value")
     out, err = capsys.readouterr()
     shown = json.loads(out)
-    assert shown["origin"] == {"most_words": "1000", "contexts": "20"}
+    assert shown["origin"] == {"corpus_words": "1000", "contexts": "20"}
     settings = ContextSettings(**shown)
     assert (settings.origin_settings().contexts, settings.harvest_settings().pairs) == (20, 50)
     assert settings.harvest_settings().spacings == (4, 16)

@@ -7,11 +7,10 @@ import pytest
 from samesense.data import read_pairs
 from samesense.encoder.build import build
 from samesense.errors import ConfigError, DataError, OutputError
-from samesense.recipes import model_adapters as kinds
-from samesense.recipes import runner as frame
-from samesense.recipes.cosent import recipe as cosent
-from samesense.recipes.holdout import hold_out
+from samesense.recipes import runner
+from samesense.recipes.methods import METHODS
 from samesense.recipes.settings import CosentSettings, bind, read_settings, shipped
+from samesense.recipes.train import hold_out
 from samesense.reports import read_results
 from tests.messages import listen
 
@@ -28,7 +27,7 @@ def settings(tiny_trunk):
 
 def test_raises_the_score_and_leaves_a_whole_run(parts, settings, tmp_path):
     said = listen()
-    trained = cosent.run(parts["train"], settings, tmp_path / "run", dev=parts["dev"], test=parts["test"])
+    trained = METHODS["cosent"].run(parts["train"], settings, tmp_path / "run", dev=parts["dev"], test=parts["test"])
     scores = {(r.model, r.metric): r.value for r in trained.results}
     before, after = scores[f"{settings.model} (before)", "spearman"], scores[str(tmp_path / "run"), "spearman"]
     assert after > before + 0.4
@@ -42,7 +41,7 @@ def test_raises_the_score_and_leaves_a_whole_run(parts, settings, tmp_path):
     assert record["data"]["train"]["sha256"] == parts["train"].sha256
     assert record["data"]["train"]["rows"] == 160
     assert record["versions"]["torch"]
-    assert record["outcome"]["best_dev_spearman"] == trained.outcome.best_dev_spearman
+    assert record["outcome"]["best_dev_spearman"] == trained.output.best_dev_spearman
     assert read_results(tmp_path / "run" / "results.jsonl") == trained.results
     assert said == [
         f"model {settings.model}, pooling mean, 0.0 M parameters, at most 64 tokens",
@@ -54,34 +53,34 @@ def test_raises_the_score_and_leaves_a_whole_run(parts, settings, tmp_path):
 
 def test_resume_refuses_another_run(parts, settings, tmp_path):
     run = tmp_path / "run"
-    cosent.run(parts["train"], settings, run, dev=parts["dev"])
+    METHODS["cosent"].run(parts["train"], settings, run, dev=parts["dev"])
     with pytest.raises(OutputError) as error:
-        cosent.run(parts["train"], settings, run, dev=parts["dev"], resume=True)
-    assert str(error.value) == f"The run in {run} is finished: its model is there. Pass --overwrite to train anew."
+        METHODS["cosent"].run(parts["train"], settings, run, dev=parts["dev"], resume=True)
+    assert str(error.value) == f"The run in {run} is finished: its model is there. Overwrite it to train anew."
     shutil.rmtree(run / "model")
     other = settings.model_copy(update={"learning_rate": 0.5})
     with pytest.raises(ConfigError) as error:
-        cosent.run(parts["train"], other, run, dev=parts["dev"], resume=True)
+        METHODS["cosent"].run(parts["train"], other, run, dev=parts["dev"], resume=True)
     assert str(error.value) == (
-        f"--resume continues the run in {run} as it was begun, but settings.learning_rate was 0.002 and is 0.5. "
-        "Give the same settings and data, or another --output."
+        f"resume continues the run in {run} as it was begun, but settings.learning_rate was 0.002 and is 0.5. "
+        "Give the same settings and data, or another output folder."
     )
     with pytest.raises(ConfigError, match=r"data\.train\.scale was \[0.*\] and is \[0.*9.*\]"):
-        cosent.run(replace(parts["train"], scale=(0.0, 9.0)), settings, run, dev=parts["dev"], resume=True)
+        METHODS["cosent"].run(replace(parts["train"], scale=(0.0, 9.0)), settings, run, dev=parts["dev"], resume=True)
     with pytest.raises(ConfigError) as error:
-        cosent.run(parts["train"], settings, tmp_path / "none", dev=parts["dev"], resume=True)
+        METHODS["cosent"].run(parts["train"], settings, tmp_path / "none", dev=parts["dev"], resume=True)
     assert str(error.value) == (
-        f"--resume continues a run, and {tmp_path / 'none'} holds none (no manifest.json). Start it without --resume."
+        f"resume continues a run, and {tmp_path / 'none'} holds none (no manifest.json). Start it without resume."
     )
 
 
-@pytest.mark.parametrize("at", ["save", "judge", "end"])
-def test_a_run_stopped_after_its_training_is_judged_by_resume(parts, settings, tmp_path, monkeypatch, at):
+@pytest.mark.parametrize("at", ["save", "evaluate", "end"])
+def test_a_run_stopped_after_its_training_is_evaluated_by_resume(parts, settings, tmp_path, monkeypatch, at):
     quick = settings.model_copy(update={"max_steps": 7})
     how = {"dev": parts["dev"], "test": parts["test"]}
-    whole = cosent.run(parts["train"], quick, tmp_path / "whole", **how)
+    whole = METHODS["cosent"].run(parts["train"], quick, tmp_path / "whole", **how)
     place = {
-        "save": (frame, "save"), "judge": (kinds.BiEncoder, "judge_after"), "end": (frame.run_folder, "end"),
+        "save": (runner, "save"), "evaluate": (runner, "_evaluate"), "end": (runner.run_folder, "end"),
     }[at]  # fmt: skip
 
     def stop(*args, **rest):
@@ -89,35 +88,35 @@ def test_a_run_stopped_after_its_training_is_judged_by_resume(parts, settings, t
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(*place, stop)
-        cosent.run(parts["train"], quick, tmp_path / "run", **how)
+        METHODS["cosent"].run(parts["train"], quick, tmp_path / "run", **how)
     if at != "save":
-        monkeypatch.setattr(kinds.BiEncoder, "fit", stop)  # nothing is trained again
-    resumed = cosent.run(parts["train"], quick, tmp_path / "run", **how, resume=True)
+        monkeypatch.setattr(runner, "fit", stop)  # nothing is trained again
+    resumed = METHODS["cosent"].run(parts["train"], quick, tmp_path / "run", **how, resume=True)
     assert [row.value for row in resumed.results] == [row.value for row in whole.results]
     assert read_results(tmp_path / "run" / "results.jsonl") == resumed.results
-    assert resumed.outcome.steps == 7 and not (tmp_path / "run" / "checkpoints").exists()
+    assert resumed.output.steps == 7 and not (tmp_path / "run" / "checkpoints").exists()
     with pytest.raises(OutputError, match="is finished"):
-        cosent.run(parts["train"], quick, tmp_path / "run", **how, resume=True)
+        METHODS["cosent"].run(parts["train"], quick, tmp_path / "run", **how, resume=True)
 
 
 def test_overwrite_is_asked_for_and_takes_only_its_own(parts, settings, tmp_path):
     quick = settings.model_copy(update={"max_steps": 2})
-    cosent.run(parts["train"], quick, tmp_path / "run")
+    METHODS["cosent"].run(parts["train"], quick, tmp_path / "run")
     (tmp_path / "run" / "notes.txt").write_text("mine")
     with pytest.raises(OutputError) as error:
-        cosent.run(parts["train"], quick, tmp_path / "run")
+        METHODS["cosent"].run(parts["train"], quick, tmp_path / "run")
     assert str(error.value) == (
         f"{tmp_path / 'run'} is not empty. Choose another output folder, or pass --overwrite to replace it."
     )
-    cosent.run(parts["train"], quick, tmp_path / "run", overwrite=True)
+    METHODS["cosent"].run(parts["train"], quick, tmp_path / "run", overwrite=True)
     assert (tmp_path / "run" / "notes.txt").read_text() == "mine"
 
 
 def test_a_model_that_cannot_be_loaded_costs_nothing(parts, settings, tmp_path):
-    cosent.run(parts["train"], settings.model_copy(update={"max_steps": 2}), tmp_path / "run")
+    METHODS["cosent"].run(parts["train"], settings.model_copy(update={"max_steps": 2}), tmp_path / "run")
     broken = settings.model_copy(update={"model": str(tmp_path / "absent")})
     with pytest.raises(Exception, match="There is no model folder"):
-        cosent.run(parts["train"], broken, tmp_path / "run", overwrite=True)
+        METHODS["cosent"].run(parts["train"], broken, tmp_path / "run", overwrite=True)
     assert (tmp_path / "run" / "model" / "modules.json").is_file()
 
 
@@ -154,7 +153,7 @@ def test_settings_are_checked_before_anything_runs(tmp_path):
 def test_steps():
     settings = CosentSettings()
     assert settings.steps(5749) == 1440
-    assert settings.steps_between_looks(5749) == 144
+    assert settings.steps_between_evaluations(5749) == 144
     assert settings.steps(3) == 4
     assert CosentSettings(max_steps=7).steps(5749) == 7
     assert CosentSettings(epochs=0.5).steps(32) == 1

@@ -10,11 +10,10 @@ from samesense.data import read_pairs
 from samesense.errors import ConfigError, DataError, OutputError
 from samesense.inference.models.load import load
 from samesense.metrics import spearman
-from samesense.recipes import model_adapters as kinds
-from samesense.recipes.cosent import cross as cosent_cross
+from samesense.recipes import runner
+from samesense.recipes.methods import METHODS
 from samesense.recipes.settings import CosentSettings, bind, read_settings
 from samesense.reports import read_results
-from samesense.training import cross
 from samesense.training.losses.cross import CrossCoSENT, CrossEntropy
 from tests.conftest import WORDS
 from tests.messages import listen
@@ -59,7 +58,7 @@ def test_both_losses_learn_and_leave_a_whole_run(parts, settings, tmp_path, loss
     given = {**settings.model_dump(exclude_defaults=True), "loss": loss}
     given = given if loss == "cosent" else {k: v for k, v in given.items() if k != "temperature"}
     settings, run, said = CosentSettings(**given), tmp_path / "run", listen()
-    trained = cosent_cross.run(parts["train"], settings, run, dev=parts["dev"], test=parts["test"])
+    trained = METHODS["cosent"].run(parts["train"], settings, run, dev=parts["dev"], test=parts["test"])
     assert {(r.model, r.metric) for r in trained.results} == {(str(run), "spearman"), (str(run), "pearson")}
     assert trained.results[0].value > 0.5
     assert sorted(p.name for p in run.iterdir()) == [
@@ -71,9 +70,9 @@ def test_both_losses_learn_and_leave_a_whole_run(parts, settings, tmp_path, loss
     ]
     record = json.loads((run / "manifest.json").read_text())
     assert (record["method"], record["status"], record["settings"]) == (
-        "cosent-cross", "finished", settings.model_dump()
+        "cosent", "finished", settings.model_dump()
     )  # fmt: skip
-    assert record["outcome"]["best_dev_spearman"] == trained.outcome.best_dev_spearman
+    assert record["outcome"]["best_dev_spearman"] == trained.output.best_dev_spearman
     assert read_results(run / "results.jsonl") == trained.results
     assert said == [
         f"model {settings.model}, cross-encoder with a new head, 0.0 M parameters, at most 64 tokens a pair",
@@ -83,15 +82,15 @@ def test_both_losses_learn_and_leave_a_whole_run(parts, settings, tmp_path, loss
     pairs, labels = parts["dev"].pairs(), parts["dev"].labels
     theirs = CrossEncoder(str(run / "model"), device="cpu").predict(pairs)
     np.testing.assert_allclose(load(str(run), precision="float32").scores(pairs), theirs, rtol=1e-5)
-    assert spearman(theirs, labels) == pytest.approx(trained.outcome.best_dev_spearman, abs=1e-3)
+    assert spearman(theirs, labels) == pytest.approx(trained.output.best_dev_spearman, abs=1e-3)
 
 
 def test_training_goes_on_from_a_cross_encoder_and_judges_it_before(parts, settings, tmp_path):
     short = settings.model_copy(update={"max_steps": 2, "eval_steps": 1})
-    cosent_cross.run(parts["train"], short, tmp_path / "first")
+    METHODS["cosent"].run(parts["train"], short, tmp_path / "first")
     second = short.model_copy(update={"model": str(tmp_path / "first")})
     said = listen()
-    trained = cosent_cross.run(parts["train"], second, tmp_path / "second", test=parts["test"])
+    trained = METHODS["cosent"].run(parts["train"], second, tmp_path / "second", test=parts["test"])
     assert "with its own head" in said[0]
     before = trained.results[0]
     assert before.model == f"{tmp_path / 'first'} (before)"
@@ -113,17 +112,17 @@ class KillAtStep13(TrainerCallback):
 def test_a_killed_run_goes_on_to_the_same_result(parts, settings, tmp_path, monkeypatch):
     settings = settings.model_copy(update={"epochs": 2.0, "eval_steps": 5})
     rest = {"dev": parts["dev"], "test": parts["test"]}
-    whole = cosent_cross.run(parts["train"], settings, tmp_path / "whole", **rest)
-    real = cross.fit_cross
-    monkeypatch.setattr(kinds, "fit_cross", lambda *a, **k: real(*a, **{**k, "callbacks": [KillAtStep13()]}))
+    whole = METHODS["cosent"].run(parts["train"], settings, tmp_path / "whole", **rest)
+    real = runner.fit
+    monkeypatch.setattr(runner, "fit", lambda *a, **k: real(*a, **{**k, "callbacks": [KillAtStep13()]}))
     with pytest.raises(Killed):
-        cosent_cross.run(parts["train"], settings, tmp_path / "killed", **rest)
-    monkeypatch.setattr(kinds, "fit_cross", real)
+        METHODS["cosent"].run(parts["train"], settings, tmp_path / "killed", **rest)
+    monkeypatch.setattr(runner, "fit", real)
     assert json.loads((tmp_path / "killed" / "manifest.json").read_text())["status"] == "running"
-    resumed = cosent_cross.run(parts["train"], settings, tmp_path / "killed", **rest, resume=True)
+    resumed = METHODS["cosent"].run(parts["train"], settings, tmp_path / "killed", **rest, resume=True)
     assert [r.value for r in resumed.results] == [r.value for r in whole.results]
     with pytest.raises(OutputError, match="is finished: its model is there"):
-        cosent_cross.run(parts["train"], settings, tmp_path / "killed", **rest, resume=True)
+        METHODS["cosent"].run(parts["train"], settings, tmp_path / "killed", **rest, resume=True)
 
 
 @pytest.mark.parametrize("loss", ["cosent", "cross-entropy"])
@@ -137,7 +136,7 @@ def test_label_aware_batches(parts, tiny_trunk, tmp_path, monkeypatch, loss):
         model=str(tiny_trunk),
     )  # fmt: skip
     train = parts["train"].take(sorted(range(160), key=lambda i: parts["train"].labels[i])[:60])  # mostly two labels
-    cosent_cross.run(train, settings, tmp_path / "run")
+    METHODS["cosent"].run(train, settings, tmp_path / "run")
     assert len(seen) == 30
     assert all(len(set(labels)) == 2 for labels in seen)
 
@@ -154,14 +153,12 @@ def test_nli_is_graded(tmp_path, settings):
 
 
 def test_refusals(parts, settings, tmp_path):
-    with pytest.raises(ConfigError, match="This recipe trains cross-encoders; received encoder bi"):
-        cosent_cross.run(parts["train"], CosentSettings(), tmp_path / "run")
-    with pytest.raises(ConfigError, match="patience counts looks at a dev set, and there is none"):
-        cosent_cross.run(
+    with pytest.raises(ConfigError, match="early_stopping_patience counts evaluations on a dev set, and there is none"):
+        METHODS["cosent"].run(
             parts["train"], settings.model_copy(update={"early_stopping_patience": 1}), tmp_path / "patience"
         )
     one = parts["train"].take([i for i, label in enumerate(parts["train"].labels) if label == 0])
     with pytest.raises(
         DataError, match=r"CoSENT compares pairs with different labels; all \d+ labels of .*train\.tsv are 0\."
     ):
-        cosent_cross.run(one, settings, tmp_path / "run")
+        METHODS["cosent"].run(one, settings, tmp_path / "run")

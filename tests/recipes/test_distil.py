@@ -2,6 +2,7 @@
 
 import json
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -48,6 +49,10 @@ def by_topic(texts):
     return (np.array(rows) + 0.01).astype(np.float32)
 
 
+def job(train, chosen):
+    return distil.Job(method="distil", data=train, settings=chosen, output=Path("run"))
+
+
 @pytest.fixture
 def wise(corpus, tmp_path):
     np.savez(tmp_path / "wise.npz", texts=np.array(corpus.texts), embeddings=by_topic(corpus.texts))
@@ -61,7 +66,7 @@ def test_a_student_learns_what_its_teacher_knows(tiny_trunk, corpus, wise, tmp_p
     rate = 2e-2 if "static" in model else 2e-3
     chosen = settings(tiny_trunk, model=model, epochs=10.0, learning_rate=rate, batch_size=32, **teachers)
     train, rest = corpus.take(range(240)), corpus.texts[240:]
-    before = distil.Student(train.texts).build(chosen)
+    before = distil.build_student(job(train, chosen))
     done = distil.run(train, chosen, tmp_path / "run")
 
     def agreement(encoder):
@@ -70,15 +75,15 @@ def test_a_student_learns_what_its_teacher_knows(tiny_trunk, corpus, wise, tmp_p
         return spearman(*((rows @ rows.T)[np.triu_indices(len(rest), 1)] for rows in pair))
 
     assert agreement(build(str(tmp_path / "run"))) > agreement(before) + 0.3
-    assert done.account.lines[0].spearman == {}
-    assert "quality kept" not in done.account.table()
+    assert done.report.lines[0].spearman == {}
+    assert "quality kept" not in done.report.table()
 
 
 def test_quality_and_speed_are_in_table_manifest_results_and_card(tiny_trunk, toy_pairs, corpus, tmp_path):
     tests = [read_pairs(toy_pairs / name) for name in ("dev.tsv", "test.tsv")]
     chosen = settings(tiny_trunk, model="layers:1", max_steps=2, eval_steps=1)
     done = distil.run(corpus, chosen, tmp_path / "run", dev=tests[0], tests=tests)
-    student, teacher = done.account.lines
+    student, teacher = done.report.lines
     assert set(student.spearman) == {"dev.tsv", "test.tsv"}
     means = [np.mean(list(line.spearman.values())) for line in (student, teacher)]
     assert teacher.kept == (pytest.approx(means[0] / means[1]) if means[1] > 0 else None)
@@ -86,9 +91,9 @@ def test_quality_and_speed_are_in_table_manifest_results_and_card(tiny_trunk, to
     assert teacher.faster > 0
     kept = read_manifest(tmp_path / "run")
     assert [line["model"] for line in kept["distilled"]["models"]] == ["student", str(tiny_trunk)]
-    assert f"1 x distance from 1 x {tiny_trunk}" in kept["account"][1]
+    assert f"1 x distance from 1 x {tiny_trunk}" in kept["summary"][1]
     card = (tmp_path / "run" / "model" / "README.md").read_text(encoding="utf-8")
-    assert card.endswith(f"## Distilled\n\n{done.account.text()}\n")
+    assert card.endswith(f"## Distilled\n\n{done.report.text()}\n")
     found = [json.loads(line) for line in (tmp_path / "run" / "results.jsonl").read_text().splitlines()]
     values = {(row["model"], row["dataset"]): row["value"] for row in found if row["metric"] == "spearman"}
     assert values[str(tmp_path / "run"), "test.tsv"] == student.spearman["test.tsv"]
@@ -97,7 +102,9 @@ def test_quality_and_speed_are_in_table_manifest_results_and_card(tiny_trunk, to
         distil.run(corpus, chosen, tmp_path / "run")
 
 
-def test_a_run_killed_while_it_was_judged_is_judged_by_resume(tiny_trunk, toy_pairs, corpus, tmp_path, monkeypatch):
+def test_a_run_killed_while_it_was_evaluated_is_evaluated_by_resume(
+    tiny_trunk, toy_pairs, corpus, tmp_path, monkeypatch
+):
     tests = [read_pairs(toy_pairs / "test.tsv")]
     chosen = settings(tiny_trunk, model="layers:1", max_steps=2)
     run = partial(distil.run, corpus, output=tmp_path / "run", tests=tests)
@@ -111,12 +118,12 @@ def test_a_run_killed_while_it_was_judged_is_judged_by_resume(tiny_trunk, toy_pa
     with pytest.raises(ConfigError, match=r"settings\.seed was 1 and is 2"):
         run(settings=chosen.model_copy(update={"seed": 2}), resume=True)
     done = run(settings=chosen, resume=True)
-    assert done.trained.outcome.steps == 2
+    assert done.output.steps == 2
     card = (tmp_path / "run" / "model" / "README.md").read_text(encoding="utf-8")
     assert card.count("## Distilled") == 1
-    assert card.endswith(f"{done.account.text()}\n")
+    assert card.endswith(f"{done.report.text()}\n")
     lines = (tmp_path / "run" / "results.jsonl").read_text().splitlines()
-    assert len(lines) == len(done.account.results)
+    assert len(lines) == len(done.report.results)
     assert distil_report.KEPT in read_manifest(tmp_path / "run")
     with pytest.raises(OutputError, match="is finished"):
         run(settings=chosen, resume=True)
@@ -128,19 +135,19 @@ def test_the_pooling_of_teachers(tiny_trunk, toy_pairs, corpus, tmp_path):
     done = distil.run(corpus, chosen, tmp_path / "run", tests=tests)
     assert build(str(tmp_path / "run"))[1].pooling_mode == "cls"
     cls = evaluate_pairs(load(tiny_trunk, pooling="cls", precision="float32"), tests[0])
-    assert done.account.lines[1].spearman["test.tsv"] == next(r.value for r in cls if r.metric == "spearman")
+    assert done.report.lines[1].spearman["test.tsv"] == next(r.value for r in cls if r.metric == "spearman")
     made = [
-        distil.Student(corpus.texts).build(settings(tiny_trunk, model="static", teacher_pooling=pooling))
+        distil.build_student(job(corpus, settings(tiny_trunk, model="static", teacher_pooling=pooling)))
         for pooling in (None, "cls")
     ]
     assert not torch.allclose(*(model[0].embedding.weight for model in made))
 
 
-def test_a_teacher_that_is_no_model_teaches_and_is_not_judged(tiny_trunk, toy_pairs, corpus, wise, tmp_path):
+def test_a_teacher_that_is_no_model_teaches_and_is_not_evaluated(tiny_trunk, toy_pairs, corpus, wise, tmp_path):
     chosen = settings(tiny_trunk, teacher=(str(tiny_trunk), wise), teacher_weights=(1.0, 2.0), max_steps=1)
     done = distil.run(corpus, chosen, tmp_path / "run", tests=[read_pairs(toy_pairs / "test.tsv")])
-    assert [line.model for line in done.account.lines] == ["student", str(tiny_trunk)]
-    assert done.account.notes[0] == f"Not judged, as it is no model: {wise}."
+    assert [line.model for line in done.report.lines] == ["student", str(tiny_trunk)]
+    assert done.report.notes[0] == f"Not evaluated, as it is no model: {wise}."
 
 
 def test_the_student_reads_as_many_tokens_as_its_teacher(tiny_trunk, corpus, tmp_path):
@@ -177,7 +184,7 @@ def test_shipped_settings_are_the_defaults_and_a_static_student_has_its_own(tmp_
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({}, "A student learns from a teacher, and none was named. Give --teacher MODEL"),
+        ({}, "A student learns from a teacher, and none was named. Give a teacher"),
         ({"teacher": ("a",), "gamma": 0.0, "regress": 0.0}, "Give regress or gamma"),
         ({"teacher": ("a",), "contrast": 1.0}, "compare two views of a sentence"),
         ({"teacher": ("a",), "teacher_weights": (1.0, 2.0)}, "one number a teacher"),

@@ -53,7 +53,7 @@ def scores_of(output, dealt, rows):
 def test_each_pair_is_judged_by_a_model_of_the_other_folds(data, settings, tmp_path, how):
     said = listen()
     results = folds.cross_validate(METHODS["cosent"], data, settings, tmp_path / "f", how)
-    dealt = cross_validation(data, 3, "by-topic" if how == "by-topic" else "mixed", folds.DEALING)
+    dealt = cross_validation(data, 3, "by-topic" if how == "by-topic" else "mixed", folds.SPLIT_SEED)
     scores = scores_of(tmp_path / "f", dealt, len(data))
     assert np.isfinite(scores).all()
     whole = {row.metric: row.value for row in results if row.subset == "all"}
@@ -64,7 +64,7 @@ def test_each_pair_is_judged_by_a_model_of_the_other_folds(data, settings, tmp_p
     assert mean == pytest.approx(np.mean([spearman(scores[held], labels[held]) for _, held in dealt]))
     assert read_results(tmp_path / "f" / "results.jsonl") == results
     assert "trained without it" in results[0].protocol
-    assert next(line for line in said if line.startswith("fold")) == "fold 1 of 3: 32 pairs teach, 16 judge"
+    assert next(line for line in said if line.startswith("fold")) == "fold 1 of 3: 32 pairs train, 16 test"
     for number, (teaches, _) in enumerate(dealt, 1):
         record = json.loads((tmp_path / "f" / f"fold-{number:02}" / "manifest.json").read_text())
         assert record["data"] == {
@@ -82,7 +82,7 @@ def test_each_pair_is_judged_by_a_model_of_the_other_folds(data, settings, tmp_p
 @pytest.mark.slow
 def test_a_killed_run_goes_on_with_what_it_has(data, settings, tmp_path, monkeypatch):
     whole = folds.cross_validate(METHODS["cosent"], data, settings, tmp_path / "whole", "3")
-    keep, done = folds._keep_scores, []
+    keep, done = folds._write_scores, []
 
     def killed(folder, held):
         if len(done) == 1:
@@ -90,10 +90,10 @@ def test_a_killed_run_goes_on_with_what_it_has(data, settings, tmp_path, monkeyp
         done.append(folder.name)
         keep(folder, held)
 
-    monkeypatch.setattr(folds, "_keep_scores", killed)
+    monkeypatch.setattr(folds, "_write_scores", killed)
     with pytest.raises(RuntimeError):
         folds.cross_validate(METHODS["cosent"], data, settings, tmp_path / "f", "3")
-    monkeypatch.setattr(folds, "_keep_scores", lambda folder, held: (done.append(folder.name), keep(folder, held)))
+    monkeypatch.setattr(folds, "_write_scores", lambda folder, held: (done.append(folder.name), keep(folder, held)))
     with pytest.raises(OutputError, match="not empty"):
         folds.cross_validate(METHODS["cosent"], data, settings, tmp_path / "f", "3")
     with pytest.raises(ConfigError, match=r"folds was '3' and is '4'"):
@@ -114,11 +114,11 @@ class Dies(TrainerCallback):
 def test_a_fold_killed_before_a_checkpoint_is_trained_anew_and_nothing_old_is_left(
     data, settings, tmp_path, monkeypatch
 ):
-    output, prepared = tmp_path / "f", cosent.Prepared
+    output, prepared = tmp_path / "f", cosent.TrainingInputs
     output.mkdir()
     (output / "results.jsonl").write_text("of an earlier run")
     with monkeypatch.context() as patch:
-        patch.setattr(cosent, "Prepared", lambda **rest: prepared(callbacks=[Dies()], **rest))
+        patch.setattr(cosent, "TrainingInputs", lambda **rest: prepared(callbacks=[Dies()], **rest))
         with pytest.raises(RuntimeError, match="killed"):
             folds.cross_validate(METHODS["cosent"], data, settings, output, "2", overwrite=True)
     assert (output / "fold-01" / "checkpoints").is_dir() and not (output / "results.jsonl").exists()

@@ -10,11 +10,11 @@ from transformers import TrainerCallback
 
 from samesense.data import read_pairs
 from samesense.encoder.build import build
-from samesense.errors import ConfigError, DataError
-from samesense.recipes import model_adapters as kinds
-from samesense.recipes.cosent import recipe as cosent
+from samesense.errors import DataError
+from samesense.recipes import runner
+from samesense.recipes.methods import METHODS
 from samesense.recipes.model_adapters import BiEncoder
-from samesense.recipes.runner import dev_judge
+from samesense.recipes.runner import dev_score
 from samesense.recipes.settings import CosentSettings
 from samesense.training import fit as module
 from samesense.training.losses.pairs import MSE, Contrastive, CoSENT, Softmax
@@ -48,18 +48,18 @@ def topics(tmp_path_factory):
 def test_every_loss_learns(loss, topics, tiny_trunk, tmp_path):
     settings = CosentSettings(model=str(tiny_trunk), loss=loss, epochs=3, **QUICK)
     said = listen()
-    before = dev_judge(BiEncoder(), topics["dev"])(build(str(tiny_trunk), device="cpu"))
-    trained = cosent.run(topics["train"], settings, tmp_path / "run", dev=topics["dev"])
+    before = dev_score(BiEncoder(), topics["dev"])(build(str(tiny_trunk), device="cpu"))
+    trained = METHODS["cosent"].run(topics["train"], settings, tmp_path / "run", dev=topics["dev"])
     if loss == "softmax":  # whose loss may fall without a better cosine: the CoSENT paper's point
         history = [json.loads(line) for line in (tmp_path / "run" / "history.jsonl").read_text().splitlines()]
         values = [entry["loss"] for entry in history if "loss" in entry]
         assert sum(values[-5:]) / 5 < sum(values[:5]) / 5 - 0.1
     else:
-        assert trained.outcome.best_dev_spearman > before + 0.15
+        assert trained.output.best_dev_spearman > before + 0.15
     record = json.loads((tmp_path / "run" / "manifest.json").read_text())
-    assert record["account"][0].startswith(f"{loss}: ")
+    assert record["summary"][0].startswith(f"{loss}: ")
     assert record["settings"]["loss"] == loss
-    assert record["account"][0] in said
+    assert record["summary"][0] in said
     build(str(tmp_path / "run"), device="cpu")
 
 
@@ -118,15 +118,15 @@ def test_a_killed_run_goes_on_as_if_nothing_had_happened(loss, batches, topics, 
     settings = CosentSettings(model=str(tiny_trunk), loss=loss, batches=batches, epochs=3, eval_steps=3, **QUICK)
 
     def run(name, **more):
-        return cosent.run(topics["train"], settings, tmp_path / name, **more)
+        return METHODS["cosent"].run(topics["train"], settings, tmp_path / name, **more)
 
     whole = run("whole")
     real = module.fit
-    monkeypatch.setattr(kinds, "fit", lambda *a, **k: real(*a, **{**k, "callbacks": [KillAtStep8()]}))
+    monkeypatch.setattr(runner, "fit", lambda *a, **k: real(*a, **{**k, "callbacks": [KillAtStep8()]}))
     with pytest.raises(Killed):
         run("killed")
-    monkeypatch.setattr(kinds, "fit", real)
-    head = tmp_path / "killed" / "checkpoints" / "checkpoint-6" / "objective.pt"
+    monkeypatch.setattr(runner, "fit", real)
+    head = tmp_path / "killed" / "checkpoints" / "checkpoint-6" / "loss.pt"
     assert head.exists() == (loss == "softmax")
     torch.manual_seed(99)  # what happened before in the process must not matter
     run("killed", resume=True)
@@ -135,18 +135,18 @@ def test_a_killed_run_goes_on_as_if_nothing_had_happened(loss, batches, topics, 
     history = [(tmp_path / name / "history.jsonl").read_text() for name in ("whole", "killed")]
     losses = [[json.loads(line).get("loss") for line in text.splitlines()] for text in history]
     assert losses[0] == losses[1]
-    assert whole.outcome.steps > 8
+    assert whole.output.steps > 8
 
 
 def test_a_checkpoint_without_the_head_is_passed_over(tmp_path):
-    for step, files in ((3, ["objective.pt"]), (6, [])):
+    for step, files in ((3, ["loss.pt"]), (6, [])):
         folder = tmp_path / f"checkpoint-{step}"
         folder.mkdir()
         (folder / "trainer_state.json").write_text('{"global_step": 1, "max_steps": 9}')
         for name in ("optimizer.pt", "scheduler.pt", "rng_state.pth", *files):
             (folder / name).touch()
     assert module.newest_checkpoint(tmp_path).name == "checkpoint-6"
-    assert module.newest_checkpoint(tmp_path, also=["objective.pt"]).name == "checkpoint-3"
+    assert module.newest_checkpoint(tmp_path, also=["loss.pt"]).name == "checkpoint-3"
 
 
 def test_label_aware_batches_are_spoken_of_and_random_ones_where_it_matters(topics, tiny_trunk, tmp_path):
@@ -156,7 +156,7 @@ def test_label_aware_batches_are_spoken_of_and_random_ones_where_it_matters(topi
     def said(data, **more):
         lines = listen()
         settings = CosentSettings(model=str(tiny_trunk), max_steps=1, **QUICK, **more)
-        cosent.run(data, settings, tmp_path / str(len(list(tmp_path.iterdir()))))
+        METHODS["cosent"].run(data, settings, tmp_path / str(len(list(tmp_path.iterdir()))))
         return [line for line in lines if line.startswith("batches")]
 
     assert said(rare) == [f"batches: {lacking:.1%} have one label only and teach nothing; batches label-aware has none"]
@@ -171,9 +171,7 @@ def test_what_does_not_fit_is_refused_before_anything_is_written(topics, tiny_tr
     scored = read_pairs(toy_pairs / "train.tsv")
     for loss in ("softmax", "triplet"):
         with pytest.raises(DataError, match=r"These losses fit: cosent, contrastive, .*info-nce"):
-            cosent.run(scored, CosentSettings(model=str(tiny_trunk), loss=loss, **QUICK), tmp_path / "run")
-    with pytest.raises(ConfigError, match=r"^This recipe trains bi-encoders; received encoder cross"):
-        cosent.run(scored, CosentSettings(encoder="cross"), tmp_path / "run")
+            METHODS["cosent"].run(scored, CosentSettings(model=str(tiny_trunk), loss=loss, **QUICK), tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
@@ -182,5 +180,5 @@ def test_texts_in_a_script_that_the_model_does_not_know_are_spoken_of(tiny_trunk
     (tmp_path / "zh.tsv").write_text("\n".join(["label\tsentence1\tsentence2", *rows]) + "\n", encoding="utf-8")
     said = listen()
     settings = CosentSettings(model=str(tiny_trunk), max_steps=1, **QUICK)
-    cosent.run(read_pairs(tmp_path / "zh.tsv"), settings, tmp_path / "run")
+    METHODS["cosent"].run(read_pairs(tmp_path / "zh.tsv"), settings, tmp_path / "run")
     assert [line for line in said if "unknown to the model's tokenizer" in line]

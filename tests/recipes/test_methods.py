@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from samesense.errors import ConfigError
-from samesense.recipes.methods import METHODS, Reading, fitting_method, method_named
+from samesense.recipes.methods import METHODS, fitting_method, method_named
+from samesense.recipes.reading import Reading
 from samesense.recipes.settings import shipped
 from samesense.recipes.sweep.file import SweepFile
 from samesense.recipes.sweep.plan import make_plan
@@ -48,7 +49,7 @@ def test_a_setting_of_another_method_is_refused_with_its_owner():
         METHODS["simcse"].choose("auto", {"gamma": 0.5}, lambda: None)
     assert str(error.value) == (
         "gamma is a setting of method rankcse; this is method simcse, for bare sentences; supervised: NLI pairs or "
-        "triples. Leave it out, or give --method rankcse."
+        "triples. Leave it out, or take method rankcse."
     )
     with pytest.raises(ConfigError, match=r"^There is no setting 'gama'\. Did you mean 'gamma'\?$"):
         METHODS["rankcse"].choose("auto", {"gama": 0.5}, lambda: None)
@@ -85,7 +86,7 @@ def test_methods_stand_side_by_side_in_a_sweep(tiny_trunk, toy_pairs, lines, tmp
     ]
     assert [cell.method.name for cell in plan.cells] == ["simcse", "simcse", "simcse"]
     assert len({cell.reading for cell in plan.cells[1:]}) == 2
-    assert len(plan.parts_of(plan.cells[1]).train) == 20
+    assert len(plan.splits_of(plan.cells[1]).train) == 20
     ended = run(plan, tmp_path / "sweep")
     assert (ended.finished, ended.failed) == (3, 0)
     assert "method" in plan.cells[1].identity

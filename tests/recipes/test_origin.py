@@ -19,7 +19,7 @@ from tests.context.worlds import small_causal, some_documents
 from tests.messages import listen
 
 SMALL = {
-    "vocabulary": 300, "generator_max_steps": 6, "generator_batch_size": 8, "max_tokens": 16, "held_out": 10,
+    "vocabulary": 300, "generator_max_steps": 6, "generator_batch_size": 8, "max_tokens": 16, "held_out_windows": 10,
     "discriminator_epochs": 1, "contexts": 4, "rescored": 10, "reference": 4, "precision": "float32",
 }  # fmt: skip
 PAIR = ("a man eats a meal", "some child walks slow")

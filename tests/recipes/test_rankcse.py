@@ -11,8 +11,8 @@ from transformers import AutoTokenizer, TrainerCallback
 from samesense.data import read_pairs
 from samesense.data.sentences.data import read_unlabelled
 from samesense.errors import ConfigError, ModelError
-from samesense.recipes.model_adapters import BiEncoder
-from samesense.recipes.unsupervised import rankcse
+from samesense.recipes import runner
+from samesense.recipes.methods import METHODS
 from samesense.recipes.unsupervised.settings import RankcseSettings
 from samesense.training import teachers
 from tests.conftest import WORDS
@@ -45,7 +45,9 @@ def settings(tiny_trunk, wise):
 @pytest.mark.parametrize("rank", ["listnet", "listmle", "cosent"])
 def test_a_student_learns_what_its_teacher_knows(corpus, settings, toy_pairs, tmp_path, rank):
     dev, said = read_pairs(toy_pairs / "dev.tsv"), listen()
-    trained = rankcse.run(corpus, settings.model_copy(update={"rank": rank}), tmp_path / "run", dev=dev, test=dev)
+    trained = METHODS["rankcse"].run(
+        corpus, settings.model_copy(update={"rank": rank}), tmp_path / "run", dev=dev, test=dev
+    )
     before, after = (r.value for r in trained.results if r.metric == "spearman")
     assert after > before + 0.4
     assert f"loss: 1 x InfoNCE + 1 x JS consistency + 1 x {rank} of 1 x {settings.teacher[0]}" in said
@@ -61,13 +63,13 @@ def test_teachers_are_shared_by_runs(corpus, settings, tiny_trunk, tmp_path):
     said = listen()
     for seed in (1, 2):
         seeded = settings.model_copy(update={**update, "seed": seed})
-        rankcse.run(corpus, seeded, tmp_path / str(seed))
+        METHODS["rankcse"].run(corpus, seeded, tmp_path / str(seed))
         assert not (tmp_path / str(seed) / "teachers").exists()
     assert [line.split()[2] for line in said if line.startswith("teacher ")] == [
         "encoding", "encoding", "vectors", "vectors",
     ]  # fmt: skip
     record = json.loads((tmp_path / "1" / "manifest.json").read_text())
-    assert f"listmle of 0.333333 x {tiny_trunk} + 0.666667 x {settings.teacher[0]}" in record["account"][1]
+    assert f"listmle of 0.333333 x {tiny_trunk} + 0.666667 x {settings.teacher[0]}" in record["summary"][1]
 
 
 @pytest.mark.parametrize(
@@ -77,7 +79,7 @@ def test_teachers_are_shared_by_runs(corpus, settings, tiny_trunk, tmp_path):
 def test_every_ablation_of_table_4_is_a_switch(corpus, settings, tmp_path, off):
     said = listen()
     quick = settings.model_copy(update={**off, "max_steps": 2})
-    rankcse.run(corpus, quick, tmp_path / "run")
+    METHODS["rankcse"].run(corpus, quick, tmp_path / "run")
     loss = next(line for line in said if line.startswith("loss: "))
     assert ("InfoNCE" in loss, "JS" in loss, "listmle" in loss) == tuple(
         name not in off for name in ("contrast", "beta", "gamma")
@@ -88,7 +90,9 @@ def test_every_ablation_of_table_4_is_a_switch(corpus, settings, tmp_path, off):
 def test_the_paper_and_the_community_code_train_differently(corpus, settings, tmp_path):
     losses = {}
     for name in ("js", "community"):
-        rankcse.run(corpus, settings.model_copy(update={"max_steps": 4, "consistency": name}), tmp_path / name)
+        METHODS["rankcse"].run(
+            corpus, settings.model_copy(update={"max_steps": 4, "consistency": name}), tmp_path / name
+        )
         entries = [json.loads(line) for line in (tmp_path / name / "history.jsonl").read_text().splitlines()]
         losses[name] = [entry["loss"] for entry in entries if "loss" in entry]
     assert losses["community"][0] < losses["js"][0] - 1  # minus an entropy of up to log 32
@@ -101,11 +105,11 @@ def test_a_student_without_dropout_learns_from_one_view(corpus, settings, tiny_t
     update = {"model": str(tmp_path / "static"), "pooling": None, "max_seq_length": None, "learning_rate": 5e-2}
     settings = settings.model_copy(update=update)
     with pytest.raises(ConfigError, match="learn the ranking from one view alone: views one and beta 0"):
-        rankcse.run(corpus, settings, tmp_path / "run")
+        METHODS["rankcse"].run(corpus, settings, tmp_path / "run")
     assert not (tmp_path / "run").exists()
     dev = read_pairs(toy_pairs / "dev.tsv")
     one = settings.model_copy(update={"views": "one", "beta": 0.0})
-    trained = rankcse.run(corpus, one, tmp_path / "run", dev=dev, test=dev)
+    trained = METHODS["rankcse"].run(corpus, one, tmp_path / "run", dev=dev, test=dev)
     before, after = (r.value for r in trained.results if r.metric == "spearman")
     assert after > before + 0.4
 
@@ -127,7 +131,7 @@ def test_resume_after_a_kill_gives_the_uninterrupted_run(corpus, settings, toy_p
     update = {"epochs": 4.0, "eval_steps": 10, "teacher_cache": str(tmp_path / "cache")}
     settings = settings.model_copy(update=update)
     alone = settings.model_copy(update={"teacher_cache": None})
-    whole = rankcse.run(corpus, alone, tmp_path / "whole", dev=dev, test=dev)
+    whole = METHODS["rankcse"].run(corpus, alone, tmp_path / "whole", dev=dev, test=dev)
 
     def killed(*_):
         raise Killed
@@ -135,23 +139,23 @@ def test_resume_after_a_kill_gives_the_uninterrupted_run(corpus, settings, toy_p
     with monkeypatch.context() as patch:
         patch.setattr(teachers, "_embedded", killed)
         with pytest.raises(Killed):
-            rankcse.run(corpus, settings, tmp_path / "killed", dev=dev, test=dev)
-    fit = BiEncoder.fit
+            METHODS["rankcse"].run(corpus, settings, tmp_path / "killed", dev=dev, test=dev)
+    fit = runner.fit
     with monkeypatch.context() as patch:
-        patch.setattr(BiEncoder, "fit", lambda *a, callbacks, **k: fit(*a, callbacks=[*callbacks, KillAtStep25()], **k))
+        patch.setattr(runner, "fit", lambda *a, callbacks, **k: fit(*a, callbacks=[*callbacks, KillAtStep25()], **k))
         with pytest.raises(Killed):
-            rankcse.run(corpus, settings, tmp_path / "killed", dev=dev, test=dev, resume=True)
-    resumed = rankcse.run(corpus, settings, tmp_path / "killed", dev=dev, test=dev, resume=True)
+            METHODS["rankcse"].run(corpus, settings, tmp_path / "killed", dev=dev, test=dev, resume=True)
+    resumed = METHODS["rankcse"].run(corpus, settings, tmp_path / "killed", dev=dev, test=dev, resume=True)
     assert [r.value for r in resumed.results] == [r.value for r in whole.results]
-    assert resumed.outcome.best_step == whole.outcome.best_step
+    assert resumed.output.best_step == whole.output.best_step
 
 
 def test_what_cannot_be_trained_is_refused_before_anything_is_written(corpus, settings, tmp_path):
     for update, error, message in (
-        ({"teacher": ()}, ConfigError, r"none was named\. Give --teacher MODEL, or --gamma 0"),
+        ({"teacher": ()}, ConfigError, r"none was named\. Give a teacher, or gamma 0"),
         ({"teacher": (str(tmp_path / "absent"),)}, ModelError, "There is no model folder"),
         ({"teacher": ("python:a:b",)}, ConfigError, "a function, which may change"),
     ):
         with pytest.raises(error, match=message):
-            rankcse.run(corpus, settings.model_copy(update=update), tmp_path / "run")
+            METHODS["rankcse"].run(corpus, settings.model_copy(update=update), tmp_path / "run")
     assert not (tmp_path / "run").exists()

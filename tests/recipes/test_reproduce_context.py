@@ -43,7 +43,7 @@ def test_every_variant_has_settings(path):
         if path.parent.name == "scaled":
             assert (settings.max_steps, settings.learning_rate) == (200, 1e-4), name
         elif isinstance(settings, SurrogateSettings):
-            assert (settings.learning_rate, settings.weight_decay, settings.held_out) == (1e-4, 0, 0.01), name
+            assert (settings.learning_rate, settings.weight_decay, settings.held_out_share) == (1e-4, 0, 0.01), name
         else:
             assert settings.learning_rate == 2e-5 and settings.batch_size == 16, name
 
@@ -88,7 +88,7 @@ def test_the_page_lists_every_setting_with_its_default():
 
 @pytest.mark.slow
 def test_surrogates_by_number_of_pairs_and_structure_in_one_sweep(tiny_trunk, toy_pairs, tmp_path):
-    quick = {"max_steps": 2, "batch_size": 8, "precision": "float32", "held_out": 0.15, "max_seq_length": 32}
+    quick = {"max_steps": 2, "batch_size": 8, "precision": "float32", "held_out_share": 0.15, "max_seq_length": 32}
     file = SweepFile(
         seeds=(1,),
         start=True,
@@ -102,6 +102,6 @@ def test_surrogates_by_number_of_pairs_and_structure_in_one_sweep(tiny_trunk, to
         ),
     )  # fmt: skip
     plan = make_plan(file)
-    assert [len(plan.parts_of(cell).train) for cell in plan.cells[1:3]] == [20, 60]
+    assert [len(plan.splits_of(cell).train) for cell in plan.cells[1:3]] == [20, 60]
     ended = run(plan, tmp_path / "sweep")
     assert (ended.finished, ended.failed) == (4, 0)

@@ -6,8 +6,8 @@ import pytest
 from transformers import TrainerCallback
 
 from samesense.data import read_pairs
-from samesense.recipes import model_adapters as kinds
-from samesense.recipes.cosent import recipe as cosent
+from samesense.recipes import runner
+from samesense.recipes.methods import METHODS
 from samesense.recipes.settings import CosentSettings
 from samesense.training import fit as module
 
@@ -26,16 +26,16 @@ class KillAtStep13(TrainerCallback):
 def test_resumed_run_keeps_its_arithmetic_and_its_results(tiny_trunk, toy_pairs, tmp_path, monkeypatch):
     parts = {part: read_pairs(toy_pairs / f"{part}.tsv") for part in ("train", "dev", "test")}
     settings = CosentSettings(model=str(tiny_trunk), learning_rate=2e-3, epochs=3, eval_steps=5)
-    monkeypatch.setattr(kinds, "pick_precision", lambda *_: kinds.Choice("bfloat16", "measured first"))
+    monkeypatch.setattr(runner, "pick_precision", lambda *_: runner.Choice("bfloat16", "measured first"))
     rest = {"dev": parts["dev"], "test": parts["test"]}
-    whole = cosent.run(parts["train"], settings, tmp_path / "whole", **rest)
+    whole = METHODS["cosent"].run(parts["train"], settings, tmp_path / "whole", **rest)
     real = module.fit
-    monkeypatch.setattr(kinds, "fit", lambda *a, **k: real(*a, **{**k, "callbacks": [KillAtStep13()]}))
+    monkeypatch.setattr(runner, "fit", lambda *a, **k: real(*a, **{**k, "callbacks": [KillAtStep13()]}))
     with pytest.raises(Killed):
-        cosent.run(parts["train"], settings, tmp_path / "killed", **rest)
-    monkeypatch.setattr(kinds, "fit", real)
+        METHODS["cosent"].run(parts["train"], settings, tmp_path / "killed", **rest)
+    monkeypatch.setattr(runner, "fit", real)
     assert json.loads((tmp_path / "killed" / "manifest.json").read_text())["status"] == "running"
-    monkeypatch.setattr(kinds, "pick_precision", lambda *_: kinds.Choice("float32", "measured later"))
-    resumed = cosent.run(parts["train"], settings, tmp_path / "killed", **rest, resume=True)
-    assert resumed.outcome.precision == "bfloat16"
+    monkeypatch.setattr(runner, "pick_precision", lambda *_: runner.Choice("float32", "measured later"))
+    resumed = METHODS["cosent"].run(parts["train"], settings, tmp_path / "killed", **rest, resume=True)
+    assert resumed.output.precision == "bfloat16"
     assert [r.value for r in resumed.results] == [r.value for r in whole.results]

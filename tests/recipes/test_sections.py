@@ -11,7 +11,7 @@ from samesense.errors import DataError
 from samesense.evaluation.sections import SectionTask
 from samesense.inference.models.load import load
 from samesense.recipes.methods import METHODS
-from samesense.recipes.sections import recipe as sections
+from samesense.recipes.sections.data import read_triplets
 from samesense.recipes.sections.settings import SectionsSettings
 from tests.conftest import WORDS
 
@@ -33,19 +33,23 @@ def documents(tmp_path_factory):
 
 
 def test_what_is_read_are_the_triplets_of_the_documents(documents):
-    found = sections.read([documents], SectionsSettings(per_document=4, triplets_seed=2))
+    found = read_triplets([documents], SectionsSettings(per_document=4, triplets_seed=2))
     assert found.triplets == section_triplets(read_documents(documents), 4, 2)
     assert found.summary == "80 triplets of 20 documents of parts.jsonl"
     assert found.take([3, 0]).triplets == [found.triplets[3], found.triplets[0]]
     assert len({found.sha256, found.take([3, 0]).sha256, found.take([0, 3]).sha256}) == 3
-    columns = sections.as_dataset(found).to_dict()
-    assert list(zip(*columns.values(), strict=True)) == found.triplets and list(columns) == list(sections.NAMES)
+    columns = found.columns()
+    assert list(zip(*columns.values(), strict=True)) == found.triplets and list(columns) == [
+        "anchor",
+        "positive",
+        "negative",
+    ]
 
 
 def test_documents_without_sections_are_refused(tmp_path):
     (tmp_path / "flat.txt").write_text("One sentence. Another sentence.")
     with pytest.raises(DataError, match="two sections"):
-        sections.read([str(tmp_path / "flat.txt")], SectionsSettings())
+        read_triplets([str(tmp_path / "flat.txt")], SectionsSettings())
 
 
 def test_the_shipped_settings_are_the_defaults():

@@ -10,6 +10,7 @@ from samesense.data.sentences.data import read_unlabelled
 from samesense.encoder.build import build
 from samesense.encoder.encode import encode
 from samesense.errors import ConfigError, DataError
+from samesense.recipes.methods import METHODS
 from samesense.recipes.unsupervised import simcse
 from samesense.recipes.unsupervised.settings import SimcseSettings
 from tests.messages import listen
@@ -32,14 +33,14 @@ def history(folder):
 def test_bare_sentences_give_a_whole_run_without_the_head(corpus, settings, toy_pairs, sentences, tmp_path):
     dev, said = read_pairs(toy_pairs / "dev.tsv"), listen()
     settings = settings.model_copy(update={"epochs": 6.0, "eval_steps": 10, "pooling": "mean"})
-    trained = simcse.run(corpus, settings, tmp_path / "run", dev=dev, test=dev)
+    trained = METHODS["simcse"].run(corpus, settings, tmp_path / "run", dev=dev, test=dev)
     losses = [entry["loss"] for entry in history(tmp_path / "run") if "loss" in entry]
     assert losses[-1] < losses[0] - 0.5
     assert [e["step"] for e in history(tmp_path / "run") if "eval_dev_spearman" in e] == [10, 20, 30, 40, 50, 60]
     model = build(str(trained.folder), device="cpu")
     assert len(list(model)) == 2
     after = [r.value for r in trained.results if r.model == str(tmp_path / "run") and r.metric == "spearman"]
-    assert after[0] == pytest.approx(trained.outcome.best_dev_spearman, abs=1e-6)  # judged as selected: without it
+    assert after[0] == pytest.approx(trained.output.best_dev_spearman, abs=1e-6)  # judged as selected: without it
     record = json.loads((tmp_path / "run" / "manifest.json").read_text())
     assert (record["method"], record["data"]["train"]["sha256"]) == ("simcse", corpus.sha256)
     assert corpus.account in said
@@ -47,8 +48,8 @@ def test_bare_sentences_give_a_whole_run_without_the_head(corpus, settings, toy_
 
 def test_a_run_shorter_than_125_steps_is_selected_at_its_end(corpus, settings, toy_pairs, tmp_path):
     dev = read_pairs(toy_pairs / "dev.tsv")
-    trained = simcse.run(corpus, settings, tmp_path / "run", dev=dev)
-    assert trained.outcome.steps == trained.outcome.best_step == settings.steps(len(corpus)) == 10
+    trained = METHODS["simcse"].run(corpus, settings, tmp_path / "run", dev=dev)
+    assert trained.output.steps == trained.output.best_step == settings.steps(len(corpus)) == 10
 
 
 @pytest.fixture
@@ -66,7 +67,7 @@ def test_supervised_keeps_its_head(nli, settings, sentences, tmp_path):
         "supervised": True, "head": "kept", "batch_size": 4, "own_negative_weight": 0.7, "eval_steps": 2,
     })  # fmt: skip
     said = listen()
-    trained = simcse.run(nli, settings, tmp_path / "run")
+    trained = METHODS["simcse"].run(nli, settings, tmp_path / "run")
     assert "triplet: 12 triplets, 0 of 24 pairs not used" in said
     model = build(str(trained.folder), device="cpu")
     assert [type(module).__name__ for module in model] == ["Transformer", "Pooling", "Dense"]
@@ -86,7 +87,7 @@ def test_the_hard_negative_of_an_anchor_weighs_what_it_is_told(nli, settings, ti
     features = [tiny.preprocess(column) for column in columns.values()]
     anchors, positives, negatives = (tiny(dict(column))["sentence_embedding"] for column in features)
     expected = info_nce(anchors, positives, negatives, own_negative_weight=2)
-    torch.testing.assert_close(simcse.objective(tiny, settings, {})(features), expected, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(simcse.loss_of(tiny, settings, {})(features), expected, atol=1e-5, rtol=1e-5)
 
 
 def test_with_masked_language_modelling(corpus, settings, tiny_trunk, tmp_path):
@@ -97,24 +98,24 @@ def test_with_masked_language_modelling(corpus, settings, tiny_trunk, tmp_path):
     BertForMaskedLM(config).save_pretrained(tmp_path / "mlm")
     tokenizer.save_pretrained(tmp_path / "mlm")
     update = {"model": str(tmp_path / "mlm"), "mlm_weight": 1.0, "epochs": 6.0, "pooling": "mean"}
-    trained = simcse.run(corpus, settings.model_copy(update=update), tmp_path / "run")
+    trained = METHODS["simcse"].run(corpus, settings.model_copy(update=update), tmp_path / "run")
     losses = [entry["loss"] for entry in history(tmp_path / "run") if "loss" in entry]
     assert losses[-1] < losses[0] - 0.5
     assert len(list(build(str(trained.folder), device="cpu"))) == 2
     with pytest.raises(ConfigError, match="needs a checkpoint with its masked-LM head"):
-        simcse.run(corpus, settings.model_copy(update={"mlm_weight": 0.1}), tmp_path / "other")
+        METHODS["simcse"].run(corpus, settings.model_copy(update={"mlm_weight": 0.1}), tmp_path / "other")
     assert not (tmp_path / "other").exists()
 
 
 def test_what_cannot_be_trained_is_refused_before_anything_is_written(corpus, nli, settings, tmp_path):
     run = tmp_path / "run"
     with pytest.raises(ConfigError, match="SimCSE without supervision takes bare sentences; received PairData"):
-        simcse.run(nli, settings, run)
+        METHODS["simcse"].run(nli, settings, run)
     supervised = settings.model_copy(update={"supervised": True})
     with pytest.raises(ConfigError, match="with supervision takes labelled pairs; received Sentences"):
-        simcse.run(corpus, supervised, run)
+        METHODS["simcse"].run(corpus, supervised, run)
     with pytest.raises(DataError, match="a triplet needs a sentence with a positive and a negative partner"):
-        simcse.run(nli.take(range(0, 24, 2)), supervised, run)
+        METHODS["simcse"].run(nli.take(range(0, 24, 2)), supervised, run)
     assert not run.exists()
 
 
@@ -125,5 +126,5 @@ def test_without_dropout_it_says_what_to_do(corpus, settings, tiny_trunk, tmp_pa
     model.save(str(tmp_path / "dry"))
     dry = settings.model_copy(update={"model": str(tmp_path / "dry"), "max_steps": 2})
     with pytest.raises(ConfigError, match=r"this model has none.*Set dropout, or start from a model with dropout"):
-        simcse.run(corpus, dry, tmp_path / "run")
-    assert simcse.run(corpus, dry.model_copy(update={"dropout": 0.1}), tmp_path / "run").outcome.steps == 2
+        METHODS["simcse"].run(corpus, dry, tmp_path / "run")
+    assert METHODS["simcse"].run(corpus, dry.model_copy(update={"dropout": 0.1}), tmp_path / "run").output.steps == 2

@@ -10,10 +10,13 @@ import pytest
 
 from samesense.data import read_pairs
 from samesense.errors import ConfigError, DataError
+from samesense.recipes.methods import METHODS
+from samesense.recipes.runner import Job
 from samesense.recipes.settings import read_settings
 from samesense.recipes.supmpn import recipe as supmpn
-from samesense.recipes.supmpn.parts import prepare, sentences_each, sized
-from samesense.recipes.supmpn.recipe import SupmpnSettings, read, run
+from samesense.recipes.supmpn.recipe import prepare
+from samesense.recipes.supmpn.settings import SupmpnSettings
+from samesense.recipes.supmpn.settings import read_for_supmpn as read
 from samesense.training.losses.registry import TUPLE_LOSSES
 from tests.conftest import WORDS
 from tests.messages import listen
@@ -86,28 +89,32 @@ def test_sentences_of_a_step_decide_the_batch(nli):
     sizes = {}
     for loss in LOSSES:
         settings = SupmpnSettings(loss=loss, sentences_per_step=132)
-        sizes[loss] = sized(settings, read([str(nli)], settings)).batch_size
+        sizes[loss] = settings.for_data(read([str(nli)], settings)).batch_size
     assert sizes == {"supmpn": 12, "info-nce": 44, "triplet": 44, "softmax": 66, "supcon": 12, "batch-hard": 12}
     ragged = SupmpnSettings(tuples="ragged", positives=2, sentences_per_step=100)
     data = read([str(nli)], ragged)
     kept = [row for row, own in enumerate(data.positives) if own]
     each = 1 + sum(min(2, len(data.positives[row])) + len(data.negatives[row]) for row in kept) / len(kept)
-    assert sentences_each(ragged, data) == pytest.approx(each)
-    assert sized(ragged, data).batch_size == round(100 / each)
+    assert ragged.sentences_each(data) == pytest.approx(each)
+    assert ragged.for_data(data).batch_size == round(100 / each)
+
+
+def job(train, settings):
+    return Job(method="supmpn", data=train, settings=settings, output=Path("run"))
 
 
 def test_what_is_said_of_the_data(nli, tiny):
     settings = SupmpnSettings(batch_size=8)
-    account = prepare(read([str(nli)], settings), settings, tiny).account
-    assert account[0] == "60 anchors with 90 positives and 60 negatives"
-    assert account[2].split() == ["none", "0", "15", "0", "0"]
-    assert account[-2] == (
+    summary = prepare(tiny, job(read([str(nli)], settings), settings)).summary
+    assert summary[0] == "60 anchors with 90 positives and 60 negatives"
+    assert summary[2].split() == ["none", "0", "15", "0", "0"]
+    assert summary[-2] == (
         "tuples: 5 positives, 70% of them copies of the anchor; 5 negatives, 80% of them drawn from other anchors"
     )
-    assert account[-1] == "sentences: about 88 a step (8 anchors)"
+    assert summary[-1] == "sentences: about 88 a step (8 anchors)"
     settings = SupmpnSettings(tuples="ragged", batch_size=8)
-    account = prepare(read([str(nli)], settings), settings, tiny).account
-    assert account[-3:] == [
+    summary = prepare(tiny, job(read([str(nli)], settings), settings)).summary
+    assert summary[-3:] == [
         "15 anchors without a positive are not used; tuples padded would use them",
         "tuples: at most 5 positives and 5 negatives, nothing filled up",
         "sentences: about 32 a step (8 anchors)",
@@ -115,11 +122,11 @@ def test_what_is_said_of_the_data(nli, tiny):
     for module in tiny.modules():
         if hasattr(module, "p"):
             module.p = 0.0
-    account = prepare(read([str(nli)], SupmpnSettings()), SupmpnSettings(), tiny).account
-    assert account[-1].startswith("warning: the model has no dropout")
+    summary = prepare(tiny, job(read([str(nli)], SupmpnSettings()), SupmpnSettings())).summary
+    assert summary[-1].startswith("warning: the model has no dropout")
     given = SupmpnSettings(dropout=0.2)
-    prepared = prepare(read([str(nli)], given), given, tiny)
-    assert prepared.account[-1].startswith("sentences: ")
+    prepared = prepare(tiny, job(read([str(nli)], given), given))
+    assert prepared.summary[-1].startswith("sentences: ")
     assert prepared.collator.apart  # copies of an anchor have dropout of their own
     assert {module.p for module in tiny.modules() if hasattr(module, "p")} == {0.2}
 
@@ -133,11 +140,13 @@ def test_what_is_said_of_the_data(nli, tiny):
 def test_a_whole_run(nli, toy_pairs, tiny_trunk, tmp_path, how):
     settings = settings_of(tiny_trunk, **how)
     said = listen()
-    trained = run(read([str(nli)], settings), settings, tmp_path / "run", dev=read_pairs(toy_pairs / "dev.tsv"))
-    assert trained.outcome.steps == 6
+    trained = METHODS["supmpn"].run(
+        read([str(nli)], settings), settings, tmp_path / "run", dev=read_pairs(toy_pairs / "dev.tsv")
+    )
+    assert trained.output.steps == 6
     assert (tmp_path / "run" / "model" / "modules.json").is_file()
     manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
-    assert manifest["account"][0] == "60 anchors with 90 positives and 60 negatives"
+    assert manifest["summary"][0] == "60 anchors with 90 positives and 60 negatives"
     assert any(line.startswith("equal sentences") for line in said) == (settings.loss != "softmax")
     if "augment" in how:
         at = said.index("augmented positives, such as:")
@@ -148,7 +157,7 @@ def test_a_whole_run(nli, toy_pairs, tiny_trunk, tmp_path, how):
 @pytest.mark.slow
 def test_training_brings_positives_nearer(nli, toy_pairs, tiny_trunk, tmp_path):
     settings = settings_of(tiny_trunk, max_steps=60, batch_size=16, eval_steps=20)
-    trained = run(
+    trained = METHODS["supmpn"].run(
         read([str(nli)], settings), settings, tmp_path / "run", dev=read_pairs(toy_pairs / "dev.tsv"),
         test=read_pairs(toy_pairs / "test.tsv"),
     )  # fmt: skip
@@ -164,7 +173,7 @@ def test_data_that_softmax_cannot_tell_apart(tmp_path, tiny):
     path.write_text('{"query": "a", "pos": ["b", "c"]}\n')
     settings = SupmpnSettings(loss="softmax")
     with pytest.raises(DataError, match="softmax tells classes apart, and there are partners of entailment only"):
-        prepare(read([str(path)], settings), settings, tiny)
+        prepare(tiny, job(read([str(path)], settings), settings))
 
 
 def test_the_documented_settings_are_those_there_are():

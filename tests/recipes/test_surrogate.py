@@ -15,7 +15,7 @@ from samesense.inference.models.load import load
 from samesense.metrics import spearman
 from samesense.recipes.methods import METHODS
 from samesense.recipes.surrogate import recipe as surrogate
-from samesense.recipes.surrogate.data import read, targets_of
+from samesense.recipes.surrogate.data import read_harvest, targets_of
 from samesense.recipes.surrogate.settings import SurrogateSettings
 from samesense.reports import read_results
 from tests.recipes.harvests import cross_pairs, some_pairs, write_harvest
@@ -27,7 +27,7 @@ def folder(tmp_path_factory):
 
 
 def settings(**given):
-    return SurrogateSettings(**{"held_out": 0.15, "precision": "float32", **given})
+    return SurrogateSettings(**{"held_out_share": 0.15, "precision": "float32", **given})
 
 
 def keys(data):
@@ -42,7 +42,7 @@ def teaching(found):
 def test_every_pair_is_in_one_part_whichever_way_round_it_is(tmp_path):
     rows = some_pairs(2000)
     turned = [(second.upper(), first, score, kind) for first, second, score, kind in rows[:500]]
-    found = read([write_harvest(tmp_path / "h", rows + turned)], SurrogateSettings())
+    found = read_harvest([write_harvest(tmp_path / "h", rows + turned)], SurrogateSettings())
     teach = {pair_key(first, second) for first, second, _ in teaching(found)}
     assert not teach & keys(found.dev) and not teach & keys(found.held) and not keys(found.dev) & keys(found.held)
     assert len(found) + len(found.dev) + len(found.held) == 2500
@@ -55,24 +55,24 @@ def test_every_pair_is_in_one_part_whichever_way_round_it_is(tmp_path):
 
 def test_parts_do_not_depend_on_shards_and_grow_with_the_harvest(tmp_path):
     rows = some_pairs(600)
-    one = read([write_harvest(tmp_path / "a", rows, shard=600)], settings())
-    many = read([write_harvest(tmp_path / "b", rows, shard=7)], settings())
+    one = read_harvest([write_harvest(tmp_path / "a", rows, shard=600)], settings())
+    many = read_harvest([write_harvest(tmp_path / "b", rows, shard=7)], settings())
     assert (one.sha256, one.held.sha256, one.dev.sha256) == (many.sha256, many.held.sha256, many.dev.sha256)
-    less = read([write_harvest(tmp_path / "c", rows[:300])], settings())
+    less = read_harvest([write_harvest(tmp_path / "c", rows[:300])], settings())
     assert keys(less.held) <= keys(one.held) and keys(less.dev) <= keys(one.dev)
-    joined = read([str(tmp_path / "c"), write_harvest(tmp_path / "d", rows[300:])], settings())
+    joined = read_harvest([str(tmp_path / "c"), write_harvest(tmp_path / "d", rows[300:])], settings())
     assert joined.sha256 == one.sha256
     assert one.take([5, 2]).sha256 != one.take([2, 5]).sha256
     assert teaching(one.take([5])) == [teaching(one)[5]]
 
 
 def test_fewer_pairs_are_a_part_of_more_and_what_judges_stays(folder):
-    whole = read([folder], settings())
-    small, large = (read([folder], settings(most_pairs=count)) for count in (20, 100))
+    whole = read_harvest([folder], settings())
+    small, large = (read_harvest([folder], settings(most_pairs=count)) for count in (20, 100))
     assert (len(small), len(large)) == (20, 100)
     assert set(teaching(small)) <= set(teaching(large)) <= set(teaching(whole))
     assert small.held.sha256 == large.held.sha256 == whole.held.sha256
-    assert len(read([folder], settings(most_pairs=10_000))) == len(whole)
+    assert len(read_harvest([folder], settings(most_pairs=10_000))) == len(whole)
 
 
 @pytest.mark.parametrize(
@@ -88,46 +88,46 @@ def test_a_bad_row_is_named(tmp_path, change, words):
     rows = some_pairs(30)
     rows[13] = change(rows[13])
     with pytest.raises(DataError, match=words):
-        read([write_harvest(tmp_path / "h", rows, shard=10)], settings())
+        read_harvest([write_harvest(tmp_path / "h", rows, shard=10)], settings())
 
 
 def test_what_cannot_be_split_or_is_no_harvest_is_refused(tmp_path):
     with pytest.raises(DataError, match=r"is no harvest.*--method cosent"):
-        read([str(tmp_path)], settings())
+        read_harvest([str(tmp_path)], settings())
     with pytest.raises(DataError, match=r"few\.\w+: a share of 0\.01 of 40 pairs holds \d out.*larger --held-out"):
-        read([write_harvest(tmp_path / "few", some_pairs(40))], SurrogateSettings())
+        read_harvest([write_harvest(tmp_path / "few", some_pairs(40))], SurrogateSettings())
     place = write_harvest(tmp_path / "half", some_pairs(40))
     (tmp_path / "half" / "manifest.json").write_text('{"status": "running"}')
     with pytest.raises(DataError, match="is not finished"):
-        read([place], settings())
+        read_harvest([place], settings())
     place = write_harvest(tmp_path / "lost", some_pairs(90), shard=30)
     (tmp_path / "lost" / "shards" / "00001.parquet").unlink()
     with pytest.raises(DataError, match=r"has lost 1 of its shards, 00001\.parquet among them"):
-        read([place], settings())
+        read_harvest([place], settings())
     same = [(a, b, 0.5, kind) for a, b, _, kind in some_pairs(300)]
     with pytest.raises(DataError, match=r"with 1 different scores"):
-        read([write_harvest(tmp_path / "same", same)], settings())
+        read_harvest([write_harvest(tmp_path / "same", same)], settings())
 
 
 def test_what_is_not_whole_says_what_to_do(tmp_path):
     (tmp_path / "begun").mkdir()
     (tmp_path / "begun" / "manifest.json").write_text('{"method": "harvest", "status": "running"}')
     with pytest.raises(DataError, match=r"begun is not finished.*it goes on"):
-        read([str(tmp_path / "begun")], settings())
+        read_harvest([str(tmp_path / "begun")], settings())
     place = write_harvest(tmp_path / "bare", some_pairs(90), shard=30)
     (tmp_path / "bare" / "manifest.json").unlink()
     with pytest.raises(DataError, match=r"bare/manifest\.json must be a file of JSON"):
-        read([place], settings())
+        read_harvest([place], settings())
     place = write_harvest(tmp_path / "cut", some_pairs(90), shard=30)
     cut = tmp_path / "cut" / "shards" / "00001.parquet"
     whole = cut.read_bytes()
     for content in (b"", whole[:-30], whole[:20] + bytes(200) + whole[220:]):
         cut.write_bytes(content)
         with pytest.raises(DataError, match=r"00001\.parquet is damaged .* Delete it"):
-            read([place], settings())
+            read_harvest([place], settings())
     pq.write_table(pq.read_table(tmp_path / "cut" / "shards" / "00000.parquet").drop_columns(["score"]), cut)
     with pytest.raises(DataError, match=r"00001\.parquet: a shard has the columns .*; score is not there"):
-        read([place], settings())
+        read_harvest([place], settings())
 
 
 def test_targets(folder):
@@ -136,19 +136,19 @@ def test_targets(folder):
     np.testing.assert_allclose(targets_of(scores, -0.5, 1.0), [(s + 0.5) / 1.5 for s in scores])
     with pytest.raises(DataError, match=r"all are 0\.3"):
         targets_of([0.3], 0.3, 0.3)
-    found = read([folder], settings())
+    found = read_harvest([folder], settings())
     low, high = surrogate.scale_of(found, settings(targets="spread"))
-    labels = surrogate.as_dataset(found, (low, high))["label"]
+    labels = surrogate._dataset(found, (low, high))["label"]
     assert (min(labels), max(labels)) == (0, 1)
     assert spearman(np.array(labels), found.labels()) == pytest.approx(1)
 
 
 def test_scores_that_hardly_differ_are_warned_of(tmp_path):
     near = [(a, b, 0.998 + score / 1000, kind) for a, b, score, kind in some_pairs(300)]
-    found = read([write_harvest(tmp_path / "h", near)], settings())
-    said = surrogate.account_of(found, settings(), (0.0, 1.0))
+    found = read_harvest([write_harvest(tmp_path / "h", near)], settings())
+    said = surrogate.summarize(found, settings(), (0.0, 1.0))
     assert said[-1].startswith("warning: the scores deviate by 0.0007 only")
-    assert len(surrogate.account_of(found, settings(targets="spread"), (0.997, 0.999))) == 2
+    assert len(surrogate.summarize(found, settings(targets="spread"), (0.997, 0.999))) == 2
 
 
 def test_settings_of_vectors_are_none_of_a_cross_encoder():
@@ -161,8 +161,8 @@ def test_settings_of_vectors_are_none_of_a_cross_encoder():
 def test_a_run_learns_and_says_what_it_kept(tiny_trunk, tmp_path, encoder, made, least):
     folder = write_harvest(tmp_path / "h", made(400))
     chosen = settings(encoder=encoder, model=str(tiny_trunk), learning_rate=3e-3, epochs=6, batch_size=16, seed=1)
-    found, output = read([folder], chosen), tmp_path / "run"
-    trained = surrogate.run(found, chosen, output, dev=found.dev)
+    found, output = read_harvest([folder], chosen), tmp_path / "run"
+    trained = METHODS["surrogate"].run(found, chosen, output, dev=found.dev)
     kept = {row.metric: row.value for row in trained.results}
     scores = load(str(output), precision="float32").scores(found.held.pairs())
     assert kept["spearman"] == pytest.approx(spearman(scores, found.held.labels), abs=1e-6)
@@ -184,9 +184,11 @@ def test_a_run_learns_and_says_what_it_kept(tiny_trunk, tmp_path, encoder, made,
 
 
 @pytest.mark.slow
-def test_a_run_stopped_while_it_is_judged_is_judged_when_resumed(folder, tiny_trunk, toy_pairs, tmp_path, monkeypatch):
+def test_a_run_stopped_while_it_is_evaluated_is_evaluated_when_resumed(
+    folder, tiny_trunk, toy_pairs, tmp_path, monkeypatch
+):
     chosen = settings(model=str(tiny_trunk), max_steps=2, batch_size=8)
-    found, output, test = read([folder], chosen), tmp_path / "run", read_pairs(toy_pairs / "test.tsv")
+    found, output, test = read_harvest([folder], chosen), tmp_path / "run", read_pairs(toy_pairs / "test.tsv")
 
     def killed(*args):
         raise RuntimeError("killed")
@@ -194,22 +196,22 @@ def test_a_run_stopped_while_it_is_judged_is_judged_when_resumed(folder, tiny_tr
     with monkeypatch.context() as patch:
         patch.setattr(surrogate, "to_card", killed)
         with pytest.raises(RuntimeError):
-            surrogate.run(found, chosen, output, test=test)
+            METHODS["surrogate"].run(found, chosen, output, test=test)
     with pytest.raises(ConfigError, match=r"settings\.seed was 42 and is 7"):
-        surrogate.run(found, chosen.model_copy(update={"seed": 7}), output, test=test, resume=True)
-    trained = surrogate.run(found, chosen, output, test=test, resume=True)
+        METHODS["surrogate"].run(found, chosen.model_copy(update={"seed": 7}), output, test=test, resume=True)
+    trained = METHODS["surrogate"].run(found, chosen, output, test=test, resume=True)
     record = json.loads((output / "manifest.json").read_text())
     assert surrogate.describe_kept(record["kept"]) in (output / "model" / "README.md").read_text()
-    assert trained.outcome.steps == 2 and trained.results == read_results(output / "results.jsonl")
+    assert trained.output.steps == 2 and trained.results == read_results(output / "results.jsonl")
     assert [row.task for row in trained.results[-3:]] == ["surrogate"] * 3
     assert len(trained.results) == len(set(map(str, trained.results))) > 3
     with pytest.raises(OutputError, match="is finished"):
-        surrogate.run(found, chosen, output, test=test, resume=True)
+        METHODS["surrogate"].run(found, chosen, output, test=test, resume=True)
 
 
 def test_the_command_holds_out_selects_and_goes_on_from_the_model(folder, tiny_trunk, toy_pairs, tmp_path, capsys):
     quick = ["--precision", "float32", "--max-steps", "2", "--batch-size", "8", "--json"]
-    words = ["train", folder, "--method", "surrogate", "--held-out", "0.15", "--model", str(tiny_trunk), *quick]
+    words = ["train", folder, "--method", "surrogate", "--held-out-share", "0.15", "--model", str(tiny_trunk), *quick]
     app([*words, "--output", str(tmp_path / "s"), "--dry-run"], exit_on_error=False, result_action="return_value")
     assert "selection: Spearman on" in capsys.readouterr().err
     app([*words, "--output", str(tmp_path / "s")], exit_on_error=False, result_action="return_value")
@@ -222,5 +224,5 @@ def test_the_command_holds_out_selects_and_goes_on_from_the_model(folder, tiny_t
 
 
 def test_the_method_is_registered():
-    assert METHODS["surrogate"].reading == ("held_out", "most_pairs")
+    assert METHODS["surrogate"].reading == ("held_out_share", "most_pairs")
     assert METHODS["surrogate"].choose("auto", {}, lambda: None)[1] == SurrogateSettings()

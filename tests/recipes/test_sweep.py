@@ -14,13 +14,13 @@ from samesense.errors import ConfigError, DataError, OutputError
 from samesense.recipes.sweep import cell as cells
 from samesense.recipes.sweep import processes
 from samesense.recipes.sweep.cell import read_record, status_of
+from samesense.recipes.sweep.evaluate import write_scores
 from samesense.recipes.sweep.file import SweepFile, read_sweep
 from samesense.recipes.sweep.gather import _evidence, gather, rows
-from samesense.recipes.sweep.parts import read_parts, sample_rows
 from samesense.recipes.sweep.plan import make_plan
 from samesense.recipes.sweep.report import write_report
 from samesense.recipes.sweep.run import run
-from samesense.recipes.sweep.verdict import write_scores
+from samesense.recipes.sweep.splits import read_splits, sample_rows
 from tests.messages import listen
 
 pytest.importorskip("matplotlib")
@@ -134,7 +134,7 @@ def test_the_identity_knows_settings_data_start_and_layers_but_no_paths(toy, toy
         {"data": [entry(toy_pairs, train_rows=100)]},
         {"data": [entry(toy_pairs, test_rows=40)]},
         {"data": [entry(toy_pairs, label_range=(0, 10))]},
-        {"judging": "bfloat16"},
+        {"test_precision": "bfloat16"},
         {"seeds": [2]},
     ]
     assert key not in {quick(toy, **change).cells[0].key for change in changed}
@@ -156,10 +156,10 @@ def test_rows_are_a_fixed_part_in_the_order_of_the_source(toy_pairs):
 def test_held_out_pairs_select_and_are_not_trained_on(toy_pairs):
     from samesense.recipes.sweep.file import DataEntry
 
-    parts = read_parts(DataEntry(**{**entry(toy_pairs), "dev": "hold 0.25", "dev_rows": 20, "train_rows": 100}), 0)
+    parts = read_splits(DataEntry(**{**entry(toy_pairs), "dev": "hold 0.25", "dev_rows": 20, "train_rows": 100}), 0)
     assert (len(parts.train), len(parts.dev)) == (100, 20)
     assert not set(parts.train.pairs()) & set(parts.dev.pairs())
-    assert read_parts(DataEntry(**{**entry(toy_pairs), "dev": "none"}), 0).dev is None
+    assert read_splits(DataEntry(**{**entry(toy_pairs), "dev": "none"}), 0).dev is None
 
 
 def test_nothing_runs_if_a_cell_could_not(toy):
@@ -221,20 +221,20 @@ def test_the_same_file_gives_the_same_figures_and_more_seeds_are_added(toy, tmp_
 
 @pytest.mark.slow
 def test_a_failing_cell_is_recorded_and_the_rest_is_run(toy, tmp_path, monkeypatch):
-    real = cells._fitted
+    real = cells._train
 
-    def broken(work, **more):
-        if work.cell.variant == "temperature 0.1" and work.cell.seed == 1:
+    def broken(job):
+        if job.cell.variant == "temperature 0.1" and job.cell.seed == 1:
             raise MemoryError("no room")
-        return real(work, **more)
+        return real(job)
 
-    monkeypatch.setattr(cells, "_fitted", broken)
+    monkeypatch.setattr(cells, "_train", broken)
     ended = run(quick(toy), tmp_path)
     assert (ended.finished, ended.failed) == (3, 1)
     text, _ = write_report(tmp_path)
     assert "## Failed\n\n- toy, temperature 0.1, seed 1: MemoryError: no room" in text
     assert "MemoryError" not in (tmp_path / "results.jsonl").read_text()
-    monkeypatch.setattr(cells, "_fitted", real)
+    monkeypatch.setattr(cells, "_train", real)
     assert run(quick(toy), tmp_path).finished == 4
 
 
@@ -242,7 +242,7 @@ def test_a_failing_cell_is_recorded_and_the_rest_is_run(toy, tmp_path, monkeypat
 def test_an_interrupted_cell_goes_on_where_it_was(toy, tmp_path, monkeypatch):
     from transformers import TrainerCallback
 
-    from samesense.recipes import model_adapters as kinds
+    from samesense.recipes import runner
     from samesense.training import fit as module
 
     class Interrupt(TrainerCallback):
@@ -253,13 +253,13 @@ def test_an_interrupted_cell_goes_on_where_it_was(toy, tmp_path, monkeypatch):
     whole = quick(toy, grid={}, seeds=[1])
     run(whole, tmp_path / "whole")
     real = module.fit
-    monkeypatch.setattr(kinds, "fit", lambda *a, **k: real(*a, **{**k, "callbacks": [Interrupt()]}))
+    monkeypatch.setattr(runner, "fit", lambda *a, **k: real(*a, **{**k, "callbacks": [Interrupt()]}))
     ended = run(whole, tmp_path / "cut")
     assert (ended.finished, ended.left, ended.interrupted) == (0, 1, True)
     [folder] = (tmp_path / "cut" / "runs").iterdir()
     assert status_of(folder) == "interrupted"
     assert "## Not run\n\n- toy, base, seed 1: not run yet" in write_report(tmp_path / "cut")[0]
-    monkeypatch.setattr(kinds, "fit", real)
+    monkeypatch.setattr(runner, "fit", real)
     assert run(whole, tmp_path / "cut").finished == 1
     assert len(json.loads((folder / "manifest.json").read_text())["resumed"]) == 1
     one, other = (rows(gather(tmp_path / name))[0] for name in ("whole", "cut"))
@@ -283,7 +283,7 @@ def test_a_second_process_is_kept_out(toy, tmp_path):
 
 def test_a_process_that_dies_is_a_failed_cell(toy, tmp_path):
     plan = quick(toy)
-    work = cells.Work(plan.cells[0], plan.parts_of(plan.cells[0]), tmp_path / "cell", "float32")
+    work = cells.CellJob(plan.cells[0], plan.splits_of(plan.cells[0]), tmp_path / "cell", "float32")
     cells.record(work, "running")
     assert processes._outcome(work, -9, False) == "failed"
     assert read_record(work.folder)["error"] == "Its process ended with code -9, perhaps for want of memory."
@@ -335,14 +335,14 @@ def test_cut_starts_of_two_names_on_the_hub_are_kept_apart(toy, tmp_path):
     cell = quick(toy, base={**toy["base"], "layers": 1}).cells[0]
     owner = "sentence-transformers"
     starts = {
-        cells.started_from(replace(cell, identity={**cell.identity, "start": start}), tmp_path).settings.model
+        cells.with_cut_start(replace(cell, identity={**cell.identity, "start": start}), tmp_path).settings.model
         for start in (f"{owner}/one", f"{owner}/two", cell.identity["start"])
     }
     assert len(starts) == 3
 
 
 def test_a_start_that_cannot_be_cut_is_a_failed_cell(toy, tmp_path, monkeypatch):
-    monkeypatch.setattr("samesense.recipes.sweep.run.do", lambda work: cells.record(work, "interrupted"))
+    monkeypatch.setattr("samesense.recipes.sweep.run.run_cell", lambda job: cells.record(job, "interrupted"))
     plan = quick(toy, seeds=[1], grid={"layers": [99, 1]})
     ended = run(plan, tmp_path)
     assert (ended.failed, ended.left, ended.interrupted) == (1, 1, True)

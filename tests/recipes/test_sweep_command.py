@@ -55,7 +55,7 @@ def test_command(written, tmp_path, command):
 
 
 def test_a_failed_cell_ends_with_code_1(written, tmp_path, monkeypatch, command):
-    monkeypatch.setattr(cells, "judge", lambda *_: 1 / 0)
+    monkeypatch.setattr(cells, "evaluate", lambda *_: 1 / 0)
     code, printed, said = command(*written, "-o", tmp_path / "out")
     assert code == 1
     assert "2 of 2 cells failed" in said

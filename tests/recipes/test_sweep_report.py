@@ -10,12 +10,12 @@ from scipy.stats import spearmanr
 from samesense.data import read_pairs
 from samesense.errors import ConfigError
 from samesense.recipes.sweep import cell as cells
+from samesense.recipes.sweep.evaluate import write_scores
 from samesense.recipes.sweep.file import SweepFile
 from samesense.recipes.sweep.gather import gather, rows
 from samesense.recipes.sweep.plan import make_plan
 from samesense.recipes.sweep.report import write_report
 from samesense.recipes.sweep.run import begin
-from samesense.recipes.sweep.verdict import write_scores
 from samesense.reports import append_results
 from tests.reports.made import result
 
@@ -37,8 +37,8 @@ def leave(plan, output, which=None, versions=None, precision="float32"):
     """Write what finished cells leave, with scores of chance."""
     begin(plan, output)
     for cell in plan.cells if which is None else [plan.cells[at] for at in which]:
-        parts, folder = plan.parts_of(cell), cell.folder(output)
-        work = cells.Work(cell, parts, folder, "float32")
+        parts, folder = plan.splits_of(cell), cell.folder(output)
+        work = cells.CellJob(cell, parts, folder, "float32")
         cells.record(work, "running")
         [(name, test)] = parts.tests.items()
         noise = np.random.default_rng(len(list(folder.parent.iterdir()))).normal(size=len(test))
@@ -141,7 +141,7 @@ def test_cut_starts_of_long_names_are_kept_apart(file, tmp_path, monkeypatch):
     monkeypatch.setattr("samesense.encoder.layers.first_layers", lambda *_: None)
     monkeypatch.setattr("samesense.encoder.storage.save", lambda _, folder, **__: made.append(folder))
     for start in ("distilbert-base-cased", "distilbert-base-uncased", "0" * 64):
-        cells.started_from(replace(cell, identity={**cell.identity, "start": start}), tmp_path)
+        cells.with_cut_start(replace(cell, identity={**cell.identity, "start": start}), tmp_path)
     assert [folder.name for folder in made] == [
         "distilbert-base-cased-first-1", "distilbert-base-uncased-first-1", f"{'0' * 16}-first-1",
     ]  # fmt: skip

@@ -87,8 +87,8 @@ def test_shipped_settings_are_the_defaults_and_the_papers():
 
 def test_a_short_run_is_looked_at_once():
     settings = SimcseSettings()
-    assert (settings.steps(1000), settings.steps_between_looks(1000)) == (16, 16)
-    assert settings.steps_between_looks(10**6) == 125
+    assert (settings.steps(1000), settings.steps_between_evaluations(1000)) == (16, 16)
+    assert settings.steps_between_evaluations(10**6) == 125
 
 
 @pytest.mark.parametrize(

@@ -34,16 +34,16 @@ def test_a_run_without_dev_has_no_curve(tmp_path):
 
 def test_what_training_writes_can_be_read(tiny_trunk, toy_pairs, tmp_path):
     from samesense.data import read_pairs
-    from samesense.recipes.cosent import recipe as cosent
+    from samesense.recipes.methods import METHODS
     from samesense.recipes.settings import CosentSettings, bind, read_settings
 
     pairs = read_pairs(toy_pairs / "train.tsv")
     own = {"model": str(tiny_trunk), "epochs": 1, "batch_size": 32, "precision": "float32"}
     settings = bind(CosentSettings, read_settings("cosent"), own)
     dev = read_pairs(toy_pairs / "dev.tsv")
-    trained = cosent.run(pairs, settings, tmp_path / "run", dev=dev, test=dev)
+    trained = METHODS["cosent"].run(pairs, settings, tmp_path / "run", dev=dev, test=dev)
     run = read_run(tmp_path / "run")
-    assert max(run.curve.values) == pytest.approx(trained.outcome.best_dev_spearman)
+    assert max(run.curve.values) == pytest.approx(trained.output.best_dev_spearman)
     assert run.settings["temperature"] == settings.temperature
     assert {row.metric for row in run.results} == {"spearman", "pearson"}
     assert len(run.results) == 2

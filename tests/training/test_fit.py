@@ -8,12 +8,12 @@ from sentence_transformers import SentenceTransformer
 from transformers import TrainerCallback
 
 from samesense.data import read_pairs
+from samesense.data.pairs.targets import targets
 from samesense.encoder.build import build
 from samesense.encoder.encode import encode
 from samesense.errors import ConfigError
-from samesense.recipes.cosent.recipe import as_dataset
 from samesense.recipes.model_adapters import BiEncoder
-from samesense.recipes.runner import dev_judge
+from samesense.recipes.runner import as_dataset, dev_score
 from samesense.training.fit import fit, newest_checkpoint
 from samesense.training.losses.pairs import CoSENT
 from samesense.training.settings import TrainingSettings
@@ -47,8 +47,16 @@ def start(tiny_trunk, toy_pairs, tmp_path):
 
     def run(name, settings=SETTINGS, selecting=True, **kwargs):
         model = build(str(tiny_trunk), device="cpu")
-        judge = dev_judge(BiEncoder(), dev) if selecting else None
-        outcome = fit(model, as_dataset(train), CoSENT(model), settings, tmp_path / name, judge=judge, **kwargs)
+        judge = dev_score(BiEncoder(), dev) if selecting else None
+        outcome = fit(
+            model,
+            as_dataset(targets(train, "cosent").columns),
+            CoSENT(model),
+            settings,
+            tmp_path / name,
+            dev_score=judge,
+            **kwargs,
+        )
         lines = [json.loads(line) for line in (tmp_path / name / "history.jsonl").read_text().splitlines()]
         curve = [(line["step"], line["eval_dev_spearman"]) for line in lines if "eval_dev_spearman" in line]
         return model, outcome, curve
@@ -60,14 +68,14 @@ def weights(model: SentenceTransformer):
     return torch.cat([p.detach().flatten() for p in model.parameters()])
 
 
-def test_training_helps_and_ends_as_the_best_looked_at_state(start, toy_pairs, tmp_path):
+def test_training_helps_and_ends_as_the_best_checkpoint(start, toy_pairs, tmp_path):
     model, outcome, curve = start("run")
     assert outcome.steps == 30
     assert [step for step, _ in curve] == [5, 10, 15, 20, 25, 30]
     best = max(score for _, score in curve)
     assert outcome.best_dev_spearman == best
     assert best > curve[0][1] + 0.2
-    assert dev_judge(BiEncoder(), read_pairs(toy_pairs / "dev.tsv"))(model) == pytest.approx(best, abs=1e-6)
+    assert dev_score(BiEncoder(), read_pairs(toy_pairs / "dev.tsv"))(model) == pytest.approx(best, abs=1e-6)
     assert sorted(p.name for p in (tmp_path / "run").iterdir()) == ["checkpoints", "history.jsonl"]
 
 
@@ -132,7 +140,7 @@ def test_patience_needs_a_dev_set(start):
     with pytest.raises(ConfigError) as error:
         start("run", SETTINGS.model_copy(update={"early_stopping_patience": 2}), selecting=False)
     assert str(error.value) == (
-        "patience counts looks at a dev set, and there is none. Give --dev, or leave out --early-stopping-patience."
+        "early_stopping_patience counts evaluations on a dev set, and there is none. Give dev, or leave it out."
     )
 
 

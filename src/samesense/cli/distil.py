@@ -45,7 +45,7 @@ def distil(
         output: folder of the run; the student is in its folder model.
         student: layers:N of the first teacher, static or static:DIM, or a small encoder. [layers:3]
         dev: labelled pairs that select the best state; none keeps the last one.
-        test: labelled pairs on which student and teachers are judged; none takes those of dev.
+        test: labelled pairs on which student and teachers are evaluated; none takes those of dev.
         config: TOML file of settings, or a shipped one by name; auto takes that of the kind of student.
         settings: single settings; they win over the file.
         resume: go on with an interrupted run.
@@ -67,14 +67,12 @@ def distil(
     from samesense.recipes.distil.recipe import run
 
     done = run(train, chosen, output, dev=dev_data, tests=tests, resume=resume, overwrite=overwrite)
-    outcome = done.trained.outcome
-    if outcome.interrupted:
-        logger.info(f"stopped at step {outcome.steps}; everything is kept. Go on with the same command and --resume.")
+    for line in done.lines():
+        logger.info(line)
+    if done.output.interrupted:
         raise KeyboardInterrupt
-    logger.info(f"trained {outcome.steps} steps in {outcome.seconds:.0f} s in {outcome.precision}")
-    logger.info(f"model: {done.trained.folder}")
-    if done.account is not None and json:
-        put_json(asdict(line) for line in done.account.lines)
-    elif done.account is not None:
-        put(done.account.text())
+    if done.report is not None and json:
+        put_json(asdict(line) for line in done.report.lines)
+    elif done.report is not None:
+        put(done.report.text())
     finish()

@@ -1,9 +1,9 @@
-"""Cross-validation: a model is trained for each fold, and every pair is judged by the one that has not seen it.
+"""Cross-validation: a model is trained for each fold, and every pair is scored by the one that has not seen it.
 
     samesense train arguments/ --loss mse --model runs/surrogate --folds 10 --output runs/folds
     samesense train arguments.tsv --loss mse --model runs/surrogate --folds by-topic --output runs/topics
 
-Nothing selects within a fold: the last state judges. A model is deleted once it has scored its pairs.
+Nothing selects within a fold: the last state is kept. A model is deleted once it has scored its pairs.
 
 Source: Misra, Ecker and Walker 2016, 10 folds; Reimers and Gurevych 2019, also each topic a fold.
 """
@@ -25,7 +25,7 @@ from samesense.files import only_writer, read_json, write_json
 from samesense.inference.models.load import load
 from samesense.inference.models.model import Model
 from samesense.recipes.methods import Method
-from samesense.recipes.run_folder import identity
+from samesense.recipes.run_folder import data_identity
 from samesense.recipes.settings import EncoderSettings
 from samesense.reports import append_results
 from samesense.training import manifest
@@ -33,8 +33,8 @@ from samesense.types import Result, Scores
 
 logger = logging.getLogger(__name__)
 
-DEALING = 0
-"""Seed of the dealing into folds, whatever the seed of the models: their figures are of the same folds."""
+SPLIT_SEED = 0
+"""Seed of the split into folds, whatever the seed of the models: their figures are of the same folds."""
 
 SCORES, RESULTS = "scores.json", "results.jsonl"
 
@@ -49,7 +49,7 @@ def cross_validate(
     resume: bool = False,
     overwrite: bool = False,
 ) -> list[Result]:
-    """Train and judge fold by fold.
+    """Train and evaluate fold by fold.
 
     Args:
         method: by which each model is trained.
@@ -69,34 +69,35 @@ def cross_validate(
         KeyboardInterrupt: after Ctrl-C, everything kept; the same call with ``resume`` goes on.
     """
     task = _task(data, folds)
-    _check_dealt(method, data, settings, task.folds)
-    given = {"folds": folds, "dealing": DEALING, "method": method.name, **settings.model_dump()}
-    record = manifest.describe("folds", given, identity({"train": data}))
+    _check_folds(method, data, settings, task.folds)
+    given = {"folds": folds, "split_seed": SPLIT_SEED, "method": method.name, **settings.model_dump()}
+    record = manifest.describe("folds", given, data_identity({"train": data}))
     _check_folder(output, record, resume=resume, overwrite=overwrite)
     with only_writer(output):
         _check_folder(output, record, resume=resume, overwrite=overwrite)  # another run may have ended since
         if not resume:
             _begin(output, record)
-        return _judged(method, data, settings, output, task)
+        return _evaluated(method, data, settings, output, task)
 
 
-def _judged(
+def _evaluated(
     method: Method, data: PairData, settings: EncoderSettings, output: Path, task: ArgumentTask
 ) -> list[Result]:
-    """Train and judge the folds that are not there, and then all together."""
+    """Train and score the folds that are not there, and evaluate all together."""
     scores = np.full(len(data), np.nan)
     protocol = ""
-    for number, (teaches, held) in enumerate(task.folds, 1):
+    for number, (train, test) in enumerate(task.folds, 1):
         folder = output / f"fold-{number:02}"
-        logger.info(f"fold {number} of {len(task.folds)}: {len(teaches)} pairs teach, {len(held)} judge")
+        logger.info(f"fold {number} of {len(task.folds)}: {len(train)} pairs train, {len(test)} test")
         if not (folder / SCORES).is_file():
-            _train(method, data.take(teaches), settings, folder)
-            _keep_scores(folder, data.take(held))
+            if not method.run_or_resume(data.take(train), settings, folder):
+                raise KeyboardInterrupt
+            _write_scores(folder, data.take(test))
         shutil.rmtree(folder / "model", ignore_errors=True)
         content = read_json(folder / SCORES)
-        scores[held], protocol = content["scores"], content["protocol"]
+        scores[test], protocol = content["scores"], content["protocol"]
     model = Model(
-        name=str(output), score=lambda pairs: _own(scores, len(pairs)), seed=settings.seed,
+        name=str(output), score=lambda pairs: _given(scores, len(pairs)), seed=settings.seed,
         protocol=f"{protocol}; each pair scored by a model that was trained without it",
     )  # fmt: skip
     results = task.evaluate(model).results
@@ -109,16 +110,16 @@ def _judged(
 def _task(data: PairData, folds: str) -> ArgumentTask:
     modes: dict[str, Mode] = {mode: mode for mode in get_args(Mode)}
     if folds == "by-topic":
-        return ArgumentTask(data, mode=modes[folds], seed=DEALING)
+        return ArgumentTask(data, mode=modes[folds], seed=SPLIT_SEED)
     if not folds.isdecimal():
-        raise ConfigError(f"--folds takes a number of random folds, or by-topic; received {folds!r}.")
-    return ArgumentTask(data, folds=int(folds), seed=DEALING)
+        raise ConfigError(f"folds is a number of random folds, or by-topic; received {folds!r}.")
+    return ArgumentTask(data, folds=int(folds), seed=SPLIT_SEED)
 
 
-def _check_dealt(method: Method, data: PairData, settings: EncoderSettings, folds: list[Fold]) -> None:
+def _check_folds(method: Method, data: PairData, settings: EncoderSettings, folds: list[Fold]) -> None:
     """Raise now if the pairs of a fold could not be trained on."""
-    for teaches, _ in folds:
-        method.account(data.take(teaches), settings)
+    for train, _ in folds:
+        method.check(data.take(train), settings)
 
 
 def _check_folder(output: Path, record: dict[str, Any], *, resume: bool, overwrite: bool) -> None:
@@ -136,21 +137,12 @@ def _begin(output: Path, record: dict[str, Any]) -> None:
     manifest.write(output, record)
 
 
-def _train(method: Method, part: PairData, settings: EncoderSettings, folder: Path) -> None:
-    if (folder / "model").is_dir():
-        return  # it was killed before it had scored
-    going_on = (folder / manifest.FILE).is_file()
-    trained = method.run(part, settings, folder, resume=going_on, overwrite=not going_on)
-    if trained.outcome.interrupted:
-        raise KeyboardInterrupt
-
-
-def _keep_scores(folder: Path, held: PairData) -> None:
+def _write_scores(folder: Path, test: PairData) -> None:
     model = load(folder, precision="float32")
-    write_json(folder / SCORES, {"scores": model.scores(held.pairs()).tolist(), "protocol": model.protocol})
+    write_json(folder / SCORES, {"scores": model.scores(test.pairs()).tolist(), "protocol": model.protocol})
 
 
-def _own(scores: Scores, pairs: int) -> Scores:
+def _given(scores: Scores, pairs: int) -> Scores:
     if pairs != len(scores):
         raise ValueError(f"Scores of a cross-validation are those of all {len(scores)} pairs; received {pairs}.")
     return scores

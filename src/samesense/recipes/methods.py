@@ -1,65 +1,61 @@
-"""The methods by which a model is trained: what data each takes, which settings it has, and where its recipe is."""
+"""The methods by which a model is trained: one entry each, with its settings, its reader and what it trains on."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from importlib import import_module
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any
 
-from samesense.data import PairData, concat, read_pairs
-from samesense.data.benchmarks.argument import holds_arguments, read_argument_pairs
+from samesense.data import PairData
 from samesense.data.examples import Examples
 from samesense.data.formats.files import split_suffix
-from samesense.data.pairs.read import holds_scores
+from samesense.data.sentences.data import Sentences
+from samesense.data.tuples.data import TupleData
 from samesense.errors import ConfigError
+from samesense.recipes.context.documents import Documents, read_documents
 from samesense.recipes.context.settings import ContextSettings
-from samesense.recipes.holdout import hold_out
+from samesense.recipes.reading import Reading, read_labelled
+from samesense.recipes.sections.data import SectionTriplets, read_triplets
 from samesense.recipes.sections.settings import SectionsSettings
 from samesense.recipes.settings import CosentSettings, EncoderSettings, bind, choose, read_settings, shipped
-from samesense.recipes.supmpn.settings import SupmpnSettings
+from samesense.recipes.supmpn.settings import SupmpnSettings, read_for_supmpn
+from samesense.recipes.surrogate.data import Harvested, read_harvest
 from samesense.recipes.surrogate.settings import SurrogateSettings
-from samesense.recipes.unsupervised.settings import RankcseSettings, SimcseSettings
+from samesense.recipes.unsupervised.settings import RankcseSettings, SimcseSettings, read_bare, read_for_simcse
 
-_BARE = ("keep_repeated", "min_chars", "max_chars")
-
-
-@dataclass(frozen=True)
-class Reading:
-    """How labelled pairs are read; see :func:`samesense.data.read_pairs`."""
-
-    columns: str | None = None
-    label_order: str | None = None
-    label_range: tuple[float, float] | None = None
-    drop_bad_rows: bool = False
-
-    def judging(self, source: str) -> Reading:
-        """Return how pairs that select or judge are read: an order of classes says nothing about scores."""
-        if self.label_order is None or not holds_scores(source, self.columns):
-            return self
-        return replace(self, label_order=None)
+if TYPE_CHECKING:
+    from samesense.recipes.training_run import TrainingRun
 
 
 @dataclass(frozen=True)
 class Method:
-    """One way to train; its recipe is the module of its name.
+    """One way to train.
 
     Attributes:
         name: as in ``--method``.
         takes: the data, in words.
         settings: its settings.
-        recipe: module below ``samesense.recipes`` with its ``read`` and ``run``.
+        data: classes of the data that it takes.
+        reader: reads them from sources; the settings of the method say how.
+        prepare: ``module:function`` that gives :class:`~samesense.recipes.runner.TrainingInputs` for a start model and
+            a :class:`~samesense.recipes.runner.Job`; by name, since it imports torch.
+        pipeline: ``module:function`` of a method that is more than one training: takes the job in place of the runner.
         reading: the settings that decide what is read.
-        selects: what its recipe selects by where no pairs are given for that, in words.
+        selects: what it selects by where no pairs are given for that, in words.
     """
 
     name: str
     takes: str
     settings: type[EncoderSettings]
-    recipe: str
+    data: tuple[type, ...]
+    reader: Callable[[Sequence[str], Any], Examples]
+    prepare: str = ""
+    pipeline: str = ""
     reading: tuple[str, ...] = ()
-    selects: str = "none, the last state is kept; --dev FILE of labelled pairs selects the best"
+    selects: str = "none, the last state is kept; labelled pairs as dev choose the best checkpoint"
 
     def choose(
         self, config: str, given: Mapping[str, Any], read: Callable[[], Examples]
@@ -92,16 +88,9 @@ class Method:
                 f"columns, label order, label range and drop bad rows are for labelled pairs; method {self.name} takes "
                 f"{self.takes}. Leave them out."
             )
-        found: Examples = self._recipe().read(sources, settings)
-        return found
+        return self.reader(sources, settings)
 
-    def hold_out(self, train: Examples, seed: int) -> tuple[Examples, PairData | None]:
-        """Return what teaches, and the pairs that select where the user has named none; ``None`` if there are none."""
-        if isinstance(train, PairData):
-            return hold_out(train, seed)
-        return train, getattr(train, "dev", None)
-
-    def taking(self, given: Mapping[str, Any], how: Reading) -> tuple[dict[str, Any], Reading]:
+    def own_settings(self, given: Mapping[str, Any], how: Reading) -> tuple[dict[str, Any], Reading]:
         """Return settings and reading, with what the method has as a setting of its own moved there."""
         moved = {
             name: value
@@ -111,20 +100,53 @@ class Method:
         stays = {name: value for name, value in vars(how).items() if name not in moved}
         return {**given, **moved}, Reading(**stays)
 
-    def account(self, train: Examples, settings: EncoderSettings) -> list[str]:
+    def check(self, train: Examples, settings: EncoderSettings) -> list[str]:
         """Return, for people, what is made of the data; raises if they do not fit the settings."""
         return []
 
-    def run(self, train: Examples, settings: EncoderSettings, output: Path, **rest: Any) -> Any:
-        """Train; see :func:`samesense.recipes.runner.run` for the rest and for what is returned."""
-        return self._recipe().run(train, settings, output, **rest)
+    def run(
+        self,
+        train: Examples,
+        settings: EncoderSettings,
+        output: Path,
+        *,
+        dev: PairData | None = None,
+        test: PairData | None = None,
+        resume: bool = False,
+        overwrite: bool = False,
+    ) -> TrainingRun:
+        """Train with settings and data that are there already; see :func:`samesense.recipes.runner.run`.
 
-    def _recipe(self) -> Any:
-        return import_module(f"samesense.recipes.{self.recipe}")
+        Args:
+            train: the training data.
+            settings: of the method.
+            output: run folder.
+            dev: labelled pairs that choose the best checkpoint; ``None`` keeps the last state.
+            test: labelled pairs on which the model is evaluated before and after.
+            resume: continue an interrupted run in the folder.
+            overwrite: replace what is in it.
+        """
+        from samesense.recipes.runner import Job, run
+
+        self.check(train, settings)
+        settings = settings.for_data(train)
+        job = Job(method=self.name, data=train, settings=settings, output=output, dev=dev, test=test)
+        if self.pipeline:
+            made: TrainingRun = resolve_name(self.pipeline)(job, resume=resume, overwrite=overwrite)
+            return made
+        return run(job, resolve_name(self.prepare), resume=resume, overwrite=overwrite)
+
+    def run_or_resume(
+        self, train: Examples, settings: EncoderSettings, output: Path, *, dev: PairData | None = None
+    ) -> bool:
+        """Train unless that is done; see :func:`run`, and :func:`samesense.recipes.run_folder.run_or_resume`."""
+        from samesense.recipes.run_folder import run_or_resume
+
+        return run_or_resume(output, partial(self.run, train, settings, output, dev=dev))
 
 
 class _Cosent(Method):
-    """Labelled pairs, of whose kind the paper's settings depend; two recipes, one for each kind of encoder."""
+    """Labelled pairs, on whose kind the paper's settings depend; for both kinds of encoder."""
 
     def choose(
         self, config: str, given: Mapping[str, Any], read: Callable[[], Examples]
@@ -133,65 +155,78 @@ class _Cosent(Method):
         return choose(config, given, kind=read().kind)  # type: ignore[attr-defined]  # PairData
 
     def read(self, sources: Sequence[str], settings: EncoderSettings, how: Reading) -> PairData:
-        return concat([_pairs(source, how) for source in sources])
+        return read_labelled(sources, settings, how)
 
-    def account(self, train: Any, settings: Any) -> list[str]:
+    def check(self, train: Any, settings: Any) -> list[str]:
         return [settings.targets(train).summary]
 
-    def run(self, train: Examples, settings: Any, output: Path, **rest: Any) -> Any:
-        recipe = "cosent.cross" if settings.encoder == "cross" else self.recipe
-        return import_module(f"samesense.recipes.{recipe}").run(train, settings, output, **rest)
 
-
-def _pairs(source: str, how: Reading) -> PairData:
-    """Return labelled pairs; those of argument similarity come in a folder of their own form."""
-    if how == Reading() and holds_arguments(source):
-        return read_argument_pairs(Path(source).expanduser())
-    return read_pairs(source, **vars(how))
-
-
-READING = tuple(field.name for field in fields(Reading))
-"""Names of what decides how labelled pairs are read."""
+_BARE = ("keep_repeated", "min_chars", "max_chars")
 
 METHODS: dict[str, Method] = {
     method.name: method
     for method in (
-        _Cosent("cosent", "labelled pairs: scored, binary or NLI", CosentSettings, "cosent.recipe"),
-        Method(
-            "simcse",
-            "bare sentences; supervised: NLI pairs or triples",
-            SimcseSettings,
-            "unsupervised.simcse",
-            ("supervised", *_BARE),
-        ),
-        Method("rankcse", "bare sentences, and teachers", RankcseSettings, "unsupervised.rankcse", _BARE),
-        Method(
-            "supmpn",
-            "anchors with several positives and negatives, or NLI pairs, which it groups by premise",
-            SupmpnSettings,
-            "supmpn.recipe",
-            ("merge", "label_order", "most_rows", "drop_bad_rows"),
+        _Cosent(
+            name="cosent",
+            takes="labelled pairs: scored, binary or NLI",
+            settings=CosentSettings,
+            data=(PairData,),
+            reader=read_labelled,
+            prepare="samesense.recipes.cosent.recipe:prepare",
         ),
         Method(
-            "sections",
-            "documents with sections",
-            SectionsSettings,
-            "sections.recipe",
-            ("per_document", "triplets_seed"),
+            name="simcse",
+            takes="bare sentences; supervised: NLI pairs or triples",
+            settings=SimcseSettings,
+            data=(Sentences, PairData),
+            reader=read_for_simcse,
+            prepare="samesense.recipes.unsupervised.simcse:prepare",
+            reading=("supervised", *_BARE),
         ),
         Method(
-            "surrogate",
-            "a folder of samesense harvest",
-            SurrogateSettings,
-            "surrogate.recipe",
-            ("held_out", "most_pairs"),
+            name="rankcse",
+            takes="bare sentences, and teachers",
+            settings=RankcseSettings,
+            data=(Sentences,),
+            reader=read_bare,
+            prepare="samesense.recipes.unsupervised.rankcse:prepare",
+            reading=_BARE,
         ),
         Method(
-            "context",
-            "running documents",
-            ContextSettings,
-            "context.recipe",
-            selects="Spearman on pairs held out of the harvest; --dev FILE of labelled pairs replaces them",
+            name="supmpn",
+            takes="anchors with several positives and negatives, or NLI pairs, which it groups by premise",
+            settings=SupmpnSettings,
+            data=(TupleData,),
+            reader=read_for_supmpn,
+            prepare="samesense.recipes.supmpn.recipe:prepare",
+            reading=("merge", "label_order", "most_rows", "drop_bad_rows"),
+        ),
+        Method(
+            name="sections",
+            takes="documents with sections",
+            settings=SectionsSettings,
+            data=(SectionTriplets,),
+            reader=read_triplets,
+            prepare="samesense.recipes.sections.recipe:prepare",
+            reading=("per_document", "triplets_seed"),
+        ),
+        Method(
+            name="surrogate",
+            takes="a folder of samesense harvest",
+            settings=SurrogateSettings,
+            data=(Harvested,),
+            reader=read_harvest,
+            prepare="samesense.recipes.surrogate.recipe:prepare",
+            reading=("held_out_share", "most_pairs"),
+        ),
+        Method(
+            name="context",
+            takes="running documents",
+            settings=ContextSettings,
+            data=(Documents,),
+            reader=read_documents,
+            pipeline="samesense.recipes.context.recipe:run",
+            selects="Spearman on pairs held out of the harvest; labelled pairs as dev replace them",
         ),
     )
 }
@@ -209,17 +244,25 @@ def method_named(name: str) -> Method:
     return METHODS[name]
 
 
-def fitting_method(sources: Sequence[str], config: str, given: Mapping[str, Any]) -> Method:
+def fitting_method(data: Sequence[str] | Examples, config: str, given: Mapping[str, Any]) -> Method:
     """Return the method that suits what was given, for ``--method auto``.
 
-    A shipped file of settings names its method; a teacher is for RankCSE; files of bare lines are for SimCSE; all else
-    is read as labelled pairs.
+    A shipped file of settings names its method; a teacher is for RankCSE; files of bare lines are for SimCSE; all other
+    sources are read as labelled pairs. Data that are read already go to the first method that takes their class.
+
+    Raises:
+        ConfigError: if no method takes data of this class.
     """
     if config in shipped():
         return METHODS[max((name for name in METHODS if config.startswith(name)), key=len)]
     if given.get("teacher"):
         return METHODS["rankcse"]
-    if all(_bare(source) for source in sources):
+    if not isinstance(data, list | tuple):
+        found = next((method for method in METHODS.values() if isinstance(data, method.data)), None)
+        if found is None:
+            raise ConfigError(f"No method trains on {type(data).__name__}. Give files, or what samesense.read returns.")
+        return found
+    if all(_bare(source) for source in data):
         return METHODS["simcse"]
     return METHODS["cosent"]
 
@@ -240,5 +283,5 @@ def check_known(method: Method, given: Mapping[str, Any]) -> None:
             if owners:
                 raise ConfigError(
                     f"{name} is a setting of method {' and '.join(owners)}; this is method {method.name}, for "
-                    f"{method.takes}. Leave it out, or give --method {owners[0]}."
+                    f"{method.takes}. Leave it out, or take method {owners[0]}."
                 )

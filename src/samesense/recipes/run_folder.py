@@ -3,11 +3,12 @@
 model/  manifest.json  history.jsonl  results.jsonl  checkpoints/ (while training)  .lock (held while writing)
 
 A run is trained once its manifest has an outcome and its model is there, and finished once the manifest says so: what
-is left after a stop between the two is to judge it.
+is left after a stop between the two is to evaluate it.
 """
 
 from __future__ import annotations
 
+import logging
 import shutil
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -18,16 +19,19 @@ from typing import Any
 from samesense.data import PairData
 from samesense.data.examples import Examples
 from samesense.encoder.storage import check_free
-from samesense.errors import OutputError
+from samesense.errors import ConfigError, OutputError
 from samesense.execution.ranks import is_main
 from samesense.files import only_writer, write_text
+from samesense.recipes.training_run import TrainingRun
 from samesense.training import manifest
 from samesense.training.fit import TrainOutput
+
+logger = logging.getLogger(__name__)
 
 MODEL, CHECKPOINTS, HISTORY, RESULTS = "model", "checkpoints", "history.jsonl", "results.jsonl"
 
 
-def identity(parts: Mapping[str, Examples | None]) -> dict[str, Any]:
+def data_identity(parts: Mapping[str, Examples | None]) -> dict[str, Any]:
     """Return what tells the data of one run from those of another: source, fingerprint, rows and scale of each part."""
     return {
         name: {"source": d.source, "sha256": d.sha256, "rows": len(d)} | _scale(d)
@@ -53,24 +57,24 @@ def check(output: Path, record: dict[str, Any], *, resume: bool, overwrite: bool
             check_free(output, overwrite=overwrite)
         return {}
     if (output / MODEL).exists() and manifest.read(output)["status"] == "finished":
-        raise OutputError(f"The run in {output} is finished: its model is there. Pass --overwrite to train anew.")
+        raise OutputError(f"The run in {output} is finished: its model is there. Overwrite it to train anew.")
     return manifest.check_same_run(output, record)
 
 
-def trained(output: Path, before: Mapping[str, Any]) -> TrainOutput | None:
-    """Return how the training of a resumed run ended, where only judging is left; ``before`` is its manifest."""
+def finished_training(output: Path, before: Mapping[str, Any]) -> TrainOutput | None:
+    """Return how the training of a resumed run ended, where only the evaluation is left; ``before`` is its manifest."""
     return TrainOutput(**before["outcome"]) if "outcome" in before and (output / MODEL).is_dir() else None
 
 
-def keep(output: Path, record: dict[str, Any], outcome: TrainOutput, write: Callable[[Path], object]) -> None:
+def save_model(output: Path, record: dict[str, Any], trained: TrainOutput, write: Callable[[Path], object]) -> None:
     """Put the trained model into the folder; ``write`` puts it there whole or not at all."""
-    manifest.write(output, record | {"outcome": asdict(outcome)})
+    manifest.write(output, record | {"outcome": asdict(trained)})
     write(output / MODEL)
     shutil.rmtree(output / CHECKPOINTS, ignore_errors=True)
 
 
-def held(output: Path) -> AbstractContextManager[None]:
-    """Hold the folder against another run; of several processes of one run, the one that writes does.
+def locked(output: Path) -> AbstractContextManager[None]:
+    """Lock the folder against another run; of several processes of one run, the one that writes does.
 
     Raises:
         OutputError: if another run writes to it.
@@ -104,6 +108,26 @@ def begin(output: Path, record: dict[str, Any], before: dict[str, Any]) -> dict[
     return record
 
 
+def run_or_resume(output: Path, run: Callable[..., TrainingRun]) -> bool:
+    """Run unless that is done; go on with what was begun, and begin anew if it was another run.
+
+    Args:
+        output: run folder.
+        run: takes ``resume`` and ``overwrite``.
+
+    Returns:
+        Whether the run is finished; otherwise it was interrupted, and the same call goes on.
+    """
+    if (output / manifest.FILE).is_file():
+        if (output / MODEL).is_dir() and manifest.read(output)["status"] == "finished":
+            return True
+        try:
+            return not run(resume=True).output.interrupted
+        except ConfigError as error:
+            logger.info(f"begun anew: {error}")
+    return not run(overwrite=True).output.interrupted
+
+
 def to_card(output: Path, heading: str, text: str) -> None:
     """Put a section at the end of the model's card, in the place of one of that name."""
     card = output / MODEL / "README.md"
@@ -111,7 +135,7 @@ def to_card(output: Path, heading: str, text: str) -> None:
     write_text(card, f"{before.rstrip()}\n\n## {heading}\n\n{text}\n".lstrip())
 
 
-def end(output: Path, record: dict[str, Any], outcome: TrainOutput, **found: Any) -> None:
-    """Write into the manifest how the run ended, and what was ``found`` of its model."""
-    status = "interrupted" if outcome.interrupted else "finished"
-    manifest.write(output, record | {"outcome": asdict(outcome), "status": status, **found})
+def end(output: Path, record: dict[str, Any], trained: TrainOutput, more: Mapping[str, Any]) -> None:
+    """Write into the manifest how the run ended, and what the method adds."""
+    status = "interrupted" if trained.interrupted else "finished"
+    manifest.write(output, record | {"outcome": asdict(trained), "status": status, **more})

@@ -1,4 +1,4 @@
-"""What happens between steps: the progress bar, the written history, and a stop that loses nothing."""
+"""What happens between steps: progress bar, history, the loss's own weights in checkpoints, and a safe stop."""
 
 from __future__ import annotations
 
@@ -7,12 +7,17 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import torch
+from torch import Tensor, nn
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from samesense.execution.progress import progress_bar
-from samesense.files import write_json_lines
+from samesense.files import replacing, write_json_lines
 
 DEV_METRIC = "dev_spearman"
+
+LOSS_WEIGHTS = "loss.pt"
+"""File in a checkpoint with what the loss itself learns, such as the classifier of softmax; no part of the model."""
 
 
 class Progress(TrainerCallback):
@@ -70,6 +75,32 @@ class History(TrainerCallback):
         """Write the whole history anew, so that a resumed run has neither gaps nor doubles."""
         if state.is_world_process_zero:
             write_json_lines(self.path, state.log_history)
+
+
+class SaveLossWeights(TrainerCallback):
+    """Writes the loss's own weights beside those of the model, which is all that the trainer saves."""
+
+    def __init__(self, loss: nn.Module) -> None:
+        self.loss = loss
+
+    def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        """Write them into the checkpoint that was just saved, whole or not at all."""
+        own = loss_weights(self.loss)
+        if own and state.is_world_process_zero:
+            folder = Path(str(args.output_dir)) / f"checkpoint-{state.global_step}"
+            with replacing(folder / LOSS_WEIGHTS) as beside:
+                torch.save(own, beside)
+
+
+def loss_weights(loss: nn.Module) -> dict[str, Tensor]:
+    """Return the weights of a loss that are not those of its model, by name."""
+    return {name: weights for name, weights in loss.state_dict().items() if not name.startswith("model.")}
+
+
+def load_loss_weights(loss: nn.Module, checkpoint: Path) -> None:
+    """Give a loss the weights of its own that a checkpoint holds; nothing for a loss without any."""
+    if loss_weights(loss):
+        loss.load_state_dict(torch.load(checkpoint / LOSS_WEIGHTS, weights_only=True), strict=False)
 
 
 class StopOnInterrupt(TrainerCallback):

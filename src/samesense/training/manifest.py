@@ -32,7 +32,7 @@ def read(folder: Path) -> dict[str, Any]:
     """
     path = folder / FILE
     if not path.is_file():
-        raise ConfigError(f"--resume continues a run, and {folder} holds none (no {FILE}). Start it without --resume.")
+        raise ConfigError(f"resume continues a run, and {folder} holds none (no {FILE}). Start it without resume.")
     return read_json(path)
 
 
@@ -50,8 +50,8 @@ def check_same_run(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
         differences += [f"{key} was {old.get(key)!r} and is {new.get(key)!r}" for key in keys]
     if differences:
         raise ConfigError(
-            f"--resume continues the run in {folder} as it was begun, but {'; '.join(differences)}. "
-            "Give the same settings and data, or another --output."
+            f"resume continues the run in {folder} as it was begun, but {'; '.join(differences)}. "
+            "Give the same settings and data, or another output folder."
         )
     return before
 

@@ -1,8 +1,8 @@
-"""What a training run can be told, whatever its objective."""
+"""Settings of every training run, whatever its loss."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -32,10 +32,10 @@ class TrainingSettings(BaseModel):
     )
     max_grad_norm: float = Field(1.0, gt=0, description="gradients are scaled down to this norm")
     eval_steps: int | None = Field(
-        None, ge=1, description="steps between looks at the dev set [auto: ten a run, at most 1000 apart]"
+        None, ge=1, description="steps between evaluations on the dev set [auto: ten a run, at most 1000 apart]"
     )
     early_stopping_patience: int | None = Field(
-        None, ge=1, description="stop after so many looks without a better dev score [off]"
+        None, ge=1, description="stop after so many evaluations without a better dev score [off]"
     )
     precision: Precision = Field(
         "auto", description="arithmetic; auto measures whether bfloat16 is faster on this machine"
@@ -47,6 +47,10 @@ class TrainingSettings(BaseModel):
         whole = -(-examples // self.batch_size)
         return self.max_steps or max(1, -(-int(whole * self.epochs * 1000) // 1000))
 
-    def steps_between_looks(self, examples: int) -> int:
+    def steps_between_evaluations(self, examples: int) -> int:
         """Return the number of steps between two evaluations on the dev set."""
         return self.eval_steps or max(1, min(1000, self.steps(examples) // 10))
+
+    def for_data(self, train: Any) -> Self:
+        """Return the settings with what depends on the training data filled in; here nothing does."""
+        return self

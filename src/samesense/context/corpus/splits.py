@@ -8,6 +8,9 @@ from samesense.context.corpus.corpus import Corpus
 from samesense.errors import ConfigError
 from samesense.types import Indices
 
+HELD_OUT_WINDOWS = 500
+"""Windows that are held out to choose the best checkpoint, unless another number is given."""
+
 
 def hold_out(corpus: Corpus, count: int, seed: int) -> tuple[Indices, Indices]:
     """Return the windows to train on, and those of whole documents drawn at random until ``count`` are held out.
@@ -21,7 +24,8 @@ def hold_out(corpus: Corpus, count: int, seed: int) -> tuple[Indices, Indices]:
     windows = corpus.windows
     if not 1 <= count <= len(windows) // 2:
         raise ConfigError(
-            f"Between 1 and half of the windows are held out; held_out is {count}, and the corpus has {len(windows)}."
+            f"Between 1 and half of the windows are held out; held_out_windows is {count}, and the corpus has "
+            f"{len(windows)}."
         )
     documents = corpus.documents_of(windows)
     names, sizes = np.unique(documents, return_counts=True)

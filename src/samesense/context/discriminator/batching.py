@@ -80,7 +80,7 @@ def _runs(corpus: Corpus, windows: Ids) -> list[Ids]:
     return [part[start : start + RUN_WINDOWS] for part in parts for start in range(0, len(part), RUN_WINDOWS)]
 
 
-class Looks(Dataset[Batch]):
+class HeldOut(Dataset[Batch]):
     """The held-out windows, always with the same replacements."""
 
     def __init__(self, corpus: Corpus, windows: Ids, schedule: Schedule) -> None:

@@ -9,15 +9,16 @@ from typing import Literal
 
 import numpy as np
 import torch
-from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments, set_seed
+from transformers import Trainer, TrainerCallback, TrainingArguments, set_seed
 
 from samesense.context.corpus.corpus import Corpus
-from samesense.context.corpus.splits import hold_out
-from samesense.context.discriminator.batching import Collate, Looks, Schedule, Steps
+from samesense.context.corpus.splits import HELD_OUT_WINDOWS, hold_out
+from samesense.context.discriminator.batching import Collate, HeldOut, Schedule, Steps
 from samesense.context.discriminator.encoder import Reader
 from samesense.context.discriminator.lstm import Coherence, Interaction
 from samesense.context.discriminator.vocabulary import UNKNOWN, Vocabulary
 from samesense.errors import ConfigError
+from samesense.execution.trainer import run_trainer, training_arguments
 from samesense.types import Encode
 
 
@@ -41,8 +42,8 @@ class DiscriminatorTraining:
         learning_rate: peak of AdamW.
         warmup_ratio: share of the steps in which it rises to the peak; it falls linearly after that.
         weight_decay: not applied to biases.
-        eval_steps: steps between looks at the held-out windows and checkpoints; ``None`` for ten a run.
-        held_out: about so many windows, of whole documents, are not trained on and choose the best state.
+        eval_steps: steps between evaluations on the held-out windows, and checkpoints; ``None`` for ten a run.
+        held_out_windows: about so many, of whole documents, are not trained on and choose the best state.
         precision: arithmetic of the LSTM.
         seed: of weights, order, negatives and dropout.
     """
@@ -60,12 +61,12 @@ class DiscriminatorTraining:
     warmup_ratio: float = 0.05
     weight_decay: float = 0.01
     eval_steps: int | None = None
-    held_out: int = 2000
+    held_out_windows: int = HELD_OUT_WINDOWS
     precision: Literal["float32", "bfloat16"] = "float32"
     seed: int = 42
 
     def __post_init__(self) -> None:
-        for name in ("negatives", "batch_size", "epochs", "least_count", "most_words", "held_out"):
+        for name in ("negatives", "batch_size", "epochs", "least_count", "most_words", "held_out_windows"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} must be at least 1; received {getattr(self, name)}.")
 
@@ -75,7 +76,7 @@ class TrainedDiscriminator:
     """A trained network and what the held-out windows say of it.
 
     Attributes:
-        reader: the network at its best look, with its vocabulary.
+        reader: the network at its best checkpoint, with its vocabulary.
         accuracies: share of right answers, at the threshold of a half, over all held-out examples (``"all"``), the
             centres that stood there (``"positive"``), and replacements from the same document (``"same document"``)
             and from anywhere (``"anywhere"``); a kind of which there is none is absent.
@@ -117,29 +118,28 @@ def train_discriminator(
     """
     set_seed(training.seed)
     schedule = Schedule(training.batch_size, training.epochs, training.negatives, training.seed)
-    learnt, held = hold_out(corpus, training.held_out, training.seed)
+    learnt, held = hold_out(corpus, training.held_out_windows, training.seed)
     reader = _new_reader(corpus, training, word_vectors)
     steps = Steps(corpus, learnt, schedule)
-    looks = Looks(corpus, held, schedule)
+    evaluated = HeldOut(corpus, held, schedule)
     trainer = Trainer(
         model=reader.model,
         args=_arguments(training, len(steps), checkpoints),
         train_dataset=steps,
-        eval_dataset=looks,
+        eval_dataset=evaluated,
         data_collator=Collate(reader, corpus),
-        compute_metrics=looks.accuracies,
+        compute_metrics=evaluated.accuracies,
         callbacks=list(callbacks),
     )
-    trainer.remove_callback(PrinterCallback)
-    trainer.train(resume_from_checkpoint=None if resume_from is None else str(resume_from))
+    interrupted = run_trainer(trainer, resume_from)
     reader.model.eval()
     found = trainer.evaluate()
     return TrainedDiscriminator(
         reader=reader,
-        accuracies={name: float(found[f"eval_{name}"]) for name in looks.kinds},
+        accuracies={name: float(found[f"eval_{name}"]) for name in evaluated.kinds},
         held_out=len(held),
         steps=trainer.state.global_step,
-        interrupted=trainer.state.global_step < trainer.state.max_steps,
+        interrupted=interrupted,
     )
 
 
@@ -160,33 +160,18 @@ def _new_reader(corpus: Corpus, training: DiscriminatorTraining, word_vectors: E
 
 
 def _arguments(training: DiscriminatorTraining, steps: int, checkpoints: Path) -> TrainingArguments:
-    every = training.eval_steps or max(1, steps // 10)
-    return TrainingArguments(
-        output_dir=str(checkpoints),
+    return training_arguments(
+        TrainingArguments,
+        training,
+        checkpoints,
+        eval_steps=training.eval_steps or max(1, steps // 10),
+        metric="eval_loss",  # what is used is the probability, not the side of a threshold
+        use_cpu=not torch.cuda.is_available(),
         num_train_epochs=1,
         train_sampling_strategy="sequential",
         per_device_train_batch_size=1,  # a batch of ours
         per_device_eval_batch_size=1,
-        learning_rate=training.learning_rate,
-        warmup_steps=training.warmup_ratio,  # a share of the steps when below 1
-        weight_decay=training.weight_decay,
-        optim="adamw_torch_fused",
-        bf16=training.precision == "bfloat16",
-        use_cpu=not torch.cuda.is_available(),
-        seed=training.seed,
-        data_seed=training.seed,
-        eval_strategy="steps",
-        eval_steps=every,
-        save_strategy="steps",
-        save_steps=every,
-        save_total_limit=2,
-        load_best_model_at_end=True,
-        metric_for_best_model="eval_loss",  # what is used is the probability, not the side of a threshold
-        greater_is_better=False,
-        logging_steps=max(1, every // 5),
         label_names=["labels"],
         remove_unused_columns=False,
-        report_to="none",
-        disable_tqdm=True,
         dataloader_pin_memory=False,
     )

@@ -11,17 +11,18 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.utils.data import Dataset, Sampler
-from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments, set_seed
+from transformers import Trainer, TrainerCallback, TrainingArguments, set_seed
 from transformers.trainer_pt_utils import LengthGroupedSampler
 
 from samesense.context.corpus.corpus import Corpus
-from samesense.context.corpus.splits import hold_out
+from samesense.context.corpus.splits import HELD_OUT_WINDOWS, hold_out
 from samesense.context.corpus.windows import Window
 from samesense.context.generator.base import Kind, Reading, Size
 from samesense.context.generator.memory import Layout, encode_packs, gather, on_device, source_of
 from samesense.context.generator.seq2seq import token_costs
 from samesense.context.generator.tokens import Tokens, parts, shifted
 from samesense.context.generator.transformer import Architecture, Seq2Seq
+from samesense.execution.trainer import run_trainer, training_arguments
 from samesense.types import Indices
 
 if TYPE_CHECKING:
@@ -46,8 +47,8 @@ class GeneratorTraining:
         batch_size: targets in a step.
         epochs: passes over all windows, each once for every direction that the model learns.
         max_steps: stop there, whatever the epochs; ``None`` for no bound.
-        eval_steps: steps between looks at the held-out windows and checkpoints; ``None`` for ten a run.
-        held_out: windows that are not trained on and choose the best state.
+        eval_steps: steps between evaluations on the held-out windows, and checkpoints; ``None`` for ten a run.
+        held_out_windows: windows that are not trained on and choose the best state.
         precision: arithmetic.
         seed: of weights, order and dropout.
     """
@@ -60,10 +61,10 @@ class GeneratorTraining:
     warmup_ratio: float = 0.05
     weight_decay: float = 0.01
     batch_size: int = 64
-    epochs: float = 1.0
+    epochs: float = 3.0
     max_steps: int | None = None
     eval_steps: int | None = None
-    held_out: int = 300
+    held_out_windows: int = HELD_OUT_WINDOWS
     precision: Literal["float32", "bfloat16"] = "float32"
     seed: int = 42
 
@@ -111,25 +112,24 @@ def train_generator(
     shape = Architecture.of(
         training.size, tokenizer.get_vocab_size(), max_tokens=training.max_tokens, dropout=training.dropout
     )
-    objective = _Objective(Seq2Seq(shape))
+    cost = _Cost(Seq2Seq(shape))
     collate = _Collate(Tokens(tokenizer, training.max_tokens), training.reading)
-    learnt, held = hold_out(corpus, training.held_out, training.seed)
+    learnt, held = hold_out(corpus, training.held_out_windows, training.seed)
     trainer = _Trainer(
-        model=objective,
+        model=cost,
         args=_arguments(training, len(learnt) * len(kinds), checkpoints),
         train_dataset=_Targets(corpus, learnt, kinds),
         eval_dataset=_Targets(corpus, held, kinds),
         data_collator=collate,
         callbacks=list(callbacks),
     )
-    trainer.remove_callback(PrinterCallback)
-    trainer.train(resume_from_checkpoint=None if resume_from is None else str(resume_from))
+    interrupted = run_trainer(trainer, resume_from)
     best = trainer.state.best_metric
     return TrainedGenerator(
-        model=objective.model.eval(),
+        model=cost.model.eval(),
         held_out_cost=None if best is None else float(best),
         steps=trainer.state.global_step,
-        interrupted=trainer.state.global_step < trainer.state.max_steps,
+        interrupted=interrupted,
     )
 
 
@@ -180,7 +180,7 @@ class _Collate:
         }
 
 
-class _Objective(nn.Module):
+class _Cost(nn.Module):
     """The mean cost of a token, in the form that the trainer takes."""
 
     def __init__(self, model: Seq2Seq) -> None:
@@ -228,35 +228,20 @@ class _ByLength(Sampler[int]):
 
 def _arguments(training: GeneratorTraining, targets: int, checkpoints: Path) -> TrainingArguments:
     steps = training.max_steps or int(-(-targets // training.batch_size) * training.epochs)
-    every = training.eval_steps or max(1, steps // 10)
-    return TrainingArguments(
-        output_dir=str(checkpoints),
+    return training_arguments(
+        TrainingArguments,
+        training,
+        checkpoints,
+        eval_steps=training.eval_steps or max(1, steps // 10),
+        metric="eval_loss",
+        use_cpu=not torch.cuda.is_available(),
         num_train_epochs=training.epochs,
         max_steps=training.max_steps or -1,
         per_device_train_batch_size=training.batch_size,
         per_device_eval_batch_size=training.batch_size,
-        learning_rate=training.learning_rate,
-        warmup_steps=training.warmup_ratio,  # a share of the steps when below 1
-        weight_decay=training.weight_decay,
         adam_beta2=0.98,
-        optim="adamw_torch_fused",
-        bf16=training.precision == "bfloat16",
-        use_cpu=not torch.cuda.is_available(),
-        seed=training.seed,
-        data_seed=training.seed,
-        eval_strategy="steps",
-        eval_steps=every,
-        save_strategy="steps",
-        save_steps=every,
-        save_total_limit=2,
-        load_best_model_at_end=True,
-        metric_for_best_model="eval_loss",
-        greater_is_better=False,
-        logging_steps=max(1, every // 5),
         label_names=["wanted"],
         prediction_loss_only=True,
         remove_unused_columns=False,
-        report_to="none",
-        disable_tqdm=True,
         dataloader_pin_memory=False,
     )

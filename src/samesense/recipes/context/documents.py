@@ -52,9 +52,9 @@ class Documents:
         Raises:
             ConfigError: always; says what cuts them.
         """
-        raise ConfigError("Documents are cut by their number of words: --origin.most-words N.")
+        raise ConfigError("Documents are cut by their number of words: corpus_words of the Origin.")
 
 
-def read_documents(sources: Sequence[str]) -> Documents:
+def read_documents(sources: Sequence[str], settings: object = None) -> Documents:
     """Return the sources with their fingerprints; whether they hold documents is seen when they are read."""
     return Documents(sources=tuple(sources), prints={source: fingerprint(source) for source in sources})

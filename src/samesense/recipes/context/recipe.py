@@ -16,163 +16,130 @@ from __future__ import annotations
 
 import logging
 import shutil
-from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 from samesense.context.origin.origin import FILE as ORIGIN_FILE
-from samesense.data import PairData
 from samesense.files import only_writer, read_json, replacing_folder
-from samesense.recipes.context.documents import Documents, read_documents
-from samesense.recipes.context.report import COMPARED, judged, speed, write_report
+from samesense.recipes.context.documents import Documents
+from samesense.recipes.context.report import COMPARED, evaluate, speed, write_report
 from samesense.recipes.context.settings import ContextSettings
 from samesense.recipes.harvest.recipe import harvest
 from samesense.recipes.origin import recipe as origin_recipe
 from samesense.recipes.origin.stages import Interrupted, Stages, fingerprint
-from samesense.recipes.run_folder import identity
-from samesense.recipes.runner import Trained
-from samesense.recipes.surrogate import recipe as surrogate_recipe
-from samesense.recipes.surrogate.data import SHARDS
+from samesense.recipes.run_folder import data_identity, run_or_resume
+from samesense.recipes.runner import Job
+from samesense.recipes.runner import run as run_job
+from samesense.recipes.surrogate.data import SHARDS, read_harvest
+from samesense.recipes.surrogate.recipe import KEPT, describe_kept, prepare
 from samesense.recipes.surrogate.settings import SurrogateSettings
+from samesense.recipes.training_run import TrainingRun
 from samesense.reports import read_results
+from samesense.results import Results
 from samesense.training import manifest
 from samesense.training.fit import TrainOutput
 
 logger = logging.getLogger(__name__)
 
-__all__ = ["ContextSettings", "read", "run"]
-
 ORIGIN, HARVEST, SURROGATE, MODEL = "origin", "harvest", "surrogate", "model"
 RESULTS, REPORT = "results.jsonl", "report.md"
 
 
-def read(sources: Sequence[str], settings: ContextSettings) -> Documents:
-    """Return the sources; see :func:`~samesense.data.documents.running.running_documents` for what can be one."""
-    return read_documents(sources)
-
-
-def run(
-    train: Documents,
-    settings: ContextSettings,
-    output: Path,
-    *,
-    dev: PairData | None = None,
-    test: PairData | None = None,
-    resume: bool = False,
-    overwrite: bool = False,
-) -> Trained:
+def run(job: Job[Documents, ContextSettings], *, resume: bool = False, overwrite: bool = False) -> TrainingRun:
     """Make what is not made yet, up to the report.
 
     Args:
-        train: documents.
-        settings: see :class:`ContextSettings`.
-        output: folder.
-        dev: labelled pairs for selection by Spearman; without them, pairs that are held out of the harvest.
-        test: labelled pairs on which the start point and the Surrogate are judged.
+        job: documents and settings. Without a dev set, pairs that are held out of the harvest select.
         resume: of no effect: the same call always goes on.
         overwrite: replace stages that were made with other inputs.
 
     Returns:
-        The model folder, how the training of the Surrogate ended, and the results on ``test`` and on what was held out.
+        How the training of the Surrogate ended, and the results on ``test`` and on what was held out.
 
     Raises:
         ConfigError, DataError, ModelError, OutputError: as soon as it is known that it cannot end well.
     """
-    way = _Way(train, settings, output, dev, test)
-    data = {"documents": train.prints, **identity({"dev": dev, "test": test})}
+    settings, output = job.settings, job.output
+    data = {"documents": job.data.prints, **data_identity({"dev": job.dev, "test": job.test})}
     stages = Stages(output, manifest.describe("context", settings.model_dump(), data), overwrite=overwrite)
+    later = _Later(job)
     with only_writer(output):
         if not (output / manifest.FILE).is_file():  # before the Origin puts anything there
             manifest.write(output, stages.record)
-        made = origin_recipe.run(
-            list(train.sources),
-            settings.origin_settings(),
-            output / ORIGIN,
-            overwrite=overwrite,
-        )  # fmt: skip
-        if not made:
-            return Trained(output / MODEL, TrainOutput(0, 0.0, "", None, None, interrupted=True), [])
+        sources = list(job.data.sources)
+        if not origin_recipe.run(sources, settings.origin_settings(), output / ORIGIN, overwrite=overwrite):
+            return TrainingRun(output, TrainOutput(0, 0.0, "", None, None, interrupted=True), Results())
         try:
-            stages.run("harvest", way.harvest_inputs(), [HARVEST], way.harvest)
-            stages.run("surrogate", way.surrogate_inputs(), [SURROGATE], way.surrogate)
-            stages.run("evaluation", way.evaluation_inputs(), [MODEL, RESULTS, COMPARED], way.evaluation)
+            stages.run("harvest", later.harvest_inputs(), [HARVEST], later.harvest)
+            stages.run("surrogate", later.surrogate_inputs(), [SURROGATE], later.surrogate)
+            stages.run("evaluation", later.evaluation_inputs(), [MODEL, RESULTS, COMPARED], later.evaluation)
         except Interrupted:
-            return Trained(output / MODEL, way.outcome(), [])
+            return TrainingRun(output, later.train_output(), Results())
         write_report(output)
         stages.finish()
         logger.info(f"report: {output / REPORT}")
-        return Trained(output / MODEL, way.outcome(), read_results(output / RESULTS))
+        return TrainingRun(output, later.train_output(), Results(read_results(output / RESULTS)))
 
 
 @dataclass(frozen=True)
-class _Way:
-    """What the stages after the Origin are given, what decides them, and what they do."""
+class _Later:
+    """The stages after the Origin: what decides each, and what it does."""
 
-    train: Documents
-    settings: ContextSettings
-    output: Path
-    dev: PairData | None
-    test: PairData | None
+    job: Job[Documents, ContextSettings]
 
     def harvest_inputs(self) -> dict[str, Any]:
         """Return the content of the Origin, its own stages among it, and what is harvested."""
-        folder = self.output / ORIGIN
+        folder = self.job.output / ORIGIN
         made = {name: stage["inputs"] for name, stage in manifest.read(folder)["stages"].items()}
         scheme = read_json(folder / ORIGIN_FILE)
         if scheme["language_model"] is not None:
             scheme["language_model"] = fingerprint(scheme["language_model"])
-        return {"origin": made, "scoring": scheme, "settings": self.settings.harvest_settings().identity()}
+        return {"origin": made, "scoring": scheme, "settings": self.job.settings.harvest_settings().identity()}
 
     def harvest(self) -> list[str]:
         """Harvest, or go on."""
-        settings = self.settings.harvest_settings()
-        return harvest(self.output / ORIGIN, self.output / HARVEST, settings).lines()
+        settings, output = self.job.settings.harvest_settings(), self.job.output
+        return harvest(output / ORIGIN, output / HARVEST, settings).lines()
 
     def surrogate_inputs(self) -> dict[str, Any]:
-        """Return the content of the harvest and of the start point, and how it is learnt."""
-        own = {name: getattr(self.settings, name) for name in SurrogateSettings.model_fields}
+        """Return the content of the harvest and of the start model, and how it is learnt."""
         return {
-            "harvest": fingerprint(str(self.output / HARVEST / SHARDS)),
-            "settings": own,
-            "start": fingerprint(self.settings.model),
-            **identity({"dev": self.dev}),
+            "harvest": fingerprint(str(self.job.output / HARVEST / SHARDS)),
+            "settings": self._surrogate_settings(),
+            "start": fingerprint(self.job.settings.model),
+            **data_identity({"dev": self.job.dev}),
         }
 
     def surrogate(self) -> list[str]:
-        """Train the Surrogate, or go on, and judge what it kept."""
-        settings = SurrogateSettings(**{n: getattr(self.settings, n) for n in SurrogateSettings.model_fields})
-        folder = self.output / SURROGATE
-        harvested = surrogate_recipe.read([str(self.output / HARVEST)], settings)
-        if not _is_trained(folder):
-            trained = surrogate_recipe.run(
-                harvested, settings, folder, dev=self.dev or harvested.dev,
-                resume=(folder / manifest.FILE).is_file(), overwrite=True,
-            )  # fmt: skip
-            if trained.outcome.interrupted:
-                raise Interrupted
-        kept = surrogate_recipe.describe_kept(manifest.read(folder)[surrogate_recipe.KEPT])
+        """Train the Surrogate, or go on, and evaluate what it kept."""
+        settings, folder = SurrogateSettings(**self._surrogate_settings()), self.job.output / SURROGATE
+        harvested = read_harvest([str(self.job.output / HARVEST)], settings)
+        dev = self.job.dev or harvested.dev
+        job = Job(method="surrogate", data=harvested, settings=settings, output=folder, dev=dev)
+        if not run_or_resume(folder, partial(run_job, job, prepare)):
+            raise Interrupted
+        kept = describe_kept(manifest.read(folder)[KEPT])
         return [kept, f"{speed(folder, harvested.held.pairs()):,.0f} pairs a second, each sentence read once"]
 
+    def _surrogate_settings(self) -> dict[str, Any]:
+        return {name: getattr(self.job.settings, name) for name in SurrogateSettings.model_fields}
+
     def evaluation_inputs(self) -> dict[str, Any]:
-        """Return the content of the model, and what it is judged on."""
+        """Return the content of the model, and what it is evaluated on."""
         return {
-            "model": fingerprint(str(self.output / SURROGATE / MODEL)),
-            **identity({"dev": self.dev, "test": self.test}),
+            "model": fingerprint(str(self.job.output / SURROGATE / MODEL)),
+            **data_identity({"dev": self.job.dev, "test": self.job.test}),
         }
 
     def evaluation(self) -> list[str]:
-        """Put the model in its place, and judge it beside its start point."""
-        with replacing_folder(self.output / MODEL) as beside:
-            shutil.copytree(self.output / SURROGATE / MODEL, beside, dirs_exist_ok=True)
-        given = [data for data in (self.dev, self.test) if data is not None]
-        return judged(self.output, self.settings, given)
+        """Put the model in its place, and evaluate it beside its start model."""
+        output = self.job.output
+        with replacing_folder(output / MODEL) as beside:
+            shutil.copytree(output / SURROGATE / MODEL, beside, dirs_exist_ok=True)
+        given = [data for data in (self.job.dev, self.job.test) if data is not None]
+        return evaluate(output, self.job.settings, given)
 
-    def outcome(self) -> TrainOutput:
+    def train_output(self) -> TrainOutput:
         """Return how the training of the Surrogate ended."""
-        record = manifest.read(self.output / SURROGATE)
-        return TrainOutput(**record["outcome"])
-
-
-def _is_trained(folder: Path) -> bool:
-    return (folder / MODEL).is_dir() and manifest.read(folder)["status"] == "finished"
+        return TrainOutput(**manifest.read(self.job.output / SURROGATE)["outcome"])

@@ -32,13 +32,13 @@ PARTS = ("origin", "")
 """Folders with stages, as seen from that of the report."""
 
 
-def judged(output: Path, settings: ContextSettings, given: Sequence[PairData]) -> list[str]:
-    """Judge the Surrogate and its start point on labelled pairs, and test the difference.
+def evaluate(output: Path, settings: ContextSettings, given: Sequence[PairData]) -> list[str]:
+    """Evaluate the Surrogate and its start model on labelled pairs, and test the difference.
 
     Args:
         output: folder; its ``surrogate/`` is finished.
         settings: of the run.
-        given: labelled pairs; without any, what was held out of the harvest speaks alone.
+        given: labelled pairs; without any, what was held out of the harvest is all there is.
 
     Returns:
         Lines about the outcome.
@@ -55,7 +55,7 @@ def judged(output: Path, settings: ContextSettings, given: Sequence[PairData]) -
     append_results(path, [*found.results, *own])
     write_text(output / COMPARED, f"{difference_table(comparisons)}\n" if comparisons else "")
     lines = [f"{one.dataset}: no figure of {one.model}, {one.reason}" for one in found.failures]
-    shown = [f"judged on {data.name} ({len(data):,} pairs)" for data in given] or ["no labelled pairs were given"]
+    shown = [f"evaluated on {data.name} ({len(data):,} pairs)" for data in given] or ["no labelled pairs were given"]
     return [*shown, *lines, *problems]
 
 
@@ -79,7 +79,7 @@ def write_report(output: Path) -> None:
         "# From documents to a model",
         describe_kept(kept),
         "## Labelled pairs",
-        figures if any(row.task != TASK for row in results) else "None were given: --test FILE judges on some.",
+        figures if any(row.task != TASK for row in results) else "None were given.",
         *(["Paired bootstrap, adjusted by Holm.", compared] if compared else []),
         "## Stages",
         markdown(["stage", "seconds", "outcome"], rows, numeric=("seconds",)),
@@ -90,7 +90,7 @@ def write_report(output: Path) -> None:
 def _stages(part: str, stages: Mapping[str, Any]) -> list[list[str]]:
     prefix = f"{part}: " if part else ""
     return [
-        [f"{prefix}{name}", f"{stage['seconds']:,.0f}", "; ".join(stage["account"])]
+        [f"{prefix}{name}", f"{stage['seconds']:,.0f}", "; ".join(stage["summary"])]
         for name, stage in stages.items()
         if stage["status"] == "done"
     ]

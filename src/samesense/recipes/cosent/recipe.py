@@ -2,64 +2,38 @@
 
     samesense train pairs.tsv --dev dev.tsv --test test.tsv --output runs/pairs
     samesense train pairs.tsv --loss contrastive --threshold 0.5 --output runs/contrastive
+    samesense train pairs.tsv --encoder cross --loss cross-entropy --output runs/cross-entropy
 
-Source: Huang et al. 2024 (TASLP); settings in ``configs/cosent.toml`` and ``configs/cosent-nli.toml``. Every loss is
-    trained alike and selected by the Spearman of cosines.
+Source: Huang et al. 2024 (TASLP); for cross-encoders Eq. 11 and section V-E. Settings in ``configs/cosent.toml``,
+    ``configs/cosent-nli.toml`` and ``configs/cosent-cross.toml``. Every loss is trained alike and selected by Spearman.
 Differs: batches are drawn anew each epoch, where some public codes keep the file's order; poolings ignore padding.
+    Of cross-encoders, λ is 1 unless a temperature is given; texts keep the segment ids of the model's tokenizer, where
+    the blog's code sets all to 0; selection is by Spearman, where the blog's code selects by accuracy.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from sentence_transformers import CrossEncoder, SentenceTransformer
 
 from samesense.data import PairData
 from samesense.data.pairs.targets import Targets
-from samesense.errors import ConfigError, MissingExtraError
-from samesense.recipes.runner import How, Prepared, Trained, run_bi
+from samesense.recipes.runner import Job, TrainingInputs, as_dataset
 from samesense.recipes.settings import CosentSettings
 from samesense.training.batches import share_without_comparison
-
-if TYPE_CHECKING:
-    from datasets import Dataset
-    from sentence_transformers import SentenceTransformer
 
 WORTH_SAYING = 0.01
 """Share of batches without a comparison from which on it is said."""
 
 
-def run(
-    train: PairData,
-    settings: CosentSettings,
-    output: Path,
-    **how: Unpack[How],
-) -> Trained:
-    """Train, select on dev, evaluate on test, and leave ``output/model`` with everything that led to it beside it.
-
-    Args:
-        train: labelled pairs.
-        settings: see :class:`CosentSettings`.
-        output: run folder; see :func:`samesense.recipes.runner.run`.
-        how: see :class:`~samesense.recipes.runner.How`.
-
-    Raises:
-        ConfigError, DataError, ModelError, OutputError: before the first step, where a run could not end well.
-    """
-    if settings.encoder != "bi":
-        raise ConfigError(
-            "This recipe trains bi-encoders; received encoder cross. Take samesense.recipes.cosent.cross."
-        )
-    formed = settings.targets(train)
-
-    def prepare(model: SentenceTransformer) -> Prepared:
-        return Prepared(
-            dataset=as_dataset(formed),
-            objective=lambda: settings.spec.build(model, settings, formed),
-            account=_summary(formed, settings),
-            batches=settings.batches,
-        )
-
-    return run_bi("cosent", settings, output, train, prepare, **how)
+def prepare(model: SentenceTransformer | CrossEncoder, job: Job[PairData, CosentSettings]) -> TrainingInputs:
+    """Return what a bi-encoder or a cross-encoder is trained on."""
+    settings, formed = job.settings, job.settings.targets(job.data)
+    return TrainingInputs(
+        dataset=as_dataset(formed.columns),
+        loss=lambda: settings.spec.build(model, settings, formed),
+        summary=_summary(formed, settings),
+        batches=settings.batches,
+    )
 
 
 def _summary(formed: Targets, settings: CosentSettings) -> list[str]:
@@ -73,12 +47,3 @@ def _summary(formed: Targets, settings: CosentSettings) -> list[str]:
         said = f"batches: {lacking:.1%} have one label only and teach nothing; batches label-aware has none"
         return [formed.summary, said]
     return [formed.summary]
-
-
-def as_dataset(targets: Targets) -> Dataset:
-    """Return what the trainer takes: text columns, then ``label`` where there is one."""
-    try:
-        from datasets import Dataset
-    except ImportError as error:
-        raise MissingExtraError("datasets", "train") from error
-    return Dataset.from_dict(targets.columns)

@@ -3,7 +3,7 @@
     samesense distil sentences.txt --teacher A --student layers:3 --dev dev.tsv --output runs/small
 
 Each teacher encodes the sentences once; see :mod:`samesense.training.teachers`. The student learns the ranking that
-they give the sentences of each batch, as in RankCSE, and their vectors. Then student and teachers are judged on the
+they give the sentences of each batch, as in RankCSE, and their vectors. Then student and teachers are evaluated on the
 same pairs and timed in turns.
 
 Source: Liu et al. 2023 (RankCSE), for the ranking of several teachers; see
@@ -19,21 +19,19 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+
 from samesense.data import PairData
 from samesense.data.sentences.data import Sentences
 from samesense.encoder.students import is_static, make_student
 from samesense.errors import ConfigError, ModelError
 from samesense.recipes import run_folder
-from samesense.recipes.distil.report import KEPT, Account, account_of
-from samesense.recipes.distil.settings import DistilSettings
-from samesense.recipes.model_adapters import BiEncoder
-from samesense.recipes.runner import Prepared, Trained
-from samesense.recipes.runner import run as run_frame
-from samesense.recipes.settings import EncoderSettings
-from samesense.recipes.unsupervised.geometry_path import path_of
-from samesense.recipes.unsupervised.rankcse import account, terms, with_teachers
-from samesense.recipes.unsupervised.settings import read_bare as read
-from samesense.training.fit import TrainOutput
+from samesense.recipes.distil.report import KEPT, StudentReport, report_student
+from samesense.recipes.distil.settings import NO_TEACHER, DistilSettings
+from samesense.recipes.runner import Job, TrainingInputs
+from samesense.recipes.runner import run as run_job
+from samesense.recipes.training_run import TrainingRun
+from samesense.recipes.unsupervised.rankcse import describe, terms, with_teachers
 from samesense.training.losses.distillation import Distillation
 from samesense.training.teachers import TeacherStore
 from samesense.types import Result
@@ -42,15 +40,15 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
     from torch import nn
 
-__all__ = ["DistilSettings", "Distilled", "read", "run"]
-
 
 @dataclass(frozen=True)
-class Distilled:
-    """What a run leaves: how it was trained, and what it kept and gained, unless it was interrupted."""
+class Distillate(TrainingRun):
+    """What a run leaves: how it was trained, and what the student kept and gained, unless it was interrupted."""
 
-    trained: Trained
-    account: Account | None
+    report: StudentReport | None = None
+
+    def __str__(self) -> str:
+        return "\n\n".join(["\n".join(self.lines()), *([] if self.report is None else [self.report.text()])])
 
 
 def run(
@@ -62,91 +60,90 @@ def run(
     tests: Sequence[PairData] = (),
     resume: bool = False,
     overwrite: bool = False,
-) -> Distilled:
-    """Ask the teachers, train the student, and judge and time both; all of it is left in ``output``.
+) -> Distillate:
+    """Encode by the teachers, train the student, and evaluate and time both; all of it is left in ``output``.
 
     Args:
-        train: bare sentences; see :func:`read`.
+        train: bare sentences.
         settings: see :class:`DistilSettings`.
-        output: run folder; see :func:`samesense.recipes.runner.run`, as for the rest.
-        dev: labelled pairs for selection by Spearman; also what is judged on where there are no tests.
-        tests: labelled pairs on which student and teachers are judged.
-        resume: continue an interrupted run in ``output``; one that was trained, and not judged, is judged.
+        output: run folder; see :func:`samesense.recipes.runner.run`.
+        dev: labelled pairs that choose the best checkpoint; also what is evaluated on where there are no tests.
+        tests: labelled pairs on which student and teachers are evaluated.
+        resume: continue an interrupted run in ``output``; one that was trained, and not evaluated, is evaluated.
         overwrite: replace what is in ``output``; vectors of teachers stay.
 
     Raises:
         ConfigError, DataError, ModelError, OutputError: before the first step, where a run could not end well.
     """
     if not settings.teacher:
-        raise ConfigError("A student learns from a teacher, and none was named. Give --teacher MODEL.")
+        raise ConfigError(NO_TEACHER)
     if len({data.name for data in tests}) < len(tests):
         raise ConfigError(f"Each test set needs a name of its own; received {', '.join(data.name for data in tests)}.")
+    reports: list[StudentReport] = []
 
-    accounts: list[Account] = []
+    def report() -> tuple[list[Result], dict[str, Any]]:
+        evaluated = tests or ([] if dev is None else [dev])
+        reports.append(report_student(output, settings, train.texts, evaluated))
+        run_folder.to_card(output, "Distilled", reports[0].text())
+        return reports[0].results, {KEPT: reports[0].content()}
 
-    def judge() -> tuple[list[Result], dict[str, Any]]:
-        judged = tests or ([] if dev is None else [dev])
-        accounts.append(account_of(output, settings, train.texts, judged))
-        run_folder.to_card(output, "Distilled", accounts[0].text())
-        return accounts[0].results, {KEPT: accounts[0].content()}
+    def prepared(model: SentenceTransformer, job: Job[Sentences, DistilSettings]) -> TrainingInputs:
+        return replace(prepare(model, job), after_training=report)
 
-    def prepare(model: SentenceTransformer) -> Prepared:
-        made = partial(objective, model, settings)
-        prepared = with_teachers(model, train, settings, output, made, account(settings, settings.regress))
-        return replace(prepared, callbacks=path_of(settings, dev), after=judge)
+    job = Job(method="distil", data=train, settings=settings, output=output, dev=dev)
+    done = run_job(job, prepared, build=build_student, resume=resume, overwrite=overwrite)
+    return Distillate(done.folder, done.output, done.results, reports[0] if reports else None)
 
-    trained = run_frame(
-        Student(train.texts), "distil", settings, output, train, prepare,
-        dev=dev, resume=resume, overwrite=overwrite,
+
+def build_student(job: Job[Sentences, DistilSettings]) -> SentenceTransformer:
+    """Return the student before training."""
+    settings = job.settings
+    return make_student(
+        settings.model, settings.teacher[0], job.data.texts,
+        spacing=settings.spacing, pooling=settings.pooling, first=settings.first,
+        teacher_pooling=settings.teacher_pooling,
     )  # fmt: skip
-    return Distilled(trained, accounts[0] if accounts else None)
 
 
-def objective(model: SentenceTransformer, settings: DistilSettings, stores: list[TeacherStore]) -> nn.Module:
-    """Return the objective; the weights of its maps are drawn here, so the seed must be set."""
+def prepare(model: SentenceTransformer, job: Job[Sentences, DistilSettings]) -> TrainingInputs:
+    """Return what a student is trained on: the sentences, cut short, and their vectors by the teachers."""
+    settings = job.settings
+    inputs = with_teachers(model, job, partial(loss_of, model, settings), describe(settings, settings.regress))
+    own = model.max_seq_length
+    if is_static(settings.model) or settings.max_seq_length is None or not isinstance(own, int):
+        return inputs
+    return replace(inputs, callbacks=[ShortInputs(model, min(own, settings.max_seq_length)), *inputs.callbacks])
+
+
+class ShortInputs(TrainerCallback):
+    """Cuts inputs short in training; the student then reads as many tokens as it did before.
+
+    Args:
+        model: the student.
+        tokens: of the longest input in training.
+    """
+
+    def __init__(self, model: SentenceTransformer, tokens: int) -> None:
+        self.model, self.tokens, self.own = model, tokens, model.max_seq_length
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Cut from now on."""
+        self.model.max_seq_length = self.tokens
+
+    def on_train_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Cut no longer."""
+        self.model.max_seq_length = self.own
+
+
+def loss_of(model: SentenceTransformer, settings: DistilSettings, stores: list[TeacherStore]) -> nn.Module:
+    """Return the loss; the weights of its maps are drawn here, so the seed must be set."""
     arguments = terms(model, settings, stores)
     dim = model.get_embedding_dimension()
     if dim is None:
         raise ModelError("Distillation needs the width of the student's embeddings, and this model does not say it.")
     widths = [store.dim for store in stores]
     return Distillation(model, widths=widths, dim=dim, regress=settings.regress, **arguments).to(model.device)
-
-
-class Student(BiEncoder):
-    """A bi-encoder that is made from a teacher where it is not named, and trained on inputs cut shorter than its own.
-
-    Args:
-        texts: to be trained on.
-    """
-
-    def __init__(self, texts: Sequence[str]) -> None:
-        self.texts = texts
-
-    def build(self, settings: EncoderSettings) -> SentenceTransformer:
-        """Return the student before training."""
-        if not isinstance(settings, DistilSettings):
-            raise TypeError(f"A student is made by DistilSettings; received {type(settings).__name__}.")
-        return make_student(
-            settings.model, settings.teacher[0], self.texts,
-            spacing=settings.spacing, pooling=settings.pooling, first=settings.first,
-            teacher_pooling=settings.teacher_pooling,
-        )  # fmt: skip
-
-    def fit(
-        self,
-        model: SentenceTransformer,
-        dataset: Any,
-        objective: nn.Module,
-        settings: EncoderSettings,
-        folder: Path,
-        **how: Any,
-    ) -> TrainOutput:
-        """Train on inputs of the length of the settings; the student then reads as many tokens as it did before."""
-        own = model.max_seq_length
-        if is_static(settings.model) or settings.max_seq_length is None or not isinstance(own, int):
-            return super().fit(model, dataset, objective, settings, folder, **how)
-        model.max_seq_length = min(own, settings.max_seq_length)
-        try:
-            return super().fit(model, dataset, objective, settings, folder, **how)
-        finally:
-            model.max_seq_length = own

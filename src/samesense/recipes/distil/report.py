@@ -29,7 +29,7 @@ TIMED = 512
 ROUNDS = 5
 
 KEPT = "distilled"
-"""Key of the account in the manifest of a run."""
+"""Key of the report in the manifest of a run."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,8 +57,8 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Account:
-    """The student first, then its teachers; the figures behind it; what was not judged; how it was timed."""
+class StudentReport:
+    """The student first, then its teachers; the figures behind it; what was not evaluated; how it was timed."""
 
     lines: list[Line]
     results: list[Result]
@@ -84,8 +84,10 @@ class Account:
 _FIGURES = ("quality kept", "times as fast", "sentences/s", "M parameters", "MB")
 
 
-def account_of(output: Path, settings: DistilSettings, texts: Sequence[str], judged: Sequence[PairData]) -> Account:
-    """Judge and time the student in ``output/model`` and its teachers.
+def report_student(
+    output: Path, settings: DistilSettings, texts: Sequence[str], evaluated: Sequence[PairData]
+) -> StudentReport:
+    """Evaluate and time the student in ``output/model`` and its teachers.
 
     Quality is Spearman of cosines in float32. Speed is that of all of them on the same sentences, in turns, in the
     arithmetic that ``samesense encode`` would use.
@@ -94,19 +96,19 @@ def account_of(output: Path, settings: DistilSettings, texts: Sequence[str], jud
         output: run folder.
         settings: of the run.
         texts: sentences, of which some are timed.
-        judged: labelled pairs.
+        evaluated: labelled pairs.
     """
     names = [str(output), *(name for name in settings.teacher if is_model(name))]
-    notes = [f"Not judged, as it is no model: {name}." for name in settings.teacher if not is_model(name)]
+    notes = [f"Not evaluated, as it is no model: {name}." for name in settings.teacher if not is_model(name)]
     models = [build(names[0]), *(build(name, pooling=settings.teacher_pooling) for name in names[1:])]
-    logger.info(f"judging and timing the student and {len(models) - 1} of {len(settings.teacher)} teachers")
+    logger.info(f"evaluating and timing the student and {len(models) - 1} of {len(settings.teacher)} teachers")
     results, spearman = [], []
     for at, (name, model) in enumerate(zip(names, models, strict=True)):
         seed = None if at else settings.seed
         scorer = load(model, name=name, precision="float32", seed=seed)
-        found = [evaluate_pairs(scorer, data) for data in judged]
+        found = [evaluate_pairs(scorer, data) for data in evaluated]
         results += [result for own in found for result in own]
-        spearman.append({data.name: _whole(own) for data, own in zip(judged, found, strict=True)})
+        spearman.append({data.name: _whole(own) for data, own in zip(evaluated, found, strict=True)})
     sample = list(texts[:: max(1, len(texts) // TIMED)][:TIMED])
     seconds = in_turns([as_encode(model) for model in models], sample)
     arithmetic = inference_precision("auto", models[0].device)
@@ -126,7 +128,7 @@ def account_of(output: Path, settings: DistilSettings, texts: Sequence[str], jud
         )
         for at, (name, model) in enumerate(zip(names, models, strict=True))
     ]
-    return Account(lines, results, notes)
+    return StudentReport(lines, results, notes)
 
 
 def in_turns(encoders: Sequence[Encode], texts: Sequence[str], rounds: int = ROUNDS) -> list[list[float]]:

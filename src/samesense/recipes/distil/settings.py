@@ -14,6 +14,8 @@ from samesense.recipes.settings import bind, read_settings
 from samesense.recipes.unsupervised.settings import Head, RankcseSettings
 from samesense.types import PoolingName
 
+NO_TEACHER = "A student learns from a teacher, and none was named. Give a teacher."
+
 
 class DistilSettings(RankcseSettings):
     """Settings of a student and of its training; the defaults are those of ``configs/distil/encoder.toml``.
@@ -33,7 +35,7 @@ class DistilSettings(RankcseSettings):
     batch_size: int = Field(64, ge=1, description="examples in a step")
     epochs: float = Field(1.0, gt=0, description="passes over the training data")
     eval_steps: int | None = Field(
-        None, ge=1, description="steps between looks at the dev set [auto: ten a run, at most 1000 apart]"
+        None, ge=1, description="steps between evaluations on the dev set [auto: ten a run, at most 1000 apart]"
     )
     pooling: PoolingName | None = Field(None, description="pooling [none: the model's own, or mean if it has none]")
     max_seq_length: int | None = Field(64, ge=2, description="longest input in training; the student keeps its own")
@@ -80,7 +82,7 @@ def choose_distil(config: str, given: Mapping[str, Any]) -> tuple[str, DistilSet
     layers = [read_settings(str(_shipped() / f"{kind}.toml")) for kind in kinds]
     settings = bind(DistilSettings, *layers, named, given)
     if not settings.teacher:
-        raise ConfigError("A student learns from a teacher, and none was named. Give --teacher MODEL.")
+        raise ConfigError(NO_TEACHER)
     return f"distil of {kinds[-1]}" if config == "auto" else config, settings
 
 

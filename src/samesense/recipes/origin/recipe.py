@@ -125,13 +125,13 @@ def _corpus(stages: Stages, sources: Sequence[str], prints: dict[str, str], sett
         every = chain.from_iterable(
             running_documents(source, language=settings.language, paragraphs=settings.paragraphs) for source in sources
         )
-        return first_words(every, settings.most_words)
+        return first_words(every, settings.corpus_words)
 
     def make() -> list[str]:
         corpus = Corpus.open(folder, shape) if folder.exists() else Corpus.build(folder, documents(), shape)
         return [describe_corpus(corpus)]
 
-    inputs = {"sources": [prints[source] for source in sources], "most_words": settings.most_words, **how}
+    inputs = {"sources": [prints[source] for source in sources], "corpus_words": settings.corpus_words, **how}
     stages.run("corpus", inputs, ["corpus", ".corpus-building", FILE], make)
     return Corpus.open(folder, shape)
 
@@ -224,7 +224,7 @@ def _tokenizer(corpus: Corpus, size: int, path: Path) -> Tokenizer:
 
 def _perplexities(generator: Seq2SeqGenerator, corpus: Corpus, training: GeneratorTraining) -> str:
     """Return, in words, the perplexity of each direction on windows that were held out."""
-    held = hold_out(corpus, training.held_out, training.seed)[1][:CHECKED_WINDOWS]
+    held = hold_out(corpus, training.held_out_windows, training.seed)[1][:CHECKED_WINDOWS]
     windows = corpus.windows_at(held)
     at = np.arange(len(windows))
     measured = generator.measure(Cells([window.centre for window in windows], windows, at, at))

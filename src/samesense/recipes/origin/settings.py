@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from samesense.context.corpus.splits import HELD_OUT_WINDOWS
 from samesense.context.corpus.windows import Shape
 from samesense.context.generator.base import Reading, Size
 from samesense.context.origin.context_set import Selection, Strategy
@@ -31,7 +32,7 @@ class OriginSettings(BaseModel):
 
     language: Language = Field("auto", description="corpus: language, for the splitting of texts into sentences")
     paragraphs: Paragraphs = Field("sections", description="corpus: what a paragraph of a text file is")
-    most_words: int | None = Field(
+    corpus_words: int | None = Field(
         None, ge=1, description="corpus: stop after the document that reaches so many words, spaces part them [all]"
     )
     left: int = Field(2, ge=1, description="corpus: most sentences of a context before the sentence")
@@ -65,7 +66,9 @@ class OriginSettings(BaseModel):
     generator_max_steps: int | None = Field(None, ge=1, description="generator: stop there, whatever the epochs")
     generator_batch_size: int = Field(64, ge=1, description="generator: texts to be generated in a step")
     generator_learning_rate: float = Field(1e-3, gt=0, description="generator: peak of AdamW")
-    held_out: int = Field(500, ge=1, description="windows of whole documents that are not trained on and select")
+    held_out_windows: int = Field(
+        HELD_OUT_WINDOWS, ge=1, description="windows of whole documents that are not trained on and select"
+    )
 
     weight_discriminative: float = Field(1.0, ge=0, description="score: λ1 of Eq. 3")
     weight_sentence: float = Field(1.0, ge=0, description="score: λ2 of Eq. 3")
@@ -120,7 +123,7 @@ class OriginSettings(BaseModel):
         return DiscriminatorTraining(
             interaction=self.interaction, negatives=self.negatives, epochs=self.discriminator_epochs,
             batch_size=self.discriminator_batch_size, learning_rate=self.discriminator_learning_rate,
-            held_out=self.held_out, precision=precision, seed=self.seed,
+            held_out_windows=self.held_out_windows, precision=precision, seed=self.seed,
         )  # fmt: skip
 
     def generator(self, precision: Literal["float32", "bfloat16"]) -> GeneratorTraining:
@@ -130,7 +133,7 @@ class OriginSettings(BaseModel):
         return GeneratorTraining(
             size=self.size, reading=self.reading, max_tokens=self.max_tokens, dropout=self.dropout,
             learning_rate=self.generator_learning_rate, batch_size=self.generator_batch_size,
-            epochs=self.generator_epochs, max_steps=self.generator_max_steps, held_out=self.held_out,
+            epochs=self.generator_epochs, max_steps=self.generator_max_steps, held_out_windows=self.held_out_windows,
             precision=precision, seed=self.seed,
         )  # fmt: skip
 

@@ -60,7 +60,7 @@ class Stages:
         inputs = json.loads(json.dumps(inputs))
         before = self.record["stages"].get(name)
         if before is not None and before["inputs"] == inputs and before["status"] == "done":
-            logger.info(f"{name}: there already; {'; '.join(before['account'])}")
+            logger.info(f"{name}: there already; {'; '.join(before['summary'])}")
             return
         if before is not None and before["status"] == "removed":
             self._remove(outputs)
@@ -70,10 +70,10 @@ class Stages:
         started = time.perf_counter()
         logger.info(f"{name}: {'going on' if before is not None and before['inputs'] == inputs else 'begins'}")
         self._note(name, {"inputs": inputs, "status": "running"})
-        account = make()
+        summary = make()
         seconds = time.perf_counter() - started
-        self._note(name, {"inputs": inputs, "status": "done", "account": account, "seconds": round(seconds, 1)})
-        for line in account:
+        self._note(name, {"inputs": inputs, "status": "done", "summary": summary, "seconds": round(seconds, 1)})
+        for line in summary:
             logger.info(f"{name}: {line}")
 
     def finish(self) -> None:

@@ -10,53 +10,121 @@ Differs: see :class:`samesense.data.tuples.completion.Completion` for what the p
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+import logging
+from functools import partial
+from typing import TYPE_CHECKING
 
+from samesense.data.pairs.targets import Targets
+from samesense.data.tuples.augment import Augment, augmented, shown
+from samesense.data.tuples.augment_named import augment_named
+from samesense.data.tuples.completion import Completion
 from samesense.data.tuples.data import TupleData
-from samesense.data.tuples.read import read_tuples
-from samesense.recipes.runner import How, Prepared, Trained, run_bi
-from samesense.recipes.supmpn.parts import prepare, sized
+from samesense.data.tuples.keys import key_of
+from samesense.recipes.runner import Job, TrainingInputs, as_dataset
 from samesense.recipes.supmpn.settings import SupmpnSettings
+from samesense.recipes.unsupervised.views import set_dropout
+from samesense.training.tuple_batches import LogSavings, SetEpoch, TupleBatches, has_dropout
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-__all__ = ["SupmpnSettings", "read", "run"]
+logger = logging.getLogger(__name__)
 
 
-def read(sources: Sequence[str], settings: SupmpnSettings) -> TupleData:
-    """Return the training data; see :func:`samesense.data.tuples.read.read_tuples`."""
-    return read_tuples(
-        sources,
-        merge=settings.merge,
-        label_order=settings.label_order,
-        drop_bad_rows=settings.drop_bad_rows,
-        most_rows=settings.most_rows,
+def prepare(model: SentenceTransformer, job: Job[TupleData, SupmpnSettings]) -> TrainingInputs:
+    """Return what a model is trained on; its dropout is set.
+
+    Raises:
+        DataError: if the data do not fit the loss.
+        MissingExtraError, ModelError: if what augments is not at hand.
+    """
+    train, settings = job.data, job.settings
+    if settings.dropout is not None:
+        set_dropout(model, settings.dropout)
+    if settings.spec.targets is not None:
+        formed = settings.spec.targets(train)
+        each = f"sentences: {2 * settings.batch_size} a step ({settings.batch_size} pairs)"
+        return TrainingInputs(
+            dataset=as_dataset(formed.columns),
+            loss=lambda: settings.spec.build(model, settings, formed),
+            summary=[*train.account(), formed.summary, each],
+        )
+    rows = settings.usable(train)
+    complete = completion(rows, settings)
+    complete.check()
+    batches = TupleBatches(
+        rows.anchors,
+        complete,
+        model.preprocess,
+        places=settings.places,
+        key=key_of(settings.false_negative_filter),
+        once=settings.encode_once,
+        apart=has_dropout(model),
+    )
+    augment = augment_named(
+        settings.augment, share=settings.augment_share, seed=settings.seed, paraphraser=settings.paraphraser
+    )
+
+    # anchors by the numbers of their rows, out of which TupleBatches makes tuples
+    formed = Targets({"anchor": rows.anchors, "label": list(range(len(rows)))}, "", {"positives": settings.places[0]})
+    return TrainingInputs(
+        dataset=as_dataset(formed.columns),
+        loss=lambda: settings.spec.build(model, settings, formed),
+        summary=[*train.account(), *_formed(rows, len(train), settings), *_warnings(rows, settings, batches.apart)],
+        collator=batches,
+        callbacks=[SetEpoch(batches), LogSavings(batches)],
+        before_training=None if augment is None else partial(_augment, batches, rows, augment, settings),
     )
 
 
-def run(
-    train: TupleData,
-    settings: SupmpnSettings,
-    output: Path,
-    **how: Unpack[How],
-) -> Trained:
-    """Train, select on dev, evaluate on test, and leave ``output/model`` with everything that led to it beside it.
+def _augment(batches: TupleBatches, rows: TupleData, augment: Augment, settings: SupmpnSettings) -> None:
+    """Show what the augmentation does, and have the tuples made with what it gives."""
+    for line in ("augmented positives, such as:", *shown(rows, augment)):
+        logger.info(line)
+    batches.complete = completion(augmented(rows, augment, settings.places[0]), settings)
 
-    Args:
-        train: anchors with positives and negatives.
-        settings: see :class:`SupmpnSettings`; ``sentences_per_step`` decides the batch size.
-        output: run folder; see :func:`samesense.recipes.runner.run`.
-        how: see :class:`~samesense.recipes.runner.How`.
 
-    Raises:
-        ConfigError, DataError, ModelError, OutputError: before the first step, where a run could not end well.
-    """
-    settings = sized(settings, train)
+def completion(rows: TupleData, settings: SupmpnSettings) -> Completion:
+    """Return how tuples are made."""
+    positives, negatives = settings.places
+    return Completion(
+        data=rows,
+        positives=positives,
+        negatives=negatives,
+        padded=settings.tuples == "padded",
+        fixed=settings.resample == "fixed",
+        seed=settings.seed,
+        false_negative_filter=settings.false_negative_filter,
+    )
 
-    def prepared(model: SentenceTransformer) -> Prepared:
-        return prepare(train, settings, model)
 
-    return run_bi("supmpn", settings, output, train, prepared, **how)
+def _formed(rows: TupleData, anchors: int, settings: SupmpnSettings) -> list[str]:
+    """Return what tuples are made of, and how many sentences a step encodes."""
+    places = settings.places
+    lines = []
+    if len(rows) < anchors:
+        lines.append(f"{anchors - len(rows):,} anchors without a positive are not used; tuples padded would use them")
+    shares = [
+        1 - sum(min(len(own), most) for own in side) / max(1, most * len(rows))
+        for side, most in zip((rows.positives, rows.negatives), places, strict=True)
+    ]
+    if settings.tuples == "ragged":
+        lines.append(f"tuples: at most {places[0]} positives and {places[1]} negatives, nothing filled up")
+    else:
+        filled = "copies of the anchor" if settings.augment == "none" else f"made by {settings.augment}, else copies"
+        lines.append(
+            f"tuples: {places[0]} positives, {shares[0]:.0%} of them {filled}; {places[1]} negatives, {shares[1]:.0%} "
+            "of them drawn from other anchors"
+        )
+    each = settings.sentences_each(rows)
+    return [*lines, f"sentences: about {each * settings.batch_size:.0f} a step ({settings.batch_size} anchors)"]
+
+
+def _warnings(rows: TupleData, settings: SupmpnSettings, dropout: bool) -> list[str]:
+    copies = settings.tuples == "padded" and any(len(own) < settings.places[0] for own in rows.positives)
+    if not copies or dropout:
+        return []
+    return [
+        "warning: the model has no dropout, so that copies of an anchor are its own vector and only push others "
+        "away; set dropout, take tuples ragged, or fewer positives"
+    ]

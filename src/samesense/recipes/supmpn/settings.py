@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Self
+
 from pydantic import Field, model_validator
 
+from samesense.data.tuples.data import TupleData
 from samesense.data.tuples.groups import MOST_ROWS
+from samesense.data.tuples.read import read_tuples
 from samesense.errors import ConfigError
 from samesense.recipes.settings import EncoderSettings
 from samesense.training.losses.registry import TUPLE_LOSSES, Filter, PlacesSettings
@@ -49,6 +54,29 @@ class SupmpnSettings(PlacesSettings, Filter, EncoderSettings):
             raise ConfigError("augment_share belongs to an augmentation, and augment is none. Leave it out.")
         return self
 
+    def for_data(self, train: TupleData) -> Self:
+        """Return the settings with the batch size that ``sentences_per_step`` asks for."""
+        if self.sentences_per_step is None:
+            return self
+        anchors = max(1, round(self.sentences_per_step / self.sentences_each(train)))
+        return self.model_copy(update={"batch_size": anchors})
+
+    def sentences_each(self, train: TupleData) -> float:
+        """Return how many sentences an example has on average, equal ones counted as often as they come."""
+        if self.spec.targets is not None:
+            return 2.0  # pairs
+        if self.tuples == "padded":
+            return 1.0 + sum(self.places)
+        rows = self.usable(train)
+        sides = zip((rows.positives, rows.negatives), self.places, strict=True)
+        return 1.0 + sum(min(len(own), most) for side, most in sides for own in side) / len(rows)
+
+    def usable(self, train: TupleData) -> TupleData:
+        """Return the anchors that can be trained on: with ragged tuples, those with a positive."""
+        if self.tuples == "padded" or all(train.positives):
+            return train
+        return train.take(row for row, own in enumerate(train.positives) if own)
+
     @property
     def spec(self) -> LossSpec:
         """The loss that is trained."""
@@ -58,3 +86,14 @@ class SupmpnSettings(PlacesSettings, Filter, EncoderSettings):
     def places(self) -> tuple[int, int]:
         """How many positives and negatives the loss takes of an anchor at most."""
         return (self.positives, self.negatives) if TUPLE_LOSSES.belongs("positives", self.loss) else (1, 1)
+
+
+def read_for_supmpn(sources: Sequence[str], settings: SupmpnSettings) -> TupleData:
+    """Return the training data; see :func:`samesense.data.tuples.read.read_tuples`."""
+    return read_tuples(
+        sources,
+        merge=settings.merge,
+        label_order=settings.label_order,
+        drop_bad_rows=settings.drop_bad_rows,
+        most_rows=settings.most_rows,
+    )

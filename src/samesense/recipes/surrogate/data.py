@@ -1,4 +1,4 @@
-"""A harvest as training data: its pairs parted by content into those that teach, those that select, those that judge.
+"""A harvest as training data: its pairs parted by content into those that teach, those that select, those that test.
 
 A pair goes where a hash of its two sentences says, whichever comes first and whatever the case of their letters. So no
 pair stands in two parts, and a longer harvest keeps the pairs of a shorter one where they were.
@@ -43,7 +43,7 @@ class Harvested:
     Attributes:
         table: what teaches: ``sentence1``, ``sentence2`` and ``label``, Origin's score.
         dev: what selects.
-        held: what judges in the end.
+        held: what tests in the end.
         kinds: rows by how their pairs were chosen, all parts together.
         source: the folders as the user gave them.
         name: short name for people.
@@ -76,26 +76,26 @@ class Harvested:
         kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(self.kinds.items()))
         low, *_, high = np.percentile(self.labels(), [0, 25, 50, 75, 100])
         return (
-            f"{len(self):,} pairs of {self.name} ({kinds}), {len(self.dev):,} select, {len(self.held):,} judge; scores "
+            f"{len(self):,} pairs of {self.name} ({kinds}), {len(self.dev):,} select, {len(self.held):,} test; scores "
             f"{low:z.3f} to {high:z.3f}, deviation {self.labels().std():.3f}"
         )
 
 
-def read(sources: Sequence[str], settings: SurrogateSettings) -> Harvested:
+def read_harvest(sources: Sequence[str], settings: SurrogateSettings) -> Harvested:
     """Read one harvest, or several as one.
 
     Args:
         sources: folders of ``samesense harvest``.
-        settings: ``held_out`` and ``most_pairs`` decide what is trained on.
+        settings: ``held_out_share`` and ``most_pairs`` decide what is trained on.
 
     Raises:
-        DataError: if a folder is no harvest, a row breaks a rule, or a part would be too small to judge by.
+        DataError: if a folder is no harvest, a row breaks a rule, or a part would be too small to evaluate on.
     """
     import pyarrow as pa
 
     table = pa.concat_tables([_shards(source) for source in sources])
     places = np.fromiter((_place(first, second) for first, second, *_ in _rows(table)), np.float64, table.num_rows)
-    part = np.select([places < settings.held_out, places < 2 * settings.held_out], [2, 1], 0)
+    part = np.select([places < settings.held_out_share, places < 2 * settings.held_out_share], [2, 1], 0)
     name = " + ".join(Path(source).name for source in sources)
     rows = np.flatnonzero(part == 0)
     if settings.most_pairs is not None:
@@ -104,8 +104,8 @@ def read(sources: Sequence[str], settings: SurrogateSettings) -> Harvested:
     teaches = kept.rename_columns(["sentence1", "sentence2", "label"])
     found = Harvested(
         table=teaches,
-        dev=_judging(table, np.flatnonzero(part == 1), f"{name}.dev", settings),
-        held=_judging(table, np.flatnonzero(part == 2), f"{name}.held", settings),
+        dev=_held_out(table, np.flatnonzero(part == 1), f"{name}.dev", settings),
+        held=_held_out(table, np.flatnonzero(part == 2), f"{name}.held", settings),
         kinds={row["values"]: row["counts"] for row in table["kind"].value_counts().to_pylist()},
         source=" + ".join(map(str, sources)),
         name=name,
@@ -126,7 +126,7 @@ def _shards(source: str) -> pa.Table:
     if not files and record.get("method") != "harvest":
         raise DataError(
             f"{source} is no harvest: a folder with {SHARDS}/*.parquet is needed, as samesense harvest writes it. "
-            "Labelled pairs in a file are for --method cosent, with --loss mse for this objective."
+            "Labelled pairs in a file are for method cosent, with loss mse."
         )
     lost = {entry["file"] for entry in record.get("shards", ())} - {file.name for file in files}
     if record.get("status") != "finished" or lost:
@@ -172,14 +172,14 @@ def _place(first: str, second: str) -> float:
     return int.from_bytes(digest) / 2**64
 
 
-def _judging(table: pa.Table, rows: npt.NDArray[np.intp], name: str, settings: SurrogateSettings) -> PairData:
+def _held_out(table: pa.Table, rows: npt.NDArray[np.intp], name: str, settings: SurrogateSettings) -> PairData:
     """Return a held-out part as labelled pairs."""
     own = table.take(rows)
     first, second, scores = (own[column].to_pylist() for column in COLUMNS[:3])
     if len(set(scores)) < 2:
         raise DataError(
-            f"{name}: a share of {settings.held_out:g} of {table.num_rows} pairs holds {len(rows)} out, with "
-            f"{len(set(scores))} different scores, and 2 are needed. Harvest more, or give a larger --held-out."
+            f"{name}: a share of {settings.held_out_share:g} of {table.num_rows} pairs holds {len(rows)} out, with "
+            f"{len(set(scores))} different scores, and 2 are needed. Harvest more, or give a larger held_out_share."
         )
     sha256 = fingerprint(first, second, scores, None, "scored")
     return PairData(

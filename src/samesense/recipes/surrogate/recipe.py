@@ -4,8 +4,8 @@
     samesense train harvests/mine --method surrogate --model FOLDER --output runs/surrogate
 
 The cosine of two sentences, each embedded apart and mean-pooled, is regressed on Origin's score; with ``--encoder
-cross`` the one logit of a model that reads both sentences together. Of the pairs, 98 % teach, 1 % select, and 1 %
-judge how much of Origin is kept.
+cross`` the one logit of a model that reads both sentences together. Of the pairs, 98 % train, 1 % select, and 1 %
+test how much of Origin is kept.
 
 Source: Sun et al. 2022 (TACL), sections 3.4, 4.1 and 5.6; settings in ``configs/surrogate.toml``.
 Differs: AdamW without decay, which is Adam; warm-up, schedule, batch size and epochs are not stated. The state that
@@ -16,23 +16,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from sentence_transformers import CrossEncoder, SentenceTransformer
 
-from samesense.data import PairData
 from samesense.errors import MissingExtraError
 from samesense.evaluation.pairs import evaluate_pairs
 from samesense.inference.models.load import load
-from samesense.recipes import runner as frame
-from samesense.recipes.model_adapters import BiEncoder, PairEncoder
 from samesense.recipes.run_folder import to_card
-from samesense.recipes.runner import How, Prepared, Trained
-from samesense.recipes.settings import EncoderSettings
-from samesense.recipes.surrogate.data import Harvested, read, targets_of
+from samesense.recipes.runner import Job, TrainingInputs
+from samesense.recipes.surrogate.data import Harvested, targets_of
 from samesense.recipes.surrogate.settings import SurrogateSettings
 from samesense.training.losses.cross import CrossMSE
 from samesense.training.losses.pairs import MSE
@@ -41,8 +36,6 @@ from samesense.types import Result
 if TYPE_CHECKING:
     from datasets import Dataset
     from torch import nn
-
-__all__ = ["Harvested", "SurrogateSettings", "read", "run"]
 
 KEPT = "kept"
 """Where the manifest says how much of Origin was kept."""
@@ -54,46 +47,20 @@ LITTLE = 0.02
 """Deviation of the scores below which a squared error hardly tells pairs apart."""
 
 
-def run(train: Harvested, settings: SurrogateSettings, output: Path, **how: Unpack[How]) -> Trained:
-    """Train on Origin's scores, and say how much of Origin was kept.
-
-    Args:
-        train: see :func:`~samesense.recipes.surrogate.data.read`.
-        settings: see :class:`SurrogateSettings`.
-        output: run folder; see :func:`samesense.recipes.runner.run`.
-        how: see :class:`~samesense.recipes.runner.How`; ``dev`` is ``train.dev`` where Origin's scores shall select.
-
-    Returns:
-        What every run leaves; its results have those on ``train.held`` last.
-
-    Raises:
-        ConfigError, DataError, ModelError, OutputError: before the first step, where a run could not end well.
-    """
-    scale = scale_of(train, settings)
-
-    def prepare(model: Any) -> Prepared:
-        return Prepared(
-            dataset=as_dataset(train, scale),
-            objective=lambda: objective_of(model, settings),
-            account=account_of(train, settings, scale),
-            after=lambda: keep(output, train.held, settings, scale),
-        )
-
-    kind: Any = Regressor() if settings.encoder == "cross" else BiEncoder()
-    return frame.run(kind, "surrogate", settings, output, train, prepare, **how)
+def prepare(model: SentenceTransformer | CrossEncoder, job: Job[Harvested, SurrogateSettings]) -> TrainingInputs:
+    """Return what a model is trained on: Origin's scores; afterwards it is measured how much of Origin was kept."""
+    scale = scale_of(job.data, job.settings)
+    if isinstance(model, CrossEncoder):
+        model.activation_fn = torch.nn.Identity()  # its score is its logit, for it learns numbers on a cosine's scale
+    return TrainingInputs(
+        dataset=_dataset(job.data, scale),
+        loss=lambda: loss_of(model, job.settings),
+        summary=summarize(job.data, job.settings, scale),
+        after_training=lambda: measure_kept(job, scale),
+    )
 
 
-class Regressor(PairEncoder):
-    """A cross-encoder whose score is its logit, since it learns numbers on the scale of a cosine."""
-
-    def build(self, settings: EncoderSettings) -> CrossEncoder:
-        """Return the start point, with a head of one logit and nothing behind it."""
-        model = super().build(settings)
-        model.activation_fn = torch.nn.Identity()
-        return model
-
-
-def objective_of(model: SentenceTransformer | CrossEncoder, settings: SurrogateSettings) -> nn.Module:
+def loss_of(model: SentenceTransformer | CrossEncoder, settings: SurrogateSettings) -> nn.Module:
     """Return the squared error of the cosine, or of the logit."""
     kind = CrossMSE if settings.encoder == "cross" else MSE
     return kind(model, mini_batch_num_tokens=settings.mini_batch_num_tokens)
@@ -105,7 +72,7 @@ def scale_of(train: Harvested, settings: SurrogateSettings) -> tuple[float, floa
     return (0.0, 1.0) if settings.targets == "score" else (float(scores.min()), float(scores.max()))
 
 
-def as_dataset(train: Harvested, scale: tuple[float, float]) -> Dataset:
+def _dataset(train: Harvested, scale: tuple[float, float]) -> Dataset:
     """Return what the trainer takes, without a copy of the texts."""
     try:
         from datasets import Dataset
@@ -118,7 +85,7 @@ def as_dataset(train: Harvested, scale: tuple[float, float]) -> Dataset:
     return Dataset(InMemoryTable(train.table.set_column(2, "label", labels)))
 
 
-def account_of(train: Harvested, settings: SurrogateSettings, scale: tuple[float, float]) -> list[str]:
+def summarize(train: Harvested, settings: SurrogateSettings, scale: tuple[float, float]) -> list[str]:
     """Return, for people, what is learnt from and how scores become targets; a warning if it is hardly anything."""
     low, high = scale
     how = "as they are" if settings.targets == "score" else f"from {low:.4f} to {high:.4f} spread over 0 to 1"
@@ -127,21 +94,22 @@ def account_of(train: Harvested, settings: SurrogateSettings, scale: tuple[float
     if settings.targets == "score" and deviation < LITTLE:
         said.append(
             f"warning: the scores deviate by {deviation:.4f} only, so that a squared error teaches little: spread them "
-            "with --targets spread, or make the Origin with --normalisation standardised"
+            "with targets spread, or make the Origin with normalisation standardised"
         )
     return said
 
 
-def keep(
-    output: Path, held: PairData, settings: SurrogateSettings, scale: tuple[float, float]
+def measure_kept(
+    job: Job[Harvested, SurrogateSettings], scale: tuple[float, float]
 ) -> tuple[list[Result], dict[str, Any]]:
-    """Judge the model in ``output`` against Origin's scores, and write that into its card.
+    """Evaluate the saved model against Origin's scores on what is held out, and write that into its card.
 
     Returns:
         ``spearman``, ``pearson`` and ``mse``, the mean squared distance from the targets (the paper's L2), as results
         and for the manifest.
     """
-    model = load(output, precision="float32", seed=settings.seed, cache=True)
+    held, output = job.data.held, job.output
+    model = load(output, precision="float32", seed=job.settings.seed, cache=True)
     found = [replace(one, task=TASK) for one in evaluate_pairs(model, held)]
     distance = np.square(model.scores(held.pairs()) - targets_of(held.labels, *scale)).mean()
     found.append(replace(found[0], metric="mse", value=float(distance), low=None, high=None))

@@ -23,8 +23,8 @@ class SurrogateSettings(EncoderSettings):
     targets: Literal["score", "spread"] = Field(
         "score", description="Origin's scores as they are, or spread over 0 to 1 from the lowest to the highest"
     )
-    held_out: float = Field(
-        0.01, gt=0, lt=0.5, description="share of the pairs that selects, and a second one that judges what was kept"
+    held_out_share: float = Field(
+        0.01, gt=0, lt=0.5, description="share of the pairs that selects, and a second one that tests what was kept"
     )
     most_pairs: int | None = Field(None, ge=2, description="pairs trained on, of those that are left [all]")
     pooling: PoolingName | None = Field("mean", description="pooling [none: the model's own, or mean if it has none]")

@@ -1,11 +1,10 @@
-"""One cell: trained or taken up where it was left, judged, and left with figures and scores but without its model.
+"""One cell: trained or taken up where it was left, evaluated, and left with figures and scores but without its model.
 
-cell.json  manifest.json  history.jsonl  results.jsonl  scores.npz  model/ (until it is judged, or kept)
+cell.json  manifest.json  history.jsonl  results.jsonl  scores.npz  model/ (until it is evaluated, or kept)
 """
 
 from __future__ import annotations
 
-import logging
 import re
 import shutil
 import time
@@ -14,17 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from samesense.errors import ConfigError, SamesenseError
+from samesense.errors import SamesenseError
 from samesense.files import read_json, write_json
+from samesense.recipes.sweep.evaluate import evaluate, open_start, open_trained, write_scores
 from samesense.recipes.sweep.file import LAYERS
-from samesense.recipes.sweep.parts import Parts
 from samesense.recipes.sweep.plan import Cell, with_start
-from samesense.recipes.sweep.verdict import judge, trained, untrained, write_scores
+from samesense.recipes.sweep.splits import Splits
 from samesense.reports import append_results
-from samesense.training import manifest
 from samesense.types import Precision
-
-logger = logging.getLogger(__name__)
 
 RECORD = "cell.json"
 SCORES = "scores.npz"
@@ -32,39 +28,39 @@ RESULTS = "results.jsonl"
 
 
 @dataclass(frozen=True)
-class Work:
-    """A cell, its data, its folder, and the arithmetic in which it is judged."""
+class CellJob:
+    """A cell, its data, its folder, and the arithmetic in which it is evaluated."""
 
     cell: Cell
-    parts: Parts
+    splits: Splits
     folder: Path
-    judging: Precision
+    test_precision: Precision
 
 
-def do(work: Work) -> str:
+def run_cell(job: CellJob) -> str:
     """Run a cell to its end, and return its status: ``"finished"``, ``"failed"`` or ``"interrupted"``.
 
     What it raises is written into its record, and the caller goes on. After Ctrl-C it can be resumed.
     """
-    started, cell = time.perf_counter(), work.cell
-    record(work, "running")
+    started, cell = time.perf_counter(), job.cell
+    record(job, "running")
     try:
         if cell.seed is None:
-            candidate = untrained(cell.variant, cell.settings, work.judging)
-        elif _train(work):
-            candidate = trained(cell.variant, cell.seed, work.folder / "model", work.judging)
+            candidate = open_start(cell.variant, cell.settings, job.test_precision)
+        elif _train(job):
+            candidate = open_trained(cell.variant, cell.seed, job.folder / "model", job.test_precision)
         else:
-            return record(work, "interrupted")
-        results, scores = judge(candidate, work.parts)
-        write_scores(work.folder / SCORES, scores)
-        (work.folder / RESULTS).unlink(missing_ok=True)
-        append_results(work.folder / RESULTS, results)
+            return record(job, "interrupted")
+        results, scores = evaluate(candidate, job.splits)
+        write_scores(job.folder / SCORES, scores)
+        (job.folder / RESULTS).unlink(missing_ok=True)
+        append_results(job.folder / RESULTS, results)
     except KeyboardInterrupt:
-        return record(work, "interrupted")
+        return record(job, "interrupted")
     except Exception as error:  # recorded; one failing cell must not end the sweep
         text = str(error) if isinstance(error, SamesenseError) else "".join(traceback.format_exception(error))
-        return record(work, "failed", error=text.strip())
-    return record(work, "finished", seconds=round(time.perf_counter() - started, 1))
+        return record(job, "failed", error=text.strip())
+    return record(job, "finished", seconds=round(time.perf_counter() - started, 1))
 
 
 def status_of(folder: Path) -> str:
@@ -84,9 +80,9 @@ def read_record(folder: Path) -> dict[str, Any]:
     return read_json(path, f"Delete the folder {folder} to run this cell anew.")
 
 
-def record(work: Work, status: str, **more: Any) -> str:
+def record(job: CellJob, status: str, **more: Any) -> str:
     """Write the record of the cell; returns ``status``."""
-    cell = work.cell
+    cell = job.cell
     content = {
         "status": status,
         "variant": cell.variant,
@@ -95,11 +91,11 @@ def record(work: Work, status: str, **more: Any) -> str:
         "start": _short(str(cell.given.get("model", "default"))),
         "settings": {key: value for key, value in cell.given.items() if key not in ("model", LAYERS)},
         "layers": cell.layers,
-        "rows": _rows(work.parts),
+        "rows": _rows(job.splits),
         "identity": cell.identity,
         **more,
     }
-    write_json(work.folder / RECORD, content, sync=True)
+    write_json(job.folder / RECORD, content, sync=True)
     return status
 
 
@@ -107,33 +103,15 @@ def _short(model: str) -> str:
     return Path(model).name if Path(model).exists() else model
 
 
-def _rows(parts: Parts) -> dict[str, Any]:
-    dev = 0 if parts.dev is None else len(parts.dev)
-    return {"train": len(parts.train), "dev": dev, "tests": {name: len(data) for name, data in parts.tests.items()}}
+def _rows(splits: Splits) -> dict[str, Any]:
+    dev = 0 if splits.dev is None else len(splits.dev)
+    return {"train": len(splits.train), "dev": dev, "tests": {name: len(data) for name, data in splits.tests.items()}}
 
 
-def _train(work: Work) -> bool:
-    """Train the cell; returns False if it was interrupted in an orderly way."""
-    if (work.folder / "model").is_dir() and _manifest(work.folder).get("status") == "finished":
-        return True  # only judging is left
-    if (work.folder / manifest.FILE).is_file():
-        try:
-            return _fitted(work, resume=True)
-        except ConfigError as error:
-            logger.info(f"begun anew: {error}")
-    return _fitted(work, overwrite=True)
-
-
-def _fitted(work: Work, *, resume: bool = False, overwrite: bool = False) -> bool:
-    cell, parts = work.cell, work.parts
-    trained = cell.method.run(
-        parts.train, cell.settings, work.folder, dev=parts.dev, resume=resume, overwrite=overwrite
-    )
-    return not trained.outcome.interrupted
-
-
-def _manifest(folder: Path) -> dict[str, Any]:
-    return manifest.read(folder) if (folder / manifest.FILE).is_file() else {}
+def _train(job: CellJob) -> bool:
+    """Train the cell, or go on with it; returns False if it was interrupted in an orderly way."""
+    cell, splits = job.cell, job.splits
+    return cell.method.run_or_resume(splits.train, cell.settings, job.folder, dev=splits.dev)
 
 
 def drop_model(folder: Path) -> None:
@@ -141,7 +119,7 @@ def drop_model(folder: Path) -> None:
     shutil.rmtree(folder / "model", ignore_errors=True)
 
 
-def started_from(cell: Cell, output: Path) -> Cell:
+def with_cut_start(cell: Cell, output: Path) -> Cell:
     """Return the cell with its start model cut to the layers it keeps, which is made on demand below ``output``."""
     if cell.layers is None:
         return cell

@@ -29,7 +29,7 @@ class _Table(BaseModel):
 
 
 class DataEntry(_Table):
-    """One data set: a model is trained on ``train``, selected on ``dev`` and judged on each test set.
+    """One data set: a model is trained on ``train``, selected on ``dev`` and evaluated on each test set.
 
     ``dev`` is a source of its own, ``"hold 0.1"`` (a tenth of the training pairs, no pair on both sides) or ``"none"``.
     ``test`` is one source, or several by name. A number of rows takes a fixed random part of that size.
@@ -76,7 +76,7 @@ class SweepFile(_Table):
     keep: Literal["none", "best", "all"] = "none"
     start: bool = False
     against: str | None = None
-    judging: Precision = "float32"
+    test_precision: Precision = "float32"
     rows_seed: int = Field(0, ge=0)
     base: dict[str, Any] = {}
     grid: dict[str, list[Any]] = {}

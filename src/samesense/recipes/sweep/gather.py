@@ -14,9 +14,9 @@ import numpy.typing as npt
 from samesense.errors import ConfigError, DataError
 from samesense.files import read_json
 from samesense.recipes.sweep.cell import RESULTS, SCORES, read_record
+from samesense.recipes.sweep.evaluate import DEV
 from samesense.recipes.sweep.plan import APART
 from samesense.recipes.sweep.run import PAIRS, PLAN
-from samesense.recipes.sweep.verdict import DEV
 from samesense.reports import read_results
 from samesense.reports.runs import Run, read_run
 from samesense.training import manifest
@@ -30,7 +30,7 @@ ARITHMETIC = "arithmetic"
 
 
 @dataclass(frozen=True)
-class Left:
+class CellResults:
     """What one cell has left.
 
     Attributes:
@@ -69,7 +69,7 @@ def read_plan(output: Path) -> dict[str, Any]:
     return read_json(path, "Give the command that made it again.")
 
 
-def gather(output: Path) -> list[Left]:
+def gather(output: Path) -> list[CellResults]:
     """Read every cell of the plan, in its order.
 
     Raises:
@@ -80,11 +80,13 @@ def gather(output: Path) -> list[Left]:
     return [_left(output, entry, pairs) for entry in read_plan(output)["cells"]]
 
 
-def _left(output: Path, entry: dict[str, Any], pairs: dict[str, tuple[list[Pair], npt.NDArray[np.float64]]]) -> Left:
+def _left(
+    output: Path, entry: dict[str, Any], pairs: dict[str, tuple[list[Pair], npt.NDArray[np.float64]]]
+) -> CellResults:
     folder = output / "runs" / entry["folder"]
     found = read_record(folder)
     if found.get("status") != "finished":
-        return Left(entry, found, [], [], None, {}, {})
+        return CellResults(entry, found, [], [], None, {}, {})
     for name, sha256 in found["identity"]["tests"].items():
         if sha256 not in pairs:
             pairs[sha256] = _read_pairs(output / PAIRS / f"{sha256}.jsonl", name)
@@ -95,7 +97,9 @@ def _left(output: Path, entry: dict[str, Any], pairs: dict[str, tuple[list[Pair]
     made = dict(kept.get("versions", {}))
     if "precision" in kept:
         made[ARITHMETIC] = kept["precision"][0]
-    return Left(entry, found, results, _evidence(folder, entry, found, pairs), run, kept.get("outcome", {}), made)
+    return CellResults(
+        entry, found, results, _evidence(folder, entry, found, pairs), run, kept.get("outcome", {}), made
+    )
 
 
 def _read_pairs(path: Path, name: str) -> tuple[list[Pair], npt.NDArray[np.float64]]:
@@ -135,7 +139,7 @@ def _evidence(
     return evidence
 
 
-def rows(cells: Sequence[Left]) -> list[dict[str, Any]]:
+def rows(cells: Sequence[CellResults]) -> list[dict[str, Any]]:
     """Return one row a finished cell and test set: its settings, data, figures and course, free of paths."""
     found = []
     for cell in cells:
@@ -152,7 +156,7 @@ def rows(cells: Sequence[Left]) -> list[dict[str, Any]]:
     return found
 
 
-def settings_of(cell: Left) -> dict[str, Any]:
+def settings_of(cell: CellResults) -> dict[str, Any]:
     """Return what the file set for a cell, with the names of files and folders in place of their paths."""
     return {key: _named(value) for key, value in cell.record["settings"].items() if key not in APART}
 
@@ -170,16 +174,16 @@ def _named(value: Any) -> Any:
     return f"{kind}{colon}{path.name or base}{plus}{maps}" if path.is_absolute() or path.exists() else value
 
 
-def _sha(cell: Left, dataset: str) -> str:
+def _sha(cell: CellResults, dataset: str) -> str:
     return str(cell.record["identity"]["tests"][dataset])
 
 
-def _points(cell: Left) -> list[list[float]]:
+def _points(cell: CellResults) -> list[list[float]]:
     curve = None if cell.run is None else cell.run.curve
     return [] if curve is None else [[s, round(v, 5)] for s, v in zip(curve.steps, curve.values, strict=True)]
 
 
-def _by_label(cell: Left, dataset: str) -> dict[str, list[float]]:
+def _by_label(cell: CellResults, dataset: str) -> dict[str, list[float]]:
     """Return mean, deviation and count of the scores for each label, where labels are few."""
     for one in cell.evidence:
         if one.dataset == dataset and one.labels is not None:

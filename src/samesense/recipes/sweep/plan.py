@@ -15,7 +15,7 @@ from samesense.recipes.context.settings import ContextSettings
 from samesense.recipes.methods import Method, method_named
 from samesense.recipes.settings import EncoderSettings
 from samesense.recipes.sweep.file import LAYERS, METHOD, START, DataEntry, SweepFile, Variant
-from samesense.recipes.sweep.parts import Parts, how_of, read_parts
+from samesense.recipes.sweep.splits import Splits, how_of, read_splits
 
 LONGEST = 80
 """Characters of a cell's name in that of its folder: file systems take 255 bytes, and a character may have three."""
@@ -31,7 +31,7 @@ class Cell:
         seed: of the run; ``None`` for the untouched start point, which is not trained.
         method: by which it is trained.
         settings: of the method.
-        reading: with the dataset, tells which :class:`Parts` are its data.
+        reading: with the dataset, tells which :class:`Splits` are its data.
         layers: of the start model that are kept; ``None`` for all.
         given: what the file set for it.
         identity: everything that decides its figures.
@@ -70,11 +70,11 @@ class Plan:
 
     file: SweepFile
     cells: list[Cell]
-    parts: dict[tuple[str, str], Parts]
+    splits: dict[tuple[str, str], Splits]
 
-    def parts_of(self, cell: Cell) -> Parts:
+    def splits_of(self, cell: Cell) -> Splits:
         """Return the data of a cell."""
-        return self.parts[cell.dataset, cell.reading]
+        return self.splits[cell.dataset, cell.reading]
 
 
 def slug(text: str) -> str:
@@ -112,13 +112,13 @@ def make_plan(file: SweepFile) -> Plan:
 def _cell(plan: Plan, entry: DataEntry, variant: Variant, seed: int, starts: dict[str, str]) -> Cell:
     given = {**plan.file.base, **entry.settings, **variant.settings}
     bound = _bind(plan, entry, variant.name, {**given, "seed": seed})
-    settings, parts = bound.settings, plan.parts[entry.name, bound.reading]
+    settings, splits = bound.settings, plan.splits[entry.name, bound.reading]
     identity = {
         "settings": _deciding(settings, starts),
         "start": _fingerprint(settings.model, starts),
         "layers": bound.layers,
-        "judging": plan.file.judging,
-        **parts.identity(),
+        "test_precision": plan.file.test_precision,
+        **splits.identity(),
     }
     if bound.method.name != "cosent":
         identity[METHOD] = bound.method.name
@@ -132,18 +132,18 @@ def _start(plan: Plan, entry: DataEntry, variants: Sequence[Variant], starts: di
     methods = [variant.settings.get(METHOD) for variant in variants if entry.name in variant.data]
     own = {METHOD: methods[0]} if methods and methods[0] else {}  # of the first variant, whose data can be read
     bound = _bind(plan, entry, START, {**given, **own})
-    settings, parts = bound.settings, plan.parts[entry.name, bound.reading]
+    settings, splits = bound.settings, plan.splits[entry.name, bound.reading]
     if getattr(settings, "encoder", "bi") == "cross":
         raise ConfigError(
-            "The start point of a cross-encoder has a random head, and nothing to judge. Leave out start = true."
+            "The start model of a cross-encoder has a random head, and nothing to evaluate. Leave out start = true."
         )
     identity = {
         "settings": settings.model_dump(include={"pooling", "first", "max_seq_length"}),
         "start": _fingerprint(settings.model, starts),
         "layers": bound.layers,
-        "judging": plan.file.judging,
-        "tests": parts.identity()["tests"],
-        "dev": parts.identity()["dev"],
+        "test_precision": plan.file.test_precision,
+        "tests": splits.identity()["tests"],
+        "dev": splits.identity()["dev"],
     }
     return Cell(variant=START, dataset=entry.name, seed=None, given=given, identity=identity, **vars(bound))
 
@@ -163,21 +163,21 @@ def _bind(plan: Plan, entry: DataEntry, variant: str, given: Mapping[str, Any]) 
     own = {key: value for key, value in given.items() if key not in (LAYERS, METHOD)}
     layers = given.get(LAYERS)
     method = method_named(given.get(METHOD, "cosent"))
-    own = method.taking(own, how_of(entry))[0]
+    own = method.own_settings(own, how_of(entry))[0]
 
-    def parts(settings: EncoderSettings | None = None) -> Parts:
+    def read(settings: EncoderSettings | None = None) -> Splits:
         key = entry.name, _reading(method, settings)
-        if key not in plan.parts:
-            plan.parts[key] = read_parts(entry, plan.file.rows_seed, method, settings)
-        return plan.parts[key]
+        if key not in plan.splits:
+            plan.splits[key] = read_splits(entry, plan.file.rows_seed, method, settings)
+        return plan.splits[key]
 
     if layers is not None and (not isinstance(layers, int) or layers < 1):
         raise ConfigError(f"{entry.name}, {variant}: layers is a whole number from 1 on; received {layers!r}.")
     try:
-        settings = method.choose(plan.file.config, own, lambda: parts().train)[1]
+        settings = method.choose(plan.file.config, own, lambda: read().train)[1]
     except ConfigError as error:
         raise ConfigError(f"{entry.name}, {variant}: {error}") from error
-    parts(settings)
+    read(settings)
     return _Bound(method, settings, _reading(method, settings), layers)
 
 
@@ -188,7 +188,7 @@ def _reading(method: Method, settings: EncoderSettings | None) -> str:
 def _check_fits(plan: Plan, cell: Cell) -> None:
     """Raise if the data do not fit the settings."""
     try:
-        cell.method.account(plan.parts_of(cell).train, cell.settings)
+        cell.method.check(plan.splits_of(cell).train, cell.settings)
     except DataError as error:
         raise DataError(
             f"{cell.name}: {error} To leave this data set out for these settings, write a case with data = [...]."

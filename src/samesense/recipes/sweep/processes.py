@@ -10,20 +10,20 @@ from multiprocessing import get_context
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 
-from samesense.recipes.sweep.cell import Work, do, record, status_of
+from samesense.recipes.sweep.cell import CellJob, record, run_cell, status_of
 
 
-def side_by_side(works: Iterator[Work], jobs: int) -> Iterator[tuple[Work, str]]:
+def side_by_side(cell_jobs: Iterator[CellJob], jobs: int) -> Iterator[tuple[CellJob, str]]:
     """Run each cell in a process of its own, so that one that is killed takes no other along."""
     threads = max(1, len(os.sched_getaffinity(0)) // jobs) if hasattr(os, "sched_getaffinity") else 1
-    running: dict[BaseProcess, Work] = {}
+    running: dict[BaseProcess, CellJob] = {}
     stopping = False
     try:
         while True:
             try:
-                while not stopping and len(running) < jobs and (work := next(works, None)) is not None:
-                    process = _begun(work, threads)
-                    running[process] = work
+                while not stopping and len(running) < jobs and (job := next(cell_jobs, None)) is not None:
+                    process = _begun(job, threads)
+                    running[process] = job
                 if not running:
                     return
                 wait([process.sentinel for process in running])
@@ -31,21 +31,21 @@ def side_by_side(works: Iterator[Work], jobs: int) -> Iterator[tuple[Work, str]]
                 stopping = True
                 _interrupt(running)
             for process in [process for process in running if not process.is_alive()]:
-                work = running.pop(process)
-                yield work, _outcome(work, process.exitcode, stopping)
+                job = running.pop(process)
+                yield job, _outcome(job, process.exitcode, stopping)
     finally:
         _interrupt(running)
 
 
-def _begun(work: Work, threads: int) -> BaseProcess:
+def _begun(job: CellJob, threads: int) -> BaseProcess:
     """Start a process for a cell."""
-    record(work, "running")  # whatever an earlier run left there no longer counts
-    process = get_context("spawn").Process(target=_child, args=(work, threads))
+    record(job, "running")  # whatever an earlier run left there no longer counts
+    process = get_context("spawn").Process(target=_child, args=(job, threads))
     process.start()
     return process
 
 
-def _interrupt(running: dict[BaseProcess, Work]) -> None:
+def _interrupt(running: dict[BaseProcess, CellJob]) -> None:
     """Pass Ctrl-C on: each cell writes a checkpoint and ends."""
     for process in running:
         if process.pid is not None:
@@ -53,16 +53,16 @@ def _interrupt(running: dict[BaseProcess, Work]) -> None:
                 os.kill(process.pid, signal.SIGINT)
 
 
-def _outcome(work: Work, exitcode: int | None, stopping: bool) -> str:
-    status = status_of(work.folder)
+def _outcome(job: CellJob, exitcode: int | None, stopping: bool) -> str:
+    status = status_of(job.folder)
     if status != "running":
         return status
     if stopping:
-        return record(work, "interrupted")
-    return record(work, "failed", error=f"Its process ended with code {exitcode}, perhaps for want of memory.")
+        return record(job, "interrupted")
+    return record(job, "failed", error=f"Its process ended with code {exitcode}, perhaps for want of memory.")
 
 
-def _child(work: Work, threads: int) -> None:
+def _child(job: CellJob, threads: int) -> None:
     """Run a cell in this process, which hears of Ctrl-C from its parent alone."""
     if hasattr(os, "setsid"):
         os.setsid()
@@ -70,4 +70,4 @@ def _child(work: Work, threads: int) -> None:
         import torch
 
         torch.set_num_threads(threads)
-        do(work)
+        run_cell(job)

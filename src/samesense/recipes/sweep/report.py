@@ -8,7 +8,7 @@ from pathlib import Path
 from samesense.errors import MissingExtraError
 from samesense.evaluation.run import EvaluatedModel, Failure
 from samesense.files import write_json_lines, write_text
-from samesense.recipes.sweep.gather import Left, gather, read_plan, rows, settings_of
+from samesense.recipes.sweep.gather import CellResults, gather, read_plan, rows, settings_of
 from samesense.recipes.sweep.plan import slug
 from samesense.reports.figures.curves import Curve
 from samesense.reports.figures.plot import Plot, need_matplotlib
@@ -57,7 +57,7 @@ def _row(one: Comparison) -> dict[str, object]:
 
 
 def _tables(
-    cells: Sequence[Left], comparisons: Sequence[Comparison], problems: Sequence[str], against: str | None
+    cells: Sequence[CellResults], comparisons: Sequence[Comparison], problems: Sequence[str], against: str | None
 ) -> str:
     results = [result for cell in cells for result in cell.results if result.subset == "all"]
     parts = [markdown_grids(grids(results, comparisons=comparisons, failures=_failures(cells)))] if results else []
@@ -81,7 +81,7 @@ def _tables(
 
 
 def _report(
-    output: Path, cells: Sequence[Left], comparisons: list[Comparison], problems: list[str], against: str | None
+    output: Path, cells: Sequence[CellResults], comparisons: list[Comparison], problems: list[str], against: str | None
 ) -> Report:
     evidence = [one for cell in cells for one in cell.evidence]
     styles = model_styles([str(cell.entry["variant"]) for cell in cells])
@@ -100,9 +100,9 @@ def _report(
     )
 
 
-def _models(cells: Sequence[Left]) -> list[EvaluatedModel]:
+def _models(cells: Sequence[CellResults]) -> list[EvaluatedModel]:
     """Return one entry a variant, with the time that its cells took."""
-    variants: dict[str, list[Left]] = {}
+    variants: dict[str, list[CellResults]] = {}
     for cell in cells:
         if cell.results:
             variants.setdefault(str(cell.entry["variant"]), []).append(cell)
@@ -117,7 +117,7 @@ def _models(cells: Sequence[Left]) -> list[EvaluatedModel]:
     ]
 
 
-def _spec(cell: Left) -> str:
+def _spec(cell: CellResults) -> str:
     """Return from which model a cell started, and what the file set for it."""
     given = ", ".join(f"{key} {value}" for key, value in settings_of(cell).items())
     layers = "" if cell.record["layers"] is None else f", first {cell.record['layers']} layers"
@@ -129,7 +129,7 @@ def _differing(texts: Sequence[str]) -> str:
     return " / ".join(dict.fromkeys(texts))
 
 
-def _figures(output: Path, cells: Sequence[Left]) -> list[Plot]:
+def _figures(output: Path, cells: Sequence[CellResults]) -> list[Plot]:
     plots = [curve_figure(curves, dataset, slug(f"learning-{dataset}")) for dataset, curves in _curves(cells).items()]
     runs: dict[str, list[Run]] = {}
     for cell in cells:
@@ -138,7 +138,7 @@ def _figures(output: Path, cells: Sequence[Left]) -> list[Plot]:
     return [*plots, *setting_figures(runs, list(read_plan(output)["grid"]))]
 
 
-def _curves(cells: Sequence[Left]) -> Curves:
+def _curves(cells: Sequence[CellResults]) -> Curves:
     found: Curves = {}
     for cell in cells:
         if cell.run is not None and cell.run.curve is not None:
@@ -147,7 +147,7 @@ def _curves(cells: Sequence[Left]) -> Curves:
     return found
 
 
-def _failures(cells: Sequence[Left]) -> list[Failure]:
+def _failures(cells: Sequence[CellResults]) -> list[Failure]:
     return [
         Failure(
             model=str(cell.entry["variant"]),
@@ -160,7 +160,7 @@ def _failures(cells: Sequence[Left]) -> list[Failure]:
     ]
 
 
-def _not_run(cells: Sequence[Left]) -> list[str]:
+def _not_run(cells: Sequence[CellResults]) -> list[str]:
     """Return a line about every variant and data set of which a cell is neither finished nor failed."""
     seeds: dict[str, list[str]] = {}
     for cell in cells:
@@ -170,7 +170,7 @@ def _not_run(cells: Sequence[Left]) -> list[str]:
     return [f"{name}{', seed ' * bool(own)}{', '.join(own)}: not run yet" for name, own in seeds.items()]
 
 
-def _made(cells: Sequence[Left]) -> dict[str, list[str]]:
+def _made(cells: Sequence[CellResults]) -> dict[str, list[str]]:
     """Return with which versions and in which arithmetic the trained cells were made."""
     found: dict[str, list[str]] = {}
     for cell in cells:
@@ -180,7 +180,7 @@ def _made(cells: Sequence[Left]) -> dict[str, list[str]]:
     return found
 
 
-def _unlike(cells: Sequence[Left]) -> list[str]:
+def _unlike(cells: Sequence[CellResults]) -> list[str]:
     """Return a line about each version or arithmetic that is not the same for all trained cells."""
     return [
         f"trained with {what} {' and '.join(values)}: differences between cells may come of that"
@@ -189,5 +189,5 @@ def _unlike(cells: Sequence[Left]) -> list[str]:
     ]
 
 
-def _last(cell: Left) -> str:
+def _last(cell: CellResults) -> str:
     return str(cell.record["error"]).splitlines()[-1]

@@ -16,13 +16,13 @@ from samesense.errors import ConfigError, SamesenseError
 from samesense.files import only_writer, write_json, write_json_lines
 from samesense.recipes.sweep.cell import (
     RESULTS,
-    Work,
-    do,
+    CellJob,
     drop_model,
     read_record,
     record,
-    started_from,
+    run_cell,
     status_of,
+    with_cut_start,
 )
 from samesense.recipes.sweep.plan import Cell, Plan
 from samesense.recipes.sweep.processes import side_by_side
@@ -36,7 +36,7 @@ PAIRS = "pairs"
 
 
 @dataclass(frozen=True)
-class Ended:
+class SweepOutput:
     """How many cells of a sweep are finished, have failed, and are left, and whether it was interrupted."""
 
     finished: int
@@ -47,17 +47,17 @@ class Ended:
 
 def describe(plan: Plan) -> Iterator[str]:
     """Yield for people what each data set is: rows used, pairs that leak, and warnings."""
-    for (name, _), parts in plan.parts.items():
-        others = {**({} if parts.dev is None else {"dev": parts.dev}), **parts.tests}
+    for (name, _), splits in plan.splits.items():
+        others = {**({} if splits.dev is None else {"dev": splits.dev}), **splits.tests}
         sizes = ", ".join(f"{other} {len(data)}" for other, data in others.items())
-        kind = parts.train.kind if isinstance(parts.train, PairData) else type(parts.train).__name__.lower()
-        yield f"{name}: train {len(parts.train)}{f', {sizes}' if sizes else ''} ({kind})"
-        if isinstance(parts.train, PairData):
-            report = examine(parts.train, against=others)
+        kind = splits.train.kind if isinstance(splits.train, PairData) else type(splits.train).__name__.lower()
+        yield f"{name}: train {len(splits.train)}{f', {sizes}' if sizes else ''} ({kind})"
+        if isinstance(splits.train, PairData):
+            report = examine(splits.train, against=others)
             yield from (f"  warning: {warning}" for warning in report.warnings)
 
 
-def run(plan: Plan, output: Path, *, jobs: int = 1) -> Ended:
+def run(plan: Plan, output: Path, *, jobs: int = 1) -> SweepOutput:
     """Run every cell that is not finished.
 
     A failed cell is recorded, and tried again by the next call. The first Ctrl-C lets the running cells write a
@@ -78,7 +78,7 @@ def run(plan: Plan, output: Path, *, jobs: int = 1) -> Ended:
         interrupted = _run_cells(plan, output, jobs)
     states = [status_of(cell.folder(output)) for cell in plan.cells]
     finished, failed = states.count("finished"), states.count("failed")
-    return Ended(finished, failed, len(states) - finished - failed, interrupted)
+    return SweepOutput(finished, failed, len(states) - finished - failed, interrupted)
 
 
 def _run_cells(plan: Plan, output: Path, jobs: int) -> bool:
@@ -86,14 +86,14 @@ def _run_cells(plan: Plan, output: Path, jobs: int) -> bool:
     waiting = [cell for cell in plan.cells if status_of(cell.folder(output)) != "finished"]
     logger.info(f"{len(plan.cells)} cells, {len(plan.cells) - len(waiting)} of them finished")
     clock = _Clock(len(waiting))
-    works = _works(waiting, plan, output)
+    cell_jobs = _jobs(waiting, plan, output)
     interrupted = False
-    for work, status in _one_by_one(works) if jobs == 1 else side_by_side(works, jobs):
+    for job, status in _one_by_one(cell_jobs) if jobs == 1 else side_by_side(cell_jobs, jobs):
         if status == "interrupted":
             interrupted = True
             continue
-        clock.tell(work, status)
-        _forget(plan, output, work.cell.dataset)
+        clock.tell(job, status)
+        _forget(plan, output, job.cell.dataset)
     return interrupted
 
 
@@ -108,8 +108,8 @@ def begin(plan: Plan, output: Path) -> None:
             for c in plan.cells
         ],
     }
-    for parts in plan.parts.values():
-        for data in [*parts.tests.values(), *([parts.dev] if parts.dev is not None else [])]:
+    for splits in plan.splits.values():
+        for data in [*splits.tests.values(), *([splits.dev] if splits.dev is not None else [])]:
             _write_pairs(output / PAIRS / f"{data.sha256}.jsonl", data)
     write_json(output / PLAN, content, sync=True)
 
@@ -120,24 +120,24 @@ def _write_pairs(path: Path, data: PairData) -> None:
         write_json_lines(path, rows, sync=True)
 
 
-def _works(cells: Sequence[Cell], plan: Plan, output: Path) -> Iterator[Work]:
+def _jobs(cells: Sequence[Cell], plan: Plan, output: Path) -> Iterator[CellJob]:
     """Yield what is to be done; a cell whose start model cannot be cut has failed, and the others are run."""
     for cell in cells:
-        work = Work(cell, plan.parts_of(cell), cell.folder(output), plan.file.judging)
+        job = CellJob(cell, plan.splits_of(cell), cell.folder(output), plan.file.test_precision)
         try:
-            work = replace(work, cell=started_from(cell, output))
+            job = replace(job, cell=with_cut_start(cell, output))
         except SamesenseError as error:
             logger.warning(f"{cell.name}: {error}")
-            record(work, "failed", error=str(error))
+            record(job, "failed", error=str(error))
             continue
-        yield work
+        yield job
 
 
-def _one_by_one(works: Iterator[Work]) -> Iterator[tuple[Work, str]]:
-    for work in works:
-        logger.info(work.cell.name)
-        status = do(work)
-        yield work, status
+def _one_by_one(cell_jobs: Iterator[CellJob]) -> Iterator[tuple[CellJob, str]]:
+    for job in cell_jobs:
+        logger.info(job.cell.name)
+        status = run_cell(job)
+        yield job, status
         if status == "interrupted":
             return
 
@@ -149,16 +149,16 @@ class _Clock:
         self.cells, self.done = cells, 0
         self.started = time.perf_counter()
 
-    def tell(self, work: Work, status: str) -> None:
+    def tell(self, job: CellJob, status: str) -> None:
         self.done += 1
         spent = time.perf_counter() - self.started
         left = spent / self.done * (self.cells - self.done)
-        how = read_record(work.folder)["error"].splitlines()[-1] if status == "failed" else _figures(work)
-        logger.info(f"{self.done} of {self.cells}: {work.cell.name}: {how}; about {left / 60:.0f} min left")
+        how = read_record(job.folder)["error"].splitlines()[-1] if status == "failed" else _figures(job)
+        logger.info(f"{self.done} of {self.cells}: {job.cell.name}: {how}; about {left / 60:.0f} min left")
 
 
-def _figures(work: Work) -> str:
-    found = read_results(work.folder / RESULTS)
+def _figures(job: CellJob) -> str:
+    found = read_results(job.folder / RESULTS)
     shown = [row for row in found if (row.metric, row.subset) == ("spearman", "all")]
     return ", ".join(f"{row.dataset} {100 * row.value:.2f}" for row in shown)
 

@@ -17,7 +17,7 @@ from samesense.recipes.unsupervised.settings import ViewSettings
 
 
 class GeometryPath(TrainerCallback):
-    """Writes alignment and uniformity of the dev set into the history, before the first step and at each look.
+    """Writes alignment and uniformity of the dev set into the history, before the first step and at each evaluation.
 
     Args:
         dev: labelled pairs, of which those near the top of the scale are positives; see
@@ -40,7 +40,7 @@ class GeometryPath(TrainerCallback):
     def on_evaluate(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, model: Any = None, **kwargs: Any
     ) -> None:
-        """Measure the model as it was just judged on dev."""
+        """Measure the model as it was just evaluated on dev."""
         self._measure(state, model)
 
     def _measure(self, state: TrainerState, model: Any) -> None:
@@ -50,7 +50,7 @@ class GeometryPath(TrainerCallback):
         state.log_history.append({"epoch": state.epoch or 0.0, "step": state.global_step, **measured})
 
 
-def path_of(settings: ViewSettings, dev: PairData | None) -> list[TrainerCallback]:
+def geometry_callbacks(settings: ViewSettings, dev: PairData | None) -> list[TrainerCallback]:
     """Return the callback that the settings ask for, or none.
 
     Raises:
@@ -59,5 +59,5 @@ def path_of(settings: ViewSettings, dev: PairData | None) -> list[TrainerCallbac
     if not settings.geometry:
         return []
     if dev is None:
-        raise ConfigError("geometry is measured on the dev set, and there is none. Give --dev, or leave out geometry.")
+        raise ConfigError("geometry is measured on the dev set, and there is none. Give dev, or leave out geometry.")
     return [GeometryPath(dev)]

@@ -13,22 +13,17 @@ Differs: teachers, of any number, are asked once and not in every step, without 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any
 
 from torch import nn
 
-from samesense.data.pairs.targets import Targets
 from samesense.data.sentences.data import Sentences
 from samesense.errors import ConfigError
-from samesense.recipes.cosent.recipe import as_dataset
-from samesense.recipes.runner import How, Prepared, Trained, run_bi
+from samesense.recipes.runner import Job, TrainingInputs, as_dataset
 from samesense.recipes.teachers import open_teacher
-from samesense.recipes.unsupervised.geometry_path import path_of
+from samesense.recipes.unsupervised.geometry_path import geometry_callbacks
 from samesense.recipes.unsupervised.settings import RankcseSettings
-from samesense.recipes.unsupervised.settings import read_bare as read
 from samesense.recipes.unsupervised.views import check_two_views, new_head, set_dropout
 from samesense.training.losses.sentences import RankCSE
 from samesense.training.teachers import TeacherStore, teacher_store
@@ -36,96 +31,77 @@ from samesense.training.teachers import TeacherStore, teacher_store
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-__all__ = ["RankcseSettings", "read", "run"]
-
 NO_DROPOUT = (
     "Set dropout, start from a model with dropout, or learn the ranking from one view alone: views one and beta 0."
 )
 
 
-def run(
-    train: Sentences,
-    settings: RankcseSettings,
-    output: Path,
-    **how: Unpack[How],
-) -> Trained:
-    """Ask the teachers, train, select on dev, judge on test, and leave ``output/model`` with all that led to it.
-
-    Args:
-        train: bare sentences; see :func:`read`.
-        settings: see :class:`RankcseSettings`.
-        output: run folder; see :func:`samesense.recipes.runner.run`. Teachers' vectors are kept in
-            ``output/teachers`` unless the settings name another folder.
-        how: see :class:`~samesense.recipes.runner.How`; selection is without the train-only head.
+def prepare(model: SentenceTransformer, job: Job[Sentences, RankcseSettings]) -> TrainingInputs:
+    """Return what a model is trained on. Selection is without the train-only head.
 
     Raises:
-        ConfigError, DataError, ModelError, OutputError: before the first step, where a run could not end well.
+        ConfigError: if there is no teacher, two views would be one, or a teacher does not embed.
+        ModelError: if a teacher cannot be read.
     """
+    settings = job.settings
     if settings.gamma and not settings.teacher:
-        raise ConfigError(
-            "The ranking term learns from a teacher, and none was named. Give --teacher MODEL, or --gamma 0."
-        )
-
-    def prepare(model: SentenceTransformer) -> Prepared:
-        made = partial(objective, model, settings)
-        prepared = with_teachers(model, train, settings, output, made, account(settings))
-        return replace(prepared, callbacks=path_of(settings, how.get("dev")))
-
-    return run_bi("rankcse", settings, output, train, prepare, **how)
+        raise ConfigError("The ranking term learns from a teacher, and none was named. Give a teacher, or gamma 0.")
+    return with_teachers(
+        model, job, lambda stores: RankCSE(model, **terms(model, settings, stores)), describe(settings)
+    )
 
 
 def with_teachers(
     model: SentenceTransformer,
-    train: Sentences,
-    settings: RankcseSettings,
-    output: Path,
-    made: Callable[[list[TeacherStore]], nn.Module],
-    told: str,
-) -> Prepared:
+    job: Job[Sentences, Any],
+    loss: Callable[[list[TeacherStore]], nn.Module],
+    summary: str,
+) -> TrainingInputs:
     """Return what a model is trained on: the sentences, and what the teachers make of them.
 
     Args:
         model: to be trained; its dropout is set.
-        train: bare sentences.
-        settings: of the run.
-        output: run folder.
-        made: gives the objective for the stores of the teachers.
-        told: which terms it has, for people.
+        job: with :class:`RankcseSettings`. Teachers' vectors are kept in ``teachers`` in the run folder, unless the
+            settings name another one.
+        loss: made of the stores of the teachers; the weights of its head are drawn there, so the seed must be set.
+        summary: which terms it has, for people.
 
     Raises:
         ConfigError: if two views would be one, or a teacher does not embed.
         ModelError: if a teacher cannot be read.
     """
+    settings, train = job.settings, job.data
     if settings.dropout is not None:
         set_dropout(model, settings.dropout)
     if settings.views == "two":
         check_two_views(model, train.texts, NO_DROPOUT)
     how: Any = {"precision": settings.teacher_precision, "pooling": settings.teacher_pooling}
     teachers = [open_teacher(name, **how) for name in settings.asked]
-    cache = Path(settings.teacher_cache).expanduser() if settings.teacher_cache else output / "teachers"
+    cache = Path(settings.teacher_cache).expanduser() if settings.teacher_cache else job.output / "teachers"
     stores: list[TeacherStore] = []
 
-    def ask() -> None:
+    def encode_by_teachers() -> None:
         while teachers:  # each is let go of before the next one works
             stores.append(teacher_store(teachers.pop(0), train, cache, dtype=settings.teacher_dtype))
 
-    return Prepared(
+    return TrainingInputs(
         dataset=as_dataset(columns(train, settings)),
-        objective=lambda: made(stores),
-        account=[train.account, told],
-        work=ask if teachers else None,
+        loss=lambda: loss(stores),
+        summary=[train.account, summary],
+        callbacks=geometry_callbacks(settings, job.dev),
+        before_training=encode_by_teachers if teachers else None,
     )
 
 
-def columns(train: Sentences, settings: RankcseSettings) -> Targets:
+def columns(train: Sentences, settings: RankcseSettings) -> dict[str, list[Any]]:
     """Return the sentences, and as label of each the number of its row if there are teachers to be asked by it."""
     found: dict[str, list[Any]] = {"sentence": train.texts}
     if settings.asked:
         found["label"] = list(range(len(train)))
-    return Targets(found, train.account)
+    return found
 
 
-def account(settings: RankcseSettings, regress: float = 0.0) -> str:
+def describe(settings: RankcseSettings, regress: float = 0.0) -> str:
     """Return, in one line, which terms are learnt, and from whom; ``regress`` is the weight of teachers' vectors."""
     named = {"js": "JS consistency", "community": "minus entropy, the community code's consistency"}
     parts = [("InfoNCE", settings.contrast), (named[settings.consistency], settings.beta)]
@@ -141,19 +117,14 @@ def weights(settings: RankcseSettings) -> list[float]:
     return [weight / sum(given) for weight in given]
 
 
-def objective(model: SentenceTransformer, settings: RankcseSettings, stores: list[TeacherStore]) -> RankCSE:
-    """Return the objective; the weights of its head are drawn here, so the seed must be set.
+def terms(model: SentenceTransformer, settings: RankcseSettings, stores: list[TeacherStore]) -> dict[str, Any]:
+    """Return the arguments of the loss but for the model; the weights of its head are drawn here.
 
     Args:
         model: to be trained; given a kept head in place.
         settings: of the run.
         stores: one a teacher, of the sentences to be trained on; none where the ranking has no weight.
     """
-    return RankCSE(model, **terms(model, settings, stores))
-
-
-def terms(model: SentenceTransformer, settings: RankcseSettings, stores: list[TeacherStore]) -> dict[str, Any]:
-    """Return the arguments of the objective but for the model; see :func:`objective`."""
     return {
         "teachers": [store.rows for store in stores],
         "weights": weights(settings) if stores else None,

@@ -27,19 +27,23 @@ class ViewSettings(EncoderSettings):
     )
     batch_size: int = Field(64, ge=1, description="examples in a step")
     epochs: float = Field(1.0, gt=0, description="passes over the training data")
-    eval_steps: int | None = Field(125, ge=1, description="steps between looks at the dev set, one at the end at least")
+    eval_steps: int | None = Field(
+        125, ge=1, description="steps between evaluations on the dev set, one at the end at least"
+    )
     pooling: PoolingName | None = Field("cls", description="pooling [none: the model's own, or mean if it has none]")
     max_seq_length: int | None = Field(32, ge=2, description="longest input in tokens")
     head: Head = Field("train-only", description="dense layer and tanh: thrown away after training, kept, or none")
     dropout: float | None = Field(None, gt=0, lt=1, description="dropout of the model in training [its own]")
-    geometry: bool = Field(False, description="write alignment and uniformity of dev into the history at each look")
+    geometry: bool = Field(
+        False, description="write alignment and uniformity of dev into the history at each evaluation"
+    )
     keep_repeated: bool = Field(False, description="keep sentences that come more than once")
     min_chars: int | None = Field(None, ge=1, description="leave out sentences of fewer characters")
     max_chars: int | None = Field(None, ge=1, description="leave out sentences of more characters")
 
-    def steps_between_looks(self, examples: int) -> int:
-        """Return the number of steps between two looks at the dev set; a short run is looked at once, at its end."""
-        return min(super().steps_between_looks(examples), self.steps(examples))
+    def steps_between_evaluations(self, examples: int) -> int:
+        """Return the number of steps between two evaluations on the dev set; a short run has one, at its end."""
+        return min(super().steps_between_evaluations(examples), self.steps(examples))
 
 
 class SimcseSettings(ViewSettings):

@@ -5,24 +5,21 @@
 
 Source: Gao et al. 2021 (SimCSE); settings of its released code in ``configs/simcse.toml`` and
     ``configs/simcse-sup.toml``.
-Differs: dev is the set that is given, where the code looks at two whole data sets. The candidates of all processes get
-    the gradient of the joined batch. A kept head is sentence-transformers' own ``Dense``, saved with the model.
+Differs: dev is the set that is given, where the code evaluates on two whole data sets. The candidates of all processes
+    get the gradient of the joined batch. A kept head is sentence-transformers' own ``Dense``, saved with the model.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any
 
 from samesense.data import PairData
 from samesense.data.pairs.targets import Targets
 from samesense.data.sentences.data import Sentences
 from samesense.errors import ConfigError
-from samesense.recipes.cosent.recipe import as_dataset
-from samesense.recipes.runner import How, Prepared, Trained, run_bi
-from samesense.recipes.unsupervised.geometry_path import path_of
+from samesense.recipes.runner import Job, TrainingInputs, as_dataset
+from samesense.recipes.unsupervised.geometry_path import geometry_callbacks
 from samesense.recipes.unsupervised.settings import SimcseSettings
-from samesense.recipes.unsupervised.settings import read_for_simcse as read
 from samesense.recipes.unsupervised.views import check_two_views, new_head, set_dropout
 from samesense.training.losses.base import EmbeddingLoss
 from samesense.training.losses.mlm import InfoNCEWithMLM, Masking, masked_lm_head
@@ -32,47 +29,26 @@ from samesense.training.losses.tuples import InfoNCE
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-__all__ = ["SimcseSettings", "read", "run"]
 
-
-def run(
-    train: Sentences | PairData,
-    settings: SimcseSettings,
-    output: Path,
-    **how: Unpack[How],
-) -> Trained:
-    """Train, select on dev, judge on test, and leave ``output/model`` with everything that led to it beside it.
-
-    Args:
-        train: bare sentences, or for ``supervised`` NLI, binary or triple pairs; see :func:`read`.
-        settings: see :class:`SimcseSettings`.
-        output: run folder; see :func:`samesense.recipes.runner.run`.
-        how: see :class:`~samesense.recipes.runner.How`; selection is without the train-only head.
-
-    Raises:
-        ConfigError, DataError, ModelError, OutputError: before the first step, where a run could not end well.
-    """
-    formed = form(train, settings)
-
-    def prepare(model: SentenceTransformer) -> Prepared:
-        if settings.dropout is not None:
-            set_dropout(model, settings.dropout)
-        if not settings.supervised:
-            check_two_views(model, formed.columns["sentence"], "Set dropout, or start from a model with dropout.")
-        masked = _masked(model, settings)
-        return Prepared(
-            dataset=as_dataset(formed),
-            objective=lambda: objective(model, settings, masked),
-            account=[formed.summary],
-            batches=settings.batches,
-            callbacks=path_of(settings, how.get("dev")),
-        )
-
-    return run_bi("simcse", settings, output, train, prepare, **how)
+def prepare(model: SentenceTransformer, job: Job[Sentences | PairData, SimcseSettings]) -> TrainingInputs:
+    """Return what a model is trained on; its dropout is set. Selection is without the train-only head."""
+    settings, formed = job.settings, form(job.data, job.settings)
+    if settings.dropout is not None:
+        set_dropout(model, settings.dropout)
+    if not settings.supervised:
+        check_two_views(model, formed.columns["sentence"], "Set dropout, or start from a model with dropout.")
+    masked = _masked(model, settings)
+    return TrainingInputs(
+        dataset=as_dataset(formed.columns),
+        loss=lambda: loss_of(model, settings, masked),
+        summary=[formed.summary],
+        batches=settings.batches,
+        callbacks=geometry_callbacks(settings, job.dev),
+    )
 
 
 def form(train: Sentences | PairData, settings: SimcseSettings) -> Targets:
-    """Return the columns that the objective takes.
+    """Return the columns that the loss takes.
 
     Raises:
         ConfigError: if bare sentences are given to supervised training, or pairs to the other.
@@ -89,7 +65,7 @@ def form(train: Sentences | PairData, settings: SimcseSettings) -> Targets:
     return Targets({"sentence": train.texts}, train.account)
 
 
-def objective(model: SentenceTransformer, settings: SimcseSettings, masked: dict[str, Any]) -> EmbeddingLoss:
+def loss_of(model: SentenceTransformer, settings: SimcseSettings, masked: dict[str, Any]) -> EmbeddingLoss:
     """Return InfoNCE with the head asked for; its weights are drawn here, so the seed must be set.
 
     Args:

@@ -10,7 +10,8 @@ import numpy as np
 from samesense.data import PairData, read_pairs
 from samesense.data.examples import Examples
 from samesense.errors import ConfigError, DataError
-from samesense.recipes.methods import METHODS, Method, Reading
+from samesense.recipes.methods import METHODS, Method
+from samesense.recipes.reading import Reading
 from samesense.recipes.settings import EncoderSettings
 from samesense.recipes.sweep.file import DataEntry
 
@@ -18,7 +19,7 @@ Rows = TypeVar("Rows", bound=Examples)
 
 
 @dataclass(frozen=True)
-class Parts:
+class Splits:
     """The data of one entry, as they are used: parts of the sources where the file asks for that."""
 
     train: Examples
@@ -34,9 +35,9 @@ class Parts:
         }
 
 
-def read_parts(
+def read_splits(
     entry: DataEntry, seed: int, method: Method = METHODS["cosent"], settings: EncoderSettings | None = None
-) -> Parts:
+) -> Splits:
     """Read the data of an entry, hold out what selects, and take the rows asked for.
 
     Args:
@@ -63,7 +64,7 @@ def read_parts(
     elif entry.dev != "none":
         dev = _read(entry, entry.dev)
     tests = {name: _read(entry, source) for name, source in entry.tests().items()}
-    return Parts(
+    return Splits(
         sample_rows(train, entry.train_rows, seed),
         None if dev is None else sample_rows(dev, entry.dev_rows, seed),
         {name: sample_rows(data, entry.test_rows, seed) for name, data in tests.items()},
@@ -88,7 +89,7 @@ def sample_rows(data: Rows, rows: int | None, seed: int) -> Rows:
 
 
 def _read(entry: DataEntry, source: str) -> PairData:
-    return read_pairs(source, **vars(how_of(entry).judging(source)))
+    return read_pairs(source, **vars(how_of(entry).for_evaluation(source)))
 
 
 def how_of(entry: DataEntry) -> Reading:

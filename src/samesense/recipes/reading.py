@@ -1,0 +1,44 @@
+"""How labelled pairs are read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from samesense.data import PairData, concat, read_pairs
+from samesense.data.benchmarks.argument import holds_arguments, read_argument_pairs
+from samesense.data.pairs.read import holds_scores
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How labelled pairs are read; see :func:`samesense.data.read_pairs`."""
+
+    columns: str | None = None
+    label_order: str | None = None
+    label_range: tuple[float, float] | None = None
+    drop_bad_rows: bool = False
+
+    def for_evaluation(self, source: str) -> Reading:
+        """Return how pairs for evaluation are read: an order of classes says nothing about scores."""
+        if self.label_order is None or not holds_scores(source, self.columns):
+            return self
+        return replace(self, label_order=None)
+
+
+READING = tuple(field.name for field in fields(Reading))
+"""Names of what decides how labelled pairs are read."""
+
+
+def read_labelled(sources: Sequence[str], settings: Any, how: Reading | None = None) -> PairData:
+    """Return labelled pairs; those of argument similarity come in a folder of their own form."""
+    return concat(
+        [
+            read_argument_pairs(Path(source).expanduser())
+            if how in (None, Reading()) and holds_arguments(source)
+            else read_pairs(source, **vars(how or Reading()))
+            for source in sources
+        ]
+    )

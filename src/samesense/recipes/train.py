@@ -1,0 +1,240 @@
+"""Train by any method, with the same defaults from Python and from the command line.
+
+The dev set and the settings that ``"auto"`` stands for are chosen here; nothing of this imports torch before the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from samesense.data import PairData, examine, read_pairs
+from samesense.data.examples import Examples
+from samesense.errors import ConfigError, DataError
+from samesense.recipes.methods import Method, fitting_method, method_named
+from samesense.recipes.reading import Reading
+from samesense.recipes.settings import EncoderSettings
+from samesense.types import Result
+
+if TYPE_CHECKING:
+    from samesense.recipes.training_run import TrainingRun
+
+HELD_OUT_SHARE = 0.1
+"""Share of labelled training pairs that is held out to choose the best checkpoint, where no dev set is given."""
+
+Source = str | Path | Sequence[str | Path] | Examples
+"""Files, folders or hub names, or data that are read already."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingPlan:
+    """Data and settings of a training, checked, before anything is computed.
+
+    Attributes:
+        method: by which is trained.
+        config: name of the settings, for people.
+        settings: of the run.
+        given: settings that were given one by one.
+        train: what is trained on.
+        dev: labelled pairs that choose the best checkpoint, if any.
+        test: labelled pairs on which the model is evaluated before and after, if any.
+        held_out: whether ``dev`` was held out of the training data.
+    """
+
+    method: Method
+    config: str
+    settings: EncoderSettings
+    given: Mapping[str, Any] = field(default_factory=dict)
+    train: Examples
+    dev: PairData | None = None
+    test: PairData | None = None
+    held_out: bool = False
+
+    def lines(self) -> list[str]:
+        """Return, for people, what the data are, what selects, and which settings hold."""
+        settings = "".join(f", {key} = {value}" for key, value in self.given.items())
+        return [*self._data_lines(), f"selection: {self._selection()}", f"settings: {self.config}{settings}"]
+
+    def _data_lines(self) -> list[str]:
+        if isinstance(self.train, PairData):
+            others = {part: data for part, data in (("dev", self.dev), ("test", self.test)) if data is not None}
+            return list(examine(self.train, against=others).lines())
+        summary = getattr(self.train, "summary", None)
+        return [f"data: {summary or f'{self.train.name}, {len(self.train)} examples'}"]
+
+    def _selection(self) -> str:
+        if self.dev is None:
+            return self.method.selects
+        return f"Spearman on {len(self.dev)} pairs {'held out' if self.held_out else 'of ' + self.dev.name}"
+
+    def check(self) -> list[str]:
+        """Return, for people, what is made of the data.
+
+        Raises:
+            DataError: if they do not fit the settings.
+        """
+        return self.method.check(self.train, self.settings)
+
+    def run(self, output: str | Path, *, resume: bool = False, overwrite: bool = False) -> TrainingRun:
+        """Train; see :func:`train`."""
+        return self.method.run(
+            self.train, self.settings, Path(output), dev=self.dev, test=self.test, resume=resume, overwrite=overwrite
+        )
+
+    def cross_validate(
+        self, folds: str, output: str | Path, *, resume: bool = False, overwrite: bool = False
+    ) -> list[Result]:
+        """Evaluate by cross-validation; see :func:`samesense.recipes.folds.cross_validate`.
+
+        Raises:
+            ConfigError: if the data are no labelled pairs.
+        """
+        from samesense.recipes.folds import cross_validate
+
+        if not isinstance(self.train, PairData):
+            raise ConfigError(
+                f"Cross-validation deals labelled pairs into folds, and method {self.method.name} trains on "
+                f"{self.method.takes}. Give labelled pairs."
+            )
+        return cross_validate(
+            self.method, self.train, self.settings, Path(output), folds, resume=resume, overwrite=overwrite
+        )
+
+
+def train(  # noqa: PLR0913 - what a run may be told
+    data: Source,
+    *,
+    output: str | Path,
+    method: str = "auto",
+    dev: str | Path | PairData | None = "auto",
+    test: str | Path | PairData | None = None,
+    config: str = "auto",
+    settings: Mapping[str, Any] | None = None,
+    reading: Reading = Reading(),  # noqa: B008 - frozen
+    resume: bool = False,
+    overwrite: bool = False,
+) -> TrainingRun:
+    """Train a model and evaluate it.
+
+    Args:
+        data: one source or several, or data that are read already.
+        output: run folder; the model is in its folder ``model``.
+        method: ``"auto"`` takes what suits the data.
+        dev: labelled pairs that choose the best checkpoint, or their source; ``"auto"`` holds some out, ``"none"`` or
+            ``None`` keeps the last state.
+        test: labelled pairs on which the model is evaluated before and after, or their source.
+        config: shipped file of settings by name, or the user's own by path; ``"auto"`` takes the paper's.
+        settings: single settings of the method; they win over the file.
+        reading: how labelled pairs are read from sources.
+        resume: continue an interrupted run in the folder.
+        overwrite: replace what is in it.
+
+    Raises:
+        ConfigError, DataError, ModelError, OutputError: before the first step, where a run could not end well.
+    """
+    planned = plan(data, method=method, dev=dev, test=test, config=config, settings=settings, reading=reading)
+    return planned.run(output, resume=resume, overwrite=overwrite)
+
+
+def plan(
+    data: Source,
+    *,
+    method: str = "auto",
+    dev: str | Path | PairData | None = "auto",
+    test: str | Path | PairData | None = None,
+    config: str = "auto",
+    settings: Mapping[str, Any] | None = None,
+    reading: Reading = Reading(),  # noqa: B008 - frozen
+) -> TrainingPlan:
+    """Read the data and choose the settings of a training.
+
+    Args:
+        data: one source or several, or data that are read already.
+        method: a name in :data:`~samesense.recipes.methods.METHODS`; ``"auto"`` takes what suits the data, see
+            :func:`~samesense.recipes.methods.fitting_method`.
+        dev: labelled pairs that choose the best checkpoint by Spearman, or their source; ``"auto"`` holds out
+            a tenth of labelled pairs, or a hundredth of a harvest; ``"none"`` or ``None`` keeps the last state.
+        test: labelled pairs on which the model is evaluated before and after, or their source.
+        config: name of a shipped file of settings, path of the user's own, or ``"auto"`` for the paper's.
+        settings: single settings of the method; they win over the file.
+        reading: how labelled pairs are read from sources.
+
+    Raises:
+        ConfigError: for an unknown method or setting, or a value out of range.
+        DataError: if a source cannot be used.
+    """
+    sources = _sources(data)
+    given = dict(settings or {})
+    chosen = fitting_method(sources, config, given) if method == "auto" else method_named(method)
+    name, bound, examples = _opened(chosen, sources, config, *chosen.own_settings(given, reading))
+    test_data = _pairs(test, reading)
+    held_out = isinstance(dev, str) and dev == "auto"
+    if held_out:
+        examples, dev_data = hold_out(examples, bound.seed)
+    else:
+        dev_data = _pairs(dev, reading)
+    return TrainingPlan(
+        method=chosen, config=name, settings=bound, given=given, train=examples, dev=dev_data, test=test_data,
+        held_out=held_out,
+    )  # fmt: skip
+
+
+def _sources(data: Source) -> list[str] | Examples:
+    if isinstance(data, str | Path):
+        return [str(data)]
+    if isinstance(data, list | tuple):
+        return [str(source) for source in data]
+    return cast(Examples, data)
+
+
+def _opened(
+    method: Method, data: list[str] | Examples, config: str, given: Mapping[str, Any], how: Reading
+) -> tuple[str, EncoderSettings, Examples]:
+    """Return the settings of the run, by name and as they are, and its training data.
+
+    Of some methods the settings decide what is read, of others the data decide the settings.
+    """
+    early: list[Examples] = []
+
+    def read(settings: EncoderSettings) -> Examples:
+        if isinstance(data, list):
+            return method.read(data, settings, how)
+        if not isinstance(data, method.data):
+            raise ConfigError(f"Method {method.name} trains on {method.takes}; received {type(data).__name__}.")
+        return data
+
+    def read_early() -> Examples:
+        early.append(read(method.settings()))
+        return early[0]
+
+    name, settings = method.choose(config, given, read_early)
+    return name, settings, early[0] if early else read(settings)
+
+
+def _pairs(source: str | Path | PairData | None, how: Reading) -> PairData | None:
+    if isinstance(source, PairData):
+        return source
+    if source in (None, "none"):
+        return None
+    return read_pairs(source, **vars(how.for_evaluation(str(source))))
+
+
+def hold_out(train: Examples, seed: int) -> tuple[Examples, PairData | None]:
+    """Split a dev set off the training data, no pair standing in both; none where they are no labelled pairs.
+
+    A harvest has held out its own.
+
+    Raises:
+        DataError: if what is held out has one label only and could not select anything.
+    """
+    if not isinstance(train, PairData):
+        return train, getattr(train, "dev", None)
+    rest, dev = train.split(HELD_OUT_SHARE, seed)
+    if len(set(dev.labels)) < 2 or len(set(rest.labels)) < 2:
+        raise DataError(
+            f"Holding out {HELD_OUT_SHARE:.0%} of {len(train)} pairs gives {len(dev)} for selection, and one side has "
+            "one label only. Give a dev set, or dev none to keep the last state."
+        )
+    return rest, dev

@@ -1,0 +1,50 @@
+"""What a training leaves, for people and programs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from samesense.results import Results
+
+if TYPE_CHECKING:
+    from samesense.training.fit import TrainOutput
+
+
+@dataclass(frozen=True)
+class TrainingRun:
+    """A finished or interrupted training; shown as a table of its results.
+
+    Attributes:
+        folder: run folder.
+        output: steps, seconds, precision, and the best dev score.
+        results: figures on test, before and after, and those that the method adds.
+    """
+
+    folder: Path
+    output: TrainOutput
+    results: Results
+
+    @property
+    def model(self) -> Path:
+        """Folder of the trained model; absent if the run was interrupted."""
+        return self.folder / "model"
+
+    def lines(self) -> list[str]:
+        """Return, for people, how the training ended."""
+        if self.output.interrupted:
+            return [f"interrupted at step {self.output.steps}; everything is kept, and resume goes on"]
+        said = [f"trained {self.output.steps} steps in {self.output.seconds:.0f} s in {self.output.precision}"]
+        if self.output.best_dev_spearman is not None:
+            best = 100 * self.output.best_dev_spearman
+            said.append(f"best dev Spearman {best:.2f} at step {self.output.best_step}")
+        return [*said, f"model: {self.model}"]
+
+    def __str__(self) -> str:
+        return "\n".join([*self.lines(), *([str(self.results)] if self.results else [])])
+
+    def _repr_html_(self) -> str:
+        said = "<br>".join(map(escape, self.lines()))
+        return f"<p>{said}</p>\n{self.results._repr_html_() if self.results else ''}"

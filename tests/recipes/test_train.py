@@ -1,0 +1,45 @@
+"""Training from Python: what is chosen where nothing is said, and how a run shows itself."""
+
+import pytest
+
+from samesense.data import read_pairs
+from samesense.data.sentences.data import read_unlabelled
+from samesense.errors import ConfigError
+from samesense.recipes.train import plan, train
+from samesense.recipes.training_run import TrainingRun
+from samesense.results import Results
+from samesense.training.fit import TrainOutput
+
+
+def test_a_dev_set_is_held_out_given_or_left_out(toy_pairs):
+    source = toy_pairs / "train.tsv"
+    held_out = plan(source)
+    assert (len(held_out.train), len(held_out.dev), held_out.held_out) == (144, 16, True)
+    assert "selection: Spearman on 16 pairs held out" in held_out.lines()
+    assert plan(str(source)).train.sha256 == plan(read_pairs(source)).train.sha256 == held_out.train.sha256
+    given = plan([source], dev=read_pairs(toy_pairs / "dev.tsv"), test=toy_pairs / "test.tsv")
+    assert (len(given.train), len(given.dev), len(given.test)) == (160, 60, 60)
+    assert "selection: Spearman on 60 pairs of dev.tsv" in given.lines()
+    for none in (None, "none"):
+        assert plan(source, dev=none).dev is None
+
+
+def test_data_that_are_read_already_tell_the_method(toy_pairs):
+    sentences = read_unlabelled(toy_pairs / "train.tsv")
+    assert plan(sentences).method.name == "simcse"
+    assert plan(sentences, settings={"teacher": ("default",)}).method.name == "rankcse"
+    assert plan(read_pairs(toy_pairs / "train.tsv"), config="simcse-sup").method.name == "simcse"
+    with pytest.raises(ConfigError, match=r"Method cosent trains on labelled pairs.*; received Sentences"):
+        plan(sentences, method="cosent")
+    with pytest.raises(ConfigError, match="No method trains on dict"):
+        plan({"sentence1": ["a"]})
+
+
+def test_a_run_shows_itself(tiny_trunk, toy_pairs, tmp_path):
+    settings = {"model": str(tiny_trunk), "max_steps": 2, "precision": "float32"}
+    run = train(toy_pairs / "train.tsv", test=toy_pairs / "test.tsv", settings=settings, output=tmp_path / "run")
+    assert run.model == tmp_path / "run" / "model" and run.model.is_dir()
+    assert "trained 2 steps in" in str(run) and "spearman" in str(run) and str(tmp_path) in str(run)
+    assert run._repr_html_().startswith("<p>trained 2 steps") and "<table>" in run._repr_html_()
+    stopped = TrainingRun(tmp_path, TrainOutput(1, 0.0, "float32", None, None, interrupted=True), Results())
+    assert str(stopped) == "interrupted at step 1; everything is kept, and resume goes on"
