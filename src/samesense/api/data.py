@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from samesense.data.formats.memory import Source, as_sources, in_memory, name_of
+from samesense.data.formats.memory import Source, as_sources, holds_sentences, name_of
 from samesense.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -39,9 +39,9 @@ def read(
     """Read labelled pairs, triplets, or unlabelled sentences.
 
     Args:
-        source: a file (TSV, CSV, JSON lines, Parquet, text; plain or .gz), a saved ``datasets`` folder, a hub name as
-            ``owner/name:split``; a data frame (pandas, polars, Arrow), a ``datasets.Dataset``; or rows: tuples such
-            as ``(text, text, score)``, dicts, or texts.
+        source: one, or a list of several; a file (TSV, CSV, JSON lines, Parquet, text; plain or .gz), a saved
+            ``datasets`` folder, a hub name as ``owner/name:split``; a data frame (pandas, polars, Arrow), a
+            ``datasets.Dataset``; or rows: tuples such as ``(text, text, score)``, dicts, or texts.
         columns: text and label columns by name, as in ``"question1,question2,is_duplicate"``.
         label_order: names of the labels 0, 1, 2 of NLI data, as in ``"entailment,neutral,contradiction"``.
         label_range: lowest and highest label of the scale, as in ``(0, 5)``.
@@ -54,7 +54,8 @@ def read(
         DataError: names the source, the row and the likely fix.
     """
     how = {"columns": columns, "label_order": label_order, "label_range": label_range, "drop_bad_rows": drop_bad_rows}
-    if _holds_sentences(source):
+    sources = as_sources(source)
+    if all(map(holds_sentences, sources)):
         if any(how.values()):
             raise ConfigError(
                 f"columns, label_order, label_range and drop_bad_rows are for labelled pairs; {name_of(source)} holds "
@@ -62,14 +63,10 @@ def read(
             )
         from samesense.data.sentences.data import read_unlabelled
 
-        return read_unlabelled(source)
-    return labelled_pairs(source, **how)
+        return read_unlabelled(sources)
+    from samesense.data import concat
 
-
-def _holds_sentences(source: Source) -> bool:
-    if in_memory(source):
-        return isinstance(source, list | tuple) and bool(source) and isinstance(source[0], str)
-    return str(source).removesuffix(".gz").endswith(".txt")
+    return concat([labelled_pairs(one, **how) for one in sources])
 
 
 def doctor(

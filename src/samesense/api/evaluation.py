@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -66,7 +66,7 @@ def evaluate(
 
 
 def compare(  # noqa: PLR0913 - the flags of the command
-    models: Sequence[Any],
+    models: Sequence[Any] | Mapping[str, Any],
     data: Source | Sequence[Source],
     *,
     suites: Sequence[str] = ("sts",),
@@ -75,7 +75,7 @@ def compare(  # noqa: PLR0913 - the flags of the command
     fast: bool = False,
     texts: Source | Sequence[Source] | None = None,
     sentences: str | Path | None = None,
-    runs: Sequence[str] = (),
+    runs: Sequence[str] | None = None,
     sweep: str | None = None,
     cache: str | Path | None = None,
     precision: Precision = "float32",
@@ -84,7 +84,8 @@ def compare(  # noqa: PLR0913 - the flags of the command
     """Evaluate several models on the same data, test the differences, and report them.
 
     Args:
-        models: whatever :func:`samesense.load` takes; ``"NAME=MODEL"`` names one, and models of one name are seeds.
+        models: whatever :func:`samesense.load` takes, by name in a mapping if wanted; ``"NAME=MODEL"`` names one too,
+            and models of one name are seeds.
         data: folders of benchmarks, files of labelled pairs or documents, names of benchmarks, or pairs.
         suites: of ``sts``, ``transfer``, ``ranking``, ``geometry``, ``binary``, ``argument``, ``sections``.
         output: one self-contained HTML page; the report can also be saved later, by ``save``.
@@ -117,7 +118,7 @@ def compare(  # noqa: PLR0913 - the flags of the command
         fit_texts=None if texts is None else [text for one in as_sources(texts) for text in unlabelled_texts(one)],
         precision=precision,
         cache=None if cache is None else Path(cache),
-        runs=runs,
+        runs=runs or (),
         sweep=sweep,
         **topics,
     )

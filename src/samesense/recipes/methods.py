@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from samesense.data import PairData
 from samesense.data.examples import Examples
-from samesense.data.formats.files import split_suffix
+from samesense.data.formats.memory import Source, holds_sentences, in_memory, name_of
 from samesense.data.sentences.data import Sentences
 from samesense.data.tuples.data import TupleData
 from samesense.errors import ConfigError
@@ -44,6 +44,7 @@ class Method:
             a :class:`~samesense.recipes.runner.Job`; by name, since it imports torch.
         pipeline: ``module:function`` of a method that is more than one training: takes the job in place of the runner.
         reading: the settings that decide what is read.
+        from_files: data in memory are not taken.
         selects: what it selects by where no pairs are given for that, in words.
     """
 
@@ -55,6 +56,7 @@ class Method:
     prepare: str = ""
     pipeline: str = ""
     reading: tuple[str, ...] = ()
+    from_files: bool = False
     selects: str = "none, the last state is kept; labelled pairs as dev choose the best checkpoint"
 
     def choose(
@@ -77,7 +79,7 @@ class Method:
         named = {} if config == "auto" else read_settings(config)
         return self.name if config == "auto" else config, bind(self.settings, read_settings(self.name), named, given)
 
-    def read(self, sources: Sequence[str], settings: EncoderSettings, how: Reading) -> Examples:
+    def read(self, sources: Sequence[Source], settings: EncoderSettings, how: Reading) -> Examples:
         """Return the training data.
 
         Raises:
@@ -88,6 +90,8 @@ class Method:
                 f"columns, label order, label range and drop bad rows are for labelled pairs; method {self.name} takes "
                 f"{self.takes}. Leave them out."
             )
+        if self.from_files and any(map(in_memory, sources)):
+            raise ConfigError(f"Method {self.name} reads {self.takes} from files; received {name_of(sources[0])}.")
         return self.reader(sources, settings)
 
     def own_settings(self, given: Mapping[str, Any], how: Reading) -> tuple[dict[str, Any], Reading]:
@@ -154,7 +158,7 @@ class _Cosent(Method):
         check_known(self, given)
         return choose(config, given, kind=read().kind)  # type: ignore[attr-defined]  # PairData
 
-    def read(self, sources: Sequence[str], settings: EncoderSettings, how: Reading) -> PairData:
+    def read(self, sources: Sequence[Source], settings: EncoderSettings, how: Reading) -> PairData:
         return read_labelled(sources, settings, how)
 
     def check(self, train: Any, settings: Any) -> list[str]:
@@ -209,6 +213,7 @@ METHODS: dict[str, Method] = {
             reader=read_triplets,
             prepare="samesense.recipes.sections.recipe:prepare",
             reading=("per_document", "triplets_seed"),
+            from_files=True,
         ),
         Method(
             name="surrogate",
@@ -218,6 +223,7 @@ METHODS: dict[str, Method] = {
             reader=read_harvest,
             prepare="samesense.recipes.surrogate.recipe:prepare",
             reading=("held_out_share", "most_pairs"),
+            from_files=True,
         ),
         Method(
             name="context",
@@ -226,11 +232,15 @@ METHODS: dict[str, Method] = {
             data=(Documents,),
             reader=read_documents,
             pipeline="samesense.recipes.context.recipe:run",
+            from_files=True,
             selects="Spearman on pairs held out of the harvest; labelled pairs as dev replace them",
         ),
     )
 }
 """Every method by its name."""
+
+DATA_TYPES = tuple(kind for method in METHODS.values() for kind in method.data)
+"""Classes of data that are read already."""
 
 
 def method_named(name: str) -> Method:
@@ -244,31 +254,21 @@ def method_named(name: str) -> Method:
     return METHODS[name]
 
 
-def fitting_method(data: Sequence[str] | Examples, config: str, given: Mapping[str, Any]) -> Method:
+def fitting_method(data: Sequence[Source] | Examples, config: str, given: Mapping[str, Any]) -> Method:
     """Return the method that suits what was given, for ``--method auto``.
 
     A shipped file of settings names its method; a teacher is for RankCSE; files of bare lines are for SimCSE; all other
     sources are read as labelled pairs. Data that are read already go to the first method that takes their class.
-
-    Raises:
-        ConfigError: if no method takes data of this class.
     """
     if config in shipped():
         return METHODS[max((name for name in METHODS if config.startswith(name)), key=len)]
     if given.get("teacher"):
         return METHODS["rankcse"]
-    if not isinstance(data, list | tuple):
-        found = next((method for method in METHODS.values() if isinstance(data, method.data)), None)
-        if found is None:
-            raise ConfigError(f"No method trains on {type(data).__name__}. Give files, or what samesense.read returns.")
-        return found
-    if all(_bare(source) for source in data):
+    if isinstance(data, DATA_TYPES):
+        return next(method for method in METHODS.values() if isinstance(data, method.data))
+    if all(map(holds_sentences, data)):  # type: ignore[arg-type]  # sources
         return METHODS["simcse"]
     return METHODS["cosent"]
-
-
-def _bare(source: str) -> bool:
-    return source.removesuffix(".gz").endswith(".txt") and not split_suffix(source)[0]
 
 
 def check_known(method: Method, given: Mapping[str, Any]) -> None:

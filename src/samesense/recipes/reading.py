@@ -9,6 +9,7 @@ from typing import Any
 
 from samesense.data import PairData, concat, read_pairs
 from samesense.data.benchmarks.argument import holds_arguments, read_argument_pairs
+from samesense.data.formats.memory import Source, in_memory
 from samesense.data.pairs.read import holds_scores
 
 
@@ -21,7 +22,7 @@ class Reading:
     label_range: tuple[float, float] | None = None
     drop_bad_rows: bool = False
 
-    def for_evaluation(self, source: str) -> Reading:
+    def for_evaluation(self, source: Source) -> Reading:
         """Return how pairs for evaluation are read: an order of classes says nothing about scores."""
         if self.label_order is None or not holds_scores(source, self.columns):
             return self
@@ -32,12 +33,12 @@ READING = tuple(field.name for field in fields(Reading))
 """Names of what decides how labelled pairs are read."""
 
 
-def read_labelled(sources: Sequence[str], settings: Any, how: Reading | None = None) -> PairData:
+def read_labelled(sources: Sequence[Source], settings: Any, how: Reading | None = None) -> PairData:
     """Return labelled pairs; those of argument similarity come in a folder of their own form."""
     return concat(
         [
             read_argument_pairs(Path(source).expanduser())
-            if how in (None, Reading()) and holds_arguments(source)
+            if how in (None, Reading()) and not in_memory(source) and holds_arguments(source)
             else read_pairs(source, **vars(how or Reading()))
             for source in sources
         ]

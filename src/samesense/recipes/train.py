@@ -5,15 +5,16 @@ The dev set and the settings that ``"auto"`` stands for are chosen here; nothing
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from samesense.data import PairData, examine, read_pairs
 from samesense.data.examples import Examples
+from samesense.data.formats.memory import Source, as_sources
 from samesense.errors import ConfigError, DataError
-from samesense.recipes.methods import Method, fitting_method, method_named
+from samesense.recipes.methods import DATA_TYPES, Method, fitting_method, method_named
 from samesense.recipes.reading import Reading
 from samesense.recipes.settings import EncoderSettings
 from samesense.types import Result
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
 
 HELD_OUT_SHARE = 0.1
 """Share of labelled training pairs that is held out to choose the best checkpoint, where no dev set is given."""
-
-Source = str | Path | Sequence[str | Path] | Examples
-"""Files, folders or hub names, or data that are read already."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,8 +106,8 @@ def train(  # noqa: PLR0913 - what a run may be told
     *,
     output: str | Path,
     method: str = "auto",
-    dev: str | Path | PairData | None = "auto",
-    test: str | Path | PairData | None = None,
+    dev: Source | None = "auto",
+    test: Source | None = None,
     config: str = "auto",
     settings: Mapping[str, Any] | None = None,
     reading: Reading = Reading(),  # noqa: B008 - frozen
@@ -142,8 +140,8 @@ def plan(
     data: Source,
     *,
     method: str = "auto",
-    dev: str | Path | PairData | None = "auto",
-    test: str | Path | PairData | None = None,
+    dev: Source | None = "auto",
+    test: Source | None = None,
     config: str = "auto",
     settings: Mapping[str, Any] | None = None,
     reading: Reading = Reading(),  # noqa: B008 - frozen
@@ -181,16 +179,12 @@ def plan(
     )  # fmt: skip
 
 
-def _sources(data: Source) -> list[str] | Examples:
-    if isinstance(data, str | Path):
-        return [str(data)]
-    if isinstance(data, list | tuple):
-        return [str(source) for source in data]
-    return cast(Examples, data)
+def _sources(data: Source) -> list[Source] | Examples:
+    return cast(Examples, data) if isinstance(data, DATA_TYPES) else as_sources(data)
 
 
 def _opened(
-    method: Method, data: list[str] | Examples, config: str, given: Mapping[str, Any], how: Reading
+    method: Method, data: list[Source] | Examples, config: str, given: Mapping[str, Any], how: Reading
 ) -> tuple[str, EncoderSettings, Examples]:
     """Return the settings of the run, by name and as they are, and its training data.
 
@@ -213,12 +207,12 @@ def _opened(
     return name, settings, early[0] if early else read(settings)
 
 
-def _pairs(source: str | Path | PairData | None, how: Reading) -> PairData | None:
+def _pairs(source: Source | None, how: Reading) -> PairData | None:
     if isinstance(source, PairData):
         return source
-    if source in (None, "none"):
+    if source is None or (isinstance(source, str) and source == "none"):
         return None
-    return read_pairs(source, **vars(how.for_evaluation(str(source))))
+    return read_pairs(source, **vars(how.for_evaluation(source)))
 
 
 def hold_out(train: Examples, seed: int) -> tuple[Examples, PairData | None]:

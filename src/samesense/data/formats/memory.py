@@ -40,18 +40,23 @@ def short_name(source: Source) -> str:
     return Path(source).name if named else name_of(source)
 
 
+class Rows(list[Any]):
+    """Plain rows that are one source; a plain list may also be several sources."""
+
+
 def as_sources(given: Source) -> list[Source]:
-    """Return a list of sources, where one or several may be given.
+    """Return a list of sources, where one or several may be given; a list of them stays as it is.
 
     A list of texts is one source in memory, and a list of names several. Of a list of strings it is told by the
     strings: names have an ending that is read, or a slash, or stand for something on disk; if one looks like a name,
     all are taken for names, so that a misspelt one is not trained on as a sentence.
     """
-    if not isinstance(given, list | tuple) or not given:
+    if isinstance(given, Rows) or not isinstance(given, list | tuple) or not given:
         return [given]
     if all(isinstance(one, str | Path) for one in given):
-        return list(given) if any(map(_looks_like_name, given)) else [list(given)]
-    return [given] if isinstance(given[0], Mapping | list | tuple) else list(given)
+        return list(given) if any(map(_looks_like_name, given)) else [Rows(given)]
+    is_row = isinstance(given[0], Mapping | list | tuple) and not isinstance(given[0], Rows)
+    return [Rows(given)] if is_row else list(given)
 
 
 def _looks_like_name(one: str | Path) -> bool:
@@ -59,6 +64,13 @@ def _looks_like_name(one: str | Path) -> bool:
     if isinstance(one, Path) or split_suffix(text)[0] or text.removesuffix(".gz").endswith(".txt"):
         return True
     return " " not in text.strip() and ("/" in text or Path(text).expanduser().exists())
+
+
+def holds_sentences(source: Source) -> bool:
+    """Return whether a source is a text file, or a list of texts: unlabelled sentences, without looking into files."""
+    if in_memory(source):
+        return isinstance(source, list) and bool(source) and isinstance(source[0], str)
+    return str(source).removesuffix(".gz").endswith(".txt")
 
 
 def memory_rows(source: Source) -> Iterator[tuple[int, dict[str, object]]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,6 @@ import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 
-from samesense import __version__
 from samesense.data import read_pairs, sample_path
 from samesense.data.pairs.data import PairData
 from samesense.encoder.build import build, resolve
@@ -90,7 +90,7 @@ def _write(encoder: SentenceTransformer, folder: Path, int8: bool) -> Descriptio
     static = isinstance(encoder[0], StaticEmbedding)
     longest = encoder.max_seq_length
     description = Description(
-        samesense=__version__,
+        samesense=version("samesense"),
         dim=int(encoder.get_embedding_dimension() or 0),
         max_tokens=int(longest) if isinstance(longest, int) else None,
         prompt=encoder.prompts.get(encoder.default_prompt_name, "") if encoder.default_prompt_name else "",

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from samesense.errors import ConfigError, DataError, ModelError
 from samesense.files import read_json
 from samesense.inference.models.load import load
 from samesense.types import Precision, Scorer
 
+Models = Sequence[Any] | Mapping[str, Any]
+
 _NAMED = re.compile(r"(?P<name>[^=/:]+)=(?P<spec>.+)")
 _PATH = re.compile(r"(?P<kind>(?:vectors|words|origin):)?(?P<path>[^+?]*[/\\][^+?]*)(?P<rest>.*)")
 
 
 def open_models(
-    specs: Sequence[str],
+    models: Models,
     *,
     precision: Precision = "float32",
     fit_texts: Sequence[str] | None = None,
@@ -25,8 +28,8 @@ def open_models(
     """Open every model before any is evaluated, so that a misspelt one costs nothing.
 
     Args:
-        specs: what ``load`` takes, each with a name of its own before it if wanted: ``NAME=SPEC``. Models
-            of one name are seeds of one thing. The seed of a run folder is read from it.
+        models: what ``load`` takes, by name in a mapping; or a sequence, in which ``"NAME=MODEL"`` names one. Models of
+            one name are seeds of one thing. The seed of a run folder is read from it.
         precision: arithmetic of models.
         fit_texts: unlabelled texts for whitening and flow.
         cache: folder in which embeddings are kept between runs.
@@ -38,7 +41,7 @@ def open_models(
         ConfigError: if two models have the same name and seed.
         ModelError: if one cannot be read.
     """
-    names = _names(specs)
+    names = _names(models)
     seeds = [_seed(spec) for _, spec in names]
     keys = [(name, seed) for (name, _), seed in zip(names, seeds, strict=True)]
     for key in keys:
@@ -49,36 +52,43 @@ def open_models(
             )
     return [
         (
-            spec,
+            spec if isinstance(spec, str) else name,
             load(spec, name=name, precision=precision, fit_texts=fit_texts, cache=cache or True, seed=seed),
         )
         for (name, spec), seed in zip(names, seeds, strict=True)
     ]
 
 
-def _names(specs: Sequence[str]) -> list[tuple[str, str]]:
+def _names(models: Models) -> list[tuple[str, Any]]:
     """Return name and specification of each model; a path is named by its last part, if no other is."""
-    named: list[tuple[str, str]] = []
+    if isinstance(models, Mapping):
+        return [(name, str(model) if isinstance(model, Path) else model) for name, model in models.items()]
+    specs = [str(model) if isinstance(model, Path) else model for model in models]
+    named: list[tuple[str, Any]] = []
     short = [_short(spec) for spec in specs]
     for spec, last in zip(specs, short, strict=True):
-        match = _NAMED.fullmatch(spec)
+        match = _NAMED.fullmatch(spec) if isinstance(spec, str) else None
         if match is not None and not Path(spec).exists():
             named.append((match["name"].strip(), match["spec"]))
         else:
-            named.append((last if short.count(last) == 1 else spec, spec))
+            named.append((last if short.count(last) == 1 else str(spec), spec))
     return named
 
 
-def _short(spec: str) -> str:
+def _short(spec: Any) -> str:
     """Return a specification whose path, if there is such a file or folder, is cut to its last part."""
+    if not isinstance(spec, str):
+        return str(getattr(spec, "name", "") or getattr(spec, "__qualname__", type(spec).__name__))
     match = _PATH.fullmatch(spec)
     if match is None or not Path(match["path"]).expanduser().exists():
         return spec
     return f"{match['kind'] or ''}{Path(match['path']).expanduser().resolve().name}{match['rest']}"
 
 
-def _seed(spec: str) -> int | None:
+def _seed(spec: Any) -> int | None:
     """Return the seed of the training run in the folder that a specification names, if there is one."""
+    if not isinstance(spec, str):
+        return getattr(spec, "seed", None)
     manifest = Path(spec.partition("+")[0]).expanduser() / "manifest.json"
     if not manifest.is_file():
         return None

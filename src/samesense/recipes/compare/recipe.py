@@ -18,7 +18,7 @@ from samesense.errors import ConfigError, DataError
 from samesense.evaluation.averages import averages
 from samesense.evaluation.run import Evaluations, evaluate_candidates
 from samesense.evaluation.suites import find_tasks
-from samesense.recipes.compare.models import open_models
+from samesense.recipes.compare.models import Models, open_models
 from samesense.reports.figures import TOPICS
 from samesense.reports.figures.plot import need_matplotlib
 from samesense.reports.illustrate import distributions, heatmaps, model_styles, planes, run_figures
@@ -34,7 +34,7 @@ Groups = Sequence[Sequence[str]]
 
 
 def compare(  # noqa: PLR0913 - each is one flag of the command
-    models: Sequence[str],
+    models: Models,
     data: Source,
     *,
     suites: Sequence[str] = ("sts",),
@@ -50,8 +50,7 @@ def compare(  # noqa: PLR0913 - each is one flag of the command
     """Evaluate models on the same tasks, test the differences, and draw figures.
 
     Args:
-        models: ``SPEC`` or ``NAME=SPEC`` each; see :func:`samesense.recipes.compare.models.open_models`. Models of one
-            name are seeds of one thing.
+        models: see :func:`samesense.recipes.compare.models.open_models`; those of one name are seeds of one thing.
         data: folders, files and names of benchmarks, or labelled pairs; see
             :func:`samesense.evaluation.suites.find_tasks`.
         suites: names of :data:`samesense.evaluation.suites.SUITES`.

@@ -1,0 +1,79 @@
+"""The functions of ``samesense``: the same names and defaults as the commands, and data of any form."""
+
+import inspect
+from importlib import import_module
+
+import pyarrow as pa
+import pytest
+
+import samesense
+from samesense.cli.main import COMMANDS
+from samesense.data import sample_path
+from samesense.results import Results
+
+COMMAND_ONLY = {"quickstart", "serve", "index", "augment"}
+"""Commands that are no single call: a demonstration, a server, a collection (a class), a preview."""
+
+OWN = {
+    "json", "dry_run", "folds", "settings", "explain", "top", "markdown", "latex", "figures", "suite", "origin",
+    "yes_no", "table", "set_", "map_", "format", "shard_size", "workers", "executor", "address", "output",
+}  # fmt: skip
+"""Flags of printing, of several calls in one, or with another name."""
+
+
+@pytest.mark.parametrize("name", sorted(set(COMMANDS) - COMMAND_ONLY))
+def test_command_and_function_have_the_same_defaults(name):
+    command = inspect.signature(getattr(import_module(f"samesense.cli.{name}"), name)).parameters
+    function = inspect.signature(getattr(samesense, name)).parameters
+    settings = any(parameter.kind is parameter.VAR_KEYWORD for parameter in function.values())
+    assert settings == ("settings" in command) or name == "sweep"
+    for flag, parameter in command.items():
+        if flag not in OWN:
+            assert flag in function, f"{name} has no argument {flag}"
+            assert function[flag].default in (parameter.default, inspect.Parameter.empty), f"{name}, {flag}"
+
+
+def test_from_data_to_a_report(tiny_trunk, tmp_path):
+    parts = [samesense.read(sample_path(part)) for part in ("train", "dev", "test")]
+    train, dev, test = parts
+    run = samesense.train(train, dev=dev, test=test, model=str(tiny_trunk), max_steps=2, output=tmp_path / "run")
+    assert "trained 2 steps" in str(run)
+    results = samesense.evaluate(run.model, test, intervals=False)
+    assert isinstance(results, Results)
+    assert {row.metric for row in results} == {"spearman", "pearson"}
+    report = samesense.compare({"start": tiny_trunk, "run": tmp_path / "run"}, test)
+    report.save(tmp_path / "report.html")
+    assert "<html" in (tmp_path / "report.html").read_text(encoding="utf-8")[:200]
+    model = samesense.load(tmp_path / "run")
+    assert model.similarity("a cat", "a cat") == pytest.approx(1, abs=1e-5)
+    assert samesense.similarity(model, "a cat", "a cat") == pytest.approx(1, abs=1e-5)
+    assert samesense.encode(model, ["a cat", "a dog"]).shape == (2, 32)
+    assert [pair[:2] for pair in samesense.mine(["a cat", "a dog", "a cat"], model=model, top=1)] == [(0, 2)]
+
+
+def test_training_takes_data_in_memory_and_holds_out(tiny_trunk, tmp_path):
+    pairs = samesense.read(sample_path("train"))
+    rows = list(zip(pairs.sentences1, pairs.sentences2, pairs.labels, strict=True))
+    common = {"model": str(tiny_trunk), "max_steps": 1, "precision": "float32", "seed": 3}
+    by_rows = samesense.train(rows, label_range=(0, 5), output=tmp_path / "rows", **common)
+    frame = pa.table(dict(zip(("sentence1", "sentence2", "score"), map(list, zip(*rows, strict=True)), strict=True)))
+    by_frame = samesense.train(frame, label_range=(0, 5), output=tmp_path / "frame", **common)
+    by_path = samesense.train(sample_path("train"), output=tmp_path / "path", **common)
+    scores = {run.output.best_dev_spearman for run in (by_rows, by_frame, by_path)}
+    assert len(scores) == 1 and None not in scores
+
+
+def test_texts_are_for_simcse(tiny_trunk, tmp_path):
+    texts = samesense.read(sample_path("train")).sentences1
+    run = samesense.train(texts, model=str(tiny_trunk), max_steps=1, batch_size=8, output=tmp_path / "run", dev="none")
+    assert '"method": "simcse"' in (tmp_path / "run" / "manifest.json").read_text()
+    assert run.output.steps == 1
+
+
+def test_nothing_is_printed_unasked(tiny_trunk, tmp_path, capfd):
+    from tests.messages import forget_listeners
+
+    forget_listeners()
+    samesense.train(sample_path("train"), model=str(tiny_trunk), max_steps=1, output=tmp_path / "run")
+    samesense.load(tmp_path / "run").similarity("a", "b")
+    assert capfd.readouterr() == ("", "")
