@@ -12,7 +12,7 @@ from samesense.errors import ConfigError
 
 if TYPE_CHECKING:
     from samesense.recipes.distil.recipe import Distillate
-    from samesense.recipes.harvest.record import HarvestSummary
+    from samesense.recipes.harvest.recipe import HarvestSummary
     from samesense.recipes.training_run import TrainingRun
     from samesense.results import Results
 
@@ -61,7 +61,7 @@ def train(  # noqa: PLR0913 - the flags of the command
     Raises:
         ConfigError, DataError, ModelError, OutputError: before the first step, where the run could not end well.
     """
-    from samesense.recipes.methods import Reading
+    from samesense.recipes.reading import Reading
     from samesense.recipes.train import train as run
 
     return run(
@@ -109,7 +109,7 @@ def cross_validate(  # noqa: PLR0913 - the flags of the command
         overwrite: replace an earlier run in the folder.
         settings: see :func:`train`.
     """
-    from samesense.recipes.methods import Reading
+    from samesense.recipes.reading import Reading
     from samesense.recipes.train import plan
     from samesense.results import Results
 
