@@ -21,7 +21,7 @@ from taking import take
 from samesense.errors import DataError
 from samesense.reports.figures.curves import Curve
 from samesense.reports.significance import Comparison
-from samesense.reports.sweeps import arrival_table, arrivals, difference_table
+from samesense.reports.sweeps import difference_table, steps_table, steps_to_scores
 from samesense.reports.tables import markdown
 
 HOME = Path(__file__).parent
@@ -113,9 +113,9 @@ def convergence(rows: Rows) -> str:
             if row["dataset"] == dataset and row.get("curve"):
                 steps, values = zip(*row["curve"], strict=True)
                 curves.setdefault(row["variant"], {})[row["seed"]] = Curve(row["variant"], steps, values)
-        found = arrivals(curves)
+        found = steps_to_scores(curves)
         if found:
-            parts.append(f"**{dataset}**\n\n{arrival_table(found)}")
+            parts.append(f"**{dataset}**\n\n{steps_table(found)}")
     return "\n\n".join(parts)
 
 

@@ -154,7 +154,7 @@ def test_what_cannot_be_trained_is_refused_before_anything_is_written(corpus, se
     for update, error, message in (
         ({"teacher": ()}, ConfigError, r"none was named\. Give a teacher, or gamma 0"),
         ({"teacher": (str(tmp_path / "absent"),)}, ModelError, "There is no model folder"),
-        ({"teacher": ("python:a:b",)}, ConfigError, "a function, which may change"),
+        ({"teacher": ("python:math:sqrt",)}, ConfigError, "a function may change between runs"),
     ):
         with pytest.raises(error, match=message):
             METHODS["rankcse"].run(corpus, settings.model_copy(update=update), tmp_path / "run")

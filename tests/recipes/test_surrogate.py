@@ -92,9 +92,9 @@ def test_a_bad_row_is_named(tmp_path, change, words):
 
 
 def test_what_cannot_be_split_or_is_no_harvest_is_refused(tmp_path):
-    with pytest.raises(DataError, match=r"is no harvest.*--method cosent"):
+    with pytest.raises(DataError, match=r"is no harvest.*method cosent"):
         read_harvest([str(tmp_path)], settings())
-    with pytest.raises(DataError, match=r"few\.\w+: a share of 0\.01 of 40 pairs holds \d out.*larger --held-out"):
+    with pytest.raises(DataError, match=r"few\.\w+: a share of 0\.01 of 40 pairs holds \d out.*larger held_out_share"):
         read_harvest([write_harvest(tmp_path / "few", some_pairs(40))], SurrogateSettings())
     place = write_harvest(tmp_path / "half", some_pairs(40))
     (tmp_path / "half" / "manifest.json").write_text('{"status": "running"}')

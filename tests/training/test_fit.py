@@ -8,12 +8,12 @@ from sentence_transformers import SentenceTransformer
 from transformers import TrainerCallback
 
 from samesense.data import read_pairs
-from samesense.data.pairs.targets import targets
 from samesense.encoder.build import build
 from samesense.encoder.encode import encode
 from samesense.errors import ConfigError
 from samesense.recipes.model_adapters import BiEncoder
 from samesense.recipes.runner import as_dataset, dev_score
+from samesense.recipes.settings import CosentSettings
 from samesense.training.fit import fit, newest_checkpoint
 from samesense.training.losses.pairs import CoSENT
 from samesense.training.settings import TrainingSettings
@@ -50,7 +50,7 @@ def start(tiny_trunk, toy_pairs, tmp_path):
         judge = dev_score(BiEncoder(), dev) if selecting else None
         outcome = fit(
             model,
-            as_dataset(targets(train, "cosent").columns),
+            as_dataset(CosentSettings().targets(train).columns),
             CoSENT(model),
             settings,
             tmp_path / name,
