@@ -19,10 +19,8 @@ from pathlib import Path
 import torch
 
 from samesense.context.corpus.corpus import Corpus
-from samesense.context.discriminator.encoder import Reader
-from samesense.context.discriminator.lstm import Coherence
-from samesense.context.discriminator.scorer import Discriminator
-from samesense.context.discriminator.vocabulary import Vocabulary
+from samesense.context.discriminator.encoder import Discriminator, Reader
+from samesense.context.discriminator.lstm import Coherence, Vocabulary
 from samesense.context.generator.base import KINDS
 from samesense.context.generator.seq2seq import Seq2SeqGenerator
 from samesense.context.generator.tokens import train_tokenizer

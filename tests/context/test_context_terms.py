@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from samesense.context.corpus.windows import Window
+from samesense.context.corpus.corpus import Window
 from samesense.context.generator.base import KINDS, Cells, Generator, Measured, NoGenerator
 from samesense.context.origin import terms as module
 from samesense.context.origin.similarity import Weights

@@ -4,14 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from samesense.context.corpus.corpus import Corpus
-from samesense.context.corpus.windows import Shape
+from samesense.context.corpus.corpus import Corpus, Shape
 from samesense.context.discriminator import encoder as reader_module
 from samesense.context.discriminator import scorer as module
-from samesense.context.discriminator.encoder import Reader, corpus_vectors, load_reader
-from samesense.context.discriminator.lstm import Coherence
-from samesense.context.discriminator.scorer import Discriminator
-from samesense.context.discriminator.vocabulary import Vocabulary
+from samesense.context.discriminator.encoder import Discriminator, Reader, corpus_vectors, load_reader
+from samesense.context.discriminator.lstm import Coherence, Vocabulary
 from samesense.errors import ConfigError, DataError, ModelError, OutputError
 from tests.context.made_documents import documents
 
@@ -72,7 +69,7 @@ def test_as_printed_every_sentence_ranks_the_contexts_alike(tmp_path, corpus):
     """Eq. 1 is additive: log p differs between sentences by a monotone function, the same for all contexts."""
     sentences = corpus.sentences(range(0, 60, 4))
     literal = Discriminator(made(corpus, "none"), corpus, tmp_path / "cache")
-    scores = literal.log_probability(sentences, corpus.windows)
+    scores = literal.scores(literal.reader.encode(sentences), corpus.windows)
     logits = scores - np.log(-np.expm1(scores))
     np.testing.assert_allclose(
         logits - logits[:, :1], np.broadcast_to(logits[0] - logits[0, 0], logits.shape), atol=1e-5
@@ -81,17 +78,17 @@ def test_as_printed_every_sentence_ranks_the_contexts_alike(tmp_path, corpus):
     assert len(orders(scores[:, spread])) == 1
     for interaction in ("product", "bilinear"):
         other = Discriminator(made(corpus, interaction), corpus, tmp_path / "cache")
-        assert len(orders(other.log_probability(sentences, corpus.windows)[:, spread])) > 5
+        assert len(orders(other.scores(other.reader.encode(sentences), corpus.windows)[:, spread])) > 5
 
 
 def test_order_and_company_of_windows_do_not_matter(tmp_path, corpus):
     discriminator = Discriminator(made(corpus), corpus, tmp_path / "cache")
-    whole = discriminator.log_probability(SENTENCES, corpus.windows)
+    whole = discriminator.scores(discriminator.reader.encode(SENTENCES), corpus.windows)
     draw = np.random.default_rng(0).permutation(len(corpus.windows))[:40]
     part = discriminator.log_probability(SENTENCES[::-1], list(corpus.windows[draw]))
     np.testing.assert_allclose(part[::-1], whole[:, draw], atol=1e-6)
     np.testing.assert_array_equal(discriminator.scores(discriminator.reader.encode(SENTENCES), corpus.windows), whole)
-    assert discriminator.log_probability(SENTENCES, []).shape == (len(SENTENCES), 0)
+    assert discriminator.scores(discriminator.reader.encode(SENTENCES), []).shape == (len(SENTENCES), 0)
 
 
 def test_vectors_are_kept_by_weights_words_and_corpus(tmp_path, corpus, monkeypatch):
@@ -144,7 +141,7 @@ def test_a_saved_network_is_the_same(tmp_path, corpus):
     assert (again.shape, again.most_words, again.dim) == (corpus.shape, 12, 8)
     opened = Discriminator.open(tmp_path / "model", corpus, tmp_path / "cache")
     direct = Discriminator(reader, corpus, tmp_path / "cache")
-    scores = [one.log_probability(SENTENCES, corpus.windows[:9]) for one in (opened, direct)]
+    scores = [one.scores(one.reader.encode(SENTENCES), corpus.windows[:9]) for one in (opened, direct)]
     np.testing.assert_array_equal(*scores)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cache", "corpus", "model"]
     with pytest.raises(OutputError, match="exists already"):
@@ -153,7 +150,7 @@ def test_a_saved_network_is_the_same(tmp_path, corpus):
 
 def test_errors(tmp_path, corpus):
     reader = made(corpus)
-    wider = Corpus.open(corpus.folder, replace(corpus.shape, left=corpus.shape.left + 1))
+    wider = Corpus(corpus.folder, replace(corpus.shape, left=corpus.shape.left + 1))
     with pytest.raises(ConfigError, match="was trained on"):
         Discriminator(reader, wider, tmp_path)
     with pytest.raises(ModelError, match="must be of one training run"):

@@ -5,7 +5,7 @@ from transformers import TrainerCallback
 
 from samesense.context.corpus.corpus import Corpus
 from samesense.context.discriminator.batching import RUN_WINDOWS, Collate, Looks, Schedule, Steps
-from samesense.context.discriminator.scorer import Discriminator
+from samesense.context.discriminator.encoder import Discriminator
 from samesense.context.discriminator.training import DiscriminatorTraining, train_discriminator
 from samesense.errors import ConfigError
 
@@ -46,7 +46,7 @@ def test_it_learns_what_fits(tmp_path, corpus, trained):
     fresh = Corpus.build(tmp_path / "fresh", on_topics(30, 1))
     discriminator = Discriminator(trained.reader, fresh, tmp_path / "cache")
     probes = [f"the {words[0]} and {words[1]} near {words[2]}" for words in TOPICS.values()]
-    scores = discriminator.log_probability(probes, fresh.windows)
+    scores = discriminator.scores(discriminator.reader.encode(probes), fresh.windows)
     topics = fresh.documents_of(fresh.windows) % 3
     table = np.stack([scores[:, topics == topic].mean(axis=1) for topic in range(3)], axis=1)
     assert (table.argmax(axis=0) == [0, 1, 2]).all()

@@ -79,7 +79,7 @@ def test_population_has_each_text_once(world):
         kept = int(population.ids[population.positions[i]])
         assert kept == texts.index(text)
     sections = population.sections(np.arange(len(population)))
-    assert sections.tolist() == [corpus.section(int(i)) for i in population.ids]
+    assert sections.tolist() == [int(corpus.sections_of(np.array([int(i)]))[0]) for i in population.ids]
     fitting = population.fitting(np.arange(len(population)))
     assert fitting.tolist() == [at for at in range(len(population)) if 3 <= len(words(population.text(at))) <= 64]
     assert Population(corpus, 6, 3, 64).ids.tolist() != population.ids.tolist()
@@ -162,7 +162,7 @@ def test_no_pair_comes_twice_and_each_is_of_its_kind(world, unit, shares):
             assert len(key) == 2, "a sentence with its copy"
             assert key not in seen
             seen.add(key)
-            together = corpus.section(one) == corpus.section(other)
+            together = int(corpus.sections_of(np.array([one]))[0]) == int(corpus.sections_of(np.array([other]))[0])
             near = whole._neighbours.first_round(*whole.population.positions[[one, other]].tolist()) >= 0
             if kind == "section":
                 assert together

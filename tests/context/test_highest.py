@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from samesense.context.top_k import highest
+from samesense.context.retrieval.postings import highest
 
 
 @pytest.mark.parametrize("most", [1, 7, 60, 199, 200, 1000])

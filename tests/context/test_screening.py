@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from samesense.context.corpus.corpus import Corpus
-from samesense.context.corpus.windows import Shape
+from samesense.context.corpus.corpus import Corpus, Shape
 from samesense.context.corpus.words import words
 from samesense.context.retrieval import postings as module
-from samesense.context.retrieval.bigrams import counted, term_keys
+from samesense.context.retrieval.postings import counted, term_keys
 from samesense.context.retrieval.tfidf import Screening
 from samesense.errors import ConfigError, DataError
 from tests.context.made_documents import documents
@@ -90,11 +89,13 @@ def test_windows_of_the_best_chunks_without_the_sentence_itself(tmp_path, corpus
             i
             for chunk in screening.chunks(query, 5)[0]
             for i in range(len(corpus))
-            if corpus.chunk_of(i) == chunk and i in corpus.windows and words(corpus.sentence(i)) != words(query)
+            if corpus.chunks_of(np.array([i]))[0] == chunk
+            and i in corpus.windows
+            and words(corpus.sentence(i)) != words(query)
         ]
         assert list(ids) == expected
     assert own not in found[-1]
-    assert corpus.chunk_of(own) in [corpus.chunk_of(int(i)) for i in found[-1]]
+    assert corpus.chunks_of(np.array([own]))[0] in corpus.chunks_of(found[-1])
     assert len(found[6]) == len(found[7]) == 0
 
 
@@ -123,7 +124,7 @@ def test_the_index_is_made_once_for_corpus_and_settings(tmp_path, corpus):
     assert sum(counted_chunks) == corpus.chunks
     others = [
         Screening(corpus, tmp_path, unigrams=False),
-        Screening(Corpus.open(corpus.folder, Shape(chunk=3)), tmp_path),
+        Screening(Corpus(corpus.folder, Shape(chunk=3)), tmp_path),
     ]
     assert len({first.folder, *(other.folder for other in others)}) == 3
     bounded = Screening(corpus, tmp_path, most_postings=60)
@@ -150,7 +151,7 @@ from pathlib import Path
 from samesense.context.retrieval import postings as module
 from samesense.context.corpus.corpus import Corpus
 from samesense.context.retrieval.tfidf import Screening
-from samesense.context.corpus.windows import Shape
+from samesense.context.corpus.corpus import Shape
 module.BLOCK_CHUNKS = 100
 left = [int(sys.argv[3])]
 real = Path.replace
@@ -160,7 +161,7 @@ def replace(self, target):
     left[0] -= 1
     return real(self, target)
 Path.replace = replace
-Screening(Corpus.open(Path(sys.argv[1]), Shape(chunk=4)), Path(sys.argv[2]))
+Screening(Corpus(Path(sys.argv[1]), Shape(chunk=4)), Path(sys.argv[2]))
 """
 
 

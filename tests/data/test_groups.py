@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from samesense.data.tuples import groups
-from samesense.data.tuples.counts import counts_table
+from samesense.data.tuples.data import counts_table
 from samesense.data.tuples.groups import Group, Statement, grouped, write_groups
 
 SIDES = ("positive", "neutral", "negative")

@@ -9,10 +9,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from samesense.data.sentences.data import fingerprint, read_unlabelled
+from samesense.data.sentences import Sentences, read_unlabelled
 from samesense.errors import ConfigError, DataError
 
 TEXTS = ["A dog runs.", "Ein Hund läuft.", "雪が降る。", "a\tb"]
+
+
+def fingerprint(texts):
+    return Sentences(texts=list(texts), source="", name="").sha256
 
 
 def plain(path, texts):

@@ -29,7 +29,7 @@ class MadeUp:
 
     def __init__(self, folder, device):
         self.folder = folder
-        self.corpus = Corpus.open(folder / "corpus")
+        self.corpus = Corpus(folder / "corpus")
         self.screening = Screening(self.corpus, folder / "index")
         salt = (folder / "salt").read_text() if (folder / "salt").exists() else ""
         self.identity = {"corpus": self.corpus.sha256, "generator": "made up" + salt, "device": device}
@@ -49,7 +49,7 @@ class MadeUp:
 def world(folder):
     """Make the folder of an Origin that is none."""
     Corpus.build(folder / "corpus", some_documents(60))
-    Screening(Corpus.open(folder / "corpus"), folder / "index")
+    Screening(Corpus(folder / "corpus"), folder / "index")
     return folder
 
 

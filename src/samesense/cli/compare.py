@@ -57,7 +57,7 @@ def compare(
         figures: folder for the figures as SVG and PNG.
         json: print one JSON object a result.
     """
-    from samesense.data.sentences.texts import unlabelled_texts
+    from samesense.data.sentences import unlabelled_texts
     from samesense.files import check_place
 
     for place in filter(None, [output, results, markdown, latex, None if figures is None else figures / "plane.svg"]):

@@ -36,7 +36,7 @@ def whiten(
         precision: arithmetic of the embeddings it is fitted on; float32 keeps the small variances exact.
         overwrite: replace what is in the output folder.
     """
-    from samesense.data.sentences.texts import unlabelled_texts
+    from samesense.data.sentences import unlabelled_texts
 
     if not texts:
         raise ConfigError("A whitening is fitted on texts; name at least one file of them.")

@@ -108,10 +108,6 @@ class Flow(nn.Module):
     def forward(self, x: Tensor, starting: bool = False) -> tuple[Tensor, Tensor]:
         """Map rows ``(n, dim)``.
 
-        Args:
-            x: the embeddings.
-            starting: let every actnorm take its scale and shift from these rows first.
-
         Returns:
             The mapped rows ``(n, dim)``, those dimensions first that were finished first, and the log-determinant of
             the map, a scalar: it is the same everywhere.

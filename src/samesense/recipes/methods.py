@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from samesense.data import PairData, concat, read_pairs
-from samesense.data.benchmarks.argument import holds_arguments, read_argument_pairs
+from samesense.data.benchmarks.published import holds_arguments, read_argument_pairs
 from samesense.data.examples import Examples
 from samesense.data.formats.files import split_suffix
 from samesense.data.pairs.read import holds_scores

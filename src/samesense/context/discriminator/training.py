@@ -11,12 +11,10 @@ import numpy as np
 import torch
 from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments, set_seed
 
-from samesense.context.corpus.corpus import Corpus
-from samesense.context.corpus.splits import hold_out
+from samesense.context.corpus.corpus import Corpus, hold_out
 from samesense.context.discriminator.batching import Collate, Looks, Schedule, Steps
 from samesense.context.discriminator.encoder import Reader
-from samesense.context.discriminator.lstm import Coherence, Interaction
-from samesense.context.discriminator.vocabulary import UNKNOWN, Vocabulary
+from samesense.context.discriminator.lstm import UNKNOWN, Coherence, Interaction, Vocabulary
 from samesense.errors import ConfigError
 from samesense.types import Encode
 
@@ -102,14 +100,8 @@ def train_discriminator(
 ) -> TrainedDiscriminator:
     """Train a network to tell the centre of a window from replacements.
 
-    Args:
-        corpus: its windows are the examples.
-        training: see :class:`DiscriminatorTraining`.
-        checkpoints: where the state is kept while the training goes on.
-        word_vectors: gives each word the vector that it starts with, such as the reader of a file of word vectors;
-            random ones without it. They are trained further.
-        resume_from: the checkpoint to go on from; the result is that of a run that was not stopped.
-        callbacks: of the trainer.
+    Words begin with the vectors that ``word_vectors`` gives them, or with random ones, and are trained further. A run
+    that goes on from a checkpoint (``resume_from``) ends as one that was not stopped.
 
     Raises:
         ConfigError: if more windows are held out than half of all, or no word is frequent enough.

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from samesense.context.corpus.windows import Window
+from samesense.context.corpus.corpus import Window
 from samesense.errors import ModelError
 from samesense.types import Floats, Indices
 
@@ -96,14 +96,6 @@ class Generator(ABC):
             DataError: if a window lacks the side that is to be generated.
         """
 
-    def log_probability(
-        self, kind: Kind, sentences: Sequence[str], windows: Sequence[Window]
-    ) -> tuple[Floats, Indices]:
-        """Return the log probability a token, and the number of tokens, both ``(sentences, windows)``."""
-        measured = self.measure(Cells.grid(sentences, windows), (kind,))
-        shape = (len(sentences), len(windows))
-        return measured.per_token[0].reshape(shape), measured.tokens[0].reshape(shape)
-
 
 class NoGenerator(Generator):
     """Stands where no term of a generator counts: none is trained, nor opened."""
@@ -116,11 +108,6 @@ class NoGenerator(Generator):
         raise ModelError(
             f"Without a generator there is no probability of {', '.join(kinds)}. Give these terms weight 0."
         )
-
-
-def target_texts(kind: Kind, sentence: str, window: Window) -> tuple[str, ...]:
-    """Return the sentences that are to be generated."""
-    return {"sentence": (sentence,), "left": window.left, "right": window.right}[kind]
 
 
 def checked(measured: Measured, cells: Cells, kinds: Sequence[Kind]) -> Measured:
@@ -138,3 +125,23 @@ def checked(measured: Measured, cells: Cells, kinds: Sequence[Kind]) -> Measured
             f"({len(broken)} of {measured.totals.size}). The model may have diverged, or overflow in its precision."
         )
     return measured
+
+
+def groups_of(keys: Indices) -> list[Indices]:
+    """Return the members of each group of equal keys, groups in ascending order of key, members in theirs."""
+    if not len(keys):
+        return []
+    order = np.argsort(keys, kind="stable")
+    edges = np.flatnonzero(np.diff(keys[order])) + 1
+    return np.split(order, edges)
+
+
+def batches_of(lengths: Sequence[int] | Indices, budget: int) -> Iterator[Indices]:
+    """Yield the members of each batch: sorted by length, so that padded to its longest it keeps within ``budget``."""
+    order = np.argsort(np.asarray(lengths), kind="stable")[::-1]
+    start = 0
+    while start < len(order):
+        longest = max(1, int(lengths[order[start]]))
+        end = start + max(1, budget // longest)
+        yield order[start:end]
+        start = end

@@ -1,16 +1,93 @@
-"""What generators of pretrained language models share."""
+"""Pretrained language models as generators: how one is opened, and what causal and sequence-to-sequence ones share."""
 
 from __future__ import annotations
 
 import json
 import unicodedata
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
 
 import torch
+from torch import Tensor
 
-from samesense.errors import DataError
+from samesense.context.generator.base import Generator
+from samesense.errors import DataError, ModelError
 from samesense.files import content_hash
+
+CPU_TOKENS = 1024
+"""Tokens of one forward on a CPU, padding included; each has a row of the vocabulary's width."""
+
+ACCELERATOR_TOKENS = 8192
+"""The same on an accelerator; not measured."""
+
+
+class PretrainedGenerator(Generator):
+    """A model of transformers with its tokenizer, used without training.
+
+    Raises:
+        ModelError: if the tokenizer lacks a mark that is needed.
+    """
+
+    form: str
+
+    def __init__(self, model: Any, tokenizer: Any, *, max_tokens: int = 128) -> None:
+        self.model, self.tokenizer, self.max_tokens = model.eval(), tokenizer, max_tokens
+        self._budget = CPU_TOKENS if model.device.type == "cpu" else ACCELERATOR_TOKENS
+        self._known: dict[tuple[str, bool], list[int]] = {}
+        self.identity = _identity(model, tokenizer, [self.form, max_tokens])
+
+    def _ids(self, text: str, *, inside: bool) -> list[int]:
+        """Return the tokens of a sentence, with a space before it if one parts it from what precedes.
+
+        Raises:
+            DataError: if none is left of it, so that it has no cost a token.
+        """
+        if (text, inside) not in self._known:
+            ids = self.tokenizer(as_it_stands(text, inside=inside), add_special_tokens=False)["input_ids"]
+            if not ids:
+                raise DataError(f"A sentence must have a token; {text!r} has none for this model. Leave it out.")
+            self._known[text, inside] = ids[: self.max_tokens]
+        return self._known[text, inside]
+
+    def _padded(self, rows: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
+        """Return the rows padded to one length, and 1 where they are not padding."""
+        ids = torch.zeros(len(rows), max(map(len, rows)), dtype=torch.long)
+        present = torch.zeros_like(ids)
+        for at, row in enumerate(rows):
+            ids[at, : len(row)] = torch.tensor(row)
+            present[at, : len(row)] = 1
+        return ids.to(self.model.device), present.to(self.model.device)
+
+
+def open_language_model(
+    name: str,
+    *,
+    precision: Literal["float32", "bfloat16"] = "float32",
+    max_tokens: int = 128,
+    device: str = "cpu",
+) -> Generator:
+    """Open a language model by folder or hub name; what it is, its configuration says.
+
+    Raises:
+        ModelError: if it cannot be read, or is neither.
+    """
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
+
+    from samesense.context.generator.causal import CausalGenerator
+    from samesense.context.generator.infill import InfillGenerator
+
+    dtype = {"float32": torch.float32, "bfloat16": torch.bfloat16}[precision]
+    try:
+        together = AutoConfig.from_pretrained(name).is_encoder_decoder
+        kind: Any = AutoModelForSeq2SeqLM if together else AutoModelForCausalLM
+        model = kind.from_pretrained(name, dtype=dtype).to(device)
+        tokenizer = AutoTokenizer.from_pretrained(name)
+    except (OSError, ValueError) as error:
+        raise ModelError(
+            f"{name!r} cannot be opened as a causal or sequence-to-sequence language model: {error}. Name a folder, or "
+            "a model of the hub, that is one."
+        ) from error
+    return (InfillGenerator if together else CausalGenerator)(model, tokenizer, max_tokens=max_tokens)
 
 
 def as_it_stands(text: str, *, inside: bool) -> str:
@@ -21,12 +98,7 @@ def as_it_stands(text: str, *, inside: bool) -> str:
     return f" {text}"
 
 
-def no_token(text: str) -> DataError:
-    """Return the error for a sentence of which a tokenizer leaves nothing, so that it has no cost a token."""
-    return DataError(f"A sentence must have a token; {text!r} has none for this model. Leave it out.")
-
-
-def pretrained_identity(model: Any, tokenizer: Any, settings: list[Any]) -> str:
+def _identity(model: Any, tokenizer: Any, settings: list[Any]) -> str:
     """Return a hash over the weights and the tokenizer, with the settings in plain words."""
     return json.dumps([*settings, str(model.dtype), content_hash(_content(model, tokenizer))])
 

@@ -12,10 +12,28 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from samesense.context.generator.base import KINDS, Cells, Generator, Kind, Measured, Reading, checked
-from samesense.context.generator.batching import batches_of, groups_of
-from samesense.context.generator.memory import Layout, encode_packs, gather, on_device, source_of
-from samesense.context.generator.tokens import PAD, Tokens, parts, shifted
+from samesense.context.generator.base import (
+    KINDS,
+    Cells,
+    Generator,
+    Kind,
+    Measured,
+    Reading,
+    batches_of,
+    checked,
+    groups_of,
+)
+from samesense.context.generator.tokens import (
+    PAD,
+    Layout,
+    Tokens,
+    encode_packs,
+    gather,
+    on_device,
+    parts,
+    shifted,
+    source_of,
+)
 from samesense.context.generator.transformer import Architecture, Seq2Seq
 from samesense.errors import ModelError
 from samesense.execution.onednn import fast_linear
@@ -48,12 +66,6 @@ class Seq2SeqGenerator(Generator):
     Differs: with ``reading="apart"`` the encoder reads each sentence by itself and the decoder attends to all of them,
         so that the states of a sentence are formed once for every cell in which it is read; ``"together"`` is the
         paper's. The end mark of each generated sentence is a token of it, in the probability and in the length.
-
-    Args:
-        models: the model of each direction; the same one thrice if it is shared.
-        tokenizer: see :class:`~samesense.context.generator.tokens.Tokens`.
-        reading: how the models were trained to read.
-        precision: arithmetic.
     """
 
     def __init__(
@@ -165,13 +177,6 @@ def token_costs(
     model: Seq2Seq, inputs: Sequence[Tensor], wanted: Tensor, memory: Tensor, absent: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Return what each token of the targets costs, in nats.
-
-    Args:
-        model: the model.
-        inputs: decoder inputs, see :func:`~samesense.context.generator.tokens.shifted`.
-        wanted: the targets' tokens ``(targets, length)``.
-        memory: see :meth:`Seq2Seq.decode`.
-        absent: see :meth:`Seq2Seq.decode`.
 
     Returns:
         Costs of the tokens that are not padding, end marks included, in float32 ``(tokens,)``, and where those stand

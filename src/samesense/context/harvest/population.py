@@ -8,7 +8,7 @@ import numpy as np
 
 from samesense.context.corpus.corpus import Corpus, Ids
 from samesense.context.corpus.words import Keys, words
-from samesense.context.retrieval.bigrams import counted
+from samesense.context.retrieval.postings import counted
 from samesense.errors import DataError
 
 KNOWN_TEXTS = 1 << 18

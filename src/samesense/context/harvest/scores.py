@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -19,7 +19,6 @@ from samesense.types import Floats, Indices, Pair
 
 if TYPE_CHECKING:
     from samesense.context.origin.origin import Origin
-    from samesense.context.retrieval.tfidf import Screening
 
 NO_CONTEXT = "a sentence has no context"
 NOTHING_VARIES = "in no context do all terms vary over the reference"
@@ -77,7 +76,7 @@ class OriginScorer:
     """
 
     def __init__(self, origin: Origin) -> None:
-        self.corpus, self.screening, self._parts = origin.corpus, cast("Screening", origin.sets.screening), origin
+        self.corpus, self.screening, self._parts = origin.corpus, origin.sets.screening, origin
         self.identity = _identity(origin)
 
     @classmethod
@@ -141,7 +140,7 @@ def _block(
     origin: Origin, pairs: Sequence[Pair], block: Sequence[int], sets: dict[str, Indices]
 ) -> list[tuple[int, float | str]]:
     """Return the score of each pair, or why it has none."""
-    from samesense.context.origin.pair_vectors import PairVectors
+    from samesense.context.origin.origin import PairVectors
     from samesense.context.origin.similarity import cosine
 
     varying = _varying(origin, pairs, block, sets)
@@ -169,7 +168,7 @@ def _varying(origin: Origin, pairs: Sequence[Pair], block: Sequence[int], sets: 
 
 
 def _identity(origin: Origin) -> dict[str, str]:
-    screening = cast("Screening", origin.sets.screening)
+    screening = origin.sets.screening
     parts = {
         "corpus": origin.corpus.sha256,
         "windows": asdict(origin.corpus.shape),

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from samesense.context.corpus.corpus import Ids, spans
 from samesense.context.corpus.words import Keys
 from samesense.context.harvest.population import Population
-from samesense.context.top_k import highest
+from samesense.context.retrieval.postings import highest
 
 SWEEPS = 4
 """How often each spacing of leaders is gone through, every time with other leaders."""

@@ -39,11 +39,6 @@ def cell_keys(first: Keys, second: Keys) -> Keys:
 class CellCache:
     """A few numbers for each pair of contents.
 
-    Args:
-        folder: where the folders of all identities are; ``None`` keeps everything in memory.
-        identity: all that decides the numbers besides the two contents.
-        width: numbers a cell.
-
     Raises:
         DataError: if a file is damaged.
     """
@@ -92,12 +87,7 @@ class CellCache:
 
 
 class ArrayCache:
-    """An array of numbers for each text.
-
-    Args:
-        folder: where the folders of all identities are; ``None`` keeps everything in memory.
-        identity: all that decides an array besides the text.
-    """
+    """An array of numbers for each text."""
 
     def __init__(self, folder: Path | None, identity: str) -> None:
         self._folder = None if folder is None else _home(folder, identity)

@@ -61,10 +61,6 @@ def fit(terms: Floats, weights: Weights) -> Floats:
     """Return the weighted sum of the terms: how well each sentence fits its context.
 
     Source: Sun et al. 2022 (TACL), Eq. 3.
-
-    Args:
-        terms: ``(4, ...)``: log p(y = 1), and the three log probabilities a token.
-        weights: λ1 to λ4.
     """
     summed: Floats = np.tensordot(np.array(weights.values()), terms, axes=1)
     return summed

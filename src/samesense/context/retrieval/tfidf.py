@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from samesense.context.corpus.corpus import Corpus, Ids, spans
 from samesense.context.corpus.words import text_keys
-from samesense.context.retrieval.bigrams import FORMAT, counted
-from samesense.context.retrieval.postings import Postings, build_postings, inverse_frequencies, term_weights
-from samesense.context.top_k import highest
+from samesense.context.retrieval.postings import (
+    FORMAT,
+    Postings,
+    build_postings,
+    counted,
+    highest,
+    inverse_frequencies,
+    term_weights,
+)
 from samesense.errors import ConfigError
 from samesense.files import text_hash
 from samesense.types import Floats
@@ -43,7 +49,6 @@ class Screening:
         most_postings: a search reads the postings of the rarest terms of its sentence first and stops before it has
             read more than these, so that its cost has a bound however large the corpus grows. A result is exact where
             all terms are read.
-        on_progress: called with the number of chunks just indexed.
 
     Attributes:
         identity: everything that decides what a search finds.
@@ -60,7 +65,6 @@ class Screening:
         *,
         unigrams: bool = True,
         most_postings: int = MOST_POSTINGS,
-        on_progress: Callable[[int], None] | None = None,
     ) -> None:
         if most_postings < 1:
             raise ConfigError(f"most_postings must be at least 1; received {most_postings}.")
@@ -70,7 +74,7 @@ class Screening:
         self.identity = json.dumps([*index, most_postings])
         self.folder = folder / f"screening-{text_hash(json.dumps(index))[:32]}"
         if not self.folder.exists():
-            build_postings(self.folder, corpus.chunks, self._texts, unigrams=unigrams, on_progress=on_progress)
+            build_postings(self.folder, corpus.chunks, self._texts, unigrams=unigrams)
         self._postings = Postings(self.folder)
 
     def _texts(self, chunk: int) -> list[str]:
@@ -102,12 +106,6 @@ class Screening:
         cosines = np.bincount(place, values, minlength=len(ids)) / (self._postings.norms[ids] * length)
         best = highest(cosines, k)
         return ids[best].astype(np.int64), cosines[best]
-
-    def postings_of(self, sentence: str) -> int:
-        """Return how many postings a search for a sentence reads, which is its cost."""
-        _, starts, ends = self._postings.find(counted([sentence], self._unigrams)[0])
-        frequencies = ends - starts
-        return int(frequencies[self._rarest(frequencies)].sum())
 
     def _rarest(self, frequencies: Ids) -> Ids:
         """Return the terms to read, the rarest first: as many as the bound allows, and one at least."""

@@ -179,15 +179,7 @@ def _dealt(rows: Iterable[Numbered], home: Path, level: int) -> list[_Part]:
 
 
 def write_groups(groups: Iterable[Group], path: Path) -> int:
-    """Write groups as JSON lines of ``anchor``, ``positives``, ``negatives`` and ``neutrals``, one by one.
-
-    Args:
-        groups: as :func:`grouped` yields them.
-        path: file to write.
-
-    Returns:
-        How many there were.
-    """
+    """Write groups as JSON lines of ``anchor``, ``positives``, ``negatives`` and ``neutrals``, one by one."""
     count = 0
     with path.open("w", encoding="utf-8") as out:
         for group in groups:

@@ -24,12 +24,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import torch
 
-from samesense.context.corpus.corpus import Corpus
-from samesense.context.corpus.splits import hold_out
-from samesense.context.discriminator.scorer import Discriminator
+from samesense.context.corpus.corpus import Corpus, hold_out
+from samesense.context.discriminator.encoder import Discriminator
 from samesense.context.discriminator.training import train_discriminator
 from samesense.context.generator.base import KINDS, Cells, Kind
-from samesense.context.generator.load import open_language_model
+from samesense.context.generator.pretrained import open_language_model
 from samesense.context.generator.seq2seq import Seq2SeqGenerator
 from samesense.context.generator.tokens import train_tokenizer
 from samesense.context.generator.training import GeneratorTraining, train_generator
@@ -128,12 +127,12 @@ def _corpus(stages: Stages, sources: Sequence[str], prints: dict[str, str], sett
         return first_words(every, settings.most_words)
 
     def make() -> list[str]:
-        corpus = Corpus.open(folder, shape) if folder.exists() else Corpus.build(folder, documents(), shape)
+        corpus = Corpus(folder, shape) if folder.exists() else Corpus.build(folder, documents(), shape)
         return [describe_corpus(corpus)]
 
     inputs = {"sources": [prints[source] for source in sources], "most_words": settings.most_words, **how}
     stages.run("corpus", inputs, ["corpus", ".corpus-building", FILE], make)
-    return Corpus.open(folder, shape)
+    return Corpus(folder, shape)
 
 
 def _discriminator(stages: Stages, corpus: Corpus, settings: OriginSettings, precision: Arithmetic) -> None:

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 from samesense.data.pairs.targets import Targets
 from samesense.data.tuples.augment import Augment, augmented, shown
-from samesense.data.tuples.augment_named import augment_named
-from samesense.data.tuples.completion import Completion
+from samesense.data.tuples.completion import Completion, key_of
 from samesense.data.tuples.data import TupleData
-from samesense.data.tuples.keys import key_of
+from samesense.data.tuples.paraphrase import augment_named
 from samesense.recipes.cosent.recipe import as_dataset
 from samesense.recipes.runner import Prepared
 from samesense.recipes.supmpn.settings import SupmpnSettings
@@ -66,7 +65,7 @@ def prepare(train: TupleData, settings: SupmpnSettings, model: SentenceTransform
         return Prepared(
             dataset=as_dataset(formed),
             objective=lambda: settings.spec.build(model, settings, formed),
-            account=[*train.account(), formed.summary, each],
+            account=[*train.summary(), formed.summary, each],
         )
     rows = usable(train, settings)
     complete = completion(rows, settings)
@@ -89,7 +88,7 @@ def prepare(train: TupleData, settings: SupmpnSettings, model: SentenceTransform
     return Prepared(
         dataset=as_dataset(formed),
         objective=lambda: settings.spec.build(model, settings, formed),
-        account=[*train.account(), *_formed(rows, len(train), settings), *_warnings(rows, settings, batches.apart)],
+        account=[*train.summary(), *_formed(rows, len(train), settings), *_warnings(rows, settings, batches.apart)],
         collator=batches,
         callbacks=[SetEpoch(batches), LogSavings(batches)],
         work=None if augment is None else partial(_augment, batches, rows, augment, settings),

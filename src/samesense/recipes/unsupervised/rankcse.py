@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from torch import nn
 
 from samesense.data.pairs.targets import Targets
-from samesense.data.sentences.data import Sentences
+from samesense.data.sentences import Sentences
 from samesense.errors import ConfigError
 from samesense.recipes.cosent.recipe import as_dataset
 from samesense.recipes.runner import How, Prepared, Trained, run_bi
@@ -112,7 +112,7 @@ def with_teachers(
     return Prepared(
         dataset=as_dataset(columns(train, settings)),
         objective=lambda: made(stores),
-        account=[train.account, told],
+        account=[train.summary, told],
         work=ask if teachers else None,
     )
 
@@ -122,7 +122,7 @@ def columns(train: Sentences, settings: RankcseSettings) -> Targets:
     found: dict[str, list[Any]] = {"sentence": train.texts}
     if settings.asked:
         found["label"] = list(range(len(train)))
-    return Targets(found, train.account)
+    return Targets(found, train.summary)
 
 
 def account(settings: RankcseSettings, regress: float = 0.0) -> str:

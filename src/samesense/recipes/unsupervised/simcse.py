@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from samesense.data import PairData
 from samesense.data.pairs.targets import Targets
-from samesense.data.sentences.data import Sentences
+from samesense.data.sentences import Sentences
 from samesense.errors import ConfigError
 from samesense.recipes.cosent.recipe import as_dataset
 from samesense.recipes.runner import How, Prepared, Trained, run_bi
@@ -86,7 +86,7 @@ def form(train: Sentences | PairData, settings: SimcseSettings) -> Targets:
         )
     if isinstance(train, PairData):
         return PAIR_LOSSES.targets(train, "triplet")
-    return Targets({"sentence": train.texts}, train.account)
+    return Targets({"sentence": train.texts}, train.summary)
 
 
 def objective(model: SentenceTransformer, settings: SimcseSettings, masked: dict[str, Any]) -> EmbeddingLoss:
