@@ -206,7 +206,7 @@ def _from_benchmark(splits: BenchmarkSplits, benchmark: Benchmark) -> TransferTa
         if train is None or test is None or (dev is None and "dev" in benchmark.rows):
             return None
         tuned = None if dev is None else (dev.texts, dev.labels)
-        return TransferTask.split(name, (train.texts, train.labels), tuned, (test.texts, test.named()), fast, note)
+        return TransferTask.split(name, (train.texts, train.labels), tuned, (test.texts, test.labels), fast, note)
     first, second = splits.pairs(benchmark, "train"), splits.pairs(benchmark, "test")
     if first is None or second is None:
         return None

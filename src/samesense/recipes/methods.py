@@ -170,7 +170,7 @@ METHODS: dict[str, Method] = {
             "anchors with several positives and negatives, or NLI pairs, which it groups by premise",
             SupmpnSettings,
             "supmpn.recipe",
-            ("merge", "label_order", "most_rows", "drop_bad_rows"),
+            ("merge", "label_order", "drop_bad_rows"),
         ),
         Method(
             "sections",

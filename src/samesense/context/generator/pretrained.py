@@ -1,17 +1,17 @@
-"""Pretrained language models as generators: how one is opened, and what causal and sequence-to-sequence ones share."""
+"""What generators of pretrained language models share: tokens, padding, identity."""
 
 from __future__ import annotations
 
 import json
 import unicodedata
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from samesense.context.generator.base import Generator
-from samesense.errors import DataError, ModelError
+from samesense.errors import DataError
 from samesense.files import content_hash
 
 CPU_TOKENS = 1024
@@ -57,37 +57,6 @@ class PretrainedGenerator(Generator):
             ids[at, : len(row)] = torch.tensor(row)
             present[at, : len(row)] = 1
         return ids.to(self.model.device), present.to(self.model.device)
-
-
-def open_language_model(
-    name: str,
-    *,
-    precision: Literal["float32", "bfloat16"] = "float32",
-    max_tokens: int = 128,
-    device: str = "cpu",
-) -> Generator:
-    """Open a language model by folder or hub name; what it is, its configuration says.
-
-    Raises:
-        ModelError: if it cannot be read, or is neither.
-    """
-    from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
-
-    from samesense.context.generator.causal import CausalGenerator
-    from samesense.context.generator.infill import InfillGenerator
-
-    dtype = {"float32": torch.float32, "bfloat16": torch.bfloat16}[precision]
-    try:
-        together = AutoConfig.from_pretrained(name).is_encoder_decoder
-        kind: Any = AutoModelForSeq2SeqLM if together else AutoModelForCausalLM
-        model = kind.from_pretrained(name, dtype=dtype).to(device)
-        tokenizer = AutoTokenizer.from_pretrained(name)
-    except (OSError, ValueError) as error:
-        raise ModelError(
-            f"{name!r} cannot be opened as a causal or sequence-to-sequence language model: {error}. Name a folder, or "
-            "a model of the hub, that is one."
-        ) from error
-    return (InfillGenerator if together else CausalGenerator)(model, tokenizer, max_tokens=max_tokens)
 
 
 def as_it_stands(text: str, *, inside: bool) -> str:

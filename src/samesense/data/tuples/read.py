@@ -14,7 +14,7 @@ from samesense.data.formats.labels import UNLABELLED, parse_labels
 from samesense.data.formats.memory import Source, as_sources, name_of, short_name
 from samesense.data.formats.sources import load_rows
 from samesense.data.tuples.data import TupleData, tuple_data
-from samesense.data.tuples.groups import MOST_ROWS, Group, Side, Statement, grouped
+from samesense.data.tuples.groups import Side, Statement, grouped
 from samesense.errors import DataError
 
 SIDES: dict[float, Side] = {0.0: "negative", 1.0: "neutral", 2.0: "positive"}
@@ -29,7 +29,6 @@ def read_tuples(
     merge: bool = True,
     label_order: str | None = None,
     drop_bad_rows: bool = False,
-    most_rows: int = MOST_ROWS,
     limit_reported: int = 5,
 ) -> TupleData:
     """Read anchors with their positives and negatives from one source or several.
@@ -39,7 +38,6 @@ def read_tuples(
         merge: put rows of one anchor together. Rows of NLI data always are.
         label_order: names of integer inference classes 0, 1, 2 in order.
         drop_bad_rows: leave bad rows out and count them, instead of refusing the source.
-        most_rows: statements held at once while grouping; see :func:`samesense.data.tuples.groups.grouped`.
         limit_reported: how many bad rows the error shows.
 
     Raises:
@@ -47,42 +45,19 @@ def read_tuples(
         ConfigError: if ``label_order`` is malformed or contradicts the data.
     """
     named = as_sources(sources)
-    left_out: dict[str, int] = {}
-    groups = read_groups(
-        named, merge=merge, label_order=label_order, drop_bad_rows=drop_bad_rows, most_rows=most_rows,
-        limit_reported=limit_reported, left_out=left_out,
-    )  # fmt: skip
+    left_out = {_NO_LABEL: 0, _BAD: 0}
+    readers = [_Reader(name_of(source), number, merge, label_order, left_out) for number, source in enumerate(named)]
+    limit = None if drop_bad_rows else limit_reported
+    said = (reader.statements(source, limit) for reader, source in zip(readers, named, strict=True))
+    groups = grouped(chain.from_iterable(said))
     source = " + ".join(map(name_of, named))
-    short = " + ".join(map(short_name, named))
-    data = tuple_data(groups, source=source, name=short, left_out=left_out)
+    data = tuple_data(groups, source=source, name=" + ".join(map(short_name, named)), left_out=left_out)
     if not any(data.positives):
         raise DataError(
             f"{source}: no anchor has a positive among {len(data)}. Give NLI data with entailments, or columns of "
             "positives that are filled."
         )
     return data
-
-
-def read_groups(
-    sources: Sequence[Source],
-    *,
-    merge: bool = True,
-    label_order: str | None = None,
-    drop_bad_rows: bool = False,
-    most_rows: int = MOST_ROWS,
-    limit_reported: int = 5,
-    left_out: dict[str, int] | None = None,
-) -> Iterator[Group]:
-    """Yield the groups of sources that need not fit into memory.
-
-    Takes the arguments of :func:`read_tuples`; ``left_out`` is filled while the groups come.
-    """
-    counts: dict[str, int] = {} if left_out is None else left_out
-    counts |= {_NO_LABEL: 0, _BAD: 0}
-    readers = [_Reader(name_of(source), number, merge, label_order, counts) for number, source in enumerate(sources)]
-    limit = None if drop_bad_rows else limit_reported
-    said = (reader.statements(source, limit) for reader, source in zip(readers, sources, strict=True))
-    return grouped(chain.from_iterable(said), most_rows=most_rows)
 
 
 class _Reader:

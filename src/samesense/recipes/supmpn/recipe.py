@@ -33,7 +33,6 @@ def read(sources: Sequence[str], settings: SupmpnSettings) -> TupleData:
         merge=settings.merge,
         label_order=settings.label_order,
         drop_bad_rows=settings.drop_bad_rows,
-        most_rows=settings.most_rows,
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pydantic import Field, model_validator
 
-from samesense.data.tuples.groups import MOST_ROWS
 from samesense.errors import ConfigError
 from samesense.recipes.settings import EncoderSettings
 from samesense.training.losses.registry import TUPLE_LOSSES, Filter, PlacesSettings
@@ -24,7 +23,6 @@ class SupmpnSettings(PlacesSettings, Filter, EncoderSettings):
     merge: bool = Field(True, description="put rows of one anchor together; those of NLI data always are")
     label_order: str | None = Field(None, description="names of the labels 0, 1, 2 of NLI data")
     drop_bad_rows: bool = Field(False, description="leave out rows that break a rule, and say how many")
-    most_rows: int = Field(MOST_ROWS, ge=1, description="rows held at once while grouping; more go through files")
     sentences_per_step: int | None = Field(
         None, ge=1, description="choose batch_size so that about so many sentences are encoded in a step"
     )
