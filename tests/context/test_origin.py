@@ -13,7 +13,7 @@ from samesense.context.origin.explain import Contribution, Explanation
 from samesense.context.origin.origin import Origin
 from samesense.context.origin.scheme import Scheme, reference_sentences
 from samesense.context.origin.similarity import Weights
-from samesense.context.retrieval.tfidf import Screening
+from samesense.context.retrieval.tfidf import Tfidf
 from samesense.errors import ConfigError, DataError, ModelError
 from tests.context.test_context_terms import Lengths
 from tests.context.worlds import WordCounts, log_probability, small_generator, some_documents, some_sentences
@@ -28,8 +28,8 @@ def corpus(tmp_path_factory):
 
 def origin_of(corpus, scheme=SCHEME, *, generator=None, folder=None, index=None, **rest):
     windows = WordCounts([corpus.window(int(i)) for i in corpus.windows])
-    screening = Screening(corpus, index or corpus.folder.parent / "index")
-    return Origin(corpus, screening, windows, generator or small_generator(), scheme, folder=folder, **rest)
+    tfidf = Tfidf(corpus, index or corpus.folder.parent / "index")
+    return Origin(corpus, tfidf, windows, generator or small_generator(), scheme, folder=folder, **rest)
 
 
 def some_pairs():

@@ -67,7 +67,7 @@ class WordCounts:
 
     def __init__(self, windows, *, name="word counts", dim=32):
         self.windows = {window.id: window for window in windows}
-        self.reader, self.name, self.dim = self, name, dim
+        self.encoder, self.name, self.dim = self, name, dim
         self.asked = 0
 
     def identity(self):

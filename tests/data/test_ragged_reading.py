@@ -43,7 +43,7 @@ def test_nli_rows_are_grouped_by_premise(tmp_path):
     assert data.neutrals == [["The dog is old."], []]
     assert data.left_out["rows without a label"] == 1
     assert data.name == "nli.jsonl"
-    assert data.account()[-1] == "left out: 1 rows without a label"
+    assert data.summary()[-1] == "left out: 1 rows without a label"
     again = read_tuples(nli(tmp_path / "snli.jsonl", names=("sentence1", "sentence2", "gold_label")))
     assert again.sha256 == data.sha256
 

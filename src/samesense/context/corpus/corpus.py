@@ -16,9 +16,6 @@ from samesense.errors import ConfigError, DataError
 from samesense.files import map_array, read_json
 from samesense.types import Indices
 
-Ids = npt.NDArray[np.int64]
-"""Vector of numbers of sentences, windows, chunks or documents."""
-
 
 class Corpus:
     """Sentences in the order of their documents, read by memory mapping.
@@ -50,9 +47,9 @@ class Corpus:
         self.sha256: str = manifest["sha256"]
         self.documents: int = manifest["documents"]
         self._text = map_array(folder / "sentences.bin", np.uint8, manifest["bytes"])
-        self._ends: Ids = map_array(folder / "ends.bin", np.int64, manifest["sentences"])
-        self._sections: Ids = map_array(folder / "sections.bin", np.int64, manifest["sections"])
-        self._documents: Ids = map_array(folder / "documents.bin", np.int64, manifest["documents"])
+        self._ends: Indices = map_array(folder / "ends.bin", np.int64, manifest["sentences"])
+        self._sections: Indices = map_array(folder / "sections.bin", np.int64, manifest["sections"])
+        self._documents: Indices = map_array(folder / "documents.bin", np.int64, manifest["documents"])
         self.text_keys: Keys = map_array(folder / "keys.bin", np.uint64, manifest["sentences"])
         self._starts = np.concatenate([np.zeros(1, dtype=np.int64), self._documents[:-1]])
         per_document = -((self._starts - self._documents) // self.shape.chunk)
@@ -81,25 +78,25 @@ class Corpus:
         """Return the sentences of these numbers, in their order."""
         return [self.sentence(int(i)) for i in ids]
 
-    def sections_of(self, ids: Ids) -> Ids:
+    def sections_of(self, ids: Indices) -> Indices:
         """Return the number of the section of each sentence, counted over the whole corpus."""
         return np.searchsorted(self._sections, ids, side="right")
 
-    def documents_of(self, ids: Ids) -> Ids:
+    def documents_of(self, ids: Indices) -> Indices:
         """Return the number of the document of each sentence."""
         return np.searchsorted(self._documents, ids, side="right")
 
-    def document_bounds(self, ids: Ids) -> tuple[Ids, Ids]:
+    def document_bounds(self, ids: Indices) -> tuple[Indices, Indices]:
         """Return, of the document of each sentence, the first sentence and the one after its last."""
         own = self.documents_of(ids)
         return self._starts[own], self._documents[own]
 
-    def window_bounds(self, ids: Ids) -> tuple[Ids, Ids]:
+    def window_bounds(self, ids: Indices) -> tuple[Indices, Indices]:
         """Return the first sentence of each window and the one after its last."""
         start, end = self.document_bounds(ids)
         return np.maximum(start, ids - self.shape.left), np.minimum(end, ids + self.shape.right + 1)
 
-    def is_window(self, ids: Ids) -> npt.NDArray[np.bool_]:
+    def is_window(self, ids: Indices) -> npt.NDArray[np.bool_]:
         """Return whether each sentence has the neighbours that the centre of a window needs."""
         first, end = self.window_bounds(ids)
         left, right = ids - first, end - 1 - ids
@@ -107,7 +104,7 @@ class Corpus:
         return enough
 
     @cached_property
-    def windows(self) -> Ids:
+    def windows(self) -> Indices:
         """Numbers of all windows, ascending."""
         ids = np.arange(len(self), dtype=np.int64)
         return ids[self.is_window(ids)]
@@ -116,7 +113,7 @@ class Corpus:
         """Return window ``i``; raises as :meth:`windows_at`."""
         return self.windows_at([i])[0]
 
-    def windows_at(self, numbers: Sequence[int] | Ids) -> list[Window]:
+    def windows_at(self, numbers: Sequence[int] | Indices) -> list[Window]:
         """Return the windows of these numbers, in their order.
 
         Raises:
@@ -143,19 +140,19 @@ class Corpus:
             for i, first, end, chunk, document in zip(*(fact.tolist() for fact in facts), strict=True)
         ]
 
-    def chunks_of(self, ids: Ids) -> Ids:
+    def chunks_of(self, ids: Indices) -> Indices:
         """Return the number of the chunk of each sentence."""
         own = self.documents_of(ids)
-        chunks: Ids = self._first_chunks[own] + (ids - self._starts[own]) // self.shape.chunk
+        chunks: Indices = self._first_chunks[own] + (ids - self._starts[own]) // self.shape.chunk
         return chunks
 
-    def chunk_bounds(self, chunks: Ids) -> tuple[Ids, Ids]:
+    def chunk_bounds(self, chunks: Indices) -> tuple[Indices, Indices]:
         """Return the first sentence of each chunk and the one after its last."""
         own = np.searchsorted(self._first_chunks, chunks, side="right") - 1
         start = self._starts[own] + (chunks - self._first_chunks[own]) * self.shape.chunk
         return start, np.minimum(start + self.shape.chunk, self._documents[own])
 
-    def random_windows(self, seed: int, n: int) -> Ids:
+    def random_windows(self, seed: int, n: int) -> Indices:
         """Return ``n`` different windows drawn at random.
 
         Raises:

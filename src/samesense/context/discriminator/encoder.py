@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from scipy.sparse import csr_array
 
-from samesense.context.corpus.corpus import Corpus, Ids, Shape, spans
+from samesense.context.corpus.corpus import Corpus, Shape, spans
 from samesense.context.discriminator.lstm import Coherence, Vocabulary, padded
 from samesense.errors import ConfigError, ModelError, OutputError
 from samesense.files import (
@@ -25,7 +25,7 @@ from samesense.files import (
     write_json,
     write_text,
 )
-from samesense.types import Embeddings, Floats
+from samesense.types import Embeddings, Floats, Indices
 
 BATCH_SENTENCES = 256
 """Sentences of one forward, of about the same length."""
@@ -34,7 +34,7 @@ BLOCK_SENTENCES = 4096
 """Sentences of a corpus encoded, and written, at a time: what a killed run may lose."""
 
 
-class Reader:
+class SentenceEncoder:
     """Turns sentences into the vectors that the discriminator compares.
 
     Raises:
@@ -103,8 +103,8 @@ class Reader:
             write_json(beside / "config.json", config)
 
 
-def load_reader(folder: Path, *, device: str = "cpu") -> Reader:
-    """Return the reader that :meth:`Reader.save` wrote to ``folder``.
+def load_sentence_encoder(folder: Path, *, device: str = "cpu") -> SentenceEncoder:
+    """Return the encoder that :meth:`SentenceEncoder.save` wrote to ``folder``.
 
     Raises:
         ModelError: if the folder holds none, or is damaged.
@@ -122,10 +122,10 @@ def load_reader(folder: Path, *, device: str = "cpu") -> Reader:
         shape, most_words = Shape(**config["shape"]), config["most_words"]
     except (OSError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
         raise ModelError(f"{folder} holds a damaged discriminator ({error}). Train it again.") from error
-    return Reader(model.to(device).eval(), Vocabulary(words), shape, most_words)
+    return SentenceEncoder(model.to(device).eval(), Vocabulary(words), shape, most_words)
 
 
-def corpus_vectors(reader: Reader, corpus: Corpus, folder: Path) -> Embeddings:
+def corpus_vectors(encoder: SentenceEncoder, corpus: Corpus, folder: Path) -> Embeddings:
     """Return the vectors of all sentences of a corpus ``(sentences, dim)``, as they lie on the disk.
 
     They are made once for these weights and this corpus. A run that is killed goes on where it stopped.
@@ -133,19 +133,19 @@ def corpus_vectors(reader: Reader, corpus: Corpus, folder: Path) -> Embeddings:
     Raises:
         DataError: if the file is damaged.
     """
-    name = text_hash(f"{reader.identity()} {corpus.sha256}")[:32]
+    name = text_hash(f"{encoder.identity()} {corpus.sha256}")[:32]
     path, beside = folder / f"vectors-{name}.bin", folder / f".vectors-{name}.part"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
-        row = 4 * reader.dim
+        row = 4 * encoder.dim
         done = beside.stat().st_size // row if beside.exists() else 0
         truncate(beside, done * row)
         for start in range(done, len(corpus), BLOCK_SENTENCES):
             end = min(len(corpus), start + BLOCK_SENTENCES)
-            append(beside, reader.encode(corpus.sentences(range(start, end))))
+            append(beside, encoder.encode(corpus.sentences(range(start, end))))
         beside.rename(path)
-    flat = map_array(path, np.float32, len(corpus) * reader.dim)
-    vectors: Embeddings = flat.reshape(len(corpus), reader.dim)
+    flat = map_array(path, np.float32, len(corpus) * encoder.dim)
+    vectors: Embeddings = flat.reshape(len(corpus), encoder.dim)
     return vectors
 
 
@@ -161,7 +161,7 @@ class Discriminator:
     the product of the mean, so each neighbouring sentence is multiplied once, whatever the number of windows it is in.
 
     Args:
-        reader: the trained network.
+        encoder: the trained network.
         corpus: the contexts, cut into windows like those on which it was trained.
         folder: holds cached vectors.
 
@@ -170,39 +170,39 @@ class Discriminator:
         DataError: if cached vectors are damaged.
     """
 
-    def __init__(self, reader: Reader, corpus: Corpus, folder: Path) -> None:
-        trained, given = ((shape.left, shape.right) for shape in (reader.shape, corpus.shape))
+    def __init__(self, encoder: SentenceEncoder, corpus: Corpus, folder: Path) -> None:
+        trained, given = ((shape.left, shape.right) for shape in (encoder.shape, corpus.shape))
         if trained != given:
             raise ConfigError(
                 f"The discriminator was trained on {trained[0]} sentences before and {trained[1]} after the centre, "
                 f"and the corpus is cut into {given[0]} and {given[1]}. Open it with the same shape, or train anew."
             )
-        self.reader, self.corpus = reader, corpus
-        self._vectors = corpus_vectors(reader, corpus, folder)
+        self.encoder, self.corpus = encoder, corpus
+        self._vectors = corpus_vectors(encoder, corpus, folder)
 
     @classmethod
     def open(cls, model: Path, corpus: Corpus, folder: Path, *, device: str = "cpu") -> Discriminator:
         """Return the discriminator of a model folder, over ``corpus``, with its cache in ``folder``."""
-        return cls(load_reader(model, device=device), corpus, folder)
+        return cls(load_sentence_encoder(model, device=device), corpus, folder)
 
-    def scores(self, vectors: Embeddings, windows: Sequence[int] | Ids) -> Floats:
+    def scores(self, vectors: Embeddings, windows: Sequence[int] | Indices) -> Floats:
         """Return log p(y = 1) of each sentence in the place of the centre of each window ``(sentences, windows)``.
 
         Args:
-            vectors: sentence vectors ``(sentences, dim)``, made by the reader.
+            vectors: sentence vectors ``(sentences, dim)``, made by the encoder.
             windows: numbers of windows of the corpus.
         """
         ids = np.asarray(windows, dtype=np.int64)
-        device = self.reader.model.last.weight.device
+        device = self.encoder.model.last.weight.device
         with torch.inference_mode():
-            parts = self.reader.model.queries(torch.from_numpy(np.asarray(vectors)).to(device))
+            parts = self.encoder.model.queries(torch.from_numpy(np.asarray(vectors)).to(device))
         left, right, own = (part.detach().cpu().numpy() for part in parts)
         first, end = self.corpus.window_bounds(ids)
         logits = self._products(left, first, ids) + self._products(right, ids + 1, end) + own[:, None]
         scores: Floats = -np.logaddexp(0.0, -logits)
         return scores
 
-    def _products(self, queries: Embeddings, starts: Ids, ends: Ids) -> Floats:
+    def _products(self, queries: Embeddings, starts: Indices, ends: Indices) -> Floats:
         """Return each query times the mean of the vectors from each start up to its end ``(queries, spans)``.
 
         An empty span, a side that takes no part, gives 0. In float64, so that what is computed beside a product

@@ -13,7 +13,7 @@ from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArgu
 
 from samesense.context.corpus.corpus import Corpus, hold_out
 from samesense.context.discriminator.batching import Collate, Looks, Schedule, Steps
-from samesense.context.discriminator.encoder import Reader
+from samesense.context.discriminator.encoder import SentenceEncoder
 from samesense.context.discriminator.lstm import UNKNOWN, Coherence, Interaction, Vocabulary
 from samesense.errors import ConfigError
 from samesense.types import Encode
@@ -73,7 +73,7 @@ class TrainedDiscriminator:
     """A trained network and what the held-out windows say of it.
 
     Attributes:
-        reader: the network at its best look, with its vocabulary.
+        encoder: the network at its best look, with its vocabulary.
         accuracies: share of right answers, at the threshold of a half, over all held-out examples (``"all"``), the
             centres that stood there (``"positive"``), and replacements from the same document (``"same document"``)
             and from anywhere (``"anywhere"``); a kind of which there is none is absent.
@@ -82,7 +82,7 @@ class TrainedDiscriminator:
         interrupted: whether it was stopped before its end.
     """
 
-    reader: Reader
+    encoder: SentenceEncoder
     accuracies: dict[str, float]
     held_out: int
     steps: int
@@ -110,24 +110,24 @@ def train_discriminator(
     set_seed(training.seed)
     schedule = Schedule(training.batch_size, training.epochs, training.negatives, training.seed)
     learnt, held = hold_out(corpus, training.held_out, training.seed)
-    reader = _new_reader(corpus, training, word_vectors)
+    encoder = _new_encoder(corpus, training, word_vectors)
     steps = Steps(corpus, learnt, schedule)
     looks = Looks(corpus, held, schedule)
     trainer = Trainer(
-        model=reader.model,
+        model=encoder.model,
         args=_arguments(training, len(steps), checkpoints),
         train_dataset=steps,
         eval_dataset=looks,
-        data_collator=Collate(reader, corpus),
+        data_collator=Collate(encoder, corpus),
         compute_metrics=looks.accuracies,
         callbacks=list(callbacks),
     )
     trainer.remove_callback(PrinterCallback)
     trainer.train(resume_from_checkpoint=None if resume_from is None else str(resume_from))
-    reader.model.eval()
+    encoder.model.eval()
     found = trainer.evaluate()
     return TrainedDiscriminator(
-        reader=reader,
+        encoder=encoder,
         accuracies={name: float(found[f"eval_{name}"]) for name in looks.kinds},
         held_out=len(held),
         steps=trainer.state.global_step,
@@ -135,7 +135,7 @@ def train_discriminator(
     )
 
 
-def _new_reader(corpus: Corpus, training: DiscriminatorTraining, word_vectors: Encode | None) -> Reader:
+def _new_encoder(corpus: Corpus, training: DiscriminatorTraining, word_vectors: Encode | None) -> SentenceEncoder:
     vocabulary = Vocabulary.count(corpus, least=training.least_count)
     initial = None if word_vectors is None else torch.from_numpy(np.array(word_vectors(vocabulary.words)))
     model = Coherence(
@@ -148,7 +148,7 @@ def _new_reader(corpus: Corpus, training: DiscriminatorTraining, word_vectors: E
     if initial is not None:
         with torch.no_grad():
             model.embedding.weight[UNKNOWN + 1 :] = initial
-    return Reader(model, vocabulary, corpus.shape, training.most_words)
+    return SentenceEncoder(model, vocabulary, corpus.shape, training.most_words)
 
 
 def _arguments(training: DiscriminatorTraining, steps: int, checkpoints: Path) -> TrainingArguments:

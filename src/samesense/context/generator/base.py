@@ -57,7 +57,7 @@ class Cells:
 
 
 @dataclass(frozen=True)
-class Measured:
+class LogProbs:
     """What a generator says of some cells.
 
     Attributes:
@@ -89,7 +89,7 @@ class Generator(ABC):
     protocol: str
 
     @abstractmethod
-    def measure(self, cells: Cells, kinds: Sequence[Kind] = KINDS) -> Measured:
+    def measure(self, cells: Cells, kinds: Sequence[Kind] = KINDS) -> LogProbs:
         """Return the log probabilities of all cells, for each of ``kinds`` a row.
 
         Raises:
@@ -103,14 +103,14 @@ class NoGenerator(Generator):
     identity = "none"
     protocol = "no generator"
 
-    def measure(self, cells: Cells, kinds: Sequence[Kind] = KINDS) -> Measured:
+    def measure(self, cells: Cells, kinds: Sequence[Kind] = KINDS) -> LogProbs:
         """Raise ModelError: nothing can be measured."""
         raise ModelError(
             f"Without a generator there is no probability of {', '.join(kinds)}. Give these terms weight 0."
         )
 
 
-def checked(measured: Measured, cells: Cells, kinds: Sequence[Kind]) -> Measured:
+def checked(measured: LogProbs, cells: Cells, kinds: Sequence[Kind]) -> LogProbs:
     """Return what was measured, if it is finite.
 
     Raises:

@@ -10,12 +10,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from samesense.context.generator.base import KINDS, Cells, Kind, Measured, batches_of, checked, groups_of
+from samesense.context.generator.base import KINDS, Cells, Kind, LogProbs, batches_of, checked, groups_of
 from samesense.context.generator.pretrained import PretrainedGenerator
 from samesense.errors import DataError, ModelError
 from samesense.types import Floats
 
-Ids = list[int]
+TokenIds = list[int]
 
 
 class CausalGenerator(PretrainedGenerator):
@@ -49,7 +49,7 @@ class CausalGenerator(PretrainedGenerator):
         self._start = int(start)
         self.protocol = f"causal language model by Bayes' rule, {str(model.dtype).removeprefix('torch.')}"
 
-    def measure(self, cells: Cells, kinds: Sequence[Kind] = KINDS) -> Measured:
+    def measure(self, cells: Cells, kinds: Sequence[Kind] = KINDS) -> LogProbs:
         """Return the log probabilities of all cells; see the base class."""
         self._known = {}
         terms = np.zeros((len(kinds), len(cells)))
@@ -58,7 +58,7 @@ class CausalGenerator(PretrainedGenerator):
         for at, kind in enumerate(kinds):
             terms[at] = _bayes(kind, forward, backward if kind == "left" else None)
         tokens = np.array([[self._length(kind, cells, at) for at in range(len(cells))] for kind in kinds])
-        return checked(Measured(terms, tokens.reshape(terms.shape).astype(np.int64)), cells, kinds)
+        return checked(LogProbs(terms, tokens.reshape(terms.shape).astype(np.int64)), cells, kinds)
 
     @torch.inference_mode()
     def _in_context(self, cells: Cells) -> dict[str, Floats]:
@@ -85,7 +85,7 @@ class CausalGenerator(PretrainedGenerator):
             found[members] = own + self._go_on(cache, outcome, rights, [len(right) for right in rights]).sum(axis=1)
         return found
 
-    def _read(self, ids: Ids) -> tuple[Any, Tensor, float]:
+    def _read(self, ids: TokenIds) -> tuple[Any, Tensor, float]:
         """Return the state after ``ids``, the log probabilities of what comes next, and that of ``ids`` itself."""
         whole = torch.tensor([ids], device=self.model.device)
         output = self.model(input_ids=whole, use_cache=True)
@@ -93,7 +93,7 @@ class CausalGenerator(PretrainedGenerator):
         own = logs[:-1].gather(1, whole[0, 1:, None]).sum()
         return output.past_key_values, logs[-1], float(own)
 
-    def _go_on(self, cache: Any, outcome: Tensor, tails: Sequence[Ids], cuts: Sequence[int]) -> Floats:
+    def _go_on(self, cache: Any, outcome: Tensor, tails: Sequence[TokenIds], cuts: Sequence[int]) -> Floats:
         """Return the log probability of each tail up to its cut, and from there on, ``(tails, 2)``.
 
         ``outcome`` holds the log probabilities of their first token, ``cache`` the state of what all of them follow.
@@ -112,7 +112,7 @@ class CausalGenerator(PretrainedGenerator):
                 found[at] = each[row, : cuts[at]].sum(), each[row, cuts[at] : lengths[at]].sum()
         return found
 
-    def _sides(self, cells: Cells, at: int) -> tuple[Ids, Ids]:
+    def _sides(self, cells: Cells, at: int) -> tuple[TokenIds, TokenIds]:
         window = cells.windows[cells.columns[at]]
         if not window.left or not window.right:
             raise DataError(
@@ -122,7 +122,7 @@ class CausalGenerator(PretrainedGenerator):
         left = [token for place, text in enumerate(window.left) for token in self._ids(text, inside=place > 0)]
         return left, [token for text in window.right for token in self._ids(text, inside=True)]
 
-    def _sentence(self, cells: Cells, at: int) -> Ids:
+    def _sentence(self, cells: Cells, at: int) -> TokenIds:
         return self._ids(cells.sentences[cells.rows[at]], inside=True)
 
     def _length(self, kind: Kind, cells: Cells, at: int) -> int:

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from samesense.context.generator.base import KINDS, Cells, Kind, Measured, batches_of, checked
+from samesense.context.generator.base import KINDS, Cells, Kind, LogProbs, batches_of, checked
 from samesense.context.generator.pretrained import PretrainedGenerator
 from samesense.context.generator.tokens import parts
 from samesense.errors import ModelError
 
-Ids = tuple[int, ...]
+TokenIds = tuple[int, ...]
 
 
 class InfillGenerator(PretrainedGenerator):
@@ -43,14 +43,14 @@ class InfillGenerator(PretrainedGenerator):
         self.protocol = f"sequence-to-sequence language model filling gaps, {str(model.dtype).removeprefix('torch.')}"
 
     @torch.inference_mode()
-    def measure(self, cells: Cells, kinds: Sequence[Kind] = KINDS) -> Measured:
+    def measure(self, cells: Cells, kinds: Sequence[Kind] = KINDS) -> LogProbs:
         """Return the log probabilities of all cells; see the base class."""
         self._known = {}
         totals = np.empty((len(kinds), len(cells)))
         tokens = np.empty((len(kinds), len(cells)), dtype=np.int64)
         for at, kind in enumerate(kinds):
-            sources: dict[Ids, list[int]] = {}
-            targets: list[Ids] = []
+            sources: dict[TokenIds, list[int]] = {}
+            targets: list[TokenIds] = []
             for cell, (row, column) in enumerate(zip(cells.rows, cells.columns, strict=True)):
                 source, target = self._texts(kind, cells.sentences[row], cells.windows[column])
                 sources.setdefault(source, []).append(cell)
@@ -60,9 +60,9 @@ class InfillGenerator(PretrainedGenerator):
             for batch in batches_of([len(source) for source in distinct], self._budget):
                 read = [distinct[place] for place in batch]
                 self._fill(read, [sources[source] for source in read], targets, totals[at])
-        return checked(Measured(totals, tokens), cells, kinds)
+        return checked(LogProbs(totals, tokens), cells, kinds)
 
-    def _fill(self, read: list[Ids], groups: list[list[int]], targets: list[Ids], totals: np.ndarray) -> None:
+    def _fill(self, read: list[TokenIds], groups: list[list[int]], targets: list[TokenIds], totals: np.ndarray) -> None:
         """Encode these sources, and write into ``totals`` those of the cells of each group."""
         ids, present = self._padded(read)
         states = self.model.get_encoder()(input_ids=ids, attention_mask=present).last_hidden_state
@@ -81,7 +81,7 @@ class InfillGenerator(PretrainedGenerator):
             summed = torch.where(real.bool(), logs, 0).double().sum(dim=1).cpu().numpy()
             totals[[cell for _, cell in members]] = summed
 
-    def _texts(self, kind: Kind, sentence: str, window: Any) -> tuple[Ids, Ids]:
+    def _texts(self, kind: Kind, sentence: str, window: Any) -> tuple[TokenIds, TokenIds]:
         """Return the tokens that are read, a gap in the place of what is missing, and those that are missing."""
         read, target = parts(kind, sentence, window)
         missing = {part.place for part in target}

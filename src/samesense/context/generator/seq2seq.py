@@ -17,7 +17,7 @@ from samesense.context.generator.base import (
     Cells,
     Generator,
     Kind,
-    Measured,
+    LogProbs,
     Reading,
     batches_of,
     checked,
@@ -89,7 +89,7 @@ class Seq2SeqGenerator(Generator):
             f"{shape.width}, sentences read {reading}, {precision}"
         )
 
-    def measure(self, cells: Cells, kinds: Sequence[Kind] = KINDS) -> Measured:
+    def measure(self, cells: Cells, kinds: Sequence[Kind] = KINDS) -> LogProbs:
         """Return the log probabilities of all cells; see the base class."""
         totals = np.empty((len(kinds), len(cells)))
         tokens = np.empty((len(kinds), len(cells)), dtype=np.int64)
@@ -100,7 +100,7 @@ class Seq2SeqGenerator(Generator):
             self.tokens.learn(_texts(block))
             for at, kind in enumerate(kinds):
                 totals[at, members], tokens[at, members] = self._kind(kind, block)
-        return checked(Measured(totals, tokens), cells, kinds)
+        return checked(LogProbs(totals, tokens), cells, kinds)
 
     def _kind(self, kind: Kind, cells: Cells) -> tuple[np.ndarray, Indices]:
         """Return totals and tokens of the cells of one block, ``(n,)`` each."""

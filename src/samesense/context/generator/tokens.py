@@ -7,13 +7,13 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from samesense.context.corpus.corpus import Window
 from samesense.context.generator.base import Kind, Reading, batches_of
 from samesense.errors import DataError
+from samesense.types import Indices
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 PAD, START, END = 0, 1, 2
 SPECIAL = ("<pad>", "<s>", "</s>")
-
-Ids = npt.NDArray[np.int64]
 
 
 class Part(NamedTuple):
@@ -41,9 +39,9 @@ Row = tuple[Part, ...]
 class Packed(NamedTuple):
     """Rows of tokens, padded to one length: tokens, their places in their sentences, and the sentences' places."""
 
-    tokens: Ids
-    places: Ids
-    sentences: Ids
+    tokens: Indices
+    places: Indices
+    sentences: Indices
 
 
 def parts(kind: Kind, sentence: str, window: Window) -> tuple[Row, Row]:
@@ -74,7 +72,7 @@ class Tokens:
     def __init__(self, tokenizer: Tokenizer, max_tokens: int) -> None:
         self.tokenizer = tokenizer
         self.max_tokens = max_tokens
-        self._known: dict[str, Ids] = {}
+        self._known: dict[str, Indices] = {}
 
     def learn(self, texts: Iterable[str]) -> None:
         """Tokenise texts together, in place of those that were known before."""
@@ -84,7 +82,7 @@ class Tokens:
         for text, found in zip(new, self.tokenizer.encode_batch(new, add_special_tokens=False), strict=True):
             self._known[text] = np.array([*found.ids[: self.max_tokens - 1], END], dtype=np.int64)
 
-    def ids(self, text: str) -> Ids:
+    def ids(self, text: str) -> Indices:
         """Return the tokens of a text that was learnt."""
         return self._known[text]
 
@@ -164,7 +162,7 @@ class Layout:
         rows = list(dict.fromkeys(row for source in sources for row in source))
         lengths = [tokens.length(row) for row in rows]
         self.packs: list[Packed] = []
-        self._spans: dict[Row, Ids] = {}
+        self._spans: dict[Row, Indices] = {}
         end = 0
         for batch in batches_of(lengths, budget):
             members = [rows[at] for at in batch]
@@ -173,7 +171,7 @@ class Layout:
                 self._spans[row] = np.arange(end, end + lengths[at], dtype=np.int64)
                 end += lengths[at]
 
-    def places(self, sources: Sequence[Source]) -> Ids:
+    def places(self, sources: Sequence[Source]) -> Indices:
         """Return where the states of each source are, ``(sources, length)``, -1 for padding."""
         spans = [np.concatenate([self._spans[row] for row in source]) for source in sources]
         places = np.full((len(spans), max(map(len, spans))), -1, dtype=np.int64)

@@ -53,7 +53,7 @@ class Scorer(Protocol):
         """Where sentences are from."""
 
     @property
-    def screening(self) -> Finds:
+    def tfidf(self) -> Finds:
         """Screening over the corpus."""
 
     @property
@@ -76,7 +76,7 @@ class OriginScorer:
     """
 
     def __init__(self, origin: Origin) -> None:
-        self.corpus, self.screening, self._parts = origin.corpus, origin.sets.screening, origin
+        self.corpus, self.tfidf, self._parts = origin.corpus, origin.sets.tfidf, origin
         self.identity = _identity(origin)
 
     @classmethod
@@ -98,7 +98,7 @@ class OriginScorer:
 
         parts = self._parts
         return Origin(
-            self.corpus, self.screening, parts.terms.discriminator, parts.generator, parts.scheme,
+            self.corpus, self.tfidf, parts.terms.discriminator, parts.generator, parts.scheme,
             reference=parts.reference,
         )  # fmt: skip
 
@@ -168,12 +168,12 @@ def _varying(origin: Origin, pairs: Sequence[Pair], block: Sequence[int], sets: 
 
 
 def _identity(origin: Origin) -> dict[str, str]:
-    screening = origin.sets.screening
+    tfidf = origin.sets.tfidf
     parts = {
         "corpus": origin.corpus.sha256,
         "windows": asdict(origin.corpus.shape),
-        "screening": screening.folder.name,
-        "discriminator": origin.terms.discriminator.reader.identity(),
+        "screening": tfidf.folder.name,
+        "discriminator": origin.terms.discriminator.encoder.identity(),
         "generator": origin.generator.identity,
         "scheme": asdict(origin.scheme),
         "reference": origin.reference,

@@ -17,8 +17,8 @@ from samesense.context.generator.base import Cells
 from samesense.context.origin.cache import ArrayCache
 from samesense.context.origin.similarity import fit
 from samesense.context.origin.terms import Terms
-from samesense.context.retrieval.postings import highest
-from samesense.context.retrieval.tfidf import Screening
+from samesense.context.retrieval.postings import top_k
+from samesense.context.retrieval.tfidf import Tfidf
 from samesense.errors import ConfigError, DataError
 from samesense.types import Floats, Indices
 
@@ -82,13 +82,13 @@ class ContextSets:
     def __init__(
         self,
         corpus: Corpus,
-        screening: Screening,
+        tfidf: Tfidf,
         terms: Terms,
         reference: Sequence[str],
         selection: Selection,
         folder: Path | None = None,
     ) -> None:
-        self.corpus, self.screening, self.terms, self.selection = corpus, screening, terms, selection
+        self.corpus, self.tfidf, self.terms, self.selection = corpus, tfidf, terms, selection
         self.reference = list(reference)
         self.short = self.widened = 0
         self._sets = ArrayCache(folder, self._identity())
@@ -129,7 +129,7 @@ class ContextSets:
 
     def _ranked(self, sentences: Sequence[str]) -> list[Indices]:
         windows = self.corpus.windows
-        pools = self.screening.search(sentences, self.selection.screened)
+        pools = self.tfidf.search(sentences, self.selection.screened)
         for at, own in enumerate(text_keys(sentences)):
             if len(pools[at]) < min(self.selection.size, len(windows)):
                 pools[at] = windows[self.corpus.text_keys[windows] != own]
@@ -158,7 +158,7 @@ class ContextSets:
 
     def _greedy(self, ids: Indices, scores: Floats) -> Indices:
         ascending = np.argsort(ids)
-        ranked = ids[ascending][highest(scores[ascending], int(np.isfinite(scores).sum()))]
+        ranked = ids[ascending][top_k(scores[ascending], int(np.isfinite(scores).sum()))]
         if self.selection.strategy == "no-diversity":
             return ranked[: self.selection.size]
         taken = diverse(
@@ -192,8 +192,8 @@ class ContextSets:
         parts: dict[str, object] = {"corpus": self.corpus.sha256, "shape": shape, "selection": asdict(self.selection)}
         if self.selection.strategy != "random":
             parts |= {
-                "screening": self.screening.identity,
-                "discriminator": self.terms.discriminator.reader.identity(),
+                "screening": self.tfidf.identity,
+                "discriminator": self.terms.discriminator.encoder.identity(),
                 "generator": self.terms.generator.identity,
             }
             parts |= {"weights": self.terms.weights.values()}

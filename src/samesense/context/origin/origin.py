@@ -16,7 +16,7 @@ from samesense.context.origin.explain import Contribution, Explanation, Whose
 from samesense.context.origin.scheme import Scheme, reference_sentences
 from samesense.context.origin.similarity import Statistics, contributions, cosine, fit, vector
 from samesense.context.origin.terms import Terms
-from samesense.context.retrieval.tfidf import Screening
+from samesense.context.retrieval.tfidf import Tfidf
 from samesense.errors import DataError
 from samesense.files import read_json
 from samesense.types import Floats, Indices, Pair, Scores
@@ -39,7 +39,7 @@ class Origin:
 
     Args:
         corpus: where contexts come from.
-        screening: over this corpus.
+        tfidf: index over this corpus.
         discriminator: over this corpus.
         generator: gives the generative terms.
         scheme: how to score.
@@ -53,7 +53,7 @@ class Origin:
     def __init__(
         self,
         corpus: Corpus,
-        screening: Screening,
+        tfidf: Tfidf,
         discriminator: Discriminator,
         generator: Generator,
         scheme: Scheme,
@@ -65,7 +65,7 @@ class Origin:
         self.reference = list(reference) if reference is not None else reference_sentences(corpus, scheme)
         self.terms = Terms(discriminator, generator, scheme.weights, None if folder is None else folder / "cells")
         sets = None if folder is None else folder / "sets"
-        self.sets = ContextSets(corpus, screening, self.terms, self.reference, scheme.selection, sets)
+        self.sets = ContextSets(corpus, tfidf, self.terms, self.reference, scheme.selection, sets)
         self.undefined = 0
 
     @classmethod
@@ -100,7 +100,7 @@ class Origin:
         wanted = scheme.weights.generative
         return cls(
             corpus,
-            Screening(corpus, folder / "index", unigrams=content["unigrams"]),
+            Tfidf(corpus, folder / "index", unigrams=content["unigrams"]),
             Discriminator.open(folder / "discriminator", corpus, folder / "index", device=device),
             _open_generator(folder, content, precision or content["precision"], device) if wanted else NoGenerator(),
             scheme,

@@ -13,7 +13,7 @@ from samesense.context.corpus.corpus import Window
 from samesense.context.generator.base import KINDS, Cells, Generator, Kind, groups_of
 from samesense.context.origin.cache import CellCache, Keys, cell_keys, content_keys
 from samesense.context.origin.similarity import TERMS, Statistics, Weights
-from samesense.context.retrieval.postings import highest
+from samesense.context.retrieval.postings import top_k
 from samesense.types import Embeddings, Floats, Indices
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Terms:
         means, deviations = np.zeros((len(TERMS), len(windows))), np.zeros((len(TERMS), len(windows)))
         if self.weights.discriminative > 0 and windows:
             ids = np.array([window.id for window in windows], dtype=np.int64)
-            usual = self.discriminator.scores(self.discriminator.reader.encode(reference), ids)
+            usual = self.discriminator.scores(self.discriminator.encoder.encode(reference), ids)
             means[0], deviations[0] = usual.mean(axis=0), usual.std(axis=0)
         population = content_keys([json.dumps(list(reference))])
         for start in range(0, len(windows), BLOCK_WINDOWS):
@@ -81,8 +81,8 @@ class Terms:
     def ranked(self, sentences: Sequence[str], pools: Sequence[Indices], most: int) -> list[Indices]:
         """Return the best windows of each sentence's pool in the order of the discriminator, equals by number."""
         ascending = [np.sort(pool) for pool in pools]
-        fits = self._fits_of(self.discriminator.reader.encode(sentences), ascending)
-        return [pool[highest(own, most)] for pool, own in zip(ascending, fits, strict=True)]
+        fits = self._fits_of(self.discriminator.encoder.encode(sentences), ascending)
+        return [pool[top_k(own, most)] for pool, own in zip(ascending, fits, strict=True)]
 
     def _fits_of(self, vectors: Embeddings, pools: Sequence[Indices]) -> list[Floats]:
         """Return log p(y = 1) of each sentence in the windows of its pool, ascending.
@@ -104,7 +104,7 @@ class Terms:
 
     def _discriminative(self, cells: Cells) -> Floats:
         ids = np.array([window.id for window in cells.windows], dtype=np.int64)
-        vectors = self.discriminator.reader.encode(cells.sentences)
+        vectors = self.discriminator.encoder.encode(cells.sentences)
         found = np.empty(len(cells))
         for members in groups_of(cells.rows):
             found[members] = self._fits(vectors[cells.rows[members[0]]], ids[cells.columns[members]])

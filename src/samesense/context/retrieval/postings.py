@@ -33,8 +33,6 @@ BLOCK_CHUNKS = 4096
 RANGE_POSTINGS = 4_000_000
 """About so many postings are merged at a time."""
 
-Ids = npt.NDArray[np.int64]
-
 _POSTING = np.dtype([("key", np.uint64), ("chunk", np.int32), ("count", np.float32)])
 
 
@@ -66,12 +64,12 @@ class Postings:
         self.chunks: int = manifest["chunks"]
         terms, postings = manifest["terms"], manifest["postings"]
         self._keys: Keys = map_array(folder / "keys.bin", np.uint64, terms)
-        self._ends: Ids = map_array(folder / "ends.bin", np.int64, terms)
+        self._ends: Indices = map_array(folder / "ends.bin", np.int64, terms)
         self._chunks = map_array(folder / "chunks.bin", np.int32, postings)
         self._counts = map_array(folder / "counts.bin", np.float32, postings)
         self.norms: Floats = map_array(folder / "norms.bin", np.float64, self.chunks)
 
-    def find(self, keys: Keys) -> tuple[npt.NDArray[np.bool_], Ids, Ids]:
+    def find(self, keys: Keys) -> tuple[npt.NDArray[np.bool_], Indices, Indices]:
         """Return which terms are known, and of the known ones where their postings start and end."""
         at = np.searchsorted(self._keys, keys)
         known = np.zeros(len(keys), dtype=np.bool_)
@@ -80,7 +78,7 @@ class Postings:
         at = at[known]
         return known, np.where(at > 0, self._ends[at - 1], 0), np.asarray(self._ends[at])
 
-    def read(self, starts: Ids, ends: Ids) -> tuple[npt.NDArray[np.int32], Floats]:
+    def read(self, starts: Indices, ends: Indices) -> tuple[npt.NDArray[np.int32], Floats]:
         """Return chunks and weights of postings, one span after the other."""
         rows = spans(starts, ends)
         return self._chunks[rows], term_weights(self._counts[rows])
@@ -183,7 +181,7 @@ DECIMALS = 9
 """Scores that are equal to so many decimals are equal: their last bits depend on what was computed beside them."""
 
 
-def highest(scores: Floats, most: int) -> Indices:
+def top_k(scores: Floats, most: int) -> Indices:
     """Return the places of the highest scores, at most so many, the highest first and equals by place."""
     scores = scores.round(DECIMALS)
     places = np.arange(len(scores))

@@ -8,26 +8,26 @@ from pathlib import Path
 
 import numpy as np
 
-from samesense.context.corpus.corpus import Corpus, Ids, spans
+from samesense.context.corpus.corpus import Corpus, spans
 from samesense.context.corpus.words import text_keys
 from samesense.context.retrieval.postings import (
     FORMAT,
     Postings,
     build_postings,
     counted,
-    highest,
     inverse_frequencies,
     term_weights,
+    top_k,
 )
 from samesense.errors import ConfigError
 from samesense.files import text_hash
-from samesense.types import Floats
+from samesense.types import Floats, Indices
 
 MOST_POSTINGS = 1_000_000
 """Postings that one search reads at most; some 40 times what a sentence needs in a corpus of two million words."""
 
 
-class Screening:
+class Tfidf:
     """Search by TF-IDF over an index that is made once and kept on the disk.
 
     A chunk is a vector of its terms, each weighted by 1 + ln(count) times ln((1 + chunks) / (1 + frequency)) + 1; a
@@ -81,7 +81,7 @@ class Screening:
         start, end = self.corpus.chunk_bounds(np.array([chunk], dtype=np.int64))
         return self.corpus.sentences(range(int(start[0]), int(end[0])))
 
-    def chunks(self, sentence: str, k: int) -> tuple[Ids, Floats]:
+    def chunks(self, sentence: str, k: int) -> tuple[Indices, Floats]:
         """Return the best chunks for a sentence and their cosines, best first.
 
         Args:
@@ -104,18 +104,18 @@ class Screening:
         values *= np.repeat(weights[read] * inverse[read], frequencies[read])
         ids, place = np.unique(found, return_inverse=True)
         cosines = np.bincount(place, values, minlength=len(ids)) / (self._postings.norms[ids] * length)
-        best = highest(cosines, k)
+        best = top_k(cosines, k)
         return ids[best].astype(np.int64), cosines[best]
 
-    def _rarest(self, frequencies: Ids) -> Ids:
+    def _rarest(self, frequencies: Indices) -> Indices:
         """Return the terms to read, the rarest first: as many as the bound allows, and one at least."""
         order = np.argsort(frequencies, kind="stable")
         within = np.cumsum(frequencies[order]) <= self._most
         within[:1] = True
-        chosen: Ids = order[within]
+        chosen: Indices = order[within]
         return chosen
 
-    def search(self, sentences: Sequence[str], k: int) -> list[Ids]:
+    def search(self, sentences: Sequence[str], k: int) -> list[Indices]:
         """Return for each sentence the windows of its best chunks.
 
         A window whose centre has the same words as the sentence is left out.
@@ -133,8 +133,8 @@ class Screening:
             for sentence, own in zip(sentences, text_keys(sentences), strict=True)
         ]
 
-    def _windows(self, chunks: Ids, own: np.uint64) -> Ids:
+    def _windows(self, chunks: Indices, own: np.uint64) -> Indices:
         ids = spans(*self.corpus.chunk_bounds(chunks))
         ids = ids[self.corpus.is_window(ids)]
-        others: Ids = ids[self.corpus.text_keys[ids] != own]
+        others: Indices = ids[self.corpus.text_keys[ids] != own]
         return others

@@ -135,7 +135,7 @@ def _trec(path: Path) -> LabelledSentences:
     return labelled_sentences(texts, classes, str(path))
 
 
-FIELDS = 3
+CHINESE_FIELDS = 3
 """Text, text, label."""
 
 _FOLDERS = {"atec": "ATEC", "bq": "BQ", "lcqmc": "LCQMC", "pawsx": "PAWSX", "stsb-zh": "STS-B"}
@@ -159,7 +159,7 @@ def _read(path: Path, scale: Scale) -> PairData:
     dropped = 0
     for number, line in lines_of(path):
         cells = line.strip("\r\n").split("\t")
-        if len(cells) != FIELDS:
+        if len(cells) != CHINESE_FIELDS:
             dropped += 1
             continue
         rows.append(labelled_pair(path, number, cells[0], cells[1], cells[2], scale))
@@ -169,7 +169,7 @@ def _read(path: Path, scale: Scale) -> PairData:
 TOPICS = {"DP": "death penalty", "GC": "gun control", "GM": "gay marriage"}
 """Topics by the letters that stand in the file names."""
 
-FIELDS = 11
+ARGUMENT_FIELDS = 11
 """Columns of a row: the score first, the two sentences last."""
 
 
@@ -220,10 +220,10 @@ def _topic_rows(path: Path, topic: str) -> list[LabelledPair]:
     start = 1
     for cells in reader:
         if start > 1 and cells:
-            if len(cells) != FIELDS:
+            if len(cells) != ARGUMENT_FIELDS:
                 raise DataError(
-                    f"{path}, row {start}: there must be {FIELDS} fields, the score first and the two sentences last; "
-                    f"this row has {len(cells)}. A sentence with a comma in it must stand in double quotes."
+                    f"{path}, row {start}: there must be {ARGUMENT_FIELDS} fields, the score first, the sentences "
+                    f"last; this row has {len(cells)}. A sentence with a comma in it must stand in double quotes."
                 )
             rows.append(labelled_pair(path, start, cells[-2], cells[-1], cells[0], (0, 5), topic))
         start = reader.line_num + 1

@@ -34,7 +34,7 @@ from samesense.context.generator.tokens import train_tokenizer
 from samesense.context.generator.training import GeneratorTraining, train_generator
 from samesense.context.generator.transformer import Architecture, Seq2Seq
 from samesense.context.origin.origin import FILE, Origin
-from samesense.context.retrieval.tfidf import Screening
+from samesense.context.retrieval.tfidf import Tfidf
 from samesense.data.documents.running import running_documents
 from samesense.encoder.precision import inference_precision
 from samesense.encoder.words import read_words
@@ -104,7 +104,7 @@ def run(
             return False
         shutil.rmtree(output / WORK, ignore_errors=True)
         logger.info("index: of words and sentence vectors")
-        Screening(corpus, output / "index", unigrams=settings.unigrams)
+        Tfidf(corpus, output / "index", unigrams=settings.unigrams)
         Discriminator.open(output / "discriminator", corpus, output / "index", device=str(device))
         content = {
             "shape": asdict(corpus.shape), "unigrams": settings.unigrams, "language_model": language_model,
@@ -148,7 +148,7 @@ def _discriminator(stages: Stages, corpus: Corpus, settings: OriginSettings, pre
         if trained.interrupted:
             raise Interrupted
         shutil.rmtree(stages.folder / "discriminator", ignore_errors=True)
-        trained.reader.save(stages.folder / "discriminator")
+        trained.encoder.save(stages.folder / "discriminator")
         right = ", ".join(f"{name} {100 * value:.1f} %" for name, value in trained.accuracies.items())
         return [f"{trained.steps} steps; right on {trained.held_out} windows held out: {right}"]
 
