@@ -130,11 +130,7 @@ class Flow(nn.Module):
 
     @torch.inference_mode()
     def apply_to(self, embeddings: Embeddings) -> Embeddings:
-        """Return the mapped rows, float32 ``(n, dim)``.
-
-        Raises:
-            ModelError: if the embeddings have another width than those of the fit.
-        """
+        """Return the mapped rows, float32 ``(n, dim)``."""
         rows = np.asarray(embeddings, dtype=np.float32)
         if rows.ndim != 2 or rows.shape[1] != self.dim:
             raise ModelError(

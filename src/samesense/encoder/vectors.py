@@ -15,11 +15,7 @@ from samesense.types import Embeddings
 
 
 class StoredVectors:
-    """An :data:`~samesense.types.Encode` that looks texts up.
-
-    Raises:
-        ModelError: if there is not one row of numbers a text.
-    """
+    """An :data:`~samesense.types.Encode` that looks texts up; ModelError if there is not one row of numbers a text."""
 
     def __init__(self, texts: Sequence[str], vectors: Embeddings, source: str) -> None:
         if vectors.ndim != 2 or len(vectors) != len(texts) or not np.issubdtype(vectors.dtype, np.floating):
@@ -32,11 +28,7 @@ class StoredVectors:
         self._source = source
 
     def __call__(self, texts: Sequence[str]) -> Embeddings:
-        """Return the vectors of ``texts``, float32 ``(texts, dim)``.
-
-        Raises:
-            ModelError: if a text is not there, naming the first and saying how many.
-        """
+        """Return the vectors of ``texts``, float32 ``(texts, dim)``."""
         absent = [text for text in texts if text not in self._row]
         if absent:
             raise ModelError(

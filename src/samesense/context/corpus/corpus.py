@@ -114,11 +114,7 @@ class Corpus:
         return self.windows_at([i])[0]
 
     def windows_at(self, numbers: Sequence[int] | Indices) -> list[Window]:
-        """Return the windows of these numbers, in their order.
-
-        Raises:
-            DataError: if a sentence is too near an edge of its document.
-        """
+        """Return the windows of these numbers, in their order."""
         ids = np.asarray(numbers, dtype=np.int64)
         for i in ids[(ids < 0) | (ids >= len(self))]:
             self._check(int(i))
@@ -153,11 +149,7 @@ class Corpus:
         return start, np.minimum(start + self.shape.chunk, self._documents[own])
 
     def random_windows(self, seed: int, n: int) -> Indices:
-        """Return ``n`` different windows drawn at random.
-
-        Raises:
-            ConfigError: if there are not so many.
-        """
+        """Return ``n`` different windows drawn at random; ConfigError if there are not so many."""
         if not 1 <= n <= len(self.windows):
             raise ConfigError(f"{n} windows were asked for, and the corpus has {len(self.windows)}. Ask for 1 to that.")
         return np.random.default_rng(seed).choice(self.windows, size=n, replace=False)

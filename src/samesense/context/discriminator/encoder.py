@@ -86,11 +86,7 @@ class SentenceEncoder:
         return content_hash(parts)
 
     def save(self, folder: Path) -> None:
-        """Write network and vocabulary to a new folder, in one rename.
-
-        Raises:
-            OutputError: if the folder exists.
-        """
+        """Write network and vocabulary to a new folder, in one rename; OutputError if the folder exists."""
         from safetensors.torch import save_file
 
         if folder.exists():
@@ -104,11 +100,7 @@ class SentenceEncoder:
 
 
 def load_sentence_encoder(folder: Path, *, device: str = "cpu") -> SentenceEncoder:
-    """Return the encoder that :meth:`SentenceEncoder.save` wrote to ``folder``.
-
-    Raises:
-        ModelError: if the folder holds none, or is damaged.
-    """
+    """Return the encoder that :meth:`SentenceEncoder.save` wrote to ``folder``."""
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 

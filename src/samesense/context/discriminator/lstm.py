@@ -146,11 +146,7 @@ class Vocabulary:
 
     @classmethod
     def count(cls, sentences: Iterable[str], *, least: int = 2, most: int = 100_000) -> Vocabulary:
-        """Return the words that come at least ``least`` times, at most ``most`` of them; ties in the order of words.
-
-        Raises:
-            ConfigError: if no word comes so often.
-        """
+        """Return the words that come at least ``least`` times, at most ``most`` of them; ties in the order of words."""
         counts = Counter(word for sentence in sentences for word in words_and_marks(sentence))
         kept = sorted((-count, word) for word, count in counts.items() if count >= least)[:most]
         if not kept:

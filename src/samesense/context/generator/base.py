@@ -28,19 +28,12 @@ Reading = Literal["apart", "together"]
 
 @dataclass(frozen=True)
 class Cells:
-    """Which sentence is to be judged in which context; cell *k* is ``sentences[rows[k]]`` in ``windows[columns[k]]``.
+    """Which sentence is to be judged in which context; cell *k* is ``sentences[rows[k]]`` in ``windows[columns[k]]``."""
 
-    Attributes:
-        sentences: the sentences that take the place of the centre.
-        windows: the contexts; their own centres play no part.
-        rows: index of a sentence, ``(n,)``.
-        columns: index of a window, ``(n,)``.
-    """
-
-    sentences: Sequence[str]
-    windows: Sequence[Window]
-    rows: Indices
-    columns: Indices
+    sentences: Sequence[str]  # the sentences that take the place of the centre
+    windows: Sequence[Window]  # the contexts; their own centres play no part
+    rows: Indices  # index of a sentence, (n,)
+    columns: Indices  # index of a window, (n,)
 
     @classmethod
     def grid(cls, sentences: Sequence[str], windows: Sequence[Window]) -> Cells:
@@ -58,15 +51,10 @@ class Cells:
 
 @dataclass(frozen=True)
 class LogProbs:
-    """What a generator says of some cells.
+    """What a generator says of some cells."""
 
-    Attributes:
-        totals: log probability of the generated text in nats, ``(kinds, n)``.
-        tokens: how many tokens that text has for this generator, ``(kinds, n)``; at least 1.
-    """
-
-    totals: Floats
-    tokens: Indices
+    totals: Floats  # log probability of the generated text in nats, (kinds, n)
+    tokens: Indices  # how many tokens that text has for this generator, (kinds, n); at least 1
 
     @property
     def per_token(self) -> Floats:
@@ -79,14 +67,10 @@ class Generator(ABC):
     """Gives p(s | left, right), p(left | s, right) and p(right | left, s).
 
     Source: Sun et al. 2022 (TACL), "Sentence Similarity Based on Contexts", section 3.2.2, Eq. 2.
-
-    Attributes:
-        identity: everything that decides a probability besides the texts.
-        protocol: the same in words, for results.
     """
 
-    identity: str
-    protocol: str
+    identity: str  # everything that decides a probability besides the texts
+    protocol: str  # the same in words, for results
 
     @abstractmethod
     def measure(self, cells: Cells, kinds: Sequence[Kind] = KINDS) -> LogProbs:
@@ -111,11 +95,7 @@ class NoGenerator(Generator):
 
 
 def checked(measured: LogProbs, cells: Cells, kinds: Sequence[Kind]) -> LogProbs:
-    """Return what was measured, if it is finite.
-
-    Raises:
-        ModelError: otherwise, naming the first cell concerned.
-    """
+    """Return what was measured, if it is finite; ModelError otherwise, naming the first cell concerned."""
     broken = np.argwhere(~np.isfinite(measured.totals))
     if len(broken):
         kind, cell = broken[0]

@@ -19,11 +19,7 @@ def open_language_model(
     max_tokens: int = 128,
     device: str = "cpu",
 ) -> Generator:
-    """Open a language model by folder or hub name; what it is, its configuration says.
-
-    Raises:
-        ModelError: if it cannot be read, or is neither.
-    """
+    """Open a language model by folder or hub name; what it is, its configuration says."""
     from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
 
     dtype = {"float32": torch.float32, "bfloat16": torch.bfloat16}[precision]

@@ -37,11 +37,7 @@ class PretrainedGenerator(Generator):
         self.identity = _identity(model, tokenizer, [self.form, max_tokens])
 
     def _ids(self, text: str, *, inside: bool) -> list[int]:
-        """Return the tokens of a sentence, with a space before it if one parts it from what precedes.
-
-        Raises:
-            DataError: if none is left of it, so that it has no cost a token.
-        """
+        """Return the tokens of a sentence, with a space before it if one parts it from what precedes."""
         if (text, inside) not in self._known:
             ids = self.tokenizer(as_it_stands(text, inside=inside), add_special_tokens=False)["input_ids"]
             if not ids:

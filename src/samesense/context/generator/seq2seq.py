@@ -148,12 +148,7 @@ class Seq2SeqGenerator(Generator):
 def open_seq2seq(
     folder: Path, *, precision: Literal["float32", "bfloat16"] = "float32", device: str = "cpu"
 ) -> Seq2SeqGenerator:
-    """Open what :meth:`Seq2SeqGenerator.save` wrote.
-
-    Raises:
-        DataError: if there is no generator.
-        ModelError: if its weights cannot be read.
-    """
+    """Open what :meth:`Seq2SeqGenerator.save` wrote."""
     from safetensors import SafetensorError
     from safetensors.torch import load_file
     from tokenizers import Tokenizer

@@ -45,11 +45,7 @@ class Packed(NamedTuple):
 
 
 def parts(kind: Kind, sentence: str, window: Window) -> tuple[Row, Row]:
-    """Return what is read and what is generated when ``sentence`` stands in ``window``.
-
-    Raises:
-        DataError: if one of them is empty.
-    """
+    """Return what is read and what is generated when ``sentence`` stands in ``window``."""
     left = tuple(Part(text, at - len(window.left)) for at, text in enumerate(window.left))
     right = tuple(Part(text, at + 1) for at, text in enumerate(window.right))
     centre = (Part(sentence, 0),)
@@ -113,11 +109,7 @@ def shifted(target: Packed) -> Packed:
 
 
 def train_tokenizer(texts: Iterable[str], size: int) -> Tokenizer:
-    """Train a byte-level BPE tokenizer: it reads every language, and knows every text.
-
-    Raises:
-        DataError: if there is no text.
-    """
+    """Train a byte-level BPE tokenizer: it reads every language, and knows every text."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
     ahead = iter(texts)

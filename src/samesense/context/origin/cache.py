@@ -37,11 +37,7 @@ def cell_keys(first: Keys, second: Keys) -> Keys:
 
 
 class CellCache:
-    """A few numbers for each pair of contents.
-
-    Raises:
-        DataError: if a file is damaged.
-    """
+    """A few numbers for each pair of contents; DataError if a file is damaged."""
 
     def __init__(self, folder: Path | None, identity: str, width: int = 1) -> None:
         self.width = width
@@ -94,11 +90,7 @@ class ArrayCache:
         self._memory: dict[str, npt.NDArray[np.int64]] = {}
 
     def find(self, text: str) -> npt.NDArray[np.int64] | None:
-        """Return the array of ``text``, if it is known.
-
-        Raises:
-            DataError: if its file is damaged.
-        """
+        """Return the array of ``text``, if it is known; DataError if its file is damaged."""
         if text not in self._memory and self._folder is not None:
             path = self._path(self._folder, text)
             if path.exists():

@@ -95,11 +95,7 @@ class ContextSets:
         self._previous: dict[int, frozenset[str]] = {}
 
     def of(self, sentences: Sequence[str]) -> dict[str, Indices]:
-        """Return the context set of each distinct sentence: numbers of windows, the best fitting first.
-
-        Raises:
-            NoContextError: if a sentence has no context at all.
-        """
+        """Return the context set of each distinct sentence: numbers of windows, the best fitting first."""
         found: dict[str, Indices] = {}
         wanted = []
         for sentence in dict.fromkeys(sentences):

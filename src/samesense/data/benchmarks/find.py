@@ -24,19 +24,12 @@ INSIDE = ("", "en", "zh", "downstream", "data/downstream", "senteval_cn")
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """One split of a known benchmark, found but not yet read.
+    """One split of a known benchmark, found but not yet read."""
 
-    Attributes:
-        benchmark: its row of the catalogue.
-        split: the split, as in the catalogue.
-        where: the folder or hub name it was found under.
-        load: reads it: ``PairData`` or ``LabelledSentences``, as the shape of the benchmark says.
-    """
-
-    benchmark: Benchmark
-    split: str
-    where: str
-    load: Load
+    benchmark: Benchmark  # its row of the catalogue
+    split: str  # the split, as in the catalogue
+    where: str  # the folder or hub name it was found under
+    load: Load  # reads it: PairData or LabelledSentences, as the shape of the benchmark says
 
     @property
     def name(self) -> str:

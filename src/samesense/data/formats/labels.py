@@ -22,20 +22,14 @@ UNLABELLED = ("-", "-1", "-1.0", "")
 
 @dataclass(frozen=True)
 class ParsedLabels:
-    """The labels of one source, by position.
+    """The labels of one source, by position."""
 
-    Attributes:
-        values: a number for every usable label, ``None`` elsewhere.
-        kind: what the labels are.
-        scale: lowest and highest value they can take; ``None`` if no known range holds them.
-        problems: position to what is wrong and how to put it right.
-        unlabelled: positions marked as having no label, which the field's convention leaves out.
-    """
-
-    values: list[float | None]
-    kind: Kind
-    scale: Scale | None
+    values: list[float | None]  # a number for every usable label, None elsewhere
+    kind: Kind  # what the labels are
+    scale: Scale | None  # lowest and highest value they can take; None if no known range holds them
+    # position to what is wrong and how to put it right
     problems: dict[int, tuple[str, str]] = field(default_factory=dict)
+    # positions marked as having no label, which the field's convention leaves out
     unlabelled: frozenset[int] = frozenset()
 
 

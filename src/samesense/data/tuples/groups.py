@@ -20,25 +20,15 @@ class Statement(NamedTuple):
 
 @dataclass(frozen=True)
 class Group:
-    """An anchor with its partners, each once and in order of appearance.
+    """An anchor with its partners, each once and in order of appearance."""
 
-    Attributes:
-        anchor: the text.
-        positives: texts that say the same, or follow from it.
-        negatives: texts that contradict it.
-        neutrals: texts that do neither.
-        contradictory: partners given both as positive and as negative; they are neither, and left out.
-        repeated: statements left out because they stood there before.
-        itself: statements left out because the partner is the anchor's own text.
-    """
-
-    anchor: str
-    positives: list[str]
-    negatives: list[str]
-    neutrals: list[str]
-    contradictory: int = 0
-    repeated: int = 0
-    itself: int = 0
+    anchor: str  # the text
+    positives: list[str]  # texts that say the same, or follow from it
+    negatives: list[str]  # texts that contradict it
+    neutrals: list[str]  # texts that do neither
+    contradictory: int = 0  # partners given both as positive and as negative; they are neither, and left out
+    repeated: int = 0  # statements left out because they stood there before
+    itself: int = 0  # statements left out because the partner is the anchor's own text
 
 
 def grouped(statements: Iterable[Statement]) -> Iterator[Group]:

@@ -165,11 +165,7 @@ class Layout:
 
 
 def layout_of(names: Sequence[str], source: str) -> Layout:
-    """Find the columns of a source by their names; case is ignored.
-
-    Raises:
-        DataError: if there is no anchor, or nothing beside it.
-    """
+    """Find the columns of a source by their names; case is ignored."""
     spelled = spelled_names(names)
     label = first_of(CLASS_NAMES, spelled)
     pair = next((pair for pair in NLI_PAIRS if set(pair) <= spelled.keys()), None)
