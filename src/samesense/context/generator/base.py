@@ -28,7 +28,7 @@ Reading = Literal["apart", "together"]
 
 @dataclass(frozen=True)
 class Cells:
-    """Which sentence is to be judged in which context; cell *k* is ``sentences[rows[k]]`` in ``windows[columns[k]]``."""
+    """Which sentence is scored in which context; cell *k* is ``sentences[rows[k]]`` in ``windows[columns[k]]``."""
 
     sentences: Sequence[str]  # the sentences that take the place of the centre
     windows: Sequence[Window]  # the contexts; their own centres play no part

@@ -142,7 +142,7 @@ def holds_documents(source: str | Path) -> bool:
 
 
 def read_documents(source: str | Path) -> list[Document]:
-    """Read documents, one JSON object a line: ``{"sections": [{"sentences": ["...", ...]}, ...]}``, other keys ignored."""
+    """Read documents, one JSON object a line: ``{"sections": [{"sentences": ["...", ...]}, ...]}``."""
     documents = [_document(source, row) for row in read_rows(source)]
     if not documents:
         raise DataError(f"{source} holds no document. Each line must be one JSON object with sections.")
