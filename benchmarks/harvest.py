@@ -26,7 +26,7 @@ def measure(scorer, kind: str, pairs: int, unit: int) -> dict[str, object]:
     from samesense.context.harvest.plan import Mixture, Plan
 
     mixture = Mixture(pairs=pairs, shares={kind: 1.0}, shard_size=pairs, unit=unit)
-    plan = Plan(scorer.corpus, scorer.screening, mixture)
+    plan = Plan(scorer.corpus, scorer.tfidf, mixture)
     planning = time.process_time()
     planned = plan.shard(0)
     texts = planned.texts(scorer.corpus)

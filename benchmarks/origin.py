@@ -19,10 +19,8 @@ from pathlib import Path
 import torch
 
 from samesense.context.corpus.corpus import Corpus
-from samesense.context.discriminator.encoder import Reader
-from samesense.context.discriminator.lstm import Coherence
-from samesense.context.discriminator.scorer import Discriminator
-from samesense.context.discriminator.vocabulary import Vocabulary
+from samesense.context.discriminator.encoder import Discriminator, SentenceEncoder
+from samesense.context.discriminator.lstm import Coherence, Vocabulary
 from samesense.context.generator.base import KINDS
 from samesense.context.generator.seq2seq import Seq2SeqGenerator
 from samesense.context.generator.tokens import train_tokenizer
@@ -30,7 +28,7 @@ from samesense.context.generator.transformer import Architecture, Seq2Seq
 from samesense.context.origin.context_set import Selection
 from samesense.context.origin.origin import Origin
 from samesense.context.origin.scheme import Scheme
-from samesense.context.retrieval.tfidf import Screening
+from samesense.context.retrieval.tfidf import Tfidf
 from samesense.recipes.origin.stages import first_words
 
 
@@ -47,16 +45,16 @@ def measure(corpus: Corpus, folder: Path, size: str, contexts: int, pairs: int, 
     """Return the cost of scoring some pairs of sentences of the corpus."""
     torch.manual_seed(0)
     vocabulary = Vocabulary.count(corpus, least=2)
-    discriminator = Discriminator(Reader(Coherence(len(vocabulary)), vocabulary, corpus.shape), corpus, folder)
+    discriminator = Discriminator(SentenceEncoder(Coherence(len(vocabulary)), vocabulary, corpus.shape), corpus, folder)
     tokenizer = train_tokenizer(corpus, 8000)
     model = Seq2Seq(Architecture.of(size, tokenizer.get_vocab_size()))
     generator = Seq2SeqGenerator(dict.fromkeys(KINDS, model), tokenizer, precision=precision)
-    screening = Screening(corpus, folder)
+    tfidf = Tfidf(corpus, folder)
     scheme = Scheme(selection=Selection(size=contexts, rescored=2 * contexts), reference=16)
-    origin = Origin(corpus, screening, discriminator, generator, scheme)
+    origin = Origin(corpus, tfidf, discriminator, generator, scheme)
     drawn = corpus.sentences(corpus.random_windows(1, 2 * pairs))
     started = time.perf_counter()
-    pools = screening.search(drawn, scheme.selection.screened)
+    pools = tfidf.search(drawn, scheme.selection.screened)
     screened = time.perf_counter()
     origin.terms.ranked(drawn, pools)
     ranked = time.perf_counter()

@@ -56,19 +56,19 @@ def measure(
 ) -> dict[str, float | int]:
     """Index the first documents until there are ``size`` sentences, and search for every query in them."""
     from samesense.context.corpus.corpus import Corpus
-    from samesense.context.retrieval.tfidf import Screening
+    from samesense.context.retrieval.tfidf import Tfidf
 
     ends = np.cumsum([sum(map(len, document)) for document in documents])
     if ends[-1] < size:
         raise SystemExit(f"The documents have {ends[-1]} sentences, and {size} were asked for.")
     with tempfile.TemporaryDirectory() as folder:
         corpus = Corpus.build(Path(folder) / "corpus", documents[: 1 + int(np.searchsorted(ends, size))])
-        index_seconds, screening = timed(lambda: Screening(corpus, Path(folder)))
+        index_seconds, tfidf = timed(lambda: Tfidf(corpus, Path(folder)))
         alone, both = [], []
         for _ in range(rounds):
-            alone.append(timed(lambda: [screening.chunks(query, k) for query in queries])[0])
-            both.append(timed(lambda: screening.search(queries, k))[0])
-        postings = statistics.mean(screening.postings_of(query) for query in queries)
+            alone.append(timed(lambda: [tfidf.chunks(query, k) for query in queries])[0])
+            both.append(timed(lambda: tfidf.search(queries, k))[0])
+        postings = statistics.mean(tfidf.postings_of(query) for query in queries)
     return {
         "sentences": len(corpus),
         "index_seconds": index_seconds,

@@ -36,7 +36,7 @@ def main() -> None:
     args = parser.parse_args()
     teachers = args.teacher or ["default"]
     from samesense.data import sample_path
-    from samesense.data.sentences.data import read_unlabelled
+    from samesense.data.sentences import read_unlabelled
 
     sentences = read_unlabelled(args.data or [sample_path("train")])
     with tempfile.TemporaryDirectory() as folder:

@@ -146,7 +146,7 @@ def test_what_screening_finds_is_held_for_some_sentences_at_a_time(corpus, monke
     monkeypatch.setattr(context_set, "BLOCK_SEARCHES", 3)
     sets = sets_of(corpus)
     found = sets.candidates(sentences)
-    assert sets.screening.asked == [3, 3, 1]
+    assert sets.tfidf.asked == [3, 3, 1]
     assert [ids.tolist() for ids in found] == [ids.tolist() for ids in whole]
     assert all(len(ids) == 40 and ids.base is None for ids in found), "what was cut off must not be held"
 

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from samesense.context.corpus.windows import Window
-from samesense.context.generator.base import KINDS, Cells, Generator, Measured, NoGenerator
+from samesense.context.corpus.corpus import Window
+from samesense.context.generator.base import KINDS, Cells, Generator, LogProbs, NoGenerator
 from samesense.context.origin import terms as module
 from samesense.context.origin.similarity import Weights
 from samesense.context.origin.terms import Terms, window_keys
@@ -25,7 +25,7 @@ class Lengths(Generator):
              for row, column in zip(cells.rows, cells.columns, strict=True)]
             for kind in kinds
         ]).reshape(len(kinds), len(cells))  # fmt: skip
-        return Measured(totals, np.full(totals.shape, 2))
+        return LogProbs(totals, np.full(totals.shape, 2))
 
     def total(self, kind, sentence, window):
         side = {"sentence": window.left[-1], "left": window.left[0], "right": window.right[0]}[kind]

@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 from samesense.context.corpus import build as module
-from samesense.context.corpus.corpus import Corpus
-from samesense.context.corpus.windows import Shape, Window
+from samesense.context.corpus.corpus import Corpus, Shape, Window
 from samesense.errors import ConfigError, DataError, OutputError
 from tests.context.made_documents import documents
 
@@ -40,8 +39,9 @@ def test_sentences_documents_and_sections(corpus):
     assert len(corpus) == len(expected)
     assert corpus.documents == len(DOCUMENTS)
     assert list(corpus) == [text for text, *_ in expected]
-    found = [(corpus.sentence(i), corpus.document(i), corpus.section(i)) for i in range(len(corpus))]
-    assert found == [row[:3] for row in expected]
+    ids = np.arange(len(corpus))
+    found = zip(corpus.sentences(ids), corpus.documents_of(ids), corpus.sections_of(ids), strict=True)
+    assert list(found) == [row[:3] for row in expected]
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_sentences_documents_and_sections(corpus):
     ],
 )
 def test_windows_and_chunks_stay_within_documents(tmp_path, corpus, shape):
-    corpus = Corpus.open(tmp_path / "corpus", shape)
+    corpus = Corpus(tmp_path / "corpus", shape)
     texts = [[text for part in document for text in part] for document in DOCUMENTS]
     expected, chunk, members = [], -1, {}
     for i, (_, number, _, place) in enumerate(flat()):
@@ -70,7 +70,7 @@ def test_windows_and_chunks_stay_within_documents(tmp_path, corpus, shape):
     assert corpus.chunks == chunk + 1
     starts, ends = corpus.chunk_bounds(np.arange(corpus.chunks))
     assert [list(range(s, e)) for s, e in zip(starts, ends, strict=True)] == list(members.values())
-    assert all(corpus.chunk_of(i) == number for number, ids in members.items() for i in ids)
+    assert all(corpus.chunks_of(np.array([i]))[0] == number for number, ids in members.items() for i in ids)
 
 
 def test_what_is_no_window_is_refused(corpus):
@@ -180,11 +180,11 @@ def test_errors(tmp_path, corpus):
     with pytest.raises(DataError, match="2 documents were given and none holds one"):
         module.build_corpus(tmp_path / "empty", [[], [[]]])
     with pytest.raises(DataError, match="is no corpus"):
-        Corpus.open(tmp_path)
+        Corpus(tmp_path)
     path = corpus.folder / "ends.bin"
     path.write_bytes(path.read_bytes()[:-8])
     with pytest.raises(DataError, match=r"ends\.bin must hold \d+ bytes and holds \d+"):
-        Corpus.open(corpus.folder)
+        Corpus(corpus.folder)
 
 
 @pytest.mark.parametrize("sizes", [{"left": 0, "right": 0, "least": 0}, {"left": -1}, {"chunk": 0}, {"least": 3}])

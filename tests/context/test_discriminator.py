@@ -4,14 +4,16 @@ import numpy as np
 import pytest
 import torch
 
-from samesense.context.corpus.corpus import Corpus
-from samesense.context.corpus.windows import Shape
+from samesense.context.corpus.corpus import Corpus, Shape
 from samesense.context.discriminator import encoder as reader_module
 from samesense.context.discriminator import scorer as module
-from samesense.context.discriminator.encoder import Reader, corpus_vectors, load_reader
-from samesense.context.discriminator.lstm import Coherence
-from samesense.context.discriminator.scorer import Discriminator
-from samesense.context.discriminator.vocabulary import Vocabulary
+from samesense.context.discriminator.encoder import (
+    Discriminator,
+    SentenceEncoder,
+    corpus_vectors,
+    load_sentence_encoder,
+)
+from samesense.context.discriminator.lstm import Coherence, Vocabulary
 from samesense.errors import ConfigError, DataError, ModelError, OutputError
 from tests.context.made_documents import documents
 
@@ -37,19 +39,19 @@ def made(corpus, interaction="bilinear", seed=0):
     with torch.no_grad():
         for value in model.parameters():
             value.add_(torch.randn_like(value) * 0.3)
-    return Reader(model, vocabulary, corpus.shape, most_words=12)
+    return SentenceEncoder(model, vocabulary, corpus.shape, most_words=12)
 
 
 @pytest.mark.parametrize("interaction", ["none", "product", "bilinear"])
 def test_scores_are_those_of_the_whole_network(tmp_path, corpus, interaction):
     """The network's own forward, one window at a time and nothing cached."""
-    reader = made(corpus, interaction)
-    found = Discriminator(reader, corpus, tmp_path / "cache").log_probability(SENTENCES, corpus.windows)
+    encoder = made(corpus, interaction)
+    found = Discriminator(encoder, corpus, tmp_path / "cache").log_probability(SENTENCES, corpus.windows)
     assert found.shape == (len(SENTENCES), len(corpus.windows))
     for at, i in list(enumerate(corpus.windows))[::17]:
         window = corpus.window(int(i))
         texts = [*SENTENCES, *window.left, *window.right]
-        numbers = [reader.vocabulary.numbers(text, 12) for text in texts]
+        numbers = [encoder.vocabulary.numbers(text, 12) for text in texts]
         tokens = torch.zeros(len(texts), 12, dtype=torch.long)
         for row, own in zip(tokens, numbers, strict=True):
             row[: len(own)] = torch.tensor(own)
@@ -59,7 +61,7 @@ def test_scores_are_those_of_the_whole_network(tmp_path, corpus, interaction):
         sides[0, 1, :right] = torch.arange(right) + count + left
         lengths = torch.tensor([len(own) for own in numbers])
         with torch.no_grad():
-            logits = reader.model(tokens, lengths, sides, torch.arange(count)[None], torch.zeros(1, count))["logits"]
+            logits = encoder.model(tokens, lengths, sides, torch.arange(count)[None], torch.zeros(1, count))["logits"]
         expected = torch.nn.functional.logsigmoid(logits[0].double()).numpy()
         np.testing.assert_allclose(found[:, at], expected, atol=1e-5)
 
@@ -72,7 +74,7 @@ def test_as_printed_every_sentence_ranks_the_contexts_alike(tmp_path, corpus):
     """Eq. 1 is additive: log p differs between sentences by a monotone function, the same for all contexts."""
     sentences = corpus.sentences(range(0, 60, 4))
     literal = Discriminator(made(corpus, "none"), corpus, tmp_path / "cache")
-    scores = literal.log_probability(sentences, corpus.windows)
+    scores = literal.scores(literal.encoder.encode(sentences), corpus.windows)
     logits = scores - np.log(-np.expm1(scores))
     np.testing.assert_allclose(
         logits - logits[:, :1], np.broadcast_to(logits[0] - logits[0, 0], logits.shape), atol=1e-5
@@ -81,27 +83,27 @@ def test_as_printed_every_sentence_ranks_the_contexts_alike(tmp_path, corpus):
     assert len(orders(scores[:, spread])) == 1
     for interaction in ("product", "bilinear"):
         other = Discriminator(made(corpus, interaction), corpus, tmp_path / "cache")
-        assert len(orders(other.log_probability(sentences, corpus.windows)[:, spread])) > 5
+        assert len(orders(other.scores(other.encoder.encode(sentences), corpus.windows)[:, spread])) > 5
 
 
 def test_order_and_company_of_windows_do_not_matter(tmp_path, corpus):
     discriminator = Discriminator(made(corpus), corpus, tmp_path / "cache")
-    whole = discriminator.log_probability(SENTENCES, corpus.windows)
+    whole = discriminator.scores(discriminator.encoder.encode(SENTENCES), corpus.windows)
     draw = np.random.default_rng(0).permutation(len(corpus.windows))[:40]
     part = discriminator.log_probability(SENTENCES[::-1], list(corpus.windows[draw]))
     np.testing.assert_allclose(part[::-1], whole[:, draw], atol=1e-6)
-    np.testing.assert_array_equal(discriminator.scores(discriminator.reader.encode(SENTENCES), corpus.windows), whole)
-    assert discriminator.log_probability(SENTENCES, []).shape == (len(SENTENCES), 0)
+    np.testing.assert_array_equal(discriminator.scores(discriminator.encoder.encode(SENTENCES), corpus.windows), whole)
+    assert discriminator.scores(discriminator.encoder.encode(SENTENCES), []).shape == (len(SENTENCES), 0)
 
 
 def test_vectors_are_kept_by_weights_words_and_corpus(tmp_path, corpus, monkeypatch):
-    reader = made(corpus)
-    first = np.array(corpus_vectors(reader, corpus, tmp_path / "cache"))
-    np.testing.assert_allclose(first, reader.encode(list(corpus)), atol=1e-6)
+    encoder = made(corpus)
+    first = np.array(corpus_vectors(encoder, corpus, tmp_path / "cache"))
+    np.testing.assert_allclose(first, encoder.encode(list(corpus)), atol=1e-6)
     other_corpus = Corpus.build(tmp_path / "other", documents(30, seed=4), corpus.shape)
     shorter = made(corpus)
     shorter.most_words = 3
-    others = [(made(corpus, seed=1), corpus), (shorter, corpus), (reader, other_corpus)]
+    others = [(made(corpus, seed=1), corpus), (shorter, corpus), (encoder, other_corpus)]
     for other, where in others:
         assert not np.array_equal(corpus_vectors(other, where, tmp_path / "cache"), first)
     assert len(list((tmp_path / "cache").iterdir())) == 4
@@ -109,13 +111,13 @@ def test_vectors_are_kept_by_weights_words_and_corpus(tmp_path, corpus, monkeypa
     def refuse(self, texts):
         raise AssertionError("encoded again")
 
-    monkeypatch.setattr(Reader, "encode", refuse)
+    monkeypatch.setattr(SentenceEncoder, "encode", refuse)
     np.testing.assert_array_equal(corpus_vectors(made(corpus), corpus, tmp_path / "cache"), first)
 
 
 @pytest.mark.parametrize("torn", [0, 13])
 def test_a_killed_encoding_goes_on(tmp_path, corpus, monkeypatch, torn):
-    reader, inner, seen = made(corpus), Reader.encode, []
+    encoder, inner, seen = made(corpus), SentenceEncoder.encode, []
 
     def encode(self, texts):
         if len(seen) == 2:
@@ -123,52 +125,52 @@ def test_a_killed_encoding_goes_on(tmp_path, corpus, monkeypatch, torn):
         seen.append(len(texts))
         return inner(self, texts)
 
-    monkeypatch.setattr(Reader, "encode", encode)
+    monkeypatch.setattr(SentenceEncoder, "encode", encode)
     with pytest.raises(KeyboardInterrupt):
-        corpus_vectors(reader, corpus, tmp_path / "cache")
+        corpus_vectors(encoder, corpus, tmp_path / "cache")
     (part,) = (tmp_path / "cache").iterdir()
     with part.open("ab") as stream:
         stream.write(b"x" * torn)
     seen[:] = [0, 0, 0]  # no further interruption
-    found = corpus_vectors(reader, corpus, tmp_path / "cache")
+    found = corpus_vectors(encoder, corpus, tmp_path / "cache")
     assert sum(seen) == len(corpus) - 2 * 64
-    np.testing.assert_allclose(found, inner(reader, list(corpus)), atol=1e-6)
+    np.testing.assert_allclose(found, inner(encoder, list(corpus)), atol=1e-6)
     assert len(list((tmp_path / "cache").iterdir())) == 1
 
 
 def test_a_saved_network_is_the_same(tmp_path, corpus):
-    reader = made(corpus, "product")
-    reader.save(tmp_path / "model")
-    again = load_reader(tmp_path / "model")
-    assert again.identity() == reader.identity()
+    encoder = made(corpus, "product")
+    encoder.save(tmp_path / "model")
+    again = load_sentence_encoder(tmp_path / "model")
+    assert again.identity() == encoder.identity()
     assert (again.shape, again.most_words, again.dim) == (corpus.shape, 12, 8)
     opened = Discriminator.open(tmp_path / "model", corpus, tmp_path / "cache")
-    direct = Discriminator(reader, corpus, tmp_path / "cache")
-    scores = [one.log_probability(SENTENCES, corpus.windows[:9]) for one in (opened, direct)]
+    direct = Discriminator(encoder, corpus, tmp_path / "cache")
+    scores = [one.scores(one.encoder.encode(SENTENCES), corpus.windows[:9]) for one in (opened, direct)]
     np.testing.assert_array_equal(*scores)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cache", "corpus", "model"]
     with pytest.raises(OutputError, match="exists already"):
-        reader.save(tmp_path / "model")
+        encoder.save(tmp_path / "model")
 
 
 def test_errors(tmp_path, corpus):
-    reader = made(corpus)
-    wider = Corpus.open(corpus.folder, replace(corpus.shape, left=corpus.shape.left + 1))
+    encoder = made(corpus)
+    wider = Corpus(corpus.folder, replace(corpus.shape, left=corpus.shape.left + 1))
     with pytest.raises(ConfigError, match="was trained on"):
-        Discriminator(reader, wider, tmp_path)
+        Discriminator(encoder, wider, tmp_path)
     with pytest.raises(ModelError, match="must be of one training run"):
-        Reader(reader.model, Vocabulary(["a"]), corpus.shape)
+        SentenceEncoder(encoder.model, Vocabulary(["a"]), corpus.shape)
     with pytest.raises(ConfigError, match="most_words must be at least 1"):
-        Reader(reader.model, reader.vocabulary, corpus.shape, most_words=0)
+        SentenceEncoder(encoder.model, encoder.vocabulary, corpus.shape, most_words=0)
     with pytest.raises(ModelError, match="holds no discriminator"):
-        load_reader(tmp_path)
-    reader.save(tmp_path / "model")
+        load_sentence_encoder(tmp_path)
+    encoder.save(tmp_path / "model")
     path = tmp_path / "model" / "model.safetensors"
     path.write_bytes(path.read_bytes()[:-10])
     with pytest.raises(ModelError, match="damaged discriminator"):
-        load_reader(tmp_path / "model")
-    corpus_vectors(reader, corpus, tmp_path / "cache")
+        load_sentence_encoder(tmp_path / "model")
+    corpus_vectors(encoder, corpus, tmp_path / "cache")
     (kept,) = (tmp_path / "cache").iterdir()
     kept.write_bytes(kept.read_bytes()[:-4])
     with pytest.raises(DataError, match="must hold"):
-        corpus_vectors(reader, corpus, tmp_path / "cache")
+        corpus_vectors(encoder, corpus, tmp_path / "cache")

@@ -5,7 +5,7 @@ from transformers import TrainerCallback
 
 from samesense.context.corpus.corpus import Corpus
 from samesense.context.discriminator.batching import RUN_WINDOWS, Collate, HeldOut, Schedule, Steps
-from samesense.context.discriminator.scorer import Discriminator
+from samesense.context.discriminator.encoder import Discriminator
 from samesense.context.discriminator.training import DiscriminatorTraining, train_discriminator
 from samesense.errors import ConfigError
 
@@ -52,9 +52,9 @@ def test_it_learns_what_fits(tmp_path, corpus, trained):
     assert trained.held_out >= 60
     assert not trained.interrupted
     fresh = Corpus.build(tmp_path / "fresh", on_topics(30, 1))
-    discriminator = Discriminator(trained.reader, fresh, tmp_path / "cache")
+    discriminator = Discriminator(trained.encoder, fresh, tmp_path / "cache")
     probes = [f"the {words[0]} and {words[1]} near {words[2]}" for words in TOPICS.values()]
-    scores = discriminator.log_probability(probes, fresh.windows)
+    scores = discriminator.scores(discriminator.encoder.encode(probes), fresh.windows)
     topics = fresh.documents_of(fresh.windows) % 3
     table = np.stack([scores[:, topics == topic].mean(axis=1) for topic in range(3)], axis=1)
     assert (table.argmax(axis=0) == [0, 1, 2]).all()
@@ -73,8 +73,8 @@ def test_a_stopped_run_goes_on_to_the_same_end(tmp_path, corpus, trained):
     second = train_discriminator(corpus, TRAINING, tmp_path, resume_from=tmp_path / "checkpoint-17")
     assert second.steps == trained.steps
     assert second.accuracies == trained.accuracies
-    for name, value in second.reader.model.state_dict().items():
-        torch.testing.assert_close(value, trained.reader.model.state_dict()[name], rtol=0, atol=1e-6)
+    for name, value in second.encoder.model.state_dict().items():
+        torch.testing.assert_close(value, trained.encoder.model.state_dict()[name], rtol=0, atol=1e-6)
 
 
 def test_words_start_from_given_vectors(tmp_path, corpus):
@@ -85,9 +85,9 @@ def test_words_start_from_given_vectors(tmp_path, corpus):
         return np.arange(len(words) * 7, dtype=np.float32).reshape(-1, 7) / 1e3
 
     still = DiscriminatorTraining(hidden=4, epochs=1, learning_rate=1e-12, weight_decay=0.0, held_out_windows=60)
-    reader = train_discriminator(corpus, still, tmp_path, word_vectors=word_vectors).reader
-    assert reader.vocabulary.words == given
-    weights = reader.model.embedding.weight.detach().numpy()
+    encoder = train_discriminator(corpus, still, tmp_path, word_vectors=word_vectors).encoder
+    assert encoder.vocabulary.words == given
+    weights = encoder.model.embedding.weight.detach().numpy()
     np.testing.assert_allclose(weights[2:], word_vectors(list(given)), atol=1e-6)
     assert not weights[0].any()
 
@@ -113,8 +113,8 @@ def test_an_epoch_takes_every_window_once_with_fresh_negatives(corpus):
 
 def test_a_batch_encodes_each_sentence_once(corpus, trained):
     batch = Steps(corpus, corpus.windows, Schedule(batch_size=32, epochs=1, negatives=1, seed=0))[0]
-    made = Collate(trained.reader, corpus)([batch])
-    vocabulary = trained.reader.vocabulary
+    made = Collate(trained.encoder, corpus)([batch])
+    vocabulary = trained.encoder.vocabulary
     sentences = [tuple(row[:n].tolist()) for row, n in zip(made["tokens"], made["lengths"], strict=True)]
     wanted = set()
     for at, i in enumerate(batch.windows):

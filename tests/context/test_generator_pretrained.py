@@ -2,14 +2,14 @@ import numpy as np
 import pytest
 import torch
 
-from samesense.context.corpus.windows import Window
-from samesense.context.generator import causal as generator_causal
+from samesense.context.corpus.corpus import Window
 from samesense.context.generator import infill as generator_infill
+from samesense.context.generator import pretrained
 from samesense.context.generator.base import KINDS
 from samesense.context.generator.load import open_language_model
 from samesense.context.generator.pretrained import as_it_stands
 from samesense.errors import DataError, ModelError
-from tests.context.worlds import livened, small_causal, some_sentences, some_windows, tokenizer_of
+from tests.context.worlds import livened, log_probability, small_causal, some_sentences, some_windows, tokenizer_of
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def log_p(model, ids):
 def test_causal_probabilities_are_bayes_rule_over_the_running_text(causal):
     generator = open_language_model(str(causal))
     sentences, windows = some_sentences(3), some_windows(3)
-    found = {kind: generator.log_probability(kind, sentences, windows) for kind in KINDS}
+    found = {kind: log_probability(generator, kind, sentences, windows) for kind in KINDS}
 
     def ids(text):
         return generator.tokenizer(text, add_special_tokens=False)["input_ids"]
@@ -69,7 +69,7 @@ def test_causal_probabilities_are_bayes_rule_over_the_running_text(causal):
 def test_gaps_are_filled_token_by_token(infill):
     generator = open_language_model(str(infill))
     sentences, windows = some_sentences(3), some_windows(2)
-    found = {kind: generator.log_probability(kind, sentences, windows) for kind in KINDS}
+    found = {kind: log_probability(generator, kind, sentences, windows) for kind in KINDS}
 
     def ids(text):
         return generator.tokenizer(text, add_special_tokens=False)["input_ids"]
@@ -99,15 +99,15 @@ def test_gaps_are_filled_token_by_token(infill):
                 assert values[row, column] * len(target) == pytest.approx(total, abs=5e-4), kind
 
 
-@pytest.mark.parametrize(("which", "module"), [("causal", generator_causal), ("infill", generator_infill)])
-def test_neighbours_in_a_batch_change_nothing(which, module, request, monkeypatch):
+@pytest.mark.parametrize("which", ["causal", "infill"])
+def test_neighbours_in_a_batch_change_nothing(which, request, monkeypatch):
     folder = str(request.getfixturevalue(which))
     sentences, windows = some_sentences(5, most=15), some_windows(3)
-    whole = [open_language_model(folder).log_probability(kind, sentences, windows)[0] for kind in KINDS]
-    monkeypatch.setattr(module, "CPU_TOKENS", 1)
+    whole = [log_probability(open_language_model(folder), kind, sentences, windows)[0] for kind in KINDS]
+    monkeypatch.setattr(pretrained, "CPU_TOKENS", 1)
     for kind, expected in zip(KINDS, whole, strict=True):
         np.testing.assert_allclose(
-            open_language_model(folder).log_probability(kind, sentences, windows)[0], expected, atol=1e-5
+            log_probability(open_language_model(folder), kind, sentences, windows)[0], expected, atol=1e-5
         )
         assert expected.std() > 1e-3
 
@@ -125,7 +125,7 @@ def test_identity_tells_models_precisions_and_lengths_apart(causal, infill):
 
 def test_long_sentences_are_cut(causal):
     generator = open_language_model(str(causal), max_tokens=8)
-    _, lengths = generator.log_probability("sentence", ["a very long sentence.", "a dog."], some_windows(1))
+    _, lengths = log_probability(generator, "sentence", ["a very long sentence.", "a dog."], some_windows(1))
     assert lengths[:, 0].tolist() == [8, 7]
 
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from samesense.context.corpus.windows import Window
+from samesense.context.corpus.corpus import Window
 from samesense.context.generator.tokens import END, PAD, START, Part, Tokens, parts, shifted, train_tokenizer
 from samesense.errors import DataError
 from tests.context.worlds import small_tokenizer, some_sentences

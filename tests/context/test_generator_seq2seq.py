@@ -2,14 +2,13 @@ import numpy as np
 import pytest
 import torch
 
-from samesense.context.corpus.windows import Window
+from samesense.context.corpus.corpus import Window
 from samesense.context.generator import seq2seq as generator_seq2seq
-from samesense.context.generator.base import KINDS, Cells
-from samesense.context.generator.batching import batches_of, groups_of
+from samesense.context.generator.base import KINDS, Cells, batches_of, groups_of
 from samesense.context.generator.seq2seq import open_seq2seq
 from samesense.context.generator.transformer import Seq2Seq
 from samesense.errors import DataError, ModelError
-from tests.context.worlds import small_generator, some_sentences, some_windows
+from tests.context.worlds import log_probability, small_generator, some_sentences, some_windows
 
 END = 2
 
@@ -55,7 +54,7 @@ def test_probabilities_equal_a_token_by_token_computation(reading, separate):
     sentences, windows = some_sentences(3), some_windows(4)
     with torch.inference_mode():
         for kind in KINDS:
-            found, lengths = generator.log_probability(kind, sentences, windows)
+            found, lengths = log_probability(generator, kind, sentences, windows)
             for row, sentence in enumerate(sentences):
                 for column, window in enumerate(windows):
                     total, length = slow_total(generator, kind, sentence, window)
@@ -77,7 +76,7 @@ def test_shared_states_change_nothing(monkeypatch):
     monkeypatch.setattr(Seq2Seq, "decode", counted)
     for worth in (1, 10**9):
         monkeypatch.setattr(generator_seq2seq, "WORTH_SHARING", worth)
-        found.append(generator.log_probability("sentence", sentences, windows)[0])
+        found.append(log_probability(generator, "sentence", sentences, windows)[0])
     np.testing.assert_allclose(found[0], found[1], atol=2e-6)
     assert groups == [20, 20, 20, 1]
 
@@ -100,9 +99,9 @@ def test_the_sentence_counts_only_where_it_is_read_and_long_ones_are_cut():
     generator = small_generator()
     windows = some_windows(2)
     long = " ".join(some_sentences(6))
-    _, lengths = generator.log_probability("sentence", [long, "a dog."], windows)
+    _, lengths = log_probability(generator, "sentence", [long, "a dog."], windows)
     assert lengths.tolist()[0] == [12, 12]
-    found, lengths = generator.log_probability("left", ["a dog.", "the red bird sings."], windows)
+    found, lengths = log_probability(generator, "left", ["a dog.", "the red bird sings."], windows)
     assert (lengths[0] == lengths[1]).all()
     assert (found[0] != found[1]).all()
 
@@ -118,8 +117,8 @@ def test_saved_and_opened_is_the_same_generator(tmp_path):
         assert again.identity == generator.identity
         for kind in KINDS:
             np.testing.assert_array_equal(
-                again.log_probability(kind, sentences, windows)[0],
-                generator.log_probability(kind, sentences, windows)[0],
+                log_probability(again, kind, sentences, windows)[0],
+                log_probability(generator, kind, sentences, windows)[0],
             )
 
 
@@ -132,9 +131,9 @@ def test_another_weight_is_another_identity():
 def test_half_precision_is_near():
     generator = small_generator()
     sentences, windows = some_sentences(3), some_windows(3)
-    exact = generator.log_probability("right", sentences, windows)[0]
+    exact = log_probability(generator, "right", sentences, windows)[0]
     generator.precision = "bfloat16"
-    near = generator.log_probability("right", sentences, windows)[0]
+    near = log_probability(generator, "right", sentences, windows)[0]
     assert 0 < np.abs(near - exact).max() < 0.1
 
 
@@ -142,12 +141,12 @@ def test_refusals(tmp_path):
     generator = small_generator()
     edge = Window((), "a cat.", ("a dog.",), id=7, chunk=0, document=0)
     with pytest.raises(DataError, match=r"To generate the left.* context 7 has 0 sentences before its centre and 1"):
-        generator.log_probability("left", ["a man."], [edge])
-    assert np.isfinite(generator.log_probability("right", ["a man."], [edge])[0]).all()
+        log_probability(generator, "left", ["a man."], [edge])
+    assert np.isfinite(log_probability(generator, "right", ["a man."], [edge])[0]).all()
     with torch.no_grad():
         generator.models["right"].norm.weight.fill_(float("nan"))
     with pytest.raises(ModelError, match=r"the right is nan for 'a man\.' in context 0"):
-        generator.log_probability("right", ["a man."], some_windows(1))
+        log_probability(generator, "right", ["a man."], some_windows(1))
     small_generator().save(tmp_path / "g")
     (tmp_path / "g" / "sentence.safetensors").write_bytes(b"half")
     with pytest.raises(ModelError, match="cannot be read"):

@@ -3,13 +3,12 @@ import pytest
 import torch
 from transformers import TrainerCallback
 
-from samesense.context.corpus.corpus import Corpus
-from samesense.context.corpus.splits import hold_out
+from samesense.context.corpus.corpus import Corpus, hold_out
 from samesense.context.generator.base import KINDS
 from samesense.context.generator.seq2seq import Seq2SeqGenerator
 from samesense.context.generator.training import GeneratorTraining, _ByLength, _Targets, train_generator
 from samesense.errors import ConfigError
-from tests.context.worlds import small_tokenizer, some_documents
+from tests.context.worlds import log_probability, small_tokenizer, some_documents
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +31,7 @@ class StopAt(TrainerCallback):
 def measured(trained, tokenizer, corpus, kind):
     generator = Seq2SeqGenerator(dict.fromkeys(KINDS, trained.model), tokenizer)
     windows = [corpus.window(int(i)) for i in hold_out(corpus, 20, 42)[1][:10]]
-    return generator.log_probability(kind, [window.centre for window in windows], windows)[0]
+    return log_probability(generator, kind, [window.centre for window in windows], windows)[0]
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ from samesense.context.corpus.words import words
 from samesense.context.harvest.plan import Mixture, Plan
 from samesense.context.harvest.population import Population
 from samesense.context.harvest.units import DEPTH, SWEEPS, Neighbours, NeighbourUnits, RandomUnits, SectionUnits
-from samesense.context.retrieval.tfidf import Screening
+from samesense.context.retrieval.tfidf import Tfidf
 from samesense.errors import ConfigError, DataError
 from tests.conftest import WORDS
 
@@ -40,14 +40,14 @@ def topical(count, *, seed=0):
 def world(tmp_path_factory):
     folder = tmp_path_factory.mktemp("world")
     corpus = Corpus.build(folder / "corpus", topical(40))
-    return corpus, Screening(corpus, folder / "index")
+    return corpus, Tfidf(corpus, folder / "index")
 
 
 def plan(world, **changes):
     return Plan(*world, Mixture(**{"pairs": 900, "shares": ALL, "shard_size": 100, "unit": 8, **changes}))
 
 
-def plain_near(corpus, screening, population, position, depth):
+def plain_near(corpus, tfidf, population, position, depth):
     """The nearest sentences of one, by plain loops over words and pairs of words."""
 
     def bag(text):
@@ -56,7 +56,7 @@ def plain_near(corpus, screening, population, position, depth):
 
     text = population.text(position)
     candidates = set()
-    for chunk in screening.chunks(text, (2 * depth + 4) // 5)[0]:
+    for chunk in tfidf.chunks(text, (2 * depth + 4) // 5)[0]:
         start, end = corpus.chunk_bounds(np.array([chunk]))
         for i in range(int(start[0]), int(end[0])):
             candidates.add(int(population.positions[i]))
@@ -79,7 +79,7 @@ def test_population_has_each_text_once(world):
         kept = int(population.ids[population.positions[i]])
         assert kept == texts.index(text)
     sections = population.sections(np.arange(len(population)))
-    assert sections.tolist() == [corpus.section(int(i)) for i in population.ids]
+    assert sections.tolist() == [int(corpus.sections_of(np.array([int(i)]))[0]) for i in population.ids]
     fitting = population.fitting(np.arange(len(population)))
     assert fitting.tolist() == [at for at in range(len(population)) if 3 <= len(words(population.text(at))) <= 64]
     assert Population(corpus, 6, 3, 64).ids.tolist() != population.ids.tolist()
@@ -131,13 +131,13 @@ def test_section_units_part_each_section(world):
 
 
 def test_neighbours_equal_plain_loops(world):
-    corpus, screening = world
+    corpus, tfidf = world
     population = Population(corpus, 2, 3, 64)
-    neighbours = Neighbours(population, screening, (3, 9))
+    neighbours = Neighbours(population, tfidf, (3, 9))
     assert neighbours.rounds == [(D, sweep) for sweep in range(min(SWEEPS, 3)) for D in neighbours.spacings]
     depth = DEPTH * neighbours.spacings[-1]
     for position in range(0, len(population), 7):
-        near = plain_near(corpus, screening, population, position, depth)
+        near = plain_near(corpus, tfidf, population, position, depth)
         found = neighbours.near(position).tolist()
         assert found == near
         for at, (spacing, sweep) in enumerate(neighbours.rounds):
@@ -162,7 +162,7 @@ def test_no_pair_comes_twice_and_each_is_of_its_kind(world, unit, shares):
             assert len(key) == 2, "a sentence with its copy"
             assert key not in seen
             seen.add(key)
-            together = corpus.section(one) == corpus.section(other)
+            together = int(corpus.sections_of(np.array([one]))[0]) == int(corpus.sections_of(np.array([other]))[0])
             near = whole._neighbours.first_round(*whole.population.positions[[one, other]].tolist()) >= 0
             if kind == "section":
                 assert together
@@ -218,11 +218,11 @@ def test_in_one_section_other_kinds_are_not_searched_for(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(RandomUnits, "members", lambda *unit: 1 / 0)
         patch.setattr(NeighbourUnits, "members", lambda *unit: 1 / 0)
-        whole = Plan(corpus, Screening(corpus, tmp_path / "i"), Mixture(pairs=300, shares=ALL, unit=8))
+        whole = Plan(corpus, Tfidf(corpus, tmp_path / "i"), Mixture(pairs=300, shares=ALL, unit=8))
         planned = whole.shard(0)
     assert set(planned.kinds) == {"section"} and len(planned.kinds) == planned.wanted["section"]
     assert any("pairs of other kinds cannot be had" in line for line in whole.describe())
-    apart = Plan(corpus, Screening(corpus, tmp_path / "i"), Mixture(pairs=300, shares={"random": 1.0}, unit=8))
+    apart = Plan(corpus, Tfidf(corpus, tmp_path / "i"), Mixture(pairs=300, shares={"random": 1.0}, unit=8))
     assert len(apart.shard(0).kinds) == 300
     assert not any("cannot be had" in line for line in apart.describe())
 

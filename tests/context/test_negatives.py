@@ -1,9 +1,8 @@
 import numpy as np
 import pytest
 
-from samesense.context.corpus.corpus import Corpus
-from samesense.context.corpus.windows import Shape
-from samesense.context.discriminator.negatives import draw_negatives
+from samesense.context.corpus.corpus import Corpus, Shape
+from samesense.context.discriminator.batching import draw_negatives
 from samesense.errors import DataError
 from tests.context.made_documents import documents
 

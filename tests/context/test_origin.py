@@ -13,10 +13,10 @@ from samesense.context.origin.explain import Contribution, Explanation
 from samesense.context.origin.origin import Origin
 from samesense.context.origin.scheme import Scheme, reference_sentences
 from samesense.context.origin.similarity import Weights
-from samesense.context.retrieval.tfidf import Screening
+from samesense.context.retrieval.tfidf import Tfidf
 from samesense.errors import ConfigError, DataError, ModelError
 from tests.context.test_context_terms import Lengths
-from tests.context.worlds import WordCounts, small_generator, some_documents, some_sentences
+from tests.context.worlds import WordCounts, log_probability, small_generator, some_documents, some_sentences
 
 SCHEME = Scheme(selection=Selection(size=5, rescored=20), reference=7)
 
@@ -28,8 +28,8 @@ def corpus(tmp_path_factory):
 
 def origin_of(corpus, scheme=SCHEME, *, generator=None, folder=None, index=None, **rest):
     windows = WordCounts([corpus.window(int(i)) for i in corpus.windows])
-    screening = Screening(corpus, index or corpus.folder.parent / "index")
-    return Origin(corpus, screening, windows, generator or small_generator(), scheme, folder=folder, **rest)
+    tfidf = Tfidf(corpus, index or corpus.folder.parent / "index")
+    return Origin(corpus, tfidf, windows, generator or small_generator(), scheme, folder=folder, **rest)
 
 
 def some_pairs():
@@ -61,7 +61,7 @@ def slow_score(origin, one, other):
     def computed(sentence, window):
         discriminator = origin.terms.discriminator
         first = discriminator.scores(discriminator.encode([sentence]), [window.id])[0, 0]
-        return [first, *(origin.generator.log_probability(kind, [sentence], [window])[0][0, 0] for kind in KINDS)]
+        return [first, *(log_probability(origin.generator, kind, [sentence], [window])[0][0, 0] for kind in KINDS)]
 
     def value(sentence, window):
         found = terms(sentence, window)

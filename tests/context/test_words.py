@@ -1,7 +1,7 @@
 import pytest
 
 from samesense.context.corpus.words import joiner, key, words, words_and_marks
-from samesense.context.discriminator.vocabulary import UNKNOWN, Vocabulary
+from samesense.context.discriminator.lstm import UNKNOWN, Vocabulary
 from samesense.errors import ConfigError, ModelError
 
 

@@ -4,7 +4,7 @@ import random
 
 import numpy as np
 
-from samesense.context.corpus.windows import Window
+from samesense.context.corpus.corpus import Window
 from samesense.context.generator.base import KINDS
 from tests.conftest import WORDS
 
@@ -67,7 +67,7 @@ class WordCounts:
 
     def __init__(self, windows, *, name="word counts", dim=32):
         self.windows = {window.id: window for window in windows}
-        self.reader, self.name, self.dim = self, name, dim
+        self.encoder, self.name, self.dim = self, name, dim
         self.asked = 0
 
     def identity(self):
@@ -121,3 +121,12 @@ def small_causal(folder):
     livened(LlamaForCausalLM(config)).save_pretrained(folder)
     tokenizer_of().save_pretrained(folder)
     return folder
+
+
+def log_probability(generator, kind, sentences, windows):
+    """Return the log probability a token and the number of tokens, both (sentences, windows)."""
+    from samesense.context.generator.base import Cells
+
+    measured = generator.measure(Cells.grid(sentences, windows), (kind,))
+    shape = (len(sentences), len(windows))
+    return measured.per_token[0].reshape(shape), measured.tokens[0].reshape(shape)

@@ -36,7 +36,6 @@ def several(anchors, positives, negatives, temperature=0.05):
         positives.flatten(0, 1),
         negatives.flatten(0, 1),
         positive_owner=owner.repeat_interleave(3),
-        negative_owner=owner.repeat_interleave(2),
         temperature=temperature,
     )
 

@@ -43,9 +43,7 @@ def functional(name, e, labels, head):
         "softmax": lambda: losses.softmax(head(losses.softmax_features(e[0], e[1], product=True)), labels),
         "triplet": lambda: losses.triplet(*e),
         "info_nce": lambda: losses.info_nce(e[0], e[1], torch.cat(e[2:])),
-        "multi_positive": lambda: losses.multi_positive(
-            e[0], torch.cat(e[1:3]), e[3], positive_owner=owners.repeat(2), negative_owner=owners
-        ),
+        "multi_positive": lambda: losses.multi_positive(e[0], torch.cat(e[1:3]), e[3], positive_owner=owners.repeat(2)),
     }[name]()
 
 

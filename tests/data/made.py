@@ -2,7 +2,7 @@
 
 import random
 
-from samesense.data.pairs.data import PairData, fingerprint
+from samesense.data.pairs.data import PairData
 
 SCALES = {"scored": (0.0, 5.0), "binary": (0, 1), "nli": (0.0, 2.0), "triple": (0.0, 1.0)}
 
@@ -11,8 +11,7 @@ def pair_data(rows, kind, scale="usual"):
     first, second, labels = (list(column) for column in zip(*rows, strict=True))
     return PairData(
         sentences1=first, sentences2=second, labels=labels, subsets=None, kind=kind,
-        scale=SCALES[kind] if scale == "usual" else scale, source="made.tsv", label_column="label", dropped=0,
-        dropped_unlabelled=0, sha256=fingerprint(first, second, labels, None, kind),
+        scale=SCALES[kind] if scale == "usual" else scale, source="made.tsv", label_column="label",
     )  # fmt: skip
 
 

@@ -171,7 +171,7 @@ def test_hub_splits_are_joined_as_the_published_set_is(hub):
     assert (pairs.sentences1, pairs.labels) == (["train a", "b", "validation a", "b"], [1, 0, 1, 0])
     sentences = hub_parts("mr")["mr"].load()
     assert sentences.texts == ["train fine", "dull", "validation fine", "dull", "test fine", "dull"]
-    assert (sentences.labels, sentences.classes) == ([1, 0] * 3, ("neg", "pos"))
+    assert sentences.labels == ["pos", "neg"] * 3
 
 
 def test_every_hub_name_has_the_form_that_load_rows_takes(hub):

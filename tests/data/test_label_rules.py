@@ -5,7 +5,7 @@ import json
 import pytest
 
 from samesense.data import read_pairs
-from samesense.data.formats.scale import infer_scale, share_text, to_number
+from samesense.data.formats.labels import infer_scale, share_text, to_number
 from samesense.errors import ConfigError, DataError
 from samesense.recipes.reading import Reading
 

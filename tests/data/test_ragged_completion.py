@@ -4,10 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from samesense.data.tuples.completion import Completion
+from samesense.data.tuples.completion import Completion, key_of, near, same
 from samesense.data.tuples.data import tuple_data
 from samesense.data.tuples.groups import Group
-from samesense.data.tuples.keys import key_of, near, same
 from samesense.errors import DataError
 
 words = st.text("abc ABC.", min_size=1, max_size=5).filter(str.strip)

@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from samesense.data.tuples.read import read_groups, read_tuples
+from samesense.data.tuples.read import read_tuples
 from samesense.errors import ConfigError, DataError
 
 NLI = [
@@ -43,8 +43,8 @@ def test_nli_rows_are_grouped_by_premise(tmp_path):
     assert data.neutrals == [["The dog is old."], []]
     assert data.left_out["rows without a label"] == 1
     assert data.name == "nli.jsonl"
-    assert data.account()[-1] == "left out: 1 rows without a label"
-    again = read_tuples(nli(tmp_path / "snli.jsonl", names=("sentence1", "sentence2", "gold_label")), most_rows=2)
+    assert data.summary()[-1] == "left out: 1 rows without a label"
+    again = read_tuples(nli(tmp_path / "snli.jsonl", names=("sentence1", "sentence2", "gold_label")))
     assert again.sha256 == data.sha256
 
 
@@ -174,13 +174,6 @@ def test_what_is_no_such_data(tmp_path):
     scored = jsonl(tmp_path / "d.jsonl", [{"sentence1": "x", "sentence2": "y", "label": 3.2}])
     with pytest.raises(DataError, match=r"label 3\.2 is not entailment, neutral or contradiction"):
         read_tuples(scored)
-
-
-def test_groups_can_be_had_without_holding_them(tmp_path):
-    counts = {}
-    found = read_groups([nli(tmp_path / "nli.jsonl")], most_rows=1, left_out=counts)
-    assert [group.anchor for group in found] == WANTED[0]
-    assert counts["rows without a label"] == 1
 
 
 def test_a_later_row_of_no_known_layout_is_named(tmp_path):

@@ -121,7 +121,7 @@ def test_two_files_are_two_classes_in_latin_1(tmp_path, name, negative, positive
     put(tmp_path, positive, "a caf\xe9 to love\x85 indeed\r\nfine", "latin-1")
     data = load(tmp_path, name)
     assert data.texts == ["a café to love indeed", "fine", "so dull", "", "what a bore"]
-    assert data.labels == [1, 1, 0, 0, 0]
+    assert data.labels == ["1", "1", "0", "0", "0"]
     assert "1 empty sentences kept" in remarks(BENCHMARKS[name], "", data)[0]
     (tmp_path / positive).unlink()
     with pytest.raises(DataError, match="this must be a readable file"):
@@ -140,8 +140,8 @@ def test_trec_takes_the_coarse_class_in_latin_1(tmp_path):
     put(tmp_path, "TREC/TREC_10.label", "NUM:date When ?\nLOC:other Where ?\n", "latin-1")
     train, test = load(tmp_path, "trec.train"), load(tmp_path, "trec.test")
     assert train.texts == ["Where is São Paulo ?", "How many ?", "What is : that ?"]
-    assert (train.classes, train.labels) == (("ABBR", "LOC", "NUM"), [1, 2, 0])
-    assert test.named() == ["NUM", "LOC"]
+    assert train.labels == ["LOC", "NUM", "ABBR"]
+    assert test.labels == ["NUM", "LOC"]
     put(tmp_path, "TREC/TREC_10.label", "NUM:date When ?\nWhere is it ?\n", "latin-1")
     with pytest.raises(DataError, match=r"TREC_10.label, row 2: a line must be COARSE:fine and a question"):
         load(tmp_path, "trec.test")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from samesense.data.benchmarks.text_variant import is_chinese, text_variant
+from samesense.data.benchmarks.comparability import is_chinese, text_variant
 
 RAW = ["A man eats, then sleeps.", "Where is it?", "Two dogs run"] * 50
 

@@ -2,7 +2,7 @@ import gzip
 
 import pytest
 
-from samesense.data.sentences.texts import unlabelled_texts
+from samesense.data.sentences import unlabelled_texts
 from samesense.errors import DataError
 
 

@@ -9,10 +9,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from samesense.data.sentences.data import fingerprint, read_unlabelled
+from samesense.data.sentences import Sentences, read_unlabelled
 from samesense.errors import ConfigError, DataError
 
 TEXTS = ["A dog runs.", "Ein Hund läuft.", "雪が降る。", "a\tb"]
+
+
+def fingerprint(texts):
+    return Sentences(texts=list(texts), source="", name="").sha256
 
 
 def plain(path, texts):
@@ -56,7 +60,7 @@ def test_every_form_gives_the_same_sentences_and_fingerprint(tmp_path, name, wri
     assert found.texts == TEXTS
     assert found.sha256 == fingerprint(TEXTS)
     assert (found.source, len(found)) == (str(tmp_path / name), 4)
-    assert found.account == "4 sentences"
+    assert found.summary == "4 sentences"
 
 
 def test_a_table_of_pairs_gives_both_columns(tmp_path):
@@ -71,7 +75,7 @@ def test_sources_are_joined_and_what_is_left_out_is_said(tmp_path):
     found = read_unlabelled(sources, min_chars=2, max_chars=10)
     assert found.texts == ["one", "two", "three"]
     assert found.left_out == {"empty": 2, "too short or too long": 2, "repeated": 2}
-    assert found.account == "3 sentences; left out: 2 empty, 2 too short or too long, 2 repeated"
+    assert found.summary == "3 sentences; left out: 2 empty, 2 too short or too long, 2 repeated"
     assert (found.name, found.source) == ("a.txt + b.txt", f"{sources[0]} + {sources[1]}")
     assert read_unlabelled(sources, keep_repeated=True, max_chars=5).texts == ["one", "two", "one", "x", "two", "three"]
 
@@ -109,7 +113,7 @@ def test_errors_name_the_place(tmp_path):
     }.items():
         with pytest.raises(DataError, match=message):
             read_unlabelled(tmp_path / name)
-    with pytest.raises(DataError, match="No source: no sentence is left of 0"):
+    with pytest.raises(DataError, match="no sentence is left of 0"):
         read_unlabelled([])
     for min_chars, max_chars in ((5, 4), (0, None), (None, 0)):
         with pytest.raises(ConfigError, match="Lengths must be 1 or more and leave a range"):

@@ -3,8 +3,8 @@ import torch
 
 from samesense.encoder.build import build
 from samesense.encoder.encode import encode
-from samesense.encoder.layers import first_layers
 from samesense.encoder.storage import save
+from samesense.encoder.students import first_layers
 from samesense.errors import ConfigError, ModelError
 
 

@@ -7,10 +7,9 @@ from sklearn.decomposition import PCA
 
 from samesense.encoder.build import build
 from samesense.encoder.encode import encode
-from samesense.encoder.layers import spaced_layers
 from samesense.encoder.static import COMMON
 from samesense.encoder.storage import save
-from samesense.encoder.students import is_model, is_static, make_student
+from samesense.encoder.students import is_model, is_static, make_student, spaced_layers
 from samesense.errors import ConfigError, ModelError
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-from samesense.data.pairs.data import PairData, fingerprint
+from samesense.data.pairs.data import PairData
 from tests.models import made_model
 
 
@@ -13,8 +13,7 @@ def pair_data(rows, subsets=None, scale=(0, 5), kind="scored", source="folder/to
     labels = [float(row[2]) for row in rows]
     return PairData(
         sentences1=first, sentences2=second, labels=labels, subsets=subsets, kind=kind, scale=scale, source=source,
-        label_column="score", dropped=0, dropped_unlabelled=0,
-        sha256=fingerprint(first, second, labels, subsets, kind),
+        label_column="score",
     )  # fmt: skip
 
 

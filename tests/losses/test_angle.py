@@ -37,7 +37,7 @@ def test_messages():
     assert str(error.value) == "angle_scores halves the embedding, so its dimension must be even; received 3."
     with pytest.raises(ValueError) as error:
         angle_scores(torch.zeros(2, 4), torch.zeros(1, 4))
-    assert str(error.value) == "angle_scores takes two matrices of shape (pairs, dim); received (2, 4) and (1, 4)."
+    assert str(error.value) == "angle_scores takes 2 matrices of one shape (rows, dim); received (2, 4), (1, 4)."
 
 
 @pytest.mark.parametrize("cut", [-1, 1.5, 9])

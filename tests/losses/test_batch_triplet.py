@@ -64,7 +64,7 @@ def test_messages(loss):
     with pytest.raises(ValueError) as error:
         loss(torch.zeros(3, 2), torch.zeros(2))
     assert str(error.value) == (
-        f"{loss.__name__} takes embeddings (n, dim) and labels (n,); received embeddings (3, 2) and labels (2,)."
+        f"{loss.__name__} takes rows (n, dim) and labels (n,); received rows (3, 2) and labels (2,)."
     )
     with pytest.raises(ValueError) as error:
         loss(torch.zeros(2, 2), torch.zeros(2), distance="dot")

@@ -92,7 +92,7 @@ def test_the_mean_of_none_is_zero():
     [
         (
             lambda: row_cosine(torch.zeros(2, 3), torch.zeros(3, 3)),
-            "row_cosine takes two matrices of shape (pairs, dim); received (2, 3) and (3, 3).",
+            "row_cosine takes 2 matrices of one shape (rows, dim); received (2, 3), (3, 3).",
         ),
         (
             lambda: cosine_matrix(torch.zeros(2, 3), torch.zeros(2, 4)),

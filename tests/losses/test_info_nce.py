@@ -114,7 +114,7 @@ X = torch.ones(3, 2)
     [
         (
             lambda: info_nce(X, X[:2]),
-            "info_nce takes an anchor and a positive a row, both (n, dim); received (3, 2) and (2, 2).",
+            "info_nce takes 2 matrices of one shape (rows, dim); received (3, 2), (2, 2).",
         ),
         (lambda: info_nce(X, X, temperature=0), "temperature must be > 0; received 0."),
         (lambda: info_nce(X, X, temperature=math.nan), "temperature must be > 0; received nan."),

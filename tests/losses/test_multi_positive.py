@@ -28,17 +28,16 @@ def ragged(vectors, n, most_negatives):
     g = torch.Generator().manual_seed(n)
     positive_owner = torch.cat([torch.arange(n), torch.randint(n, (2 * n,), generator=g)])
     positive_owner = positive_owner[torch.randperm(3 * n, generator=g)]
-    negative_owner = torch.randint(n, (most_negatives,), generator=g)
-    return vectors(n), vectors(3 * n, seed=1), vectors(most_negatives, seed=2), positive_owner, negative_owner
+    return vectors(n), vectors(3 * n, seed=1), vectors(most_negatives, seed=2), positive_owner
 
 
 @pytest.mark.parametrize("n", [1, 2, 31, 64])
 @pytest.mark.parametrize("negatives", [0, 1, 50])
 @pytest.mark.parametrize("temperature", [0.001, 0.05, 10.0])
 def test_equals_the_loops(vectors, n, negatives, temperature):
-    a, p, q, owner, negative_owner = ragged(vectors, n, negatives)
+    a, p, q, owner = ragged(vectors, n, negatives)
     expected = reference(a.tolist(), p.tolist(), q.tolist(), owner.tolist(), temperature)
-    loss = multi_positive(a, p, q, positive_owner=owner, negative_owner=negative_owner, temperature=temperature)
+    loss = multi_positive(a, p, q, positive_owner=owner, temperature=temperature)
     assert loss.item() == pytest.approx(expected, rel=1e-11, abs=1e-11)
 
 
@@ -104,33 +103,24 @@ X = torch.ones(3, 2)
 
 
 @pytest.mark.parametrize(
-    ("owner", "negative_owner", "message"),
+    ("owner", "message"),
     [
-        ([0, 0, 2], None, "multi_positive needs a positive for every anchor; anchor 1 has none."),
-        ([0, 1, 3], None, "positive_owner must be 0 to 2 for 3 anchors; received 3."),
-        ([0, 1, -1], None, "positive_owner must be 0 to 2 for 3 anchors; received -1."),
+        ([0, 0, 2], "multi_positive needs a positive for every anchor; anchor 1 has none."),
+        ([0, 1, 3], "positive_owner must be 0 to 2 for 3 anchors; received 3."),
+        ([0, 1, -1], "positive_owner must be 0 to 2 for 3 anchors; received -1."),
         (
             [0, 1],
-            None,
             "positive_owner must name the anchor of each of the 3 positives by whole number; "
             "received torch.int64 of shape (2,).",
         ),
         (
             [0.0, 1.0, 2.0],
-            None,
             "positive_owner must name the anchor of each of the 3 positives by whole number; "
             "received torch.float32 of shape (3,).",
         ),
-        ([0, 1, 2], [0, 0, 5], "negative_owner must be 0 to 2 for 3 anchors; received 5."),
     ],
 )
-def test_messages(owner, negative_owner, message):
+def test_messages(owner, message):
     with pytest.raises(ValueError) as error:
-        multi_positive(
-            X,
-            X,
-            X,
-            positive_owner=torch.tensor(owner),
-            negative_owner=None if negative_owner is None else torch.tensor(negative_owner),
-        )
+        multi_positive(X, X, X, positive_owner=torch.tensor(owner))
     assert str(error.value) == message

@@ -57,11 +57,11 @@ def test_no_pair_costs_nothing():
         ),
         (
             lambda: softmax(torch.zeros(2, 3), torch.zeros(3, dtype=torch.long)),
-            "softmax takes logits (pairs, classes) and labels (pairs,); received logits (2, 3) and labels (3,).",
+            "softmax takes rows (n, dim) and labels (n,); received rows (2, 3) and labels (3,).",
         ),
         (
             lambda: softmax_features(torch.zeros(2, 3), torch.zeros(2, 4)),
-            "softmax_features takes two matrices of shape (pairs, dim); received (2, 3) and (2, 4).",
+            "softmax_features takes 2 matrices of one shape (rows, dim); received (2, 3), (2, 4).",
         ),
     ],
 )

@@ -46,9 +46,7 @@ def test_two_of_a_class_are_info_nce_over_all_others():
 def test_messages():
     with pytest.raises(ValueError) as error:
         sup_con(torch.zeros(3, 2), torch.zeros(2))
-    assert str(error.value) == (
-        "sup_con takes embeddings (n, dim) and labels (n,); received embeddings (3, 2) and labels (2,)."
-    )
+    assert str(error.value) == ("sup_con takes rows (n, dim) and labels (n,); received rows (3, 2) and labels (2,).")
     with pytest.raises(ValueError) as error:
         sup_con(torch.zeros(3, 2), torch.zeros(3), temperature=-1)
     assert str(error.value) == "temperature must be > 0; received -1."

@@ -51,6 +51,4 @@ def test_messages(arguments, message):
 def test_shapes_that_do_not_fit():
     with pytest.raises(ValueError) as error:
         triplet(torch.zeros(2, 3), torch.zeros(2, 3), torch.zeros(1, 3))
-    assert str(error.value) == (
-        "triplet takes three matrices of shape (triplets, dim); received (2, 3), (2, 3) and (1, 3)."
-    )
+    assert str(error.value) == ("triplet takes 3 matrices of one shape (rows, dim); received (2, 3), (2, 3), (1, 3).")

@@ -14,7 +14,7 @@ import numpy as np
 
 from samesense.context.corpus.corpus import Corpus
 from samesense.context.harvest.scores import NO_COSINE, Scored
-from samesense.context.retrieval.tfidf import Screening
+from samesense.context.retrieval.tfidf import Tfidf
 from samesense.recipes.harvest.recipe import run
 from samesense.recipes.harvest.settings import HarvestSettings
 from samesense.recipes.harvest.shard import ShardWork
@@ -29,8 +29,8 @@ class MadeUp:
 
     def __init__(self, folder, device):
         self.folder = folder
-        self.corpus = Corpus.open(folder / "corpus")
-        self.screening = Screening(self.corpus, folder / "index")
+        self.corpus = Corpus(folder / "corpus")
+        self.tfidf = Tfidf(self.corpus, folder / "index")
         salt = (folder / "salt").read_text() if (folder / "salt").exists() else ""
         self.identity = {"corpus": self.corpus.sha256, "generator": "made up" + salt, "device": device}
 
@@ -49,7 +49,7 @@ class MadeUp:
 def world(folder):
     """Make the folder of an Origin that is none."""
     Corpus.build(folder / "corpus", some_documents(60))
-    Screening(Corpus.open(folder / "corpus"), folder / "index")
+    Tfidf(Corpus(folder / "corpus"), folder / "index")
     return folder
 
 

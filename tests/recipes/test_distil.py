@@ -10,7 +10,7 @@ import torch
 
 from samesense.cli.main import main
 from samesense.data import read_pairs
-from samesense.data.sentences.data import read_unlabelled
+from samesense.data.sentences import read_unlabelled
 from samesense.encoder.build import build
 from samesense.encoder.encode import encode
 from samesense.errors import ConfigError, OutputError

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from samesense.data import read_pairs
-from samesense.data.sentences.data import read_unlabelled
+from samesense.data.sentences import read_unlabelled
 from samesense.errors import ConfigError
 from samesense.evaluation.geometry import GeometryTask
 from samesense.inference.models.load import load

@@ -9,7 +9,7 @@ from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 from transformers import AutoTokenizer, TrainerCallback
 
 from samesense.data import read_pairs
-from samesense.data.sentences.data import read_unlabelled
+from samesense.data.sentences import read_unlabelled
 from samesense.errors import ConfigError, ModelError
 from samesense.recipes import runner
 from samesense.recipes.methods import METHODS

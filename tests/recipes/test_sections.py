@@ -5,7 +5,7 @@ import json
 import pytest
 
 from samesense.cli.main import app
-from samesense.data.documents.sectioned import read_documents
+from samesense.data.documents.running import read_documents
 from samesense.data.documents.triplets import section_triplets
 from samesense.errors import DataError
 from samesense.evaluation.sections import SectionTask

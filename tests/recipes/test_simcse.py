@@ -6,7 +6,7 @@ import pytest
 from transformers import AutoTokenizer, BertConfig, BertForMaskedLM
 
 from samesense.data import read_pairs
-from samesense.data.sentences.data import read_unlabelled
+from samesense.data.sentences import read_unlabelled
 from samesense.encoder.build import build
 from samesense.encoder.encode import encode
 from samesense.errors import ConfigError, DataError

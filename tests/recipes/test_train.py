@@ -3,7 +3,7 @@
 import pytest
 
 from samesense.data import read_pairs
-from samesense.data.sentences.data import read_unlabelled
+from samesense.data.sentences import read_unlabelled
 from samesense.errors import ConfigError
 from samesense.recipes.train import plan, train
 from samesense.recipes.training_run import TrainingRun

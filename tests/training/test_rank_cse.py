@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from samesense.data.sentences.data import Sentences, fingerprint
+from samesense.data.sentences import Sentences
 from samesense.encoder.encode import encode
 from samesense.losses import cosine_matrix, rank_cse, teacher_scores
 from samesense.training.losses.sentences import RankCSE
@@ -22,7 +22,7 @@ def columns(tiny, sentences):
 
 
 def test_a_store_gives_the_loss_of_the_vectors(tiny, tiny_trunk, sentences, columns, tmp_path):
-    corpus = Sentences(texts=sentences, source="made", name="made", sha256=fingerprint(sentences))
+    corpus = Sentences(texts=sentences, source="made", name="made")
     direct = encode(tiny, [sentences[row] for row in ROWS], precision="float32")
     student = tiny(dict(columns[0]))["sentence_embedding"]
     expected = rank_cse(cosine_matrix(student, student), teacher_scores([torch.tensor(direct)], [1]), rank="listnet")

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from samesense.data.sentences.data import Sentences, fingerprint
+from samesense.data.sentences import Sentences
 from samesense.encoder.build import build
 from samesense.encoder.build_cross import build_cross
 from samesense.encoder.encode import encode
@@ -27,7 +27,7 @@ from tests.messages import listen
 
 
 def corpus(texts):
-    return Sentences(texts=list(texts), source="made", name="made", sha256=fingerprint(texts))
+    return Sentences(texts=list(texts), source="made", name="made")
 
 
 def unit(rows):
@@ -106,7 +106,7 @@ def test_a_corpus_is_encoded_once_longest_first(texts, tmp_path, small_blocks):
     ]
     assert sorted(path.name for path in again.folder.iterdir()) == ["teacher.json", "vectors.npy"]
     about = json.loads((again.folder / "teacher.json").read_text())
-    assert (about["name"], about["texts"], about["dtype"]) == ("counting", fingerprint(texts), "float16")
+    assert (about["name"], about["texts"], about["dtype"]) == ("counting", corpus(texts).sha256, "float16")
 
 
 def test_another_text_teacher_or_type_is_another_store(texts, tmp_path):

@@ -11,7 +11,7 @@ from samesense.errors import ConfigError
 
 if TYPE_CHECKING:
     from samesense.data import DataReport, PairData
-    from samesense.data.sentences.data import Sentences
+    from samesense.data.sentences import Sentences
 
 logger = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ def read(
                 f"columns, label_order, label_range and drop_bad_rows are for labelled pairs; {name_of(source)} holds "
                 "unlabelled sentences. Leave them out."
             )
-        from samesense.data.sentences.data import read_unlabelled
+        from samesense.data.sentences import read_unlabelled
 
         return read_unlabelled(sources)
     from samesense.data import concat

@@ -99,7 +99,7 @@ def compare(  # noqa: PLR0913 - the flags of the command
         precision: arithmetic; float32 keeps the figures comparable between machines.
         results: ``results.jsonl`` to which the results are added.
     """
-    from samesense.data.sentences.texts import unlabelled_texts
+    from samesense.data.sentences import unlabelled_texts
     from samesense.files import check_place
     from samesense.recipes.compare.recipe import compare as run
     from samesense.recipes.compare.recipe import read_topics

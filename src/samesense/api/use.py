@@ -87,7 +87,7 @@ def encode(
 
 
 def _texts(source: Source) -> list[str]:
-    from samesense.data.sentences.texts import all_texts
+    from samesense.data.sentences import all_texts
     from samesense.inference.stream import read_texts
 
     return list(all_texts(source)) if in_memory(source) else read_texts(str(source))
@@ -197,7 +197,7 @@ def whiten(
         precision: arithmetic of the embeddings it is fitted on; float32 keeps the small variances exact.
         overwrite: replace what is in the folder.
     """
-    from samesense.data.sentences.texts import unlabelled_texts
+    from samesense.data.sentences import unlabelled_texts
     from samesense.encoder.build import build
     from samesense.encoder.encode import encode as embed
     from samesense.encoder.storage import check_free, save

@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from samesense.cli.output import LabelOrder, put, put_json
-from samesense.data.tuples.augment_named import PARAPHRASER, AugmentName
+from samesense.data.tuples.paraphrase import PARAPHRASER, AugmentName
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ def augment(
         json: print one JSON object an example.
     """
     from samesense.data.tuples.augment import examples
-    from samesense.data.tuples.augment_named import augment_named
+    from samesense.data.tuples.paraphrase import augment_named
     from samesense.data.tuples.read import read_tuples
 
     read = read_tuples(data, label_order=label_order)

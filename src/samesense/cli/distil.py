@@ -59,7 +59,7 @@ def distil(
     name, chosen = choose_distil(config, given)
     train = read_bare(sentences, chosen)
     dev_data, tests = None if dev is None else read_pairs(dev), [read_pairs(source) for source in test or []]
-    logger.info(f"data: {train.account}")
+    logger.info(f"data: {train.summary}")
     logger.info(f"settings: {name}{''.join(f', {key} = {value}' for key, value in given.items())}")
     if dry_run:
         put_json([chosen.model_dump()])

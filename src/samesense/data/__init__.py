@@ -10,9 +10,8 @@ from samesense.data.benchmarks.find import find_parts, hub_parts
 from samesense.data.benchmarks.sentences import LabelledSentences, read_sentences
 from samesense.data.formats.sources import load_rows
 from samesense.data.pairs.data import PairData, concat
-from samesense.data.pairs.doctor import examine
+from samesense.data.pairs.doctor import DataReport, examine
 from samesense.data.pairs.read import read_pairs
-from samesense.data.pairs.report import DataReport
 from samesense.errors import DataError
 
 __all__ = [

@@ -62,15 +62,7 @@ def embed_columns(
 
 
 def plan_chunks(lengths: Sequence[int], chunk_cost: int) -> list[tuple[int, int]]:
-    """Cut rows sorted by falling length into the contiguous chunks of least total cost.
-
-    Args:
-        lengths: tokens of each row, falling.
-        chunk_cost: cost of a chunk besides its rows times its longest row.
-
-    Returns:
-        ``(start, end)`` of each chunk, in order.
-    """
+    """Cut rows sorted by falling length into the contiguous chunks of least total cost."""
     n = len(lengths)
     edges = [0, *(i for i in range(1, n) if lengths[i] != lengths[i - 1]), n]  # only a change of length is worth a cut
     best = {0: (0, 0)}

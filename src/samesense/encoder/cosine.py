@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from samesense.errors import ModelError
-from samesense.types import Encode, Pair, Score, Scores
+from samesense.types import Embeddings, Encode, Pair, Score, Scores
 
 BLOCK_PAIRS = 4096
 """Pairs whose vectors are held in float64 at once."""
@@ -23,9 +23,6 @@ def cosine_score(encode: Encode) -> Score:
 
     Each distinct text is encoded once per call, in order of first appearance. Two equal embeddings score
     exactly 1, so that ties stay ties.
-
-    Args:
-        encode: texts in, one embedding a text out.
 
     Returns:
         A function from pairs to scores ``(pairs,)`` in [-1, 1]. It raises ModelError if the encoder gives
@@ -53,11 +50,7 @@ def cosine_score(encode: Encode) -> Score:
 
 
 def checked_rows(embeddings: npt.NDArray[Any], texts: Sequence[str]) -> npt.NDArray[np.floating]:
-    """Return the embeddings ``(texts, dim)`` if they are one finite row a text.
-
-    Raises:
-        ModelError: otherwise, naming the first text concerned.
-    """
+    """Return the embeddings ``(texts, dim)`` if they are one finite row a text."""
     if embeddings.ndim != 2 or len(embeddings) != len(texts):
         raise ModelError(
             f"The encoder must return one row for each text, a matrix of {len(texts)} rows; "
@@ -76,11 +69,7 @@ def checked_rows(embeddings: npt.NDArray[Any], texts: Sequence[str]) -> npt.NDAr
 
 
 def nonzero_rows(embeddings: npt.NDArray[np.floating], texts: Sequence[str]) -> npt.NDArray[np.floating]:
-    """Return the embeddings ``(texts, dim)`` if each can have a cosine.
-
-    Raises:
-        ModelError: if one is all zeros, naming the first text concerned.
-    """
+    """Return the embeddings ``(texts, dim)`` if each can have a cosine."""
     zero = ~embeddings.any(axis=1)
     if zero.any():
         raise ModelError(
@@ -108,3 +97,66 @@ def _scaled(rows: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
 
 def _shown(text: str) -> str:
     return repr(text if len(text) <= SHOWN else text[: SHOWN - 3] + "...")
+
+
+BLOCK_TEXTS = 512
+"""Texts tokenised at once."""
+
+
+def each_once(
+    texts: Sequence[str],
+    embed: Callable[[list[str]], Embeddings],
+    dim: int,
+    *,
+    normalize: bool = False,
+    on_progress: Callable[[int], None] | None = None,
+) -> Embeddings:
+    """Return the rows of ``texts``, float32 ``(texts, dim)``, in their order.
+
+    Args:
+        texts: any number of strings; equal ones are computed once.
+        embed: distinct texts to their rows ``(block, dim)``; called with blocks of like length, the longest first.
+        dim: width of a row.
+        normalize: scale every row to unit length; a row of zeros stays.
+        on_progress: called with the number of texts that have just been finished.
+
+    Raises:
+        ModelError: if a text is not a string.
+    """
+    rows_of: dict[str, list[int]] = {}
+    for row, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise ModelError(f"Only strings can be encoded; text {row} is {text!r} of type {type(text).__name__}.")
+        rows_of.setdefault(text, []).append(row)
+    out = np.zeros((len(texts), dim), dtype=np.float32)
+    ordered = sorted(rows_of, key=len, reverse=True)
+    for start in range(0, len(ordered), BLOCK_TEXTS):
+        block = ordered[start : start + BLOCK_TEXTS]
+        embeddings = embed(block)
+        if normalize:
+            embeddings = unit(embeddings)
+        for text, row in zip(block, embeddings, strict=True):
+            out[rows_of[text]] = row
+        if on_progress is not None:
+            on_progress(sum(len(rows_of[text]) for text in block))
+    return out
+
+
+def unit(rows: Embeddings) -> Embeddings:
+    """Return the rows ``(n, dim)`` scaled to unit length; rows of zeros as they are."""
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    scaled: Embeddings = rows / np.maximum(lengths, np.float32(1e-12))
+    return scaled
+
+
+def token_batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
+    """Yield places of ``lengths`` in batches of like length, each within ``budget`` tokens, padding included.
+
+    A text longer than the budget is a batch of its own.
+    """
+    order = sorted(range(len(lengths)), key=lambda at: -lengths[at])
+    start = 0
+    while start < len(order):
+        count = max(1, budget // max(1, lengths[order[start]]))
+        yield order[start : start + count]
+        start += count

@@ -9,8 +9,8 @@ from sentence_transformers import SentenceTransformer
 from torch import Tensor
 
 from samesense.encoder.batching import embed_columns
+from samesense.encoder.cosine import each_once
 from samesense.encoder.precision import autocast, inference_precision
-from samesense.encoder.rows import each_once
 from samesense.execution.onednn import fast_linear
 from samesense.types import Embeddings, Encode, Precision
 

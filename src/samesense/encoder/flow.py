@@ -108,10 +108,6 @@ class Flow(nn.Module):
     def forward(self, x: Tensor, starting: bool = False) -> tuple[Tensor, Tensor]:
         """Map rows ``(n, dim)``.
 
-        Args:
-            x: the embeddings.
-            starting: let every actnorm take its scale and shift from these rows first.
-
         Returns:
             The mapped rows ``(n, dim)``, those dimensions first that were finished first, and the log-determinant of
             the map, a scalar: it is the same everywhere.
@@ -134,11 +130,7 @@ class Flow(nn.Module):
 
     @torch.inference_mode()
     def apply_to(self, embeddings: Embeddings) -> Embeddings:
-        """Return the mapped rows, float32 ``(n, dim)``.
-
-        Raises:
-            ModelError: if the embeddings have another width than those of the fit.
-        """
+        """Return the mapped rows, float32 ``(n, dim)``."""
         rows = np.asarray(embeddings, dtype=np.float32)
         if rows.ndim != 2 or rows.shape[1] != self.dim:
             raise ModelError(

@@ -36,10 +36,6 @@ def replayed(model: nn.Module, parts: Sequence[Features]) -> Tensor:
     Under DDP the first part keeps its activations: it goes through DDP's own forward, which makes the gradients of
     this step be exchanged. Modules with a state that a forward changes, such as batch norm, see every part twice.
 
-    Args:
-        model: called with a feature dict, answers with ``sentence_embedding``.
-        parts: tokenised rows.
-
     Returns:
         ``(rows of all parts, dim)``; value and gradient are those of a plain forward of each part.
     """

@@ -28,16 +28,7 @@ POOLINGS: tuple[str, ...] = get_args(PoolingName)
 
 
 def pooling_modules(trunk: Transformer, pooling: PoolingName = "mean", *, first: First = "layer") -> list[Module]:
-    """Return the modules that follow ``trunk``, and switch on its hidden states where they are needed.
-
-    Args:
-        trunk: transformer module with ``layers`` transformer layers of width ``dim``.
-        pooling: name from the table above.
-        first: what "first" means in ``first-last``: the first transformer layer, or the embedding layer.
-
-    Raises:
-        ConfigError: for an unknown name, or ``first="embeddings"`` with a pooling that has no first layer.
-    """
+    """Return the modules that follow ``trunk``, and switch on its hidden states where they are needed."""
     if pooling not in POOLINGS:
         raise ConfigError(f"pooling must be one of {', '.join(POOLINGS)}; received {pooling!r}.")
     if first == "embeddings" and pooling != "first-last":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -78,7 +78,8 @@ def _token_vectors(teacher: SentenceTransformer, tokens: int) -> Embeddings:
     found = []
     teacher.eval()
     with torch.inference_mode():
-        for block in _blocks(tokens):
+        for start in range(0, tokens, TOKENS):
+            block = range(start, min(tokens, start + TOKENS))
             rows = torch.from_numpy(np.stack([np.concatenate([before, [token], after]) for token in block]))
             features = {
                 "input_ids": rows.to(teacher.device),
@@ -89,11 +90,6 @@ def _token_vectors(teacher: SentenceTransformer, tokens: int) -> Embeddings:
     if not np.isfinite(vectors).all():
         raise ModelError("The teacher gives vectors that are not finite to single tokens. Take another teacher first.")
     return vectors
-
-
-def _blocks(tokens: int) -> Iterator[range]:
-    for start in range(0, tokens, TOKENS):
-        yield range(start, min(tokens, start + TOKENS))
 
 
 def _principal(vectors: Embeddings, dim: int) -> Embeddings:

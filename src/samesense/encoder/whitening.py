@@ -35,19 +35,12 @@ BLOCK = 4096
 
 @dataclass(frozen=True)
 class Whitening:
-    """A fitted map.
+    """A fitted map."""
 
-    Attributes:
-        mean: what is taken off every embedding ``(d,)``.
-        matrix: the map ``(d, k)``, the direction of the largest variance first.
-        n: number of embeddings behind it.
-        empty: directions of the ``d`` without variance, which have no part in it.
-    """
-
-    mean: Matrix
-    matrix: Matrix
-    n: int
-    empty: int
+    mean: Matrix  # what is taken off every embedding (d,)
+    matrix: Matrix  # the map (d, k), the direction of the largest variance first
+    n: int  # number of embeddings behind it
+    empty: int  # directions of the d without variance, which have no part in it
 
     @classmethod
     def fit(

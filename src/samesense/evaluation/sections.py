@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from samesense.data.documents.sectioned import read_documents
+from samesense.data.documents.running import read_documents
 from samesense.data.documents.triplets import Triplet, section_triplets
 from samesense.errors import DataError
 from samesense.evaluation.suite import Suite

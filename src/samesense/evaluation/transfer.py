@@ -200,13 +200,13 @@ def _from_benchmark(splits: BenchmarkSplits, benchmark: Benchmark) -> TransferTa
     note = splits.note(benchmark, *benchmark.rows, changed=["5 folds instead of 10"] if fast else [])
     if WHOLE in benchmark.rows:
         whole = splits.sentences(benchmark, WHOLE)
-        return None if whole is None else TransferTask.nested(name, whole.texts, whole.named(), fast, note)
+        return None if whole is None else TransferTask.nested(name, whole.texts, whole.labels, fast, note)
     if benchmark.shape == "sentences":
         train, dev, test = (splits.sentences(benchmark, split) for split in ("train", "dev", "test"))
         if train is None or test is None or (dev is None and "dev" in benchmark.rows):
             return None
-        tuned = None if dev is None else (dev.texts, dev.named())
-        return TransferTask.split(name, (train.texts, train.named()), tuned, (test.texts, test.named()), fast, note)
+        tuned = None if dev is None else (dev.texts, dev.labels)
+        return TransferTask.split(name, (train.texts, train.labels), tuned, (test.texts, test.labels), fast, note)
     first, second = splits.pairs(benchmark, "train"), splits.pairs(benchmark, "test")
     if first is None or second is None:
         return None

@@ -10,8 +10,8 @@ from typing import IO, TYPE_CHECKING, Literal
 
 import numpy as np
 
+from samesense.data.formats.delimited import read_lines
 from samesense.data.formats.files import split_suffix
-from samesense.data.formats.lines import read_lines
 from samesense.encoder.cosine import checked_rows
 from samesense.errors import ConfigError, DataError
 from samesense.execution.progress import progress_bar

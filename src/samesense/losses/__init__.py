@@ -1,21 +1,17 @@
 """Losses: tensors in, a scalar out. One formula a file, named by its mathematics."""
 
-from samesense.losses.angle import angle_scores
-from samesense.losses.batch_triplet import batch_all, batch_hard
 from samesense.losses.contrastive import contrastive
-from samesense.losses.cosent import cosent
-from samesense.losses.cosine import cosine_matrix, row_cosine
+from samesense.losses.cosent import cosent, row_cosent
+from samesense.losses.cosine import angle_scores, cosine_matrix, row_cosine
 from samesense.losses.info_nce import info_nce, info_nce_scores
 from samesense.losses.js_consistency import js_consistency, js_divergence, minus_entropy
-from samesense.losses.listmle import listmle
-from samesense.losses.listnet import listnet
+from samesense.losses.listwise import listmle, listnet
 from samesense.losses.multi_positive import multi_positive
 from samesense.losses.rank_distillation import RankDistillation, rank_cse, teacher_scores
 from samesense.losses.regression import mse
-from samesense.losses.row_cosent import row_cosent
 from samesense.losses.softmax import softmax, softmax_features
 from samesense.losses.sup_con import sup_con
-from samesense.losses.triplet import triplet
+from samesense.losses.triplet import batch_all, batch_hard, triplet
 
 __all__ = [
     "RankDistillation",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from samesense.losses.cosine import reduced, widen
+from samesense.losses.cosine import check_scores, reduced, widen
 
 
 def contrastive(scores: Tensor, labels: Tensor, *, threshold: float = 0.0, literal: bool = False) -> Tensor:
@@ -37,11 +37,7 @@ def contrastive(scores: Tensor, labels: Tensor, *, threshold: float = 0.0, liter
         >>> contrastive(torch.tensor([0.8, 0.8]), torch.tensor([1, 0]), threshold=0.4)  # (0.02 + 0.08) / 2
         tensor(0.0500)
     """
-    if scores.ndim != 1 or scores.shape != labels.shape:
-        raise ValueError(
-            f"contrastive takes one score and one label a pair, both of shape (pairs,); "
-            f"received scores {tuple(scores.shape)} and labels {tuple(labels.shape)}."
-        )
+    check_scores("contrastive", scores, labels)
     other = labels[(labels != 0) & (labels != 1)]
     if len(other):
         raise ValueError(

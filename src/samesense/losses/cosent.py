@@ -8,10 +8,12 @@ similar one. Equal labels are never compared, and a batch without a comparison c
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from torch import Tensor
 
-from samesense.losses.cosine import widen
+from samesense.losses.cosine import Reduction, check_scores, ranked_lists, reduced, rowwise, tempered
 
 
 def cosent(scores: Tensor, labels: Tensor, *, temperature: float = 0.05, margin: float = 0.0) -> Tensor:
@@ -37,18 +39,56 @@ def cosent(scores: Tensor, labels: Tensor, *, temperature: float = 0.05, margin:
         >>> cosent(torch.tensor([0.5, 0.5]), torch.tensor([0.0, 1.0]))  # one comparison of equal scores: log 2
         tensor(0.6931)
     """
-    if scores.ndim != 1 or scores.shape != labels.shape:
-        raise ValueError(
-            f"cosent takes one score and one label a pair, both of shape (pairs,); "
-            f"received scores {tuple(scores.shape)} and labels {tuple(labels.shape)}."
-        )
+    check_scores("cosent", scores, labels)
     if temperature <= 0 or margin < 0:
         raise ValueError(f"temperature must be > 0 and margin >= 0; received {temperature} and {margin}.")
-    logits = widen(scores) / temperature
-    ordered, order = labels.double().sort()  # float64, so that whole numbers beyond 2^24 stay different
-    logits = logits[order]
-    # first position whose label is higher than this pair's; ties and, with a margin, near-ties are jumped over
+    labels = labels.double()  # so that whole numbers beyond 2^24 stay different
+    return _ranked(scores[None], labels[None], temperature, margin)[0]
+
+
+def row_cosent(
+    student: Tensor,
+    teacher: Tensor,
+    *,
+    temperature: float = 0.05,
+    include_diagonal: bool = False,
+    reduction: Reduction = "mean",
+) -> Tensor:
+    """Return the row-wise CoSENT loss of one batch, a scalar.
+
+    Args:
+        student: ``(n, m)`` scores, one list a row.
+        teacher: ``(n, m)`` scores of the same candidates; only their order counts, and equal ones are not compared.
+        temperature: divides the student's scores; 0.05 is the paper's scale of 20.
+        include_diagonal: keep entry i of list i, the anchor's own positive. Without it the matrices must be square.
+        reduction: ``"mean"`` or ``"sum"`` over lists; over the comparisons of a list it is always the logarithm of
+            the sum.
+
+    Returns:
+        Scalar in float32 (float64 for a float64 student). A list without a comparison costs exactly 0.
+
+    Raises:
+        ValueError: if the shapes do not fit, or temperature or reduction is out of range.
+
+    Source: Huang et al. 2024 (TASLP), Eq. 10 as the ranking term of Liu et al. 2023 (RankCSE-CoSENT, Table III).
+    Differs: the paper gives no formula for the combination. Rows, no diagonal, the scale of 20 and the mean are our
+        reading. Each row is sorted once, O(m log m), instead of comparing m^2 couples.
+
+    Example:
+        >>> row_cosent(torch.zeros(1, 2), torch.tensor([[0.1, 0.7]]), include_diagonal=True)  # one comparison: log 2
+        tensor(0.6931)
+    """
+    student, teacher = ranked_lists("row_cosent", student, teacher, include_diagonal=include_diagonal)
+    return reduced(rowwise(partial(_ranked, temperature=temperature), student, teacher), reduction)
+
+
+def _ranked(scores: Tensor, labels: Tensor, temperature: float, margin: float = 0.0) -> Tensor:
+    """Return the loss ``(rows,)`` of each row of scores and labels, both ``(rows, m)``."""
+    ordered, order = labels.sort(dim=1)
+    logits = tempered(scores, temperature).gather(1, order)
+    # first place of a label higher by more than the margin, m if there is none: ties and near-ties are jumped over
     higher = torch.searchsorted(ordered, ordered + margin, right=True)
-    above = torch.logcumsumexp(-logits.flip(0), dim=0).flip(0)  # (pairs,) log sum of exp(-s) from here upwards
-    above = torch.cat([above, above.new_full((1,), -torch.inf)])
-    return torch.logsumexp(torch.cat([logits.new_zeros(1), logits + above[higher]]), dim=0)
+    above = (-logits).flip(1).logcumsumexp(dim=1).flip(1)  # log sum of exp(-s) from each place upwards
+    above = torch.cat([above, above.new_full((len(above), 1), -torch.inf)], dim=1)
+    terms = torch.cat([logits.new_zeros(len(logits), 1), logits + above.gather(1, higher)], dim=1)
+    return terms.logsumexp(dim=1)

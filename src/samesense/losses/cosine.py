@@ -41,10 +41,7 @@ def row_cosine(u: Tensor, v: Tensor) -> Tensor:
         >>> row_cosine(torch.tensor([[3.0, 4.0], [0.0, 0.0]]), torch.tensor([[1.0, 0.0], [1.0, 0.0]]))
         tensor([0.6000, 0.0000])
     """
-    if u.ndim != 2 or u.shape != v.shape:
-        raise ValueError(
-            f"row_cosine takes two matrices of shape (pairs, dim); received {tuple(u.shape)} and {tuple(v.shape)}."
-        )
+    check_rows("row_cosine", u, v)
     return (unit(u) * unit(v)).sum(dim=1)
 
 
@@ -71,6 +68,33 @@ def cosine_matrix(u: Tensor, v: Tensor) -> Tensor:
         )
     with torch.autocast(u.device.type, enabled=False):  # autocast would round the product to half precision
         return unit(u) @ unit(v).T
+
+
+def check_scores(loss: str, scores: Tensor, labels: Tensor) -> None:
+    """Raise ValueError unless there is one score and one label a pair, both ``(pairs,)``."""
+    if scores.ndim != 1 or scores.shape != labels.shape:
+        raise ValueError(
+            f"{loss} takes one score and one label a pair, both of shape (pairs,); "
+            f"received scores {tuple(scores.shape)} and labels {tuple(labels.shape)}."
+        )
+
+
+def check_rows(loss: str, *matrices: Tensor) -> None:
+    """Raise ValueError unless all matrices have one shape ``(rows, dim)``."""
+    shapes = [tuple(matrix.shape) for matrix in matrices]
+    if len(shapes[0]) != 2 or len(set(shapes)) > 1:
+        raise ValueError(
+            f"{loss} takes {len(shapes)} matrices of one shape (rows, dim); received {', '.join(map(str, shapes))}."
+        )
+
+
+def check_labelled(loss: str, embeddings: Tensor, labels: Tensor) -> None:
+    """Raise ValueError unless there is one label a row: ``(n, dim)`` and ``(n,)``."""
+    if embeddings.ndim != 2 or labels.shape != embeddings.shape[:1]:
+        raise ValueError(
+            f"{loss} takes rows (n, dim) and labels (n,); "
+            f"received rows {tuple(embeddings.shape)} and labels {tuple(labels.shape)}."
+        )
 
 
 def unit(x: Tensor) -> Tensor:
@@ -146,3 +170,32 @@ def ranked_lists(loss: str, student: Tensor, teacher: Tensor, *, include_diagona
             "Pass include_diagonal=True for lists of other candidates."
         )
     return without_diagonal(student), without_diagonal(teacher)
+
+
+def angle_scores(u: Tensor, v: Tensor) -> Tensor:
+    """Return the complex-space similarity of each row of ``u`` with the same row of ``v``.
+
+    Args:
+        u: ``(pairs, dim)`` embeddings, dim even: the first half is the real part.
+        v: ``(pairs, dim)`` embeddings.
+
+    Returns:
+        ``(pairs,)`` in [0, sqrt 2], float32 (float64 for float64), the ``scores`` of :func:`~samesense.losses.cosent`.
+        A vector scores 1 with itself, which is not the most there is, and the order of the two counts. Zeros score 0.
+
+    Raises:
+        ValueError: if the shapes differ or are not two-dimensional, or dim is odd.
+
+    Source: Li and Li 2024 (AnglE), the angle objective, in the form of its released code.
+    Differs: none. The paper ranks with temperature 1 where cosines are ranked with 0.05.
+
+    Example:
+        >>> angle_scores(torch.tensor([[1.0, 0.0]]), torch.tensor([[0.6, -0.8]]))  # 0.6 real, 0.8 imaginary
+        tensor([1.4000])
+    """
+    check_rows("angle_scores", u, v)
+    if u.shape[1] % 2:
+        raise ValueError(f"angle_scores halves the embedding, so its dimension must be even; received {u.shape[1]}.")
+    a, b = unit(u).chunk(2, dim=1)
+    c, d = unit(v).chunk(2, dim=1)
+    return (a * c + b * d + b * c - a * d).sum(dim=1).abs()

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from samesense.losses.cosine import Reduction, cosine_matrix, reduced, rowwise, tempered
+from samesense.losses.cosine import Reduction, check_rows, cosine_matrix, reduced, rowwise, tempered
 
 
 def info_nce(
@@ -56,11 +56,7 @@ def info_nce(
         tensor(0.3133)
     """
     n = len(anchors)
-    if anchors.ndim != 2 or anchors.shape != positives.shape:
-        raise ValueError(
-            f"info_nce takes an anchor and a positive a row, both (n, dim); "
-            f"received {tuple(anchors.shape)} and {tuple(positives.shape)}."
-        )
+    check_rows("info_nce", anchors, positives)
     candidates = positives if negatives is None else torch.cat([positives, negatives])
     logits = tempered(cosine_matrix(anchors, candidates), temperature)
     if own_negative_weight:

@@ -21,7 +21,6 @@ def multi_positive(
     negatives: Tensor,
     *,
     positive_owner: Tensor,
-    negative_owner: Tensor | None = None,
     temperature: float = 0.05,
     exclude: Tensor | None = None,
 ) -> Tensor:
@@ -30,10 +29,8 @@ def multi_positive(
     Args:
         anchors: ``(n, dim)`` embeddings.
         positives: ``(p, dim)`` embeddings, any number at least one an anchor.
-        negatives: ``(q, dim)`` hard negatives, any number an anchor, also none.
+        negatives: ``(q, dim)`` hard negatives, also none; in Eq. 7 each stands against every anchor.
         positive_owner: ``(p,)`` index of the anchor each positive belongs to.
-        negative_owner: ``(q,)`` index of the anchor each negative belongs to. It is checked and changes nothing: in
-            Eq. 7 every negative stands against every anchor.
         temperature: divides the cosines; the paper gives none, 0.05 is the released scale of 20.
         exclude: ``(n, p + q)`` bool over positives, then negatives: true where a candidate must not count against the
             anchor (the same text as one of its positives). An anchor's own positives are not concerned.
@@ -56,9 +53,7 @@ def multi_positive(
         tensor(0.3133)
     """
     n = len(anchors)
-    _check_owners("positive", positives, positive_owner, n)
-    if negative_owner is not None:
-        _check_owners("negative", negatives, negative_owner, n)
+    _check_owners(positives, positive_owner, n)
     count = torch.bincount(positive_owner, minlength=n)
     if (count == 0).any():
         raise ValueError(f"multi_positive needs a positive for every anchor; anchor {int(count.argmin())} has none.")
@@ -90,12 +85,14 @@ def _rivals(anchors: Tensor, candidates: Tensor, positive_owner: Tensor, exclude
     return rowwise(block, anchors, numbers, *masks, width=len(candidates))
 
 
-def _check_owners(kind: str, embeddings: Tensor, owner: Tensor, anchors: int) -> None:
-    if owner.shape != embeddings.shape[:1] or owner.is_floating_point():
+def _check_owners(positives: Tensor, owner: Tensor, anchors: int) -> None:
+    if owner.shape != positives.shape[:1] or owner.is_floating_point():
         raise ValueError(
-            f"{kind}_owner must name the anchor of each of the {len(embeddings)} {kind}s by whole number; "
+            f"positive_owner must name the anchor of each of the {len(positives)} positives by whole number; "
             f"received {owner.dtype} of shape {tuple(owner.shape)}."
         )
     outside = owner[(owner < 0) | (owner >= anchors)]
     if len(outside):
-        raise ValueError(f"{kind}_owner must be 0 to {anchors - 1} for {anchors} anchors; received {int(outside[0])}.")
+        raise ValueError(
+            f"positive_owner must be 0 to {anchors - 1} for {anchors} anchors; received {int(outside[0])}."
+        )

@@ -15,12 +15,11 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
+from samesense.losses.cosent import row_cosent
 from samesense.losses.cosine import Reduction, cosine_matrix
 from samesense.losses.info_nce import info_nce_scores
 from samesense.losses.js_consistency import js_consistency, minus_entropy
-from samesense.losses.listmle import listmle
-from samesense.losses.listnet import listnet
-from samesense.losses.row_cosent import row_cosent
+from samesense.losses.listwise import listmle, listnet
 
 Rank = Literal["listnet", "listmle", "cosent"]
 """Formula of the ranking term."""

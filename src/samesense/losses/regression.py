@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from samesense.losses.cosine import reduced, widen
+from samesense.losses.cosine import check_scores, reduced, widen
 
 
 def mse(scores: Tensor, labels: Tensor) -> Tensor:
@@ -33,10 +33,6 @@ def mse(scores: Tensor, labels: Tensor) -> Tensor:
         >>> mse(torch.tensor([0.5, 1.0]), torch.tensor([0.0, 1.0]))
         tensor(0.1250)
     """
-    if scores.ndim != 1 or scores.shape != labels.shape:
-        raise ValueError(
-            f"mse takes one score and one label a pair, both of shape (pairs,); "
-            f"received scores {tuple(scores.shape)} and labels {tuple(labels.shape)}."
-        )
+    check_scores("mse", scores, labels)
     scores = widen(scores)
     return reduced((scores - labels.to(scores.dtype)).square(), "mean")

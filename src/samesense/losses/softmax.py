@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from samesense.losses.cosine import reduced, widen
+from samesense.losses.cosine import check_labelled, check_rows, reduced, widen
 
 
 def softmax_features(u: Tensor, v: Tensor, *, product: bool = False) -> Tensor:
@@ -32,11 +32,7 @@ def softmax_features(u: Tensor, v: Tensor, *, product: bool = False) -> Tensor:
     Source: Reimers and Gurevych 2019, classification objective; the product from Conneau et al. 2017 (InferSent).
     Differs: none.
     """
-    if u.ndim != 2 or u.shape != v.shape:
-        raise ValueError(
-            f"softmax_features takes two matrices of shape (pairs, dim); "
-            f"received {tuple(u.shape)} and {tuple(v.shape)}."
-        )
+    check_rows("softmax_features", u, v)
     return torch.cat([u, v, (u - v).abs(), *([u * v] if product else [])], dim=1)
 
 
@@ -60,11 +56,7 @@ def softmax(logits: Tensor, labels: Tensor) -> Tensor:
         >>> softmax(torch.zeros(2, 4), torch.tensor([0, 3]))  # log 4
         tensor(1.3863)
     """
-    if logits.ndim != 2 or labels.shape != logits.shape[:1]:
-        raise ValueError(
-            f"softmax takes logits (pairs, classes) and labels (pairs,); "
-            f"received logits {tuple(logits.shape)} and labels {tuple(labels.shape)}."
-        )
+    check_labelled("softmax", logits, labels)
     if labels.is_floating_point():
         raise ValueError(f"softmax takes whole-number labels; received {labels.dtype}.")
     labels = labels.long()

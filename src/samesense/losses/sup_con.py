@@ -10,7 +10,7 @@ from __future__ import annotations
 from torch import Tensor
 from torch.nn import functional as F
 
-from samesense.losses.cosine import Reduction, cosine_matrix, reduced, tempered, without_diagonal
+from samesense.losses.cosine import Reduction, check_labelled, cosine_matrix, reduced, tempered, without_diagonal
 
 
 def sup_con(embeddings: Tensor, labels: Tensor, *, temperature: float = 0.1, reduction: Reduction = "mean") -> Tensor:
@@ -36,11 +36,7 @@ def sup_con(embeddings: Tensor, labels: Tensor, *, temperature: float = 0.1, red
         >>> sup_con(torch.ones(3, 2), torch.tensor([0, 0, 1]))  # either of two equal candidates: log 2
         tensor(0.6931)
     """
-    if embeddings.ndim != 2 or labels.shape != embeddings.shape[:1] or not len(labels):
-        raise ValueError(
-            f"sup_con takes embeddings (n, dim) and labels (n,); "
-            f"received embeddings {tuple(embeddings.shape)} and labels {tuple(labels.shape)}."
-        )
+    check_labelled("sup_con", embeddings, labels)
     logits = without_diagonal(tempered(cosine_matrix(embeddings, embeddings), temperature))
     positive = without_diagonal(labels[:, None] == labels)
     count = positive.sum(dim=1)

@@ -20,10 +20,6 @@ Numbers = Sequence[float] | npt.NDArray[np.floating] | npt.NDArray[np.integer] |
 def finite_vector(values: Numbers, name: str) -> Floats:
     """Return ``values`` as a float64 vector of finite numbers.
 
-    Args:
-        values: numbers ``(n,)``.
-        name: what they are, for the message.
-
     Raises:
         DataError: if they are no vector of numbers, or one is NaN or infinite (the first is named).
     """
@@ -51,10 +47,6 @@ def is_constant(vector: Floats) -> bool:
 def matching_vectors(scores: Numbers, labels: Numbers) -> tuple[Floats, Floats]:
     """Return both sides as float64 vectors of one length.
 
-    Args:
-        scores: numbers ``(n,)``.
-        labels: numbers ``(n,)``, belonging to the scores one by one.
-
     Raises:
         DataError: if a side is not finite, or lengths differ.
     """
@@ -66,10 +58,6 @@ def matching_vectors(scores: Numbers, labels: Numbers) -> tuple[Floats, Floats]:
 
 def check_correlates(scores: Numbers, labels: Numbers) -> tuple[Floats, Floats]:
     """Return both sides as float64 vectors on which a correlation is defined.
-
-    Args:
-        scores: numbers ``(n,)``.
-        labels: numbers ``(n,)``, belonging to the scores one by one.
 
     Raises:
         DataError: if a side is not finite or constant, if lengths differ, or if n is less than 2.

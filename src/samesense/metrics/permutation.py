@@ -9,7 +9,7 @@ import numpy as np
 
 from samesense.metrics.correlation import average_ranks, centred
 from samesense.metrics.inputs import Numbers
-from samesense.metrics.resampling import BLOCK_CELLS, Side, correlations
+from samesense.metrics.resampling import BLOCK_CELLS, correlations
 from samesense.metrics.significance import Statistic, check_sampling, paired_sides
 from samesense.types import Floats
 
@@ -83,15 +83,16 @@ def _in_one_unit(first: Floats, second: Floats, statistic: Statistic) -> Floats:
 def _swapped(both: Floats, labels: Floats, statistic: Statistic, samples: int, seed: int) -> Iterator[Floats]:
     """Yield blocks of differences, each of two correlations after random swaps; NaN where one is undefined.
 
-    A model after swaps is a draw of n out of the 2n scores, so the engine of the bootstrap ranks it without sorting.
+    A model after swaps is a draw of n out of the 2n scores.
     """
     generator = np.random.default_rng(seed)
-    left, right = Side.of(both), Side.of(np.concatenate([labels, labels]))
-    block = max(1, BLOCK_CELLS // len(both))
+    n = len(labels)
+    block, twice = max(1, BLOCK_CELLS // n), np.concatenate([labels, labels])
     for start in range(0, samples, block):
-        kept = generator.integers(0, 2, size=(min(block, samples - start), len(labels))).astype(np.float64)
-        one, other = (
-            correlations(counts, left, right, ranked=statistic == "spearman")
-            for counts in (np.hstack([kept, 1 - kept]), np.hstack([1 - kept, kept]))
+        kept = generator.integers(0, 2, size=(min(block, samples - start), n)) == 1
+        drawn, rest = (
+            np.where(kept, np.arange(n), np.arange(n, 2 * n)),
+            np.where(kept, np.arange(n, 2 * n), np.arange(n)),
         )
+        one, other = (correlations(rows, both, twice, ranked=statistic == "spearman") for rows in (drawn, rest))
         yield one - other

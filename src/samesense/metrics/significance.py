@@ -11,7 +11,7 @@ import numpy as np
 from samesense.errors import ConfigError, DataError
 from samesense.metrics.correlation import pearson, spearman
 from samesense.metrics.inputs import Numbers, check_correlates, finite_vector
-from samesense.metrics.resampling import Side, correlations, resample_counts
+from samesense.metrics.resampling import correlations, resamples
 from samesense.types import Floats
 
 Statistic = Literal["spearman", "pearson"]
@@ -213,7 +213,7 @@ def _outcomes(values: Numbers, name: str) -> Floats:
 
 def _resampled_means(values: Floats, samples: int, seed: int) -> Floats:
     """Return the mean of each resample ``(samples,)``."""
-    return np.concatenate([counts @ values for counts in resample_counts(len(values), samples, seed)]) / len(values)
+    return np.concatenate([values[drawn].mean(axis=1) for drawn in resamples(len(values), samples, seed)])
 
 
 def _compared(difference: float, resampled: Floats) -> PairedDifference:
@@ -226,10 +226,8 @@ def _resampled(
     sides: Sequence[Floats], labels: Floats, statistic: Statistic, samples: int, seed: int
 ) -> Iterator[Floats]:
     """Yield blocks ``(sides, block)`` of correlations with the labels, NaN where undefined."""
-    target = Side.of(labels)
-    prepared = [Side.of(side) for side in sides]
-    for counts in resample_counts(len(labels), samples, seed):
-        yield np.stack([correlations(counts, side, target, ranked=statistic == "spearman") for side in prepared])
+    for drawn in resamples(len(labels), samples, seed):
+        yield np.stack([correlations(drawn, side, labels, ranked=statistic == "spearman") for side in sides])
 
 
 def _defined(values: Floats) -> Floats:

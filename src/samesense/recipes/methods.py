@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from samesense.data import PairData
 from samesense.data.examples import Examples
 from samesense.data.formats.memory import Source, holds_sentences, in_memory, name_of
-from samesense.data.sentences.data import Sentences
+from samesense.data.sentences import Sentences
 from samesense.data.tuples.data import TupleData
 from samesense.errors import ConfigError
 from samesense.recipes.context.documents import Documents, read_documents
@@ -203,7 +203,7 @@ METHODS: dict[str, Method] = {
             data=(TupleData,),
             reader=read_for_supmpn,
             prepare="samesense.recipes.supmpn.recipe:prepare",
-            reading=("merge", "label_order", "most_rows", "drop_bad_rows"),
+            reading=("merge", "label_order", "drop_bad_rows"),
         ),
         Method(
             name="sections",

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from samesense.data import PairData, concat, read_pairs
-from samesense.data.benchmarks.argument import holds_arguments, read_argument_pairs
+from samesense.data.benchmarks.published import holds_arguments, read_argument_pairs
 from samesense.data.formats.memory import Source, in_memory
 from samesense.data.pairs.read import holds_scores
 

@@ -1,4 +1,4 @@
-"""From documents to a corpus folder, in blocks, so that a killed build goes on where it stopped.
+"""From documents to a corpus folder, in blocks.
 
 While it is built, the folder has another name; it is renamed at the end, so that it is there whole or not at all:
 
@@ -7,15 +7,18 @@ While it is built, the folder has another name; it is renamed at the end, so tha
     sections.bin    int64: how many sentences there are up to the end of each section
     documents.bin   int64: the same of each document
     keys.bin        uint64: hash of the words of each sentence
-    digests.bin     32 bytes: SHA-256 of each document
-    manifest.json   counts, and the SHA-256 over all digests
+    manifest.json   counts, and the SHA-256 over the hashes of all documents
+
+A build that was killed begins anew: reading and splitting the documents, which it would have to do again in any case,
+takes six times as long as the rest.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+import shutil
+from collections.abc import Iterable, Sequence
 from itertools import chain, islice
 from pathlib import Path
 
@@ -23,146 +26,75 @@ import numpy as np
 
 from samesense.context.corpus.words import text_keys
 from samesense.errors import DataError, OutputError
-from samesense.files import append, content_hash, read_json, text_digest, truncate, write_json
+from samesense.files import append, text_digest, write_json
 
 BLOCK_DOCUMENTS = 500
-"""Documents written at a time: what a killed build may lose."""
+"""Documents held, and written, at a time."""
 
 FORMAT = 1
-PROGRESS = "progress.json"
-SIZES = {"sentences": 0, "ends": 8, "sections": 8, "documents": 8, "keys": 8, "digests": 32}
-"""The files, with the bytes of an element; sentences have no fixed size."""
+
+Document = Sequence[Sequence[str]]
 
 
-def build_corpus(
-    folder: Path,
-    documents: Iterable[Sequence[Sequence[str]]],
-    *,
-    on_progress: Callable[[int], None] | None = None,
-) -> str:
+def build_corpus(folder: Path, documents: Iterable[Document]) -> str:
     """Write documents into a new corpus folder.
-
-    A build that was killed goes on if the same documents come again: those already there are compared, not written.
 
     Args:
         folder: the corpus; must not exist.
         documents: each a list of sections, each a list of sentences. One without a sentence keeps its number.
-        on_progress: called with the number of documents just written.
 
     Returns:
         SHA-256 of the content, equal for equal documents in the same order.
 
     Raises:
         OutputError: if the folder exists.
-        DataError: if a sentence is no text or blank, there is no sentence at all, or the documents are not those of
-            the build that is to go on.
+        DataError: if a sentence is no text or blank, or there is no sentence at all.
     """
     if folder.exists():
         raise OutputError(f"{folder} exists already. Choose another folder for the corpus, or remove this one.")
     feed = iter(documents)
     first = list(islice(feed, 1))  # documents that cannot be read leave nothing behind
-    folder.parent.mkdir(parents=True, exist_ok=True)
     beside = folder.with_name(f".{folder.name}-building")
-    writer = _Writer(beside)
-    number = -1
-    for number, document in enumerate(chain(first, feed)):
-        digest = _digest(document, number)
-        if number < len(writer.known):
-            if writer.known[number] != digest:
-                raise _other_documents(beside, f"document {number} is another one")
-            continue
-        writer.add(document, digest)
-        if len(writer.pending.digests) == BLOCK_DOCUMENTS:
-            _report(writer.flush(), on_progress)
-    if number + 1 < len(writer.known):
-        raise _other_documents(beside, f"there are {number + 1} of them, and {len(writer.known)} were written")
-    _report(writer.flush(), on_progress)
-    sha256 = writer.finish(number + 1)
+    shutil.rmtree(beside, ignore_errors=True)
+    beside.mkdir(parents=True)
+    counts = dict.fromkeys(("sentences", "sections", "documents", "bytes"), 0)
+    digest = hashlib.sha256()
+    every = chain(first, feed)
+    while block := list(islice(every, BLOCK_DOCUMENTS)):
+        for number, document in enumerate(block, counts["documents"]):
+            digest.update(_digest(document, number))
+        _append(beside, block, counts)
+    if not counts["sentences"]:
+        raise DataError(f"A corpus needs sentences; {counts['documents']} documents were given and none holds one.")
+    write_json(beside / "manifest.json", {"format": FORMAT, "sha256": digest.hexdigest(), **counts})
     beside.rename(folder)
-    return sha256
+    return digest.hexdigest()
 
 
-@dataclass
-class _Pending:
-    """What is not written yet."""
-
-    texts: list[str] = field(default_factory=list)
-    sections: list[int] = field(default_factory=list)
-    documents: list[int] = field(default_factory=list)
-    digests: list[bytes] = field(default_factory=list)
-
-
-class _Writer:
-    """The files of a corpus that is being built."""
-
-    def __init__(self, folder: Path) -> None:
-        folder.mkdir(exist_ok=True)
-        self._folder = folder
-        at = folder / PROGRESS
-        self._bytes = read_json(at) if at.exists() else dict.fromkeys(SIZES, 0)
-        for name in SIZES:
-            truncate(self._path(name), int(self._bytes[name]))
-        raw = self._path("digests").read_bytes()
-        self.known = [raw[start : start + 32] for start in range(0, len(raw), 32)]
-        self._sentences = self._bytes["ends"] // 8
-        self.pending = _Pending()
-
-    def _path(self, name: str) -> Path:
-        return self._folder / f"{name}.bin"
-
-    def add(self, document: Sequence[Sequence[str]], digest: bytes) -> None:
-        """Take a document to be written with the next block."""
-        for section in document:
-            self.pending.texts += section
-            self.pending.sections.append(self._sentences + len(self.pending.texts))
-        self.pending.documents.append(self._sentences + len(self.pending.texts))
-        self.pending.digests.append(digest)
-
-    def flush(self) -> int:
-        """Write what is pending; returns how many documents that were."""
-        pending, self.pending = self.pending, _Pending()
-        encoded = [text.encode() for text in pending.texts]
-        lengths = np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded))
-        content: dict[str, bytes | np.ndarray] = {
-            "sentences": b"".join(encoded),
-            "ends": self._bytes["sentences"] + np.cumsum(lengths),
-            "sections": np.array(pending.sections, dtype=np.int64),
-            "documents": np.array(pending.documents, dtype=np.int64),
-            "keys": text_keys(pending.texts),
-            "digests": b"".join(pending.digests),
-        }
-        for name, part in content.items():
-            append(self._path(name), part)
-            self._bytes[name] = self._path(name).stat().st_size
-        write_json(self._folder / PROGRESS, self._bytes)
-        self._sentences += len(encoded)
-        return len(pending.digests)
-
-    def finish(self, documents: int) -> str:
-        """Write the manifest; returns the hash of the content."""
-        if self._sentences == 0:
-            raise DataError(f"A corpus needs sentences; {documents} documents were given and none holds one.")
-        sha256 = content_hash([self._path("digests")])
-        counts = {name: self._bytes[name] // size for name, size in SIZES.items() if size}
-        manifest = {
-            "format": FORMAT,
-            "sha256": sha256,
-            "sentences": counts["ends"],
-            "sections": counts["sections"],
-            "documents": counts["documents"],
-            "bytes": self._bytes["sentences"],
-        }
-        write_json(self._folder / "manifest.json", manifest)
-        (self._folder / PROGRESS).unlink()
-        return sha256
+def _append(folder: Path, documents: Sequence[Document], counts: dict[str, int]) -> None:
+    """Add documents to the files, and to the counts of what is in them."""
+    sections = [section for document in documents for section in document]
+    texts = [text for section in sections for text in section]
+    encoded = [text.encode() for text in texts]
+    content: dict[str, bytes | np.ndarray] = {
+        "sentences": b"".join(encoded),
+        "ends": counts["bytes"] + _ends(map(len, encoded)),
+        "sections": counts["sentences"] + _ends(map(len, sections)),
+        "documents": counts["sentences"] + _ends(sum(map(len, document)) for document in documents),
+        "keys": text_keys(texts),
+    }
+    for name, part in content.items():
+        append(folder / f"{name}.bin", part)
+    sizes = (len(texts), len(sections), len(documents), sum(map(len, encoded)))
+    for name, size in zip(counts, sizes, strict=True):
+        counts[name] += size
 
 
-def _report(documents: int, on_progress: Callable[[int], None] | None) -> None:
-    if documents and on_progress is not None:
-        on_progress(documents)
+def _ends(lengths: Iterable[int]) -> np.ndarray:
+    return np.cumsum(np.fromiter(lengths, dtype=np.int64))
 
 
-def _digest(document: Sequence[Sequence[str]], number: int) -> bytes:
+def _digest(document: Document, number: int) -> bytes:
     """Return the hash of a document, having checked every sentence."""
     for place, section in enumerate(document):
         for sentence in [section] if isinstance(section, str) else section:
@@ -177,10 +109,3 @@ def _digest(document: Sequence[Sequence[str]], number: int) -> bytes:
                     f"surrogate pair in {sentence!r}. Decode the text again."
                 )
     return text_digest(json.dumps([list(section) for section in document]))
-
-
-def _other_documents(beside: Path, what: str) -> DataError:
-    return DataError(
-        f"{beside} holds a build of other documents that was stopped: {what}. Give the same documents in the same "
-        "order to go on, or remove that folder to begin anew."
-    )

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from samesense.context.corpus.build import FORMAT, build_corpus
-from samesense.context.corpus.windows import Shape, Window
+from samesense.context.corpus.build import FORMAT, Document, build_corpus
 from samesense.context.corpus.words import Keys
 from samesense.errors import ConfigError, DataError
 from samesense.files import map_array, read_json
-
-Ids = npt.NDArray[np.int64]
-"""Vector of numbers of sentences, windows, chunks or documents."""
+from samesense.types import Indices
 
 
 class Corpus:
     """Sentences in the order of their documents, read by memory mapping.
 
     Sentences, documents and chunks are numbered from 0. The window whose centre is sentence *i* is window *i*; at the
-    edges of a document there may be none, see :class:`~samesense.context.corpus.windows.Shape`.
+    edges of a document there may be none, see :class:`~samesense.context.corpus.corpus.Shape`.
 
     Args:
         folder: as :meth:`build` writes it.
@@ -49,9 +47,9 @@ class Corpus:
         self.sha256: str = manifest["sha256"]
         self.documents: int = manifest["documents"]
         self._text = map_array(folder / "sentences.bin", np.uint8, manifest["bytes"])
-        self._ends: Ids = map_array(folder / "ends.bin", np.int64, manifest["sentences"])
-        self._sections: Ids = map_array(folder / "sections.bin", np.int64, manifest["sections"])
-        self._documents: Ids = map_array(folder / "documents.bin", np.int64, manifest["documents"])
+        self._ends: Indices = map_array(folder / "ends.bin", np.int64, manifest["sentences"])
+        self._sections: Indices = map_array(folder / "sections.bin", np.int64, manifest["sections"])
+        self._documents: Indices = map_array(folder / "documents.bin", np.int64, manifest["documents"])
         self.text_keys: Keys = map_array(folder / "keys.bin", np.uint64, manifest["sentences"])
         self._starts = np.concatenate([np.zeros(1, dtype=np.int64), self._documents[:-1]])
         per_document = -((self._starts - self._documents) // self.shape.chunk)
@@ -59,21 +57,9 @@ class Corpus:
         self.chunks = int(per_document.sum())
 
     @classmethod
-    def open(cls, folder: Path, shape: Shape | None = None) -> Corpus:
-        """Return the corpus in ``folder``; as the class itself."""
-        return cls(folder, shape)
-
-    @classmethod
-    def build(
-        cls,
-        folder: Path,
-        documents: Iterable[Sequence[Sequence[str]]],
-        shape: Shape | None = None,
-        *,
-        on_progress: Callable[[int], None] | None = None,
-    ) -> Corpus:
+    def build(cls, folder: Path, documents: Iterable[Document], shape: Shape | None = None) -> Corpus:
         """Write documents to ``folder`` and open it; see :func:`~samesense.context.corpus.build.build_corpus`."""
-        build_corpus(folder, documents, on_progress=on_progress)
+        build_corpus(folder, documents)
         return cls(folder, shape)
 
     def __len__(self) -> int:
@@ -92,35 +78,25 @@ class Corpus:
         """Return the sentences of these numbers, in their order."""
         return [self.sentence(int(i)) for i in ids]
 
-    def document(self, i: int) -> int:
-        """Return the number of the document in which sentence ``i`` lies."""
-        self._check(i)
-        return int(self.documents_of(np.array([i]))[0])
-
-    def section(self, i: int) -> int:
-        """Return the number of the section in which sentence ``i`` lies, counted over the whole corpus."""
-        self._check(i)
-        return int(self.sections_of(np.array([i]))[0])
-
-    def sections_of(self, ids: Ids) -> Ids:
+    def sections_of(self, ids: Indices) -> Indices:
         """Return the number of the section of each sentence, counted over the whole corpus."""
         return np.searchsorted(self._sections, ids, side="right")
 
-    def documents_of(self, ids: Ids) -> Ids:
+    def documents_of(self, ids: Indices) -> Indices:
         """Return the number of the document of each sentence."""
         return np.searchsorted(self._documents, ids, side="right")
 
-    def document_bounds(self, ids: Ids) -> tuple[Ids, Ids]:
+    def document_bounds(self, ids: Indices) -> tuple[Indices, Indices]:
         """Return, of the document of each sentence, the first sentence and the one after its last."""
         own = self.documents_of(ids)
         return self._starts[own], self._documents[own]
 
-    def window_bounds(self, ids: Ids) -> tuple[Ids, Ids]:
+    def window_bounds(self, ids: Indices) -> tuple[Indices, Indices]:
         """Return the first sentence of each window and the one after its last."""
         start, end = self.document_bounds(ids)
         return np.maximum(start, ids - self.shape.left), np.minimum(end, ids + self.shape.right + 1)
 
-    def is_window(self, ids: Ids) -> npt.NDArray[np.bool_]:
+    def is_window(self, ids: Indices) -> npt.NDArray[np.bool_]:
         """Return whether each sentence has the neighbours that the centre of a window needs."""
         first, end = self.window_bounds(ids)
         left, right = ids - first, end - 1 - ids
@@ -128,7 +104,7 @@ class Corpus:
         return enough
 
     @cached_property
-    def windows(self) -> Ids:
+    def windows(self) -> Indices:
         """Numbers of all windows, ascending."""
         ids = np.arange(len(self), dtype=np.int64)
         return ids[self.is_window(ids)]
@@ -137,12 +113,8 @@ class Corpus:
         """Return window ``i``; raises as :meth:`windows_at`."""
         return self.windows_at([i])[0]
 
-    def windows_at(self, numbers: Sequence[int] | Ids) -> list[Window]:
-        """Return the windows of these numbers, in their order.
-
-        Raises:
-            DataError: if a sentence is too near an edge of its document.
-        """
+    def windows_at(self, numbers: Sequence[int] | Indices) -> list[Window]:
+        """Return the windows of these numbers, in their order."""
         ids = np.asarray(numbers, dtype=np.int64)
         for i in ids[(ids < 0) | (ids >= len(self))]:
             self._check(int(i))
@@ -164,29 +136,20 @@ class Corpus:
             for i, first, end, chunk, document in zip(*(fact.tolist() for fact in facts), strict=True)
         ]
 
-    def chunk_of(self, i: int) -> int:
-        """Return the number of the chunk in which sentence ``i`` lies."""
-        self._check(i)
-        return int(self.chunks_of(np.array([i]))[0])
-
-    def chunks_of(self, ids: Ids) -> Ids:
+    def chunks_of(self, ids: Indices) -> Indices:
         """Return the number of the chunk of each sentence."""
         own = self.documents_of(ids)
-        chunks: Ids = self._first_chunks[own] + (ids - self._starts[own]) // self.shape.chunk
+        chunks: Indices = self._first_chunks[own] + (ids - self._starts[own]) // self.shape.chunk
         return chunks
 
-    def chunk_bounds(self, chunks: Ids) -> tuple[Ids, Ids]:
+    def chunk_bounds(self, chunks: Indices) -> tuple[Indices, Indices]:
         """Return the first sentence of each chunk and the one after its last."""
         own = np.searchsorted(self._first_chunks, chunks, side="right") - 1
         start = self._starts[own] + (chunks - self._first_chunks[own]) * self.shape.chunk
         return start, np.minimum(start + self.shape.chunk, self._documents[own])
 
-    def random_windows(self, seed: int, n: int) -> Ids:
-        """Return ``n`` different windows drawn at random.
-
-        Raises:
-            ConfigError: if there are not so many.
-        """
+    def random_windows(self, seed: int, n: int) -> Indices:
+        """Return ``n`` different windows drawn at random; ConfigError if there are not so many."""
         if not 1 <= n <= len(self.windows):
             raise ConfigError(f"{n} windows were asked for, and the corpus has {len(self.windows)}. Ask for 1 to that.")
         return np.random.default_rng(seed).choice(self.windows, size=n, replace=False)
@@ -201,3 +164,93 @@ def spans(starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]) -> npt.NDA
     lengths = ends - starts
     before = np.cumsum(lengths) - lengths
     return np.repeat(starts - before, lengths) + np.arange(int(lengths.sum()), dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Window:
+    """A sentence of a corpus between its neighbours: the context (left, right) and what stood in it.
+
+    Attributes:
+        left: the sentences before, in order.
+        centre: the sentence itself.
+        right: the sentences after, in order.
+        id: number of the window, which is that of the centre in the corpus.
+        chunk: number of the chunk in which the centre lies.
+        document: number of the document, in the order of the corpus.
+    """
+
+    left: tuple[str, ...]
+    centre: str
+    right: tuple[str, ...]
+    id: int
+    chunk: int
+    document: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shape:
+    """How documents are cut into windows and chunks; neither ever reaches over the edge of a document.
+
+    A chunk is a run of consecutive sentences; the chunks of a document follow each other without overlap, and the last
+    one may be shorter.
+
+    Source: Sun et al. 2022, sections 3.2.1 and 3.3, which give no number. Two sentences on a side: one is often a
+        fragment that says little, and the cost of Eq. 3 grows with every further one. Chunks of five sentences are some
+        100 words of English, the passages of Karpukhin et al. 2020, whose pipeline the paper names as its model.
+
+    Attributes:
+        left: most sentences before the centre.
+        right: most sentences after it.
+        least: a sentence with fewer neighbours than this on a side is no centre of a window. With 1, sides at the
+            edges of a document may be shorter but never empty, which would leave terms of Eq. 3 undefined.
+        chunk: sentences in a chunk.
+
+    Raises:
+        ConfigError: if a number is out of range, or there would be no context at all.
+    """
+
+    left: int = 2
+    right: int = 2
+    least: int = 1
+    chunk: int = 5
+
+    def __post_init__(self) -> None:
+        if min(self.left, self.right, self.least) < 0 or self.left + self.right < 1 or self.chunk < 1:
+            raise ConfigError(
+                f"A window has 0 or more sentences on a side, one in all at least, and a chunk has 1 or more; received "
+                f"{self}."
+            )
+        if self.least > min(self.left, self.right):
+            raise ConfigError(
+                f"least asks for {self.least} sentences on each side, and windows have {self.left} and {self.right} at "
+                "most. Lower it, or widen the windows."
+            )
+
+
+HELD_OUT_WINDOWS = 500
+"""Windows that are held out to choose the best checkpoint, unless another number is given."""
+
+
+def hold_out(corpus: Corpus, count: int, seed: int) -> tuple[Indices, Indices]:
+    """Return the windows to train on, and those of whole documents drawn at random until ``count`` are held out.
+
+    The windows of one document share sentences, so a document is on one side only; in a corpus of one document, its
+    last windows are held out.
+
+    Raises:
+        ConfigError: if ``count`` is more than half of the windows.
+    """
+    windows = corpus.windows
+    if not 1 <= count <= len(windows) // 2:
+        raise ConfigError(
+            f"Between 1 and half of the windows are held out; held_out_windows is {count}, and the corpus has "
+            f"{len(windows)}."
+        )
+    documents = corpus.documents_of(windows)
+    names, sizes = np.unique(documents, return_counts=True)
+    if len(names) == 1:
+        return windows[:-count], windows[-count:]
+    order = np.random.default_rng(seed).permutation(len(names))
+    enough = min(len(names) - 1, 1 + int(np.searchsorted(np.cumsum(sizes[order]), count)))
+    out = np.isin(documents, names[order[:enough]])
+    return windows[~out], windows[out]

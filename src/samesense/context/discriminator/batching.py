@@ -11,10 +11,11 @@ import torch
 from torch.utils.data import Dataset
 from transformers import EvalPrediction
 
-from samesense.context.corpus.corpus import Corpus, Ids
-from samesense.context.discriminator.encoder import Reader
+from samesense.context.corpus.corpus import Corpus
+from samesense.context.discriminator.encoder import SentenceEncoder
 from samesense.context.discriminator.lstm import padded
-from samesense.context.discriminator.negatives import draw_negatives
+from samesense.errors import DataError
+from samesense.types import Indices
 
 RUN_WINDOWS = 8
 """Windows that follow each other and go into a batch together: they share most of their sentences, encoded once."""
@@ -34,12 +35,12 @@ class Schedule:
 class Batch:
     """Windows with the sentences put into their centres ``(windows, k)``, and which of these stood there."""
 
-    windows: Ids
-    centres: Ids
+    windows: Indices
+    centres: Indices
     labels: npt.NDArray[np.float32]
 
 
-def _batch(windows: Ids, negatives: Ids) -> Batch:
+def _batch(windows: Indices, negatives: Indices) -> Batch:
     centres = np.concatenate([windows[:, None], negatives], axis=1)
     labels = np.zeros(centres.shape, dtype=np.float32)
     labels[:, 0] = 1.0
@@ -49,7 +50,7 @@ def _batch(windows: Ids, negatives: Ids) -> Batch:
 class Steps(Dataset[Batch]):
     """Every step of a run, in order, each decided by the seed alone, so that a resumed run sees what is left."""
 
-    def __init__(self, corpus: Corpus, windows: Ids, schedule: Schedule) -> None:
+    def __init__(self, corpus: Corpus, windows: Indices, schedule: Schedule) -> None:
         self._corpus, self._schedule = corpus, schedule
         self._runs = _runs(corpus, windows)
         self._epoch, self._windows, self._negatives = -1, windows, windows
@@ -73,7 +74,7 @@ class Steps(Dataset[Batch]):
         self._epoch = epoch
 
 
-def _runs(corpus: Corpus, windows: Ids) -> list[Ids]:
+def _runs(corpus: Corpus, windows: Indices) -> list[Indices]:
     """Return windows in runs of some that follow each other in a document; the last run of a document is shorter."""
     documents = corpus.documents_of(windows)
     parts = np.split(windows, np.flatnonzero(np.diff(documents)) + 1)
@@ -83,7 +84,7 @@ def _runs(corpus: Corpus, windows: Ids) -> list[Ids]:
 class HeldOut(Dataset[Batch]):
     """The held-out windows, always with the same replacements."""
 
-    def __init__(self, corpus: Corpus, windows: Ids, schedule: Schedule) -> None:
+    def __init__(self, corpus: Corpus, windows: Indices, schedule: Schedule) -> None:
         negatives, near = draw_negatives(corpus, windows, schedule.negatives, [schedule.seed, 2])
         starts = range(0, len(windows), schedule.batch_size)
         pieces = [slice(start, start + schedule.batch_size) for start in starts]
@@ -112,8 +113,8 @@ class HeldOut(Dataset[Batch]):
 class Collate:
     """Makes tensors of the one batch that the trainer draws, each sentence encoded once."""
 
-    def __init__(self, reader: Reader, corpus: Corpus) -> None:
-        self._reader, self._corpus = reader, corpus
+    def __init__(self, encoder: SentenceEncoder, corpus: Corpus) -> None:
+        self._reader, self._corpus = encoder, corpus
 
     def __call__(self, batches: Sequence[Batch]) -> dict[str, torch.Tensor]:
         """Return the arguments of :meth:`~samesense.context.discriminator.lstm.Coherence.forward`."""
@@ -134,3 +135,51 @@ class Collate:
             "centres": torch.from_numpy(place[sides.size :].reshape(batch.centres.shape)),
             "labels": torch.from_numpy(batch.labels),
         }
+
+
+ATTEMPTS = 100
+"""How often a sentence is drawn anew that is one of the window's or has the same words as its centre."""
+
+
+def draw_negatives(
+    corpus: Corpus, windows: Indices, count: int, seed: list[int]
+) -> tuple[Indices, npt.NDArray[np.bool_]]:
+    """Draw replacements of the centres of windows.
+
+    Every second one, over all windows, comes from the document of its window, the others from the whole corpus, all of
+    them uniformly. No sentence of the window itself is taken, nor one with the same words as the centre.
+
+    Source: Sun et al. 2022, section 3.2.1. Differs: leaving those sentences out, of which the paper says nothing; the
+        one would teach that neighbours resemble too much, the other is no negative. Where a document has no other
+        sentence, its replacement comes from anywhere; the second array tells.
+
+    Returns:
+        Sentences, and whether each was drawn from the document of its window, both ``(n, count)``.
+
+    Raises:
+        DataError: if the corpus has no sentence that can replace a centre.
+    """
+    generator = np.random.default_rng(seed)
+    flat = np.repeat(windows, count)
+    first, end = corpus.window_bounds(flat)
+    start, stop = corpus.document_bounds(flat)
+    near = np.arange(len(flat)) % 2 == 0
+    near = generator.permutation(near) & (stop - start > end - first)
+    drawn = np.zeros(len(flat), dtype=np.int64)
+    missing = np.arange(len(flat))
+    for attempt in range(ATTEMPTS):
+        near[missing] &= attempt < ATTEMPTS // 2  # a document of nothing but the same sentence
+        low, high = np.where(near, start, 0)[missing], np.where(near, stop, len(corpus))[missing]
+        inner = (end - first)[missing]
+        if np.any(high - low <= inner):
+            break
+        place = generator.integers(low, high - inner)
+        drawn[missing] = place + np.where(place >= first[missing], inner, 0)  # steps over the window
+        same = corpus.text_keys[drawn[missing]] == corpus.text_keys[flat[missing]]
+        missing = missing[same]
+        if len(missing) == 0:
+            return drawn.reshape(-1, count), near.reshape(-1, count)
+    raise DataError(
+        f"A sentence of another window, with other words, must be there to replace that of window {flat[missing][0]}, "
+        f"and none was found in {len(corpus)} sentences. Give more documents."
+    )

@@ -9,11 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from scipy.sparse import csr_array
 
-from samesense.context.corpus.corpus import Corpus
-from samesense.context.corpus.windows import Shape
-from samesense.context.discriminator.lstm import Coherence, padded
-from samesense.context.discriminator.vocabulary import Vocabulary
+from samesense.context.corpus.corpus import Corpus, Shape, spans
+from samesense.context.discriminator.lstm import Coherence, Vocabulary, padded
 from samesense.errors import ConfigError, ModelError, OutputError
 from samesense.files import (
     append,
@@ -26,7 +25,7 @@ from samesense.files import (
     write_json,
     write_text,
 )
-from samesense.types import Embeddings
+from samesense.types import Embeddings, Floats, Indices
 
 BATCH_SENTENCES = 256
 """Sentences of one forward, of about the same length."""
@@ -35,14 +34,8 @@ BLOCK_SENTENCES = 4096
 """Sentences of a corpus encoded, and written, at a time: what a killed run may lose."""
 
 
-class Reader:
+class SentenceEncoder:
     """Turns sentences into the vectors that the discriminator compares.
-
-    Args:
-        model: the network.
-        vocabulary: its words.
-        shape: windows on which it is trained.
-        most_words: further words of a sentence are not read.
 
     Raises:
         ModelError: if network and vocabulary do not fit.
@@ -93,11 +86,7 @@ class Reader:
         return content_hash(parts)
 
     def save(self, folder: Path) -> None:
-        """Write network and vocabulary to a new folder, in one rename.
-
-        Raises:
-            OutputError: if the folder exists.
-        """
+        """Write network and vocabulary to a new folder, in one rename; OutputError if the folder exists."""
         from safetensors.torch import save_file
 
         if folder.exists():
@@ -110,12 +99,8 @@ class Reader:
             write_json(beside / "config.json", config)
 
 
-def load_reader(folder: Path, *, device: str = "cpu") -> Reader:
-    """Return the reader that :meth:`Reader.save` wrote to ``folder``.
-
-    Raises:
-        ModelError: if the folder holds none, or is damaged.
-    """
+def load_sentence_encoder(folder: Path, *, device: str = "cpu") -> SentenceEncoder:
+    """Return the encoder that :meth:`SentenceEncoder.save` wrote to ``folder``."""
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
@@ -129,33 +114,98 @@ def load_reader(folder: Path, *, device: str = "cpu") -> Reader:
         shape, most_words = Shape(**config["shape"]), config["most_words"]
     except (OSError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
         raise ModelError(f"{folder} holds a damaged discriminator ({error}). Train it again.") from error
-    return Reader(model.to(device).eval(), Vocabulary(words), shape, most_words)
+    return SentenceEncoder(model.to(device).eval(), Vocabulary(words), shape, most_words)
 
 
-def corpus_vectors(reader: Reader, corpus: Corpus, folder: Path) -> Embeddings:
+def corpus_vectors(encoder: SentenceEncoder, corpus: Corpus, folder: Path) -> Embeddings:
     """Return the vectors of all sentences of a corpus ``(sentences, dim)``, as they lie on the disk.
 
     They are made once for these weights and this corpus. A run that is killed goes on where it stopped.
 
-    Args:
-        reader: makes the vectors.
-        corpus: the sentences.
-        folder: holds vectors of any readers and corpora.
-
     Raises:
         DataError: if the file is damaged.
     """
-    name = text_hash(f"{reader.identity()} {corpus.sha256}")[:32]
+    name = text_hash(f"{encoder.identity()} {corpus.sha256}")[:32]
     path, beside = folder / f"vectors-{name}.bin", folder / f".vectors-{name}.part"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
-        row = 4 * reader.dim
+        row = 4 * encoder.dim
         done = beside.stat().st_size // row if beside.exists() else 0
         truncate(beside, done * row)
         for start in range(done, len(corpus), BLOCK_SENTENCES):
             end = min(len(corpus), start + BLOCK_SENTENCES)
-            append(beside, reader.encode(corpus.sentences(range(start, end))))
+            append(beside, encoder.encode(corpus.sentences(range(start, end))))
         beside.rename(path)
-    flat = map_array(path, np.float32, len(corpus) * reader.dim)
-    vectors: Embeddings = flat.reshape(len(corpus), reader.dim)
+    flat = map_array(path, np.float32, len(corpus) * encoder.dim)
+    vectors: Embeddings = flat.reshape(len(corpus), encoder.dim)
     return vectors
+
+
+BLOCK_ROWS = 16_384
+"""Sentences of the corpus multiplied at a time."""
+
+
+class Discriminator:
+    """The trained network over one corpus, whose sentence vectors are made once and kept on the disk.
+
+    The logit of a sentence in a context is its query for the left by the mean of the left vectors, the same for the
+    right, and a term of its own; see :class:`~samesense.context.discriminator.lstm.Coherence`. A mean of products is
+    the product of the mean, so each neighbouring sentence is multiplied once, whatever the number of windows it is in.
+
+    Args:
+        encoder: the trained network.
+        corpus: the contexts, cut into windows like those on which it was trained.
+        folder: holds cached vectors.
+
+    Raises:
+        ConfigError: if the corpus is cut into other windows.
+        DataError: if cached vectors are damaged.
+    """
+
+    def __init__(self, encoder: SentenceEncoder, corpus: Corpus, folder: Path) -> None:
+        trained, given = ((shape.left, shape.right) for shape in (encoder.shape, corpus.shape))
+        if trained != given:
+            raise ConfigError(
+                f"The discriminator was trained on {trained[0]} sentences before and {trained[1]} after the centre, "
+                f"and the corpus is cut into {given[0]} and {given[1]}. Open it with the same shape, or train anew."
+            )
+        self.encoder, self.corpus = encoder, corpus
+        self._vectors = corpus_vectors(encoder, corpus, folder)
+
+    @classmethod
+    def open(cls, model: Path, corpus: Corpus, folder: Path, *, device: str = "cpu") -> Discriminator:
+        """Return the discriminator of a model folder, over ``corpus``, with its cache in ``folder``."""
+        return cls(load_sentence_encoder(model, device=device), corpus, folder)
+
+    def scores(self, vectors: Embeddings, windows: Sequence[int] | Indices) -> Floats:
+        """Return log p(y = 1) of each sentence in the place of the centre of each window ``(sentences, windows)``.
+
+        Args:
+            vectors: sentence vectors ``(sentences, dim)``, made by the encoder.
+            windows: numbers of windows of the corpus.
+        """
+        ids = np.asarray(windows, dtype=np.int64)
+        device = self.encoder.model.last.weight.device
+        with torch.inference_mode():
+            parts = self.encoder.model.queries(torch.from_numpy(np.asarray(vectors)).to(device))
+        left, right, own = (part.detach().cpu().numpy() for part in parts)
+        first, end = self.corpus.window_bounds(ids)
+        logits = self._products(left, first, ids) + self._products(right, ids + 1, end) + own[:, None]
+        scores: Floats = -np.logaddexp(0.0, -logits)
+        return scores
+
+    def _products(self, queries: Embeddings, starts: Indices, ends: Indices) -> Floats:
+        """Return each query times the mean of the vectors from each start up to its end ``(queries, spans)``.
+
+        An empty span, a side that takes no part, gives 0. In float64, so that what is computed beside a product
+        changes nothing that a rounding to 9 decimals would show.
+        """
+        rows, place = np.unique(spans(starts, ends), return_inverse=True)
+        products, wanted = np.empty((len(rows), len(queries))), queries.T.astype(np.float64)
+        for at in range(0, len(rows), BLOCK_ROWS):
+            products[at : at + BLOCK_ROWS] = self._vectors[rows[at : at + BLOCK_ROWS]].astype(np.float64) @ wanted
+        lengths = ends - starts
+        shares = np.repeat(1.0 / np.maximum(lengths, 1), lengths)
+        limits = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths)])
+        means: Floats = csr_array((shares, place, limits), shape=(len(starts), len(rows))) @ products
+        return means.T

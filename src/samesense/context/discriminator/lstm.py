@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence
 
-from samesense.context.discriminator.vocabulary import PADDING
-from samesense.errors import ConfigError
+from samesense.context.corpus.words import words_and_marks
+from samesense.errors import ConfigError, ModelError
 
 Interaction = Literal["none", "product", "bilinear"]
 """How a sentence and a side of its context meet."""
@@ -31,13 +32,6 @@ class Coherence(nn.Module):
         and its slope at a logit of 0 is 0 along every such sum, so that it is smallest there. The interaction mends
         both, and still leaves one product of a query by cached sentence vectors to score any number of contexts.
         Sides of several sentences are averaged; the paper does not say.
-
-    Args:
-        words: size of the vocabulary.
-        dim: size of a word vector.
-        hidden: size of the LSTM in each direction; 300 in the paper.
-        interaction: see above.
-        dropout: share of the entries of word and sentence vectors that is dropped in training.
 
     Raises:
         ConfigError: if a setting is out of range.
@@ -81,9 +75,6 @@ class Coherence(nn.Module):
 
     def queries(self, sentences: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return what is multiplied by left and by right sides, each of the shape of ``sentences``, and the own term.
-
-        Args:
-            sentences: sentence vectors ``(..., 2 hidden)``.
 
         Returns:
             Queries q_l and q_r, and the term w_s s without the last axis: the logit is q_l l + q_r r + w_s s.
@@ -135,3 +126,36 @@ def padded(numbers: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
     for row, own in zip(tokens, numbers, strict=True):
         row[: len(own)] = torch.tensor(own)
     return tokens, lengths
+
+
+PADDING, UNKNOWN = 0, 1
+
+
+class Vocabulary:
+    """Words and marks with their numbers: 0 fills up, 1 is any unknown word, then the words in order.
+
+    Raises:
+        ModelError: if there is none, or one comes twice.
+    """
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self.words = list(words)
+        self._number = {word: number for number, word in enumerate(self.words, UNKNOWN + 1)}
+        if not self.words or len(self._number) != len(self.words):
+            raise ModelError(f"A vocabulary has one word at least and none twice; received {len(self.words)} words.")
+
+    @classmethod
+    def count(cls, sentences: Iterable[str], *, least: int = 2, most: int = 100_000) -> Vocabulary:
+        """Return the words that come at least ``least`` times, at most ``most`` of them; ties in the order of words."""
+        counts = Counter(word for sentence in sentences for word in words_and_marks(sentence))
+        kept = sorted((-count, word) for word, count in counts.items() if count >= least)[:most]
+        if not kept:
+            raise ConfigError(f"No word of the corpus comes {least} times. Lower the least count, or give more text.")
+        return cls([word for _, word in kept])
+
+    def __len__(self) -> int:
+        return len(self.words) + UNKNOWN + 1
+
+    def numbers(self, sentence: str, most: int) -> list[int]:
+        """Return the numbers of the first ``most`` words of a sentence; one without a word is one unknown word."""
+        return [self._number.get(word, UNKNOWN) for word in words_and_marks(sentence)[:most]] or [UNKNOWN]

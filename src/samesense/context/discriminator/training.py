@@ -11,12 +11,10 @@ import numpy as np
 import torch
 from transformers import Trainer, TrainerCallback, TrainingArguments, set_seed
 
-from samesense.context.corpus.corpus import Corpus
-from samesense.context.corpus.splits import HELD_OUT_WINDOWS, hold_out
+from samesense.context.corpus.corpus import HELD_OUT_WINDOWS, Corpus, hold_out
 from samesense.context.discriminator.batching import Collate, HeldOut, Schedule, Steps
-from samesense.context.discriminator.encoder import Reader
-from samesense.context.discriminator.lstm import Coherence, Interaction
-from samesense.context.discriminator.vocabulary import UNKNOWN, Vocabulary
+from samesense.context.discriminator.encoder import SentenceEncoder
+from samesense.context.discriminator.lstm import UNKNOWN, Coherence, Interaction, Vocabulary
 from samesense.errors import ConfigError
 from samesense.execution.trainer import run_trainer, training_arguments
 from samesense.types import Encode
@@ -76,7 +74,7 @@ class TrainedDiscriminator:
     """A trained network and what the held-out windows say of it.
 
     Attributes:
-        reader: the network at its best checkpoint, with its vocabulary.
+        encoder: the network at its best checkpoint, with its vocabulary.
         accuracies: share of right answers, at the threshold of a half, over all held-out examples (``"all"``), the
             centres that stood there (``"positive"``), and replacements from the same document (``"same document"``)
             and from anywhere (``"anywhere"``); a kind of which there is none is absent.
@@ -85,7 +83,7 @@ class TrainedDiscriminator:
         interrupted: whether it was stopped before its end.
     """
 
-    reader: Reader
+    encoder: SentenceEncoder
     accuracies: dict[str, float]
     held_out: int
     steps: int
@@ -103,14 +101,8 @@ def train_discriminator(
 ) -> TrainedDiscriminator:
     """Train a network to tell the centre of a window from replacements.
 
-    Args:
-        corpus: its windows are the examples.
-        training: see :class:`DiscriminatorTraining`.
-        checkpoints: where the state is kept while the training goes on.
-        word_vectors: gives each word the vector that it starts with, such as the reader of a file of word vectors;
-            random ones without it. They are trained further.
-        resume_from: the checkpoint to go on from; the result is that of a run that was not stopped.
-        callbacks: of the trainer.
+    Words begin with the vectors that ``word_vectors`` gives them, or with random ones, and are trained further. A run
+    that goes on from a checkpoint (``resume_from``) ends as one that was not stopped.
 
     Raises:
         ConfigError: if more windows are held out than half of all, or no word is frequent enough.
@@ -119,23 +111,23 @@ def train_discriminator(
     set_seed(training.seed)
     schedule = Schedule(training.batch_size, training.epochs, training.negatives, training.seed)
     learnt, held = hold_out(corpus, training.held_out_windows, training.seed)
-    reader = _new_reader(corpus, training, word_vectors)
+    encoder = _new_encoder(corpus, training, word_vectors)
     steps = Steps(corpus, learnt, schedule)
     evaluated = HeldOut(corpus, held, schedule)
     trainer = Trainer(
-        model=reader.model,
+        model=encoder.model,
         args=_arguments(training, len(steps), checkpoints),
         train_dataset=steps,
         eval_dataset=evaluated,
-        data_collator=Collate(reader, corpus),
+        data_collator=Collate(encoder, corpus),
         compute_metrics=evaluated.accuracies,
         callbacks=list(callbacks),
     )
     interrupted = run_trainer(trainer, resume_from)
-    reader.model.eval()
+    encoder.model.eval()
     found = trainer.evaluate()
     return TrainedDiscriminator(
-        reader=reader,
+        encoder=encoder,
         accuracies={name: float(found[f"eval_{name}"]) for name in evaluated.kinds},
         held_out=len(held),
         steps=trainer.state.global_step,
@@ -143,7 +135,7 @@ def train_discriminator(
     )
 
 
-def _new_reader(corpus: Corpus, training: DiscriminatorTraining, word_vectors: Encode | None) -> Reader:
+def _new_encoder(corpus: Corpus, training: DiscriminatorTraining, word_vectors: Encode | None) -> SentenceEncoder:
     vocabulary = Vocabulary.count(corpus, least=training.least_count)
     initial = None if word_vectors is None else torch.from_numpy(np.array(word_vectors(vocabulary.words)))
     model = Coherence(
@@ -156,7 +148,7 @@ def _new_reader(corpus: Corpus, training: DiscriminatorTraining, word_vectors: E
     if initial is not None:
         with torch.no_grad():
             model.embedding.weight[UNKNOWN + 1 :] = initial
-    return Reader(model, vocabulary, corpus.shape, training.most_words)
+    return SentenceEncoder(model, vocabulary, corpus.shape, training.most_words)
 
 
 def _arguments(training: DiscriminatorTraining, steps: int, checkpoints: Path) -> TrainingArguments:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from samesense.context.corpus.windows import Window
+from samesense.context.corpus.corpus import Window
 from samesense.errors import ModelError
 from samesense.types import Floats, Indices
 
@@ -28,19 +28,12 @@ Reading = Literal["apart", "together"]
 
 @dataclass(frozen=True)
 class Cells:
-    """Which sentence is to be judged in which context; cell *k* is ``sentences[rows[k]]`` in ``windows[columns[k]]``.
+    """Which sentence is scored in which context; cell *k* is ``sentences[rows[k]]`` in ``windows[columns[k]]``."""
 
-    Attributes:
-        sentences: the sentences that take the place of the centre.
-        windows: the contexts; their own centres play no part.
-        rows: index of a sentence, ``(n,)``.
-        columns: index of a window, ``(n,)``.
-    """
-
-    sentences: Sequence[str]
-    windows: Sequence[Window]
-    rows: Indices
-    columns: Indices
+    sentences: Sequence[str]  # the sentences that take the place of the centre
+    windows: Sequence[Window]  # the contexts; their own centres play no part
+    rows: Indices  # index of a sentence, (n,)
+    columns: Indices  # index of a window, (n,)
 
     @classmethod
     def grid(cls, sentences: Sequence[str], windows: Sequence[Window]) -> Cells:
@@ -57,16 +50,11 @@ class Cells:
 
 
 @dataclass(frozen=True)
-class Measured:
-    """What a generator says of some cells.
+class LogProbs:
+    """What a generator says of some cells."""
 
-    Attributes:
-        totals: log probability of the generated text in nats, ``(kinds, n)``.
-        tokens: how many tokens that text has for this generator, ``(kinds, n)``; at least 1.
-    """
-
-    totals: Floats
-    tokens: Indices
+    totals: Floats  # log probability of the generated text in nats, (kinds, n)
+    tokens: Indices  # how many tokens that text has for this generator, (kinds, n); at least 1
 
     @property
     def per_token(self) -> Floats:
@@ -79,30 +67,18 @@ class Generator(ABC):
     """Gives p(s | left, right), p(left | s, right) and p(right | left, s).
 
     Source: Sun et al. 2022 (TACL), "Sentence Similarity Based on Contexts", section 3.2.2, Eq. 2.
-
-    Attributes:
-        identity: everything that decides a probability besides the texts.
-        protocol: the same in words, for results.
     """
 
-    identity: str
-    protocol: str
+    identity: str  # everything that decides a probability besides the texts
+    protocol: str  # the same in words, for results
 
     @abstractmethod
-    def measure(self, cells: Cells, kinds: Sequence[Kind] = KINDS) -> Measured:
+    def measure(self, cells: Cells, kinds: Sequence[Kind] = KINDS) -> LogProbs:
         """Return the log probabilities of all cells, for each of ``kinds`` a row.
 
         Raises:
             DataError: if a window lacks the side that is to be generated.
         """
-
-    def log_probability(
-        self, kind: Kind, sentences: Sequence[str], windows: Sequence[Window]
-    ) -> tuple[Floats, Indices]:
-        """Return the log probability a token, and the number of tokens, both ``(sentences, windows)``."""
-        measured = self.measure(Cells.grid(sentences, windows), (kind,))
-        shape = (len(sentences), len(windows))
-        return measured.per_token[0].reshape(shape), measured.tokens[0].reshape(shape)
 
 
 class NoGenerator(Generator):
@@ -111,24 +87,15 @@ class NoGenerator(Generator):
     identity = "none"
     protocol = "no generator"
 
-    def measure(self, cells: Cells, kinds: Sequence[Kind] = KINDS) -> Measured:
+    def measure(self, cells: Cells, kinds: Sequence[Kind] = KINDS) -> LogProbs:
         """Raise ModelError: nothing can be measured."""
         raise ModelError(
             f"Without a generator there is no probability of {', '.join(kinds)}. Give these terms weight 0."
         )
 
 
-def target_texts(kind: Kind, sentence: str, window: Window) -> tuple[str, ...]:
-    """Return the sentences that are to be generated."""
-    return {"sentence": (sentence,), "left": window.left, "right": window.right}[kind]
-
-
-def checked(measured: Measured, cells: Cells, kinds: Sequence[Kind]) -> Measured:
-    """Return what was measured, if it is finite.
-
-    Raises:
-        ModelError: otherwise, naming the first cell concerned.
-    """
+def checked(measured: LogProbs, cells: Cells, kinds: Sequence[Kind]) -> LogProbs:
+    """Return what was measured, if it is finite; ModelError otherwise, naming the first cell concerned."""
     broken = np.argwhere(~np.isfinite(measured.totals))
     if len(broken):
         kind, cell = broken[0]
@@ -138,3 +105,23 @@ def checked(measured: Measured, cells: Cells, kinds: Sequence[Kind]) -> Measured
             f"({len(broken)} of {measured.totals.size}). The model may have diverged, or overflow in its precision."
         )
     return measured
+
+
+def groups_of(keys: Indices) -> list[Indices]:
+    """Return the members of each group of equal keys, groups in ascending order of key, members in theirs."""
+    if not len(keys):
+        return []
+    order = np.argsort(keys, kind="stable")
+    edges = np.flatnonzero(np.diff(keys[order])) + 1
+    return np.split(order, edges)
+
+
+def batches_of(lengths: Sequence[int] | Indices, budget: int) -> Iterator[Indices]:
+    """Yield the members of each batch: sorted by length, so that padded to its longest it keeps within ``budget``."""
+    order = np.argsort(np.asarray(lengths), kind="stable")[::-1]
+    start = 0
+    while start < len(order):
+        longest = max(1, int(lengths[order[start]]))
+        end = start + max(1, budget // longest)
+        yield order[start:end]
+        start = end

@@ -10,22 +10,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from samesense.context.generator.base import KINDS, Cells, Generator, Kind, Measured, checked
-from samesense.context.generator.batching import batches_of, groups_of
-from samesense.context.generator.pretrained import as_it_stands, no_token, pretrained_identity
+from samesense.context.generator.base import KINDS, Cells, Kind, LogProbs, batches_of, checked, groups_of
+from samesense.context.generator.pretrained import PretrainedGenerator
 from samesense.errors import DataError, ModelError
 from samesense.types import Floats
 
-CPU_TOKENS = 1024
-"""Tokens of one forward on a CPU, padding included; each has a row of the vocabulary's width."""
-
-ACCELERATOR_TOKENS = 8192
-"""The same on an accelerator; not measured."""
-
-Ids = list[int]
+TokenIds = list[int]
 
 
-class CausalGenerator(Generator):
+class CausalGenerator(PretrainedGenerator):
     """Scores by the chain rule over the running text: left, sentence, right.
 
     A causal model reads forwards only, so what it is asked for is turned round by Bayes' rule, in which every factor is
@@ -44,24 +37,19 @@ class CausalGenerator(Generator):
     States of the left context are formed once for all sentences that stand in it, and those of a sentence once for all
     texts that follow it.
 
-    Args:
-        model: a causal model of transformers.
-        tokenizer: its tokenizer.
-        max_tokens: longest sentence in tokens; longer ones are cut.
     """
 
+    form = "causal"
+
     def __init__(self, model: Any, tokenizer: Any, *, max_tokens: int = 128) -> None:
-        self.model, self.tokenizer, self.max_tokens = model.eval(), tokenizer, max_tokens
+        super().__init__(model, tokenizer, max_tokens=max_tokens)
         start = tokenizer.bos_token_id if tokenizer.bos_token_id is not None else tokenizer.eos_token_id
         if start is None:
             raise ModelError("A text begins with a mark, and this model's tokenizer has neither bos nor eos token.")
         self._start = int(start)
-        self._budget = CPU_TOKENS if model.device.type == "cpu" else ACCELERATOR_TOKENS
-        self._known: dict[tuple[str, bool], Ids] = {}
-        self.identity = pretrained_identity(model, tokenizer, ["causal", max_tokens])
         self.protocol = f"causal language model by Bayes' rule, {str(model.dtype).removeprefix('torch.')}"
 
-    def measure(self, cells: Cells, kinds: Sequence[Kind] = KINDS) -> Measured:
+    def measure(self, cells: Cells, kinds: Sequence[Kind] = KINDS) -> LogProbs:
         """Return the log probabilities of all cells; see the base class."""
         self._known = {}
         terms = np.zeros((len(kinds), len(cells)))
@@ -70,7 +58,7 @@ class CausalGenerator(Generator):
         for at, kind in enumerate(kinds):
             terms[at] = _bayes(kind, forward, backward if kind == "left" else None)
         tokens = np.array([[self._length(kind, cells, at) for at in range(len(cells))] for kind in kinds])
-        return checked(Measured(terms, tokens.reshape(terms.shape).astype(np.int64)), cells, kinds)
+        return checked(LogProbs(terms, tokens.reshape(terms.shape).astype(np.int64)), cells, kinds)
 
     @torch.inference_mode()
     def _in_context(self, cells: Cells) -> dict[str, Floats]:
@@ -97,7 +85,7 @@ class CausalGenerator(Generator):
             found[members] = own + self._go_on(cache, outcome, rights, [len(right) for right in rights]).sum(axis=1)
         return found
 
-    def _read(self, ids: Ids) -> tuple[Any, Tensor, float]:
+    def _read(self, ids: TokenIds) -> tuple[Any, Tensor, float]:
         """Return the state after ``ids``, the log probabilities of what comes next, and that of ``ids`` itself."""
         whole = torch.tensor([ids], device=self.model.device)
         output = self.model(input_ids=whole, use_cache=True)
@@ -105,22 +93,15 @@ class CausalGenerator(Generator):
         own = logs[:-1].gather(1, whole[0, 1:, None]).sum()
         return output.past_key_values, logs[-1], float(own)
 
-    def _go_on(self, cache: Any, outcome: Tensor, tails: Sequence[Ids], cuts: Sequence[int]) -> Floats:
+    def _go_on(self, cache: Any, outcome: Tensor, tails: Sequence[TokenIds], cuts: Sequence[int]) -> Floats:
         """Return the log probability of each tail up to its cut, and from there on, ``(tails, 2)``.
 
-        Args:
-            cache: state of what all tails follow.
-            outcome: log probabilities of their first token ``(vocabulary,)``.
-            tails: tokens that follow.
-            cuts: how many of them belong to the first part.
+        ``outcome`` holds the log probabilities of their first token, ``cache`` the state of what all of them follow.
         """
         found = np.empty((len(tails), 2))
         lengths = [len(tail) for tail in tails]
         for batch in batches_of(lengths, self._budget):
-            ids = torch.zeros(len(batch), max(lengths[at] for at in batch), dtype=torch.long)
-            for row, at in enumerate(batch):
-                ids[row, : lengths[at]] = torch.tensor(tails[at])
-            ids = ids.to(self.model.device)
+            ids, _ = self._padded([tails[at] for at in batch])
             own = copy.deepcopy(cache)  # a forward adds to it
             own.batch_repeat_interleave(len(batch))
             logits = self.model(input_ids=ids, past_key_values=own, use_cache=True).logits[:, :-1]
@@ -131,7 +112,7 @@ class CausalGenerator(Generator):
                 found[at] = each[row, : cuts[at]].sum(), each[row, cuts[at] : lengths[at]].sum()
         return found
 
-    def _sides(self, cells: Cells, at: int) -> tuple[Ids, Ids]:
+    def _sides(self, cells: Cells, at: int) -> tuple[TokenIds, TokenIds]:
         window = cells.windows[cells.columns[at]]
         if not window.left or not window.right:
             raise DataError(
@@ -141,19 +122,8 @@ class CausalGenerator(Generator):
         left = [token for place, text in enumerate(window.left) for token in self._ids(text, inside=place > 0)]
         return left, [token for text in window.right for token in self._ids(text, inside=True)]
 
-    def _sentence(self, cells: Cells, at: int) -> Ids:
+    def _sentence(self, cells: Cells, at: int) -> TokenIds:
         return self._ids(cells.sentences[cells.rows[at]], inside=True)
-
-    def _ids(self, text: str, *, inside: bool) -> Ids:
-        """Return the tokens of a sentence, with a space before it if one parts it from what precedes."""
-        if (text, inside) not in self._known:
-            ids = self.tokenizer(as_it_stands(text, inside=inside), add_special_tokens=False)["input_ids"][
-                : self.max_tokens
-            ]
-            if not ids:
-                raise no_token(text)
-            self._known[text, inside] = ids
-        return self._known[text, inside]
 
     def _length(self, kind: Kind, cells: Cells, at: int) -> int:
         if kind == "sentence":

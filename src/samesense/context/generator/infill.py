@@ -7,24 +7,16 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
-from samesense.context.generator.base import KINDS, Cells, Generator, Kind, Measured, checked
-from samesense.context.generator.batching import batches_of
-from samesense.context.generator.pretrained import as_it_stands, no_token, pretrained_identity
+from samesense.context.generator.base import KINDS, Cells, Kind, LogProbs, batches_of, checked
+from samesense.context.generator.pretrained import PretrainedGenerator
 from samesense.context.generator.tokens import parts
 from samesense.errors import ModelError
 
-CPU_TOKENS = 1024
-"""Tokens read and written in one forward on a CPU, padding included."""
-
-ACCELERATOR_TOKENS = 8192
-"""The same on an accelerator; not measured."""
-
-Ids = tuple[int, ...]
+TokenIds = tuple[int, ...]
 
 
-class InfillGenerator(Generator):
+class InfillGenerator(PretrainedGenerator):
     """Scores what is missing as the model was pretrained to fill it in: a gap in what is read, its content written.
 
     Source: Raffel et al. 2020, "Exploring the Limits of Transfer Learning", section 3.1.4, for gaps; Sun et al. 2022
@@ -33,17 +25,12 @@ class InfillGenerator(Generator):
 
     What is read is encoded once for all texts that are scored after it.
 
-    Args:
-        model: a sequence-to-sequence model of transformers.
-        tokenizer: its tokenizer, with the gap ``<extra_id_0>``.
-        max_tokens: longest sentence in tokens; longer ones are cut.
-
-    Raises:
-        ModelError: if the tokenizer has no gap.
     """
 
+    form = "infill"
+
     def __init__(self, model: Any, tokenizer: Any, *, max_tokens: int = 128) -> None:
-        self.model, self.tokenizer, self.max_tokens = model.eval(), tokenizer, max_tokens
+        super().__init__(model, tokenizer, max_tokens=max_tokens)
         gap = tokenizer.convert_tokens_to_ids("<extra_id_0>")
         if gap is None or gap == tokenizer.unk_token_id:
             raise ModelError(
@@ -53,20 +40,17 @@ class InfillGenerator(Generator):
         self._gap = int(gap)
         self._begin = int(model.config.decoder_start_token_id)
         self._end = [] if tokenizer.eos_token_id is None else [int(tokenizer.eos_token_id)]
-        self._budget = CPU_TOKENS if model.device.type == "cpu" else ACCELERATOR_TOKENS
-        self._known: dict[tuple[str, bool], list[int]] = {}
-        self.identity = pretrained_identity(model, tokenizer, ["infill", max_tokens])
         self.protocol = f"sequence-to-sequence language model filling gaps, {str(model.dtype).removeprefix('torch.')}"
 
     @torch.inference_mode()
-    def measure(self, cells: Cells, kinds: Sequence[Kind] = KINDS) -> Measured:
+    def measure(self, cells: Cells, kinds: Sequence[Kind] = KINDS) -> LogProbs:
         """Return the log probabilities of all cells; see the base class."""
         self._known = {}
         totals = np.empty((len(kinds), len(cells)))
         tokens = np.empty((len(kinds), len(cells)), dtype=np.int64)
         for at, kind in enumerate(kinds):
-            sources: dict[Ids, list[int]] = {}
-            targets: list[Ids] = []
+            sources: dict[TokenIds, list[int]] = {}
+            targets: list[TokenIds] = []
             for cell, (row, column) in enumerate(zip(cells.rows, cells.columns, strict=True)):
                 source, target = self._texts(kind, cells.sentences[row], cells.windows[column])
                 sources.setdefault(source, []).append(cell)
@@ -76,9 +60,9 @@ class InfillGenerator(Generator):
             for batch in batches_of([len(source) for source in distinct], self._budget):
                 read = [distinct[place] for place in batch]
                 self._fill(read, [sources[source] for source in read], targets, totals[at])
-        return checked(Measured(totals, tokens), cells, kinds)
+        return checked(LogProbs(totals, tokens), cells, kinds)
 
-    def _fill(self, read: list[Ids], groups: list[list[int]], targets: list[Ids], totals: np.ndarray) -> None:
+    def _fill(self, read: list[TokenIds], groups: list[list[int]], targets: list[TokenIds], totals: np.ndarray) -> None:
         """Encode these sources, and write into ``totals`` those of the cells of each group."""
         ids, present = self._padded(read)
         states = self.model.get_encoder()(input_ids=ids, attention_mask=present).last_hidden_state
@@ -97,16 +81,7 @@ class InfillGenerator(Generator):
             summed = torch.where(real.bool(), logs, 0).double().sum(dim=1).cpu().numpy()
             totals[[cell for _, cell in members]] = summed
 
-    def _padded(self, rows: Sequence[Ids]) -> tuple[Tensor, Tensor]:
-        """Return the rows padded to one length, and 1 where they are not padding."""
-        ids = torch.zeros(len(rows), max(map(len, rows)), dtype=torch.long)
-        present = torch.zeros_like(ids)
-        for at, row in enumerate(rows):
-            ids[at, : len(row)] = torch.tensor(row)
-            present[at, : len(row)] = 1
-        return ids.to(self.model.device), present.to(self.model.device)
-
-    def _texts(self, kind: Kind, sentence: str, window: Any) -> tuple[Ids, Ids]:
+    def _texts(self, kind: Kind, sentence: str, window: Any) -> tuple[TokenIds, TokenIds]:
         """Return the tokens that are read, a gap in the place of what is missing, and those that are missing."""
         read, target = parts(kind, sentence, window)
         missing = {part.place for part in target}
@@ -115,11 +90,3 @@ class InfillGenerator(Generator):
             source += [self._gap] if part.place in missing else self._ids(part.text, inside=bool(source))
         written = [token for part in target for token in self._ids(part.text, inside=part is not target[0])]
         return (*source, *self._end), tuple(written)
-
-    def _ids(self, text: str, *, inside: bool) -> list[int]:
-        if (text, inside) not in self._known:
-            ids = self.tokenizer(as_it_stands(text, inside=inside), add_special_tokens=False)["input_ids"]
-            if not ids:
-                raise no_token(text)
-            self._known[text, inside] = ids[: self.max_tokens]
-        return self._known[text, inside]

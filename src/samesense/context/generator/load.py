@@ -1,15 +1,15 @@
-"""Open a pretrained language model, causal or sequence-to-sequence, as a generator."""
+"""Opens a pretrained language model of transformers as a generator."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import torch
 
+from samesense.context.generator.base import Generator
+from samesense.context.generator.causal import CausalGenerator
+from samesense.context.generator.infill import InfillGenerator
 from samesense.errors import ModelError
-
-if TYPE_CHECKING:
-    from samesense.context.generator.base import Generator
 
 
 def open_language_model(
@@ -19,17 +19,7 @@ def open_language_model(
     max_tokens: int = 128,
     device: str = "cpu",
 ) -> Generator:
-    """Open a language model by folder or hub name; what it is, its configuration says.
-
-    Args:
-        name: a causal model such as SmolLM2, or a sequence-to-sequence one of the T5 family.
-        precision: arithmetic.
-        max_tokens: longest sentence in tokens; longer ones are cut.
-        device: torch device.
-
-    Raises:
-        ModelError: if it cannot be read, or is neither.
-    """
+    """Open a language model by folder or hub name; what it is, its configuration says."""
     from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
 
     dtype = {"float32": torch.float32, "bfloat16": torch.bfloat16}[precision]
@@ -43,10 +33,4 @@ def open_language_model(
             f"{name!r} cannot be opened as a causal or sequence-to-sequence language model: {error}. Name a folder, or "
             "a model of the hub, that is one."
         ) from error
-    if together:
-        from samesense.context.generator.infill import InfillGenerator
-
-        return InfillGenerator(model, tokenizer, max_tokens=max_tokens)
-    from samesense.context.generator.causal import CausalGenerator
-
-    return CausalGenerator(model, tokenizer, max_tokens=max_tokens)
+    return (InfillGenerator if together else CausalGenerator)(model, tokenizer, max_tokens=max_tokens)

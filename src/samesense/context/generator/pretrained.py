@@ -1,16 +1,58 @@
-"""What generators of pretrained language models share."""
+"""What generators of pretrained language models share: tokens, padding, identity."""
 
 from __future__ import annotations
 
 import json
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
+from torch import Tensor
 
+from samesense.context.generator.base import Generator
 from samesense.errors import DataError
 from samesense.files import content_hash
+
+CPU_TOKENS = 1024
+"""Tokens of one forward on a CPU, padding included; each has a row of the vocabulary's width."""
+
+ACCELERATOR_TOKENS = 8192
+"""The same on an accelerator; not measured."""
+
+
+class PretrainedGenerator(Generator):
+    """A model of transformers with its tokenizer, used without training.
+
+    Raises:
+        ModelError: if the tokenizer lacks a mark that is needed.
+    """
+
+    form: str
+
+    def __init__(self, model: Any, tokenizer: Any, *, max_tokens: int = 128) -> None:
+        self.model, self.tokenizer, self.max_tokens = model.eval(), tokenizer, max_tokens
+        self._budget = CPU_TOKENS if model.device.type == "cpu" else ACCELERATOR_TOKENS
+        self._known: dict[tuple[str, bool], list[int]] = {}
+        self.identity = _identity(model, tokenizer, [self.form, max_tokens])
+
+    def _ids(self, text: str, *, inside: bool) -> list[int]:
+        """Return the tokens of a sentence, with a space before it if one parts it from what precedes."""
+        if (text, inside) not in self._known:
+            ids = self.tokenizer(as_it_stands(text, inside=inside), add_special_tokens=False)["input_ids"]
+            if not ids:
+                raise DataError(f"A sentence must have a token; {text!r} has none for this model. Leave it out.")
+            self._known[text, inside] = ids[: self.max_tokens]
+        return self._known[text, inside]
+
+    def _padded(self, rows: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
+        """Return the rows padded to one length, and 1 where they are not padding."""
+        ids = torch.zeros(len(rows), max(map(len, rows)), dtype=torch.long)
+        present = torch.zeros_like(ids)
+        for at, row in enumerate(rows):
+            ids[at, : len(row)] = torch.tensor(row)
+            present[at, : len(row)] = 1
+        return ids.to(self.model.device), present.to(self.model.device)
 
 
 def as_it_stands(text: str, *, inside: bool) -> str:
@@ -21,12 +63,7 @@ def as_it_stands(text: str, *, inside: bool) -> str:
     return f" {text}"
 
 
-def no_token(text: str) -> DataError:
-    """Return the error for a sentence of which a tokenizer leaves nothing, so that it has no cost a token."""
-    return DataError(f"A sentence must have a token; {text!r} has none for this model. Leave it out.")
-
-
-def pretrained_identity(model: Any, tokenizer: Any, settings: list[Any]) -> str:
+def _identity(model: Any, tokenizer: Any, settings: list[Any]) -> str:
     """Return a hash over the weights and the tokenizer, with the settings in plain words."""
     return json.dumps([*settings, str(model.dtype), content_hash(_content(model, tokenizer))])
 

@@ -12,10 +12,28 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from samesense.context.generator.base import KINDS, Cells, Generator, Kind, Measured, Reading, checked
-from samesense.context.generator.batching import batches_of, groups_of
-from samesense.context.generator.memory import Layout, encode_packs, gather, on_device, source_of
-from samesense.context.generator.tokens import PAD, Tokens, parts, shifted
+from samesense.context.generator.base import (
+    KINDS,
+    Cells,
+    Generator,
+    Kind,
+    LogProbs,
+    Reading,
+    batches_of,
+    checked,
+    groups_of,
+)
+from samesense.context.generator.tokens import (
+    PAD,
+    Layout,
+    Tokens,
+    encode_packs,
+    gather,
+    on_device,
+    parts,
+    shifted,
+    source_of,
+)
 from samesense.context.generator.transformer import Architecture, Seq2Seq
 from samesense.errors import ModelError
 from samesense.execution.onednn import fast_linear
@@ -48,12 +66,6 @@ class Seq2SeqGenerator(Generator):
     Differs: with ``reading="apart"`` the encoder reads each sentence by itself and the decoder attends to all of them,
         so that the states of a sentence are formed once for every cell in which it is read; ``"together"`` is the
         paper's. The end mark of each generated sentence is a token of it, in the probability and in the length.
-
-    Args:
-        models: the model of each direction; the same one thrice if it is shared.
-        tokenizer: see :class:`~samesense.context.generator.tokens.Tokens`.
-        reading: how the models were trained to read.
-        precision: arithmetic.
     """
 
     def __init__(
@@ -77,7 +89,7 @@ class Seq2SeqGenerator(Generator):
             f"{shape.width}, sentences read {reading}, {precision}"
         )
 
-    def measure(self, cells: Cells, kinds: Sequence[Kind] = KINDS) -> Measured:
+    def measure(self, cells: Cells, kinds: Sequence[Kind] = KINDS) -> LogProbs:
         """Return the log probabilities of all cells; see the base class."""
         totals = np.empty((len(kinds), len(cells)))
         tokens = np.empty((len(kinds), len(cells)), dtype=np.int64)
@@ -88,7 +100,7 @@ class Seq2SeqGenerator(Generator):
             self.tokens.learn(_texts(block))
             for at, kind in enumerate(kinds):
                 totals[at, members], tokens[at, members] = self._kind(kind, block)
-        return checked(Measured(totals, tokens), cells, kinds)
+        return checked(LogProbs(totals, tokens), cells, kinds)
 
     def _kind(self, kind: Kind, cells: Cells) -> tuple[np.ndarray, Indices]:
         """Return totals and tokens of the cells of one block, ``(n,)`` each."""
@@ -136,12 +148,7 @@ class Seq2SeqGenerator(Generator):
 def open_seq2seq(
     folder: Path, *, precision: Literal["float32", "bfloat16"] = "float32", device: str = "cpu"
 ) -> Seq2SeqGenerator:
-    """Open what :meth:`Seq2SeqGenerator.save` wrote.
-
-    Raises:
-        DataError: if there is no generator.
-        ModelError: if its weights cannot be read.
-    """
+    """Open what :meth:`Seq2SeqGenerator.save` wrote."""
     from safetensors import SafetensorError
     from safetensors.torch import load_file
     from tokenizers import Tokenizer
@@ -165,13 +172,6 @@ def token_costs(
     model: Seq2Seq, inputs: Sequence[Tensor], wanted: Tensor, memory: Tensor, absent: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Return what each token of the targets costs, in nats.
-
-    Args:
-        model: the model.
-        inputs: decoder inputs, see :func:`~samesense.context.generator.tokens.shifted`.
-        wanted: the targets' tokens ``(targets, length)``.
-        memory: see :meth:`Seq2Seq.decode`.
-        absent: see :meth:`Seq2Seq.decode`.
 
     Returns:
         Costs of the tokens that are not padding, end marks included, in float32 ``(tokens,)``, and where those stand

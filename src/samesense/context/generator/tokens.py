@@ -7,19 +7,22 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
+import torch
+from torch import Tensor
 
-from samesense.context.corpus.windows import Window
-from samesense.context.generator.base import Kind
+from samesense.context.corpus.corpus import Window
+from samesense.context.generator.base import Kind, Reading, batches_of
 from samesense.errors import DataError
+from samesense.types import Indices
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
+    from samesense.context.generator.transformer import Seq2Seq
+
+
 PAD, START, END = 0, 1, 2
 SPECIAL = ("<pad>", "<s>", "</s>")
-
-Ids = npt.NDArray[np.int64]
 
 
 class Part(NamedTuple):
@@ -36,17 +39,13 @@ Row = tuple[Part, ...]
 class Packed(NamedTuple):
     """Rows of tokens, padded to one length: tokens, their places in their sentences, and the sentences' places."""
 
-    tokens: Ids
-    places: Ids
-    sentences: Ids
+    tokens: Indices
+    places: Indices
+    sentences: Indices
 
 
 def parts(kind: Kind, sentence: str, window: Window) -> tuple[Row, Row]:
-    """Return what is read and what is generated when ``sentence`` stands in ``window``.
-
-    Raises:
-        DataError: if one of them is empty.
-    """
+    """Return what is read and what is generated when ``sentence`` stands in ``window``."""
     left = tuple(Part(text, at - len(window.left)) for at, text in enumerate(window.left))
     right = tuple(Part(text, at + 1) for at, text in enumerate(window.right))
     centre = (Part(sentence, 0),)
@@ -64,17 +63,12 @@ def parts(kind: Kind, sentence: str, window: Window) -> tuple[Row, Row]:
 
 
 class Tokens:
-    """Turns sentences into tokens, each ending in the end mark; a sentence too long is cut, the mark kept.
-
-    Args:
-        tokenizer: of the ``tokenizers`` library, with :data:`SPECIAL` as its first three tokens.
-        max_tokens: longest sentence, end mark included.
-    """
+    """Turns sentences into tokens, each ending in the end mark; a sentence too long is cut, the mark kept."""
 
     def __init__(self, tokenizer: Tokenizer, max_tokens: int) -> None:
         self.tokenizer = tokenizer
         self.max_tokens = max_tokens
-        self._known: dict[str, Ids] = {}
+        self._known: dict[str, Indices] = {}
 
     def learn(self, texts: Iterable[str]) -> None:
         """Tokenise texts together, in place of those that were known before."""
@@ -84,7 +78,7 @@ class Tokens:
         for text, found in zip(new, self.tokenizer.encode_batch(new, add_special_tokens=False), strict=True):
             self._known[text] = np.array([*found.ids[: self.max_tokens - 1], END], dtype=np.int64)
 
-    def ids(self, text: str) -> Ids:
+    def ids(self, text: str) -> Indices:
         """Return the tokens of a text that was learnt."""
         return self._known[text]
 
@@ -115,15 +109,7 @@ def shifted(target: Packed) -> Packed:
 
 
 def train_tokenizer(texts: Iterable[str], size: int) -> Tokenizer:
-    """Train a byte-level BPE tokenizer: it reads every language, and knows every text.
-
-    Args:
-        texts: the sentences of a corpus.
-        size: number of tokens, the 256 bytes and the three marks among them.
-
-    Raises:
-        DataError: if there is no text.
-    """
+    """Train a byte-level BPE tokenizer: it reads every language, and knows every text."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
     ahead = iter(texts)
@@ -146,3 +132,56 @@ def train_tokenizer(texts: Iterable[str], size: int) -> Tokenizer:
 def _chained(first: Sequence[str], rest: Iterable[str]) -> Iterator[str]:
     yield from first
     yield from rest
+
+
+Source = tuple[Row, ...]
+"""The rows that one target attends to."""
+
+
+def source_of(read: Row, reading: Reading) -> Source:
+    """Return what is read, cut into the rows that are encoded."""
+    return tuple((part,) for part in read) if reading == "apart" else (read,)
+
+
+class Layout:
+    """Where the states of each row will be.
+
+    Attributes:
+        packs: the rows in the order of their states, those of like length together.
+    """
+
+    def __init__(self, tokens: Tokens, sources: Sequence[Source], budget: int) -> None:
+        rows = list(dict.fromkeys(row for source in sources for row in source))
+        lengths = [tokens.length(row) for row in rows]
+        self.packs: list[Packed] = []
+        self._spans: dict[Row, Indices] = {}
+        end = 0
+        for batch in batches_of(lengths, budget):
+            members = [rows[at] for at in batch]
+            self.packs.append(tokens.pack(members))
+            for at, row in zip(batch, members, strict=True):
+                self._spans[row] = np.arange(end, end + lengths[at], dtype=np.int64)
+                end += lengths[at]
+
+    def places(self, sources: Sequence[Source]) -> Indices:
+        """Return where the states of each source are, ``(sources, length)``, -1 for padding."""
+        spans = [np.concatenate([self._spans[row] for row in source]) for source in sources]
+        places = np.full((len(spans), max(map(len, spans))), -1, dtype=np.int64)
+        for at, span in enumerate(spans):
+            places[at, : len(span)] = span
+        return places
+
+
+def on_device(packed: Packed, device: torch.device | str = "cpu") -> list[Tensor]:
+    """Return the three matrices as tensors."""
+    return [torch.from_numpy(part).to(device) for part in packed]
+
+
+def encode_packs(model: Seq2Seq, packs: Sequence[Sequence[Tensor]]) -> Tensor:
+    """Return the states of all rows, ``(tokens, width)``, without padding, in the order of a :class:`Layout`."""
+    return torch.cat([model.encode(*pack)[pack[0] != PAD] for pack in packs])
+
+
+def gather(states: Tensor, places: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the states at these places, ``(sources, length, width)``, and where they are padding."""
+    return states[places.clamp(min=0)], places < 0

@@ -14,13 +14,19 @@ from torch.utils.data import Dataset, Sampler
 from transformers import Trainer, TrainerCallback, TrainingArguments, set_seed
 from transformers.trainer_pt_utils import LengthGroupedSampler
 
-from samesense.context.corpus.corpus import Corpus
-from samesense.context.corpus.splits import HELD_OUT_WINDOWS, hold_out
-from samesense.context.corpus.windows import Window
+from samesense.context.corpus.corpus import HELD_OUT_WINDOWS, Corpus, Window, hold_out
 from samesense.context.generator.base import Kind, Reading, Size
-from samesense.context.generator.memory import Layout, encode_packs, gather, on_device, source_of
 from samesense.context.generator.seq2seq import token_costs
-from samesense.context.generator.tokens import Tokens, parts, shifted
+from samesense.context.generator.tokens import (
+    Layout,
+    Tokens,
+    encode_packs,
+    gather,
+    on_device,
+    parts,
+    shifted,
+    source_of,
+)
 from samesense.context.generator.transformer import Architecture, Seq2Seq
 from samesense.execution.trainer import run_trainer, training_arguments
 from samesense.types import Indices
@@ -91,15 +97,7 @@ def train_generator(
 ) -> TrainedGenerator:
     """Train one model for some of the directions.
 
-    Args:
-        corpus: its windows are the examples.
-        tokenizer: see :func:`~samesense.context.generator.tokens.train_tokenizer`.
-        kinds: what the model learns to generate; which it is asked for, it sees from the places of the sentence that
-            it writes.
-        training: see :class:`GeneratorTraining`.
-        checkpoints: where the state is kept while the training goes on.
-        resume_from: the checkpoint to go on from.
-        callbacks: of the trainer.
+    Which of ``kinds`` it is asked for, the model sees from the places of the sentence that it writes.
 
     Raises:
         ConfigError: if more windows are held out than half of all.

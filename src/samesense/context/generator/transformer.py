@@ -14,15 +14,7 @@ from samesense.context.generator.base import Size
 class Architecture:
     """Size of a model.
 
-    Attributes:
-        vocabulary: number of tokens.
-        width: dimension of embeddings and states.
-        heads: attention heads.
-        layers: layers of the encoder, and of the decoder.
-        feedforward: dimension inside the feed-forward parts.
-        max_tokens: longest sentence in tokens, end mark included.
-        reach: sentences on either side of the centre that have a position of their own; those beyond share the last.
-        dropout: share of values dropped in training.
+    Sentences further than ``reach`` from the centre share one position; ``max_tokens`` counts the end mark.
     """
 
     vocabulary: int
@@ -160,10 +152,7 @@ class _Attention(nn.Module):
     def forward(self, queries: Tensor, memory: Tensor, absent: Tensor | None) -> Tensor:
         """Return what each query finds, ``(rows, length, width)``; in itself it sees nothing after it.
 
-        Args:
-            queries: ``(rows, length, width)``.
-            memory: where it looks, ``(rows, source, width)``.
-            absent: True where the memory is padding, ``(rows, source)``; ``None`` to look into itself.
+        ``absent`` ``(rows, source)`` is True where the memory is padding, ``None`` to look into itself.
         """
         parts = (self.query(queries), *self.key_value(memory).chunk(2, dim=-1))
         query, key, value = (part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in parts)

@@ -10,11 +10,11 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from samesense.context.corpus.corpus import Corpus, Ids
+from samesense.context.corpus.corpus import Corpus
 from samesense.context.harvest.population import Population
 from samesense.context.harvest.units import Finds, Neighbours, NeighbourUnits, RandomUnits, SectionUnits
 from samesense.errors import ConfigError
-from samesense.types import Pair
+from samesense.types import Indices, Pair
 
 PairKind = Literal["random", "neighbours", "section"]
 PAIR_KINDS: tuple[PairKind, ...] = get_args(PairKind)
@@ -73,8 +73,8 @@ class Planned:
         wanted: how many of each kind there should be.
     """
 
-    first: Ids
-    second: Ids
+    first: Indices
+    second: Indices
     kinds: list[PairKind]
     wanted: dict[PairKind, int]
 
@@ -90,7 +90,7 @@ class _Stream:
     kind: PairKind
     share: float
     units: int
-    members: Callable[[int], Ids]
+    members: Callable[[int], Indices]
     owns: Callable[[int, int, int], bool]
 
 
@@ -105,18 +105,18 @@ class Plan:
 
     Args:
         corpus: where sentences are from.
-        screening: over it.
+        tfidf: index over it.
         mixture: what is wanted.
 
     Attributes:
         shards: how many there are.
     """
 
-    def __init__(self, corpus: Corpus, screening: Finds, mixture: Mixture) -> None:
+    def __init__(self, corpus: Corpus, tfidf: Finds, mixture: Mixture) -> None:
         self.corpus, self.mixture = corpus, mixture
         self.shards = -(-mixture.pairs // mixture.shard_size)
         self.population = Population(corpus, mixture.seed, mixture.min_words, mixture.max_words)
-        self._neighbours = Neighbours(self.population, screening, mixture.spacings)
+        self._neighbours = Neighbours(self.population, tfidf, mixture.spacings)
         self._sections = SectionUnits(self.population, mixture.unit, mixture.seed)
         self._streams = [stream for stream in self._every() if stream.share > 0]
         shares = list(accumulate(stream.share for stream in self._streams))

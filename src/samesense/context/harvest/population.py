@@ -6,10 +6,11 @@ from functools import lru_cache
 
 import numpy as np
 
-from samesense.context.corpus.corpus import Corpus, Ids
+from samesense.context.corpus.corpus import Corpus
 from samesense.context.corpus.words import Keys, words
-from samesense.context.retrieval.bigrams import counted
+from samesense.context.retrieval.postings import counted
 from samesense.errors import DataError
+from samesense.types import Indices
 
 KNOWN_TEXTS = 1 << 18
 """Sentences whose words are kept: some 150 MB of English."""
@@ -41,10 +42,10 @@ class Population:
         if len(first) < 2:
             raise DataError(f"A pair needs two different sentences, and {corpus.folder} has {len(first)} in all.")
         order = np.random.default_rng([seed, 0]).permutation(len(first))
-        self.ids: Ids = first[order].astype(np.int64)
+        self.ids: Indices = first[order].astype(np.int64)
         place = np.empty(len(first), dtype=np.int64)
         place[order] = np.arange(len(first))
-        self.positions: Ids = place[which]
+        self.positions: Indices = place[which]
         self._least, self._most = min_words, max_words
         self._terms = lru_cache(maxsize=KNOWN_TEXTS)(self._read_terms)
 
@@ -55,7 +56,7 @@ class Population:
         """Return the sentence at a position."""
         return self.corpus.sentence(int(self.ids[position]))
 
-    def sections(self, positions: Ids) -> Ids:
+    def sections(self, positions: Indices) -> Indices:
         """Return the number of the section of each sentence, counted over the corpus."""
         return self.corpus.sections_of(self.ids[positions])
 
@@ -63,10 +64,10 @@ class Population:
         """Return the distinct words and pairs of words of a sentence, ascending."""
         return self._terms(int(position))[0]
 
-    def fitting(self, positions: Ids) -> Ids:
+    def fitting(self, positions: Indices) -> Indices:
         """Return those of the positions whose sentences have as many words as asked for, in their order."""
         lengths = np.array([self._terms(int(at))[1] for at in positions], dtype=np.int64)
-        fitting: Ids = positions[(lengths >= self._least) & (lengths <= self._most)]
+        fitting: Indices = positions[(lengths >= self._least) & (lengths <= self._most)]
         return fitting
 
     def _read_terms(self, position: int) -> tuple[Keys, int]:

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -19,7 +19,6 @@ from samesense.types import Floats, Indices, Pair
 
 if TYPE_CHECKING:
     from samesense.context.origin.origin import Origin
-    from samesense.context.retrieval.tfidf import Screening
 
 NO_CONTEXT = "a sentence has no context"
 NOTHING_VARIES = "in no context do all terms vary over the reference"
@@ -54,7 +53,7 @@ class Scorer(Protocol):
         """Where sentences are from."""
 
     @property
-    def screening(self) -> Finds:
+    def tfidf(self) -> Finds:
         """Screening over the corpus."""
 
     @property
@@ -77,7 +76,7 @@ class OriginScorer:
     """
 
     def __init__(self, origin: Origin) -> None:
-        self.corpus, self.screening, self._parts = origin.corpus, cast("Screening", origin.sets.screening), origin
+        self.corpus, self.tfidf, self._parts = origin.corpus, origin.sets.tfidf, origin
         self.identity = _identity(origin)
 
     @classmethod
@@ -99,7 +98,7 @@ class OriginScorer:
 
         parts = self._parts
         return Origin(
-            self.corpus, self.screening, parts.terms.discriminator, parts.generator, parts.scheme,
+            self.corpus, self.tfidf, parts.terms.discriminator, parts.generator, parts.scheme,
             reference=parts.reference,
         )  # fmt: skip
 
@@ -141,7 +140,7 @@ def _block(
     origin: Origin, pairs: Sequence[Pair], block: Sequence[int], sets: dict[str, Indices]
 ) -> list[tuple[int, float | str]]:
     """Return the score of each pair, or why it has none."""
-    from samesense.context.origin.pair_vectors import PairVectors
+    from samesense.context.origin.origin import PairVectors
     from samesense.context.origin.similarity import cosine
 
     varying = _varying(origin, pairs, block, sets)
@@ -169,12 +168,12 @@ def _varying(origin: Origin, pairs: Sequence[Pair], block: Sequence[int], sets: 
 
 
 def _identity(origin: Origin) -> dict[str, str]:
-    screening = cast("Screening", origin.sets.screening)
+    tfidf = origin.sets.tfidf
     parts = {
         "corpus": origin.corpus.sha256,
         "windows": asdict(origin.corpus.shape),
-        "screening": screening.folder.name,
-        "discriminator": origin.terms.discriminator.reader.identity(),
+        "screening": tfidf.folder.name,
+        "discriminator": origin.terms.discriminator.encoder.identity(),
         "generator": origin.generator.identity,
         "scheme": asdict(origin.scheme),
         "reference": origin.reference,

@@ -14,10 +14,11 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from samesense.context.corpus.corpus import Ids, spans
+from samesense.context.corpus.corpus import spans
 from samesense.context.corpus.words import Keys
 from samesense.context.harvest.population import Population
-from samesense.context.top_k import highest
+from samesense.context.retrieval.postings import top_k
+from samesense.types import Indices
 
 SWEEPS = 4
 """How often each spacing of leaders is gone through, every time with other leaders."""
@@ -38,7 +39,7 @@ KNOWN_LEADERS = 1 << 18
 class Finds(Protocol):
     """What is needed of a screening."""
 
-    def chunks(self, sentence: str, k: int) -> tuple[Ids, npt.NDArray[np.float64]]:
+    def chunks(self, sentence: str, k: int) -> tuple[Indices, npt.NDArray[np.float64]]:
         """Return the best chunks for a sentence and their cosines, best first."""
 
 
@@ -65,7 +66,7 @@ class RandomUnits:
     def __len__(self) -> int:
         return self._columns**2
 
-    def members(self, unit: int) -> Ids:
+    def members(self, unit: int) -> Indices:
         """Return the positions of the sentences of a unit."""
         turn, column = divmod(unit, self._columns)
         rows = np.arange(self._rows, dtype=np.int64)
@@ -88,7 +89,7 @@ class SectionUnits:
     def __init__(self, population: Population, size: int, seed: int) -> None:
         self._population = population
         sections = population.sections(np.arange(len(population), dtype=np.int64))
-        self._order: Ids = np.argsort(sections, kind="stable")
+        self._order: Indices = np.argsort(sections, kind="stable")
         lengths = np.unique(sections, return_counts=True)[1]
         self.single = len(lengths) == 1
         cuts = -(-lengths // size)
@@ -107,7 +108,7 @@ class SectionUnits:
         lengths = self._ends - self._starts
         return int((lengths * (lengths - 1) // 2).sum())
 
-    def members(self, unit: int) -> Ids:
+    def members(self, unit: int) -> Indices:
         """Return the positions of the sentences of a unit."""
         return self._population.fitting(self._order[self._starts[unit] : self._ends[unit]])
 
@@ -125,15 +126,15 @@ class Neighbours:
 
     Args:
         population: the sentences.
-        screening: over the same corpus.
+        tfidf: index over the same corpus.
         spacings: each D, ascending; those too wide for the population are left out, but the first is kept.
 
     Attributes:
         rounds: spacing and sweep of each.
     """
 
-    def __init__(self, population: Population, screening: Finds, spacings: Sequence[int]) -> None:
-        self._population, self._screening = population, screening
+    def __init__(self, population: Population, tfidf: Finds, spacings: Sequence[int]) -> None:
+        self._population, self._screening = population, tfidf
         used = [D for D in spacings if len(population) >= SENTENCES_PER_LEADER * D] or list(spacings[:1])
         self.spacings = tuple(used)
         self.rounds = [(D, sweep) for sweep in range(min(SWEEPS, used[0])) for D in used]
@@ -147,7 +148,7 @@ class Neighbours:
         same = np.flatnonzero((first == second) & (first >= 0))
         return int(same[0]) if len(same) else -1
 
-    def _near(self, position: int) -> Ids:
+    def _near(self, position: int) -> Indices:
         """Return the nearest sentences of one, best first."""
         corpus = self._population.corpus
         chunks = -(-2 * self._depth // corpus.shape.chunk)  # of some, sentences are copies or too short
@@ -156,9 +157,9 @@ class Neighbours:
         places = self._population.fitting(places[places != position])
         own = self._population.terms(position)
         shares = _overlaps(own, [self._population.terms(int(at)) for at in places])
-        return places[highest(shares, self._depth)]
+        return places[top_k(shares, self._depth)]
 
-    def _leaders(self, position: int) -> Ids:
+    def _leaders(self, position: int) -> Indices:
         """Return the leader of a sentence in each round, -1 where none of its neighbours is one."""
         near = np.append(position, self.near(position))  # a leader follows itself
         leaders = np.full(len(self.rounds), -1, dtype=np.int64)
@@ -191,7 +192,7 @@ class NeighbourUnits:
         """Return the round of a unit."""
         return self._rounds[unit // self._leaders]
 
-    def members(self, unit: int) -> Ids:
+    def members(self, unit: int) -> Indices:
         """Return the positions of a leader and its followers, none if there is no such leader."""
         at = self.round(unit)
         spacing, sweep = self._neighbours.rounds[at]
@@ -203,7 +204,7 @@ class NeighbourUnits:
         return np.append(leader, _evenly(np.array(follow, dtype=np.int64), self._size - 1))
 
 
-def _evenly(values: Ids, most: int) -> Ids:
+def _evenly(values: Indices, most: int) -> Indices:
     """Return at most so many of the values, at even steps from the first."""
     if len(values) <= most:
         return values

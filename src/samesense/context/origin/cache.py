@@ -37,16 +37,7 @@ def cell_keys(first: Keys, second: Keys) -> Keys:
 
 
 class CellCache:
-    """A few numbers for each pair of contents.
-
-    Args:
-        folder: where the folders of all identities are; ``None`` keeps everything in memory.
-        identity: all that decides the numbers besides the two contents.
-        width: numbers a cell.
-
-    Raises:
-        DataError: if a file is damaged.
-    """
+    """A few numbers for each pair of contents; DataError if a file is damaged."""
 
     def __init__(self, folder: Path | None, identity: str, width: int = 1) -> None:
         self.width = width
@@ -92,23 +83,14 @@ class CellCache:
 
 
 class ArrayCache:
-    """An array of numbers for each text.
-
-    Args:
-        folder: where the folders of all identities are; ``None`` keeps everything in memory.
-        identity: all that decides an array besides the text.
-    """
+    """An array of numbers for each text."""
 
     def __init__(self, folder: Path | None, identity: str) -> None:
         self._folder = None if folder is None else _home(folder, identity)
         self._memory: dict[str, npt.NDArray[np.int64]] = {}
 
     def find(self, text: str) -> npt.NDArray[np.int64] | None:
-        """Return the array of ``text``, if it is known.
-
-        Raises:
-            DataError: if its file is damaged.
-        """
+        """Return the array of ``text``, if it is known; DataError if its file is damaged."""
         if text not in self._memory and self._folder is not None:
             path = self._path(self._folder, text)
             if path.exists():

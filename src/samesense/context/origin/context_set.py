@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 from scipy import sparse
@@ -17,7 +17,8 @@ from samesense.context.generator.base import Cells
 from samesense.context.origin.cache import ArrayCache
 from samesense.context.origin.similarity import fit
 from samesense.context.origin.terms import Terms
-from samesense.context.top_k import highest
+from samesense.context.retrieval.postings import top_k
+from samesense.context.retrieval.tfidf import Tfidf
 from samesense.errors import ConfigError, DataError
 from samesense.types import Floats, Indices
 
@@ -66,31 +67,12 @@ class Selection:
             )
 
 
-class Screens(Protocol):
-    """What is needed of a screening."""
-
-    @property
-    def identity(self) -> str:
-        """Everything that decides what a search finds."""
-
-    def search(self, sentences: Sequence[str], k: int) -> list[Indices]:
-        """Return the windows of the best chunks for each sentence, its own left out, best first."""
-
-
 class NoContextError(DataError):
     """A sentence has no context in a corpus."""
 
 
 class ContextSets:
     """Makes and keeps the context set of every sentence that is asked for.
-
-    Args:
-        corpus: where the contexts come from.
-        screening: finds the first candidates.
-        terms: scores them; its discriminator ranks.
-        reference: sentences that say what is usual, for ``by="standardised"``.
-        selection: how to choose.
-        folder: where sets are kept between runs; ``None`` keeps them in memory.
 
     Attributes:
         short: how many sentences of this run have fewer contexts than asked for.
@@ -100,24 +82,20 @@ class ContextSets:
     def __init__(
         self,
         corpus: Corpus,
-        screening: Screens,
+        tfidf: Tfidf,
         terms: Terms,
         reference: Sequence[str],
         selection: Selection,
         folder: Path | None = None,
     ) -> None:
-        self.corpus, self.screening, self.terms, self.selection = corpus, screening, terms, selection
+        self.corpus, self.tfidf, self.terms, self.selection = corpus, tfidf, terms, selection
         self.reference = list(reference)
         self.short = self.widened = 0
         self._sets = ArrayCache(folder, self._identity())
         self._previous: dict[int, frozenset[str]] = {}
 
     def of(self, sentences: Sequence[str]) -> dict[str, Indices]:
-        """Return the context set of each distinct sentence: numbers of windows, the best fitting first.
-
-        Raises:
-            NoContextError: if a sentence has no context at all.
-        """
+        """Return the context set of each distinct sentence: numbers of windows, the best fitting first."""
         found: dict[str, Indices] = {}
         wanted = []
         for sentence in dict.fromkeys(sentences):
@@ -147,7 +125,7 @@ class ContextSets:
 
     def _ranked(self, sentences: Sequence[str]) -> list[Indices]:
         windows = self.corpus.windows
-        pools = self.screening.search(sentences, self.selection.screened)
+        pools = self.tfidf.search(sentences, self.selection.screened)
         for at, own in enumerate(text_keys(sentences)):
             if len(pools[at]) < min(self.selection.size, len(windows)):
                 pools[at] = windows[self.corpus.text_keys[windows] != own]
@@ -176,7 +154,7 @@ class ContextSets:
 
     def _greedy(self, ids: Indices, scores: Floats) -> Indices:
         ascending = np.argsort(ids)
-        ranked = ids[ascending][highest(scores[ascending], int(np.isfinite(scores).sum()))]
+        ranked = ids[ascending][top_k(scores[ascending], int(np.isfinite(scores).sum()))]
         if self.selection.strategy == "no-diversity":
             return ranked[: self.selection.size]
         taken = diverse(
@@ -210,8 +188,8 @@ class ContextSets:
         parts: dict[str, object] = {"corpus": self.corpus.sha256, "shape": shape, "selection": asdict(self.selection)}
         if self.selection.strategy != "random":
             parts |= {
-                "screening": self.screening.identity,
-                "discriminator": self.terms.discriminator.reader.identity(),
+                "screening": self.tfidf.identity,
+                "discriminator": self.terms.discriminator.encoder.identity(),
                 "generator": self.terms.generator.identity,
             }
             parts |= {"weights": self.terms.weights.values()}
@@ -227,12 +205,6 @@ def diverse(previous: Sequence[frozenset[str]], chunks: Indices, size: int, jacc
     those of a taken one by ``jaccard`` or more. Two sentences without a word count as the same.
 
     Source: Sun et al. 2022 (TACL), section 3.3.
-
-    Args:
-        previous: the words of the sentence just before each context, best context first.
-        chunks: number of the chunk of each, ``(n,)``.
-        size: contexts to take, at most.
-        jaccard: overlap from which on a context is passed over.
     """
     vocabulary = {word: at for at, word in enumerate(dict.fromkeys(word for own in previous for word in own))}
     sizes = np.array([len(own) for own in previous], dtype=np.int64)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from samesense.context.corpus.windows import Window
+from samesense.context.corpus.corpus import Window
 from samesense.context.corpus.words import joiner
 
 Whose = Literal["first", "second", "both"]

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from samesense.context.corpus.corpus import Corpus
-from samesense.context.corpus.windows import Shape
-from samesense.context.generator.base import Generator, NoGenerator
-from samesense.context.origin.context_set import ContextSets, Screens
+from samesense.context.corpus.corpus import Corpus, Shape
+from samesense.context.generator.base import Cells, Generator, NoGenerator
+from samesense.context.origin.context_set import ContextSets
 from samesense.context.origin.explain import Contribution, Explanation, Whose
-from samesense.context.origin.pair_vectors import PairVectors
 from samesense.context.origin.scheme import Scheme, reference_sentences
-from samesense.context.origin.similarity import contributions, cosine
-from samesense.context.origin.terms import Discriminates, Terms
+from samesense.context.origin.similarity import Statistics, contributions, cosine, fit, vector
+from samesense.context.origin.terms import Terms
+from samesense.context.retrieval.tfidf import Tfidf
 from samesense.errors import DataError
 from samesense.files import read_json
-from samesense.types import Indices, Pair, Scores
+from samesense.types import Floats, Indices, Pair, Scores
+
+if TYPE_CHECKING:
+    from samesense.context.discriminator.encoder import Discriminator
 
 BLOCK_PAIRS = 2000
 """Pairs whose terms are held at once."""
@@ -37,13 +39,12 @@ class Origin:
 
     Args:
         corpus: where contexts come from.
-        screening: over this corpus.
+        tfidf: index over this corpus.
         discriminator: over this corpus.
         generator: gives the generative terms.
         scheme: how to score.
         folder: where everything that was computed is kept by content; ``None`` keeps it in memory.
         reference: sentences that say what is usual; ``None`` draws them from the corpus as the scheme says.
-        on_progress: called with a word for what is computed, and the number of cells just finished.
 
     Attributes:
         undefined: contexts left out of the vectors of the last call, because a term did not vary over the reference.
@@ -52,26 +53,19 @@ class Origin:
     def __init__(
         self,
         corpus: Corpus,
-        screening: Screens,
-        discriminator: Discriminates,
+        tfidf: Tfidf,
+        discriminator: Discriminator,
         generator: Generator,
         scheme: Scheme,
         *,
         folder: Path | None = None,
         reference: Sequence[str] | None = None,
-        on_progress: Callable[[str, int], None] = lambda what, cells: None,
     ) -> None:
         self.corpus, self.generator, self.scheme = corpus, generator, scheme
         self.reference = list(reference) if reference is not None else reference_sentences(corpus, scheme)
-        self.terms = Terms(
-            discriminator,
-            generator,
-            scheme.weights,
-            None if folder is None else folder / "cells",
-            on_progress=on_progress,
-        )
+        self.terms = Terms(discriminator, generator, scheme.weights, None if folder is None else folder / "cells")
         sets = None if folder is None else folder / "sets"
-        self.sets = ContextSets(corpus, screening, self.terms, self.reference, scheme.selection, sets)
+        self.sets = ContextSets(corpus, tfidf, self.terms, self.reference, scheme.selection, sets)
         self.undefined = 0
 
     @classmethod
@@ -82,7 +76,6 @@ class Origin:
         scheme: Scheme | None = None,
         precision: Literal["float32", "bfloat16"] | None = None,
         device: str = "cpu",
-        on_progress: Callable[[str, int], None] = lambda what, cells: None,
     ) -> Origin:
         """Open a folder that the recipe has made.
 
@@ -91,30 +84,27 @@ class Origin:
             scheme: another than the folder's own, for ablations; what it shares with others is not computed again.
             precision: arithmetic of the generator; ``None`` for the folder's own.
             device: torch device.
-            on_progress: as in the class.
 
         Raises:
             DataError, ModelError: if a part is missing or damaged.
         """
-        from samesense.context.discriminator.scorer import Discriminator
-        from samesense.context.retrieval.tfidf import Screening
+        from samesense.context.discriminator.encoder import Discriminator
 
         if not (folder / FILE).is_file():
             raise DataError(
                 f"{folder} is no finished Origin: it has no {FILE}. Make one from documents with: samesense origin."
             )
         content = read_json(folder / FILE)
-        corpus = Corpus.open(folder / "corpus", Shape(**content["shape"]))
+        corpus = Corpus(folder / "corpus", Shape(**content["shape"]))
         scheme = scheme or Scheme.from_dict(content["scheme"])
         wanted = scheme.weights.generative
         return cls(
             corpus,
-            Screening(corpus, folder / "index", unigrams=content["unigrams"]),
+            Tfidf(corpus, folder / "index", unigrams=content["unigrams"]),
             Discriminator.open(folder / "discriminator", corpus, folder / "index", device=device),
             _open_generator(folder, content, precision or content["precision"], device) if wanted else NoGenerator(),
             scheme,
             folder=folder / "cache",
-            on_progress=on_progress,
         )
 
     @property
@@ -149,16 +139,7 @@ class Origin:
         return scores
 
     def explain(self, first: str, second: str, *, top: int = 5) -> Explanation:
-        """Return the similarity of two sentences with the contexts that made it.
-
-        Args:
-            first: a sentence.
-            second: another.
-            top: most contexts shown on each side.
-
-        Raises:
-            DataError, ModelError: as for scores.
-        """
+        """Return the similarity of two sentences with the contexts that made it."""
         pair = (first, second)
         self._check([pair])
         sets = self.sets.of(pair)
@@ -213,3 +194,58 @@ def _open_generator(
 def _whose(window: int, first: Indices, second: Indices) -> Whose:
     own, other = bool((first == window).any()), bool((second == window).any())
     return "both" if own and other else "first" if own else "second"
+
+
+class PairVectors:
+    """Vectors v of Eq. 4: each sentence over the context sets of both.
+
+    Attributes:
+        undefined: contexts left out, because a term does not vary over the reference.
+    """
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        terms: Terms,
+        reference: Sequence[str],
+        scheme: Scheme,
+        pairs: Sequence[Pair],
+        sets: Mapping[str, Indices],
+    ) -> None:
+        self._scheme, self._sets = scheme, sets
+        self._rows = {text: row for row, text in enumerate(dict.fromkeys(text for pair in pairs for text in pair))}
+        self._windows = np.unique(np.concatenate([sets[text] for text in self._rows]))
+        windows = corpus.windows_at(self._windows)
+        self._usual: Statistics | None = None
+        self._defined = np.ones(len(windows), dtype=np.bool_)
+        if self._scheme.normalisation in ("standardised", "both"):
+            self._usual = terms.statistics(windows, reference)
+            self._defined = self._usual.defined(self._scheme.weights)
+        self.undefined = int((~self._defined).sum())
+        wanted = [self._rows[text] * len(windows) + self._columns(pair) for pair in pairs for text in pair]
+        self._keys = np.unique(np.concatenate(wanted))
+        rows, columns = np.divmod(self._keys, len(windows))
+        values = terms.values(Cells(list(self._rows), windows, rows, columns))
+        if self._usual is not None:
+            values = self._usual.standardise(values, columns)
+        self._fits = fit(values, self._scheme.weights)
+
+    def vectors(self, pair: Pair) -> tuple[Indices, Floats, Floats]:
+        """Return the windows of a pair, and the vectors of both sentences over them."""
+        columns = self._columns(pair)
+        fits = [
+            self._fits[np.searchsorted(self._keys, self._rows[text] * len(self._windows) + columns)] for text in pair
+        ]
+        first, second = (vector(values, self._scheme.normalisation) for values in fits)
+        return self._windows[columns], first, second
+
+    def _columns(self, pair: Pair) -> Indices:
+        ids = np.concatenate([self._sets[text] for text in pair])
+        columns = np.searchsorted(self._windows, ids if self._scheme.twice else np.unique(ids))
+        kept = columns[self._defined[columns]]
+        if not len(kept):
+            raise DataError(
+                f"In none of the {len(ids)} contexts of {pair[0][:60]!r} and {pair[1][:60]!r} do all terms vary over "
+                "the reference sentences. Take a larger reference."
+            )
+        return kept

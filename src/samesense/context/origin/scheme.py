@@ -36,11 +36,7 @@ class Scheme:
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> Scheme:
-        """Return the scheme that ``dataclasses.asdict`` turned into JSON types.
-
-        Raises:
-            ConfigError: for an unknown or missing part.
-        """
+        """Return the scheme that ``dataclasses.asdict`` turned into JSON types."""
         try:
             parts = {"weights": Weights(**content["weights"]), "selection": Selection(**content["selection"])}
             return cls(**(content | parts))
@@ -49,11 +45,7 @@ class Scheme:
 
 
 def reference_sentences(corpus: Corpus, scheme: Scheme) -> list[str]:
-    """Return distinct sentences of the corpus, drawn at random, that have two words or more.
-
-    Raises:
-        ConfigError: if the corpus has not so many.
-    """
+    """Return distinct sentences of the corpus, drawn at random, that have two words or more."""
     order = np.random.default_rng(scheme.seed).permutation(len(corpus))
     drawn: dict[str, None] = {}
     for i in order:

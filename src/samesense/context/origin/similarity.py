@@ -61,10 +61,6 @@ def fit(terms: Floats, weights: Weights) -> Floats:
     """Return the weighted sum of the terms: how well each sentence fits its context.
 
     Source: Sun et al. 2022 (TACL), Eq. 3.
-
-    Args:
-        terms: ``(4, ...)``: log p(y = 1), and the three log probabilities a token.
-        weights: λ1 to λ4.
     """
     summed: Floats = np.tensordot(np.array(weights.values()), terms, axes=1)
     return summed
@@ -72,15 +68,10 @@ def fit(terms: Floats, weights: Weights) -> Floats:
 
 @dataclass(frozen=True)
 class Statistics:
-    """What is usual in each context: mean and deviation of each term over a reference population of sentences.
+    """What is usual in each context: mean and deviation of each term over a reference population of sentences."""
 
-    Attributes:
-        means: ``(4, windows)``.
-        deviations: population standard deviations, ``(4, windows)``.
-    """
-
-    means: Floats
-    deviations: Floats
+    means: Floats  # (4, windows)
+    deviations: Floats  # population standard deviations, (4, windows)
 
     def defined(self, weights: Weights) -> npt.NDArray[np.bool_]:
         """Return in which contexts every term that counts varies, ``(windows,)``."""

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import json
-import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from samesense.context.corpus.windows import Window
-from samesense.context.generator.base import KINDS, Cells, Generator, Kind
-from samesense.context.generator.batching import groups_of
+from samesense.context.corpus.corpus import Window
+from samesense.context.generator.base import KINDS, Cells, Generator, Kind, groups_of
 from samesense.context.origin.cache import CellCache, Keys, cell_keys, content_keys
 from samesense.context.origin.similarity import TERMS, Statistics, Weights
-from samesense.context.top_k import highest
+from samesense.context.retrieval.postings import top_k
 from samesense.types import Embeddings, Floats, Indices
 
-logger = logging.getLogger(__name__)
+if TYPE_CHECKING:
+    from samesense.context.discriminator.encoder import Discriminator
 
 BLOCK_CELLS = 65536
 """Cells computed, and written, at a time: what a killed run may lose."""
@@ -27,36 +26,8 @@ BLOCK_WINDOWS = 256
 """Contexts whose statistics are computed, and written, at a time."""
 
 
-class Encodes(Protocol):
-    """What is needed of a discriminator's reader."""
-
-    def encode(self, sentences: Sequence[str]) -> Embeddings:
-        """Return the vectors of sentences."""
-
-    def identity(self) -> str:
-        """Return everything that decides a vector."""
-
-
-class Discriminates(Protocol):
-    """What is needed of a discriminator."""
-
-    @property
-    def reader(self) -> Encodes:
-        """Makes sentence vectors."""
-
-    def scores(self, vectors: Embeddings, windows: Indices) -> Floats:
-        """Return log p(y = 1) of every sentence in every window, ``(sentences, windows)``."""
-
-
 class Terms:
     """Computes terms, asking nothing of a model whose weight is 0.
-
-    Args:
-        discriminator: gives the first term.
-        generator: gives the other three, a token of the generated text each.
-        weights: which terms count.
-        folder: where what a generator gave is kept; ``None`` keeps it in memory.
-        on_progress: called with a word for what is computed, and the number of cells just finished.
 
     Attributes:
         computed: cells of a generator's term computed so far, not counting those found.
@@ -64,17 +35,14 @@ class Terms:
 
     def __init__(
         self,
-        discriminator: Discriminates,
+        discriminator: Discriminator,
         generator: Generator,
         weights: Weights,
         folder: Path | None = None,
-        *,
-        on_progress: Callable[[str, int], None] = lambda what, cells: None,
     ) -> None:
         self.discriminator, self.generator, self.weights = discriminator, generator, weights
         self.kinds: tuple[Kind, ...] = tuple(kind for kind in KINDS if getattr(weights, kind) > 0)
         self.computed = 0
-        self._say = on_progress
         self._cells = {kind: CellCache(folder, json.dumps([generator.identity, kind])) for kind in self.kinds}
         self._usual = {
             kind: CellCache(folder, json.dumps([generator.identity, kind, "usual"]), 2) for kind in self.kinds
@@ -99,7 +67,7 @@ class Terms:
         means, deviations = np.zeros((len(TERMS), len(windows))), np.zeros((len(TERMS), len(windows)))
         if self.weights.discriminative > 0 and windows:
             ids = np.array([window.id for window in windows], dtype=np.int64)
-            usual = self.discriminator.scores(self.discriminator.reader.encode(reference), ids)
+            usual = self.discriminator.scores(self.discriminator.encoder.encode(reference), ids)
             means[0], deviations[0] = usual.mean(axis=0), usual.std(axis=0)
         population = content_keys([json.dumps(list(reference))])
         for start in range(0, len(windows), BLOCK_WINDOWS):
@@ -111,16 +79,10 @@ class Terms:
         return Statistics(means, deviations)
 
     def ranked(self, sentences: Sequence[str], pools: Sequence[Indices], most: int) -> list[Indices]:
-        """Return the best windows of each sentence's pool in the order of the discriminator, equals by number.
-
-        Args:
-            sentences: any texts.
-            pools: numbers of windows, for each sentence its own.
-            most: as many of each pool, at most.
-        """
+        """Return the best windows of each sentence's pool in the order of the discriminator, equals by number."""
         ascending = [np.sort(pool) for pool in pools]
-        fits = self._fits_of(self.discriminator.reader.encode(sentences), ascending)
-        return [pool[highest(own, most)] for pool, own in zip(ascending, fits, strict=True)]
+        fits = self._fits_of(self.discriminator.encoder.encode(sentences), ascending)
+        return [pool[top_k(own, most)] for pool, own in zip(ascending, fits, strict=True)]
 
     def _fits_of(self, vectors: Embeddings, pools: Sequence[Indices]) -> list[Floats]:
         """Return log p(y = 1) of each sentence in the windows of its pool, ascending.
@@ -142,7 +104,7 @@ class Terms:
 
     def _discriminative(self, cells: Cells) -> Floats:
         ids = np.array([window.id for window in cells.windows], dtype=np.int64)
-        vectors = self.discriminator.reader.encode(cells.sentences)
+        vectors = self.discriminator.encoder.encode(cells.sentences)
         found = np.empty(len(cells))
         for members in groups_of(cells.rows):
             found[members] = self._fits(vectors[cells.rows[members[0]]], ids[cells.columns[members]])
@@ -160,7 +122,6 @@ class Terms:
                 self._cells[kind].write(keys[missing[new]], values[new, None])
                 found[kind][missing[new]] = values[new]
             self.computed += len(missing) * len(self.kinds)
-        logger.info("cells", len(cells))
         return found
 
     def _usual_of(self, windows: Sequence[Window], reference: Sequence[str], keys: Keys) -> dict[Kind, Floats]:
@@ -178,7 +139,6 @@ class Terms:
                 self._usual[kind].write(keys[missing], values)
                 found[kind][missing] = values
             self.computed += len(cells) * len(self.kinds)
-        logger.info("reference cells", len(windows) * len(reference))
         return found
 
 

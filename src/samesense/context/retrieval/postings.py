@@ -14,7 +14,8 @@ They are then merged by ranges of keys, which are hashes and so spread evenly. T
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -22,18 +23,15 @@ import numpy as np
 import numpy.typing as npt
 
 from samesense.context.corpus.corpus import spans
-from samesense.context.corpus.words import Keys
-from samesense.context.retrieval.bigrams import counted
+from samesense.context.corpus.words import Keys, key, words
 from samesense.files import append, map_array, read_json, write_array, write_json
-from samesense.types import Floats
+from samesense.types import Floats, Indices
 
 BLOCK_CHUNKS = 4096
 """Chunks counted at a time: what a killed build may lose."""
 
 RANGE_POSTINGS = 4_000_000
 """About so many postings are merged at a time."""
-
-Ids = npt.NDArray[np.int64]
 
 _POSTING = np.dtype([("key", np.uint64), ("chunk", np.int32), ("count", np.float32)])
 
@@ -66,12 +64,12 @@ class Postings:
         self.chunks: int = manifest["chunks"]
         terms, postings = manifest["terms"], manifest["postings"]
         self._keys: Keys = map_array(folder / "keys.bin", np.uint64, terms)
-        self._ends: Ids = map_array(folder / "ends.bin", np.int64, terms)
+        self._ends: Indices = map_array(folder / "ends.bin", np.int64, terms)
         self._chunks = map_array(folder / "chunks.bin", np.int32, postings)
         self._counts = map_array(folder / "counts.bin", np.float32, postings)
         self.norms: Floats = map_array(folder / "norms.bin", np.float64, self.chunks)
 
-    def find(self, keys: Keys) -> tuple[npt.NDArray[np.bool_], Ids, Ids]:
+    def find(self, keys: Keys) -> tuple[npt.NDArray[np.bool_], Indices, Indices]:
         """Return which terms are known, and of the known ones where their postings start and end."""
         at = np.searchsorted(self._keys, keys)
         known = np.zeros(len(keys), dtype=np.bool_)
@@ -80,7 +78,7 @@ class Postings:
         at = at[known]
         return known, np.where(at > 0, self._ends[at - 1], 0), np.asarray(self._ends[at])
 
-    def read(self, starts: Ids, ends: Ids) -> tuple[npt.NDArray[np.int32], Floats]:
+    def read(self, starts: Indices, ends: Indices) -> tuple[npt.NDArray[np.int32], Floats]:
         """Return chunks and weights of postings, one span after the other."""
         rows = spans(starts, ends)
         return self._chunks[rows], term_weights(self._counts[rows])
@@ -92,17 +90,8 @@ def build_postings(
     texts: Callable[[int], Sequence[str]],
     *,
     unigrams: bool,
-    on_progress: Callable[[int], None] | None = None,
 ) -> None:
-    """Index chunks into a new folder.
-
-    Args:
-        folder: the index; what is built goes into another folder beside it, which is renamed at the end.
-        chunks: how many there are.
-        texts: gives the sentences of a chunk.
-        unigrams: see :func:`~samesense.context.retrieval.bigrams.term_keys`.
-        on_progress: called with the number of chunks just counted.
-    """
+    """Index chunks into a new folder."""
     beside = folder.with_name(f".{folder.name}-building")
     merged = beside / "merged"
     shutil.rmtree(merged, ignore_errors=True)
@@ -113,8 +102,6 @@ def build_postings(
         end = min(chunks, start + BLOCK_CHUNKS)
         if not path.exists():
             _write_block(path, start, [texts(chunk) for chunk in range(start, end)], unigrams)
-            if on_progress is not None:
-                on_progress(end - start)
         blocks.append(np.load(path, mmap_mode="r", allow_pickle=False))
     _merge(merged, blocks, chunks)
     merged.rename(folder)
@@ -152,3 +139,53 @@ def _merge(folder: Path, blocks: Sequence[npt.NDArray[Any]], chunks: int) -> Non
         terms, postings = terms + len(keys), postings + len(rows)
     append(folder / "norms.bin", np.sqrt(squares))
     write_json(folder / "manifest.json", {"chunks": chunks, "terms": terms, "postings": postings})
+
+
+FORMAT = 1
+"""Changes when the same text gets other keys, so that no older index is read with them."""
+
+_FIRST, _SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
+
+_word_key = lru_cache(maxsize=1 << 18)(key)
+
+
+def term_keys(text: str, unigrams: bool) -> Keys:
+    """Return the keys of the terms of one sentence, repeated ones as often as they come.
+
+    The pair of two words is hashed in order. Keys of 64 bits collide with a chance of 3 in 100 million among a million
+    terms.
+
+    Returns:
+        Pairs from left to right, then words; ``(terms,)``.
+    """
+    found = words(text)
+    single = np.fromiter((_word_key(word) for word in found), dtype=np.uint64, count=len(found))
+    pairs = _mixed(single[:-1] * _FIRST + _mixed(single[1:] ^ _SECOND))
+    return np.concatenate([pairs, single]) if unigrams else pairs
+
+
+def counted(texts: Iterable[str], unigrams: bool) -> tuple[Keys, npt.NDArray[np.int64]]:
+    """Return the distinct terms of some sentences, ascending, and how often each comes; no pair crosses sentences."""
+    found = [term_keys(text, unigrams) for text in texts]
+    return np.unique(np.concatenate(found) if found else np.zeros(0, dtype=np.uint64), return_counts=True)
+
+
+def _mixed(keys: Keys) -> Keys:
+    """Spread every bit of a key over all others (the finaliser of splitmix64, Steele et al. 2014)."""
+    keys = (keys ^ (keys >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    keys = (keys ^ (keys >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return keys ^ (keys >> np.uint64(31))
+
+
+DECIMALS = 9
+"""Scores that are equal to so many decimals are equal: their last bits depend on what was computed beside them."""
+
+
+def top_k(scores: Floats, most: int) -> Indices:
+    """Return the places of the highest scores, at most so many, the highest first and equals by place."""
+    scores = scores.round(DECIMALS)
+    places = np.arange(len(scores))
+    if most < len(scores):
+        places = np.flatnonzero(scores >= np.partition(scores, -most)[-most])
+    found: Indices = places[np.argsort(-scores[places], kind="stable")][:most]
+    return found

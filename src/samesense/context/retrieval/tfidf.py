@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from samesense.context.corpus.corpus import Corpus, Ids, spans
+from samesense.context.corpus.corpus import Corpus, spans
 from samesense.context.corpus.words import text_keys
-from samesense.context.retrieval.bigrams import FORMAT, counted
-from samesense.context.retrieval.postings import Postings, build_postings, inverse_frequencies, term_weights
-from samesense.context.top_k import highest
+from samesense.context.retrieval.postings import (
+    FORMAT,
+    Postings,
+    build_postings,
+    counted,
+    inverse_frequencies,
+    term_weights,
+    top_k,
+)
 from samesense.errors import ConfigError
 from samesense.files import text_hash
-from samesense.types import Floats
+from samesense.types import Floats, Indices
 
 MOST_POSTINGS = 1_000_000
 """Postings that one search reads at most; some 40 times what a sentence needs in a corpus of two million words."""
 
 
-class Screening:
+class Tfidf:
     """Search by TF-IDF over an index that is made once and kept on the disk.
 
     A chunk is a vector of its terms, each weighted by 1 + ln(count) times ln((1 + chunks) / (1 + frequency)) + 1; a
@@ -43,7 +49,6 @@ class Screening:
         most_postings: a search reads the postings of the rarest terms of its sentence first and stops before it has
             read more than these, so that its cost has a bound however large the corpus grows. A result is exact where
             all terms are read.
-        on_progress: called with the number of chunks just indexed.
 
     Attributes:
         identity: everything that decides what a search finds.
@@ -60,7 +65,6 @@ class Screening:
         *,
         unigrams: bool = True,
         most_postings: int = MOST_POSTINGS,
-        on_progress: Callable[[int], None] | None = None,
     ) -> None:
         if most_postings < 1:
             raise ConfigError(f"most_postings must be at least 1; received {most_postings}.")
@@ -70,14 +74,14 @@ class Screening:
         self.identity = json.dumps([*index, most_postings])
         self.folder = folder / f"screening-{text_hash(json.dumps(index))[:32]}"
         if not self.folder.exists():
-            build_postings(self.folder, corpus.chunks, self._texts, unigrams=unigrams, on_progress=on_progress)
+            build_postings(self.folder, corpus.chunks, self._texts, unigrams=unigrams)
         self._postings = Postings(self.folder)
 
     def _texts(self, chunk: int) -> list[str]:
         start, end = self.corpus.chunk_bounds(np.array([chunk], dtype=np.int64))
         return self.corpus.sentences(range(int(start[0]), int(end[0])))
 
-    def chunks(self, sentence: str, k: int) -> tuple[Ids, Floats]:
+    def chunks(self, sentence: str, k: int) -> tuple[Indices, Floats]:
         """Return the best chunks for a sentence and their cosines, best first.
 
         Args:
@@ -100,24 +104,18 @@ class Screening:
         values *= np.repeat(weights[read] * inverse[read], frequencies[read])
         ids, place = np.unique(found, return_inverse=True)
         cosines = np.bincount(place, values, minlength=len(ids)) / (self._postings.norms[ids] * length)
-        best = highest(cosines, k)
+        best = top_k(cosines, k)
         return ids[best].astype(np.int64), cosines[best]
 
-    def postings_of(self, sentence: str) -> int:
-        """Return how many postings a search for a sentence reads, which is its cost."""
-        _, starts, ends = self._postings.find(counted([sentence], self._unigrams)[0])
-        frequencies = ends - starts
-        return int(frequencies[self._rarest(frequencies)].sum())
-
-    def _rarest(self, frequencies: Ids) -> Ids:
+    def _rarest(self, frequencies: Indices) -> Indices:
         """Return the terms to read, the rarest first: as many as the bound allows, and one at least."""
         order = np.argsort(frequencies, kind="stable")
         within = np.cumsum(frequencies[order]) <= self._most
         within[:1] = True
-        chosen: Ids = order[within]
+        chosen: Indices = order[within]
         return chosen
 
-    def search(self, sentences: Sequence[str], k: int) -> list[Ids]:
+    def search(self, sentences: Sequence[str], k: int) -> list[Indices]:
         """Return for each sentence the windows of its best chunks.
 
         A window whose centre has the same words as the sentence is left out.
@@ -135,8 +133,8 @@ class Screening:
             for sentence, own in zip(sentences, text_keys(sentences), strict=True)
         ]
 
-    def _windows(self, chunks: Ids, own: np.uint64) -> Ids:
+    def _windows(self, chunks: Indices, own: np.uint64) -> Indices:
         ids = spans(*self.corpus.chunk_bounds(chunks))
         ids = ids[self.corpus.is_window(ids)]
-        others: Ids = ids[self.corpus.text_keys[ids] != own]
+        others: Indices = ids[self.corpus.text_keys[ids] != own]
         return others

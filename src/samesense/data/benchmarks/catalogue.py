@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from samesense.data.formats.scale import Scale
+from samesense.data.formats.labels import Scale
 
 _HUB_SPLITS = {"train": "train", "dev": "validation", "test": "test"}
 
@@ -18,29 +18,19 @@ WHOLE = ""
 
 @dataclass(frozen=True, kw_only=True)
 class Benchmark:
-    """One published data set.
+    """One published data set."""
 
-    Attributes:
-        name: what files, results and errors call it; also the start of its TSV file names.
-        suites: the suites it takes part in.
-        rows: published number of rows by split; :data:`WHOLE` where there are no splits.
-        shape: labelled pairs, or labelled single sentences.
-        scale: lowest and highest label of a pair; ``None`` for classes of sentences.
-        subsets: published rows of each part of the test split, or of the whole.
-        hub: by split, the hub sources that make it up, in order. Absent where no usable copy is known.
-        language: ``"en"`` or ``"zh"``.
-        note: what a reader of its figures must know.
-    """
-
-    name: str
-    suites: tuple[str, ...]
-    rows: Mapping[str, int]
-    shape: Shape = "pairs"
-    scale: Scale | None = (0, 5)
+    name: str  # what files, results and errors call it; also the start of its TSV file names
+    suites: tuple[str, ...]  # the suites it takes part in
+    rows: Mapping[str, int]  # published number of rows by split; :data:`WHOLE` where there are no splits
+    shape: Shape = "pairs"  # labelled pairs, or labelled single sentences
+    scale: Scale | None = (0, 5)  # lowest and highest label of a pair; None for classes of sentences
+    # published rows of each part of the test split, or of the whole
     subsets: Mapping[str, int] = field(default_factory=dict)
+    # by split, the hub sources that make it up, in order. Absent where no usable copy is known
     hub: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    language: Literal["en", "zh"] = "en"
-    note: str = ""
+    language: Literal["en", "zh"] = "en"  # "en" or "zh"
+    note: str = ""  # what a reader of its figures must know
 
 
 def part_name(name: str, split: str) -> str:

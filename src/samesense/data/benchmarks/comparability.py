@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from samesense.data.benchmarks.catalogue import Benchmark, part_name
 from samesense.data.benchmarks.original import Loaded
-from samesense.data.benchmarks.text_variant import text_variant
 from samesense.data.pairs.data import PairData
 
 NOT_COMPARABLE = "not comparable with published figures: "
@@ -21,11 +21,6 @@ def why_not_comparable(protocol: str) -> str:
 
 def remarks(benchmark: Benchmark, split: str, data: Loaded) -> tuple[str, list[str]]:
     """Compare data with what was published of it.
-
-    Args:
-        benchmark: its row of the catalogue.
-        split: the split, as in the catalogue.
-        data: what was read.
 
     Returns:
         The text variant, row count and what was left out, in words; and every way in which figures on this data
@@ -50,3 +45,32 @@ def _differing_subsets(benchmark: Benchmark, found: Counter[str], name: str) -> 
         count, published = found[subset], benchmark.subsets.get(subset, 0)
         if count != published:
             yield f"subset {subset!r} of {name} has {count} rows instead of {published}"
+
+
+_HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
+_GLUED = re.compile(r"[^\W\d_][,.?!]( |$)")
+_APART = re.compile(r"(^| )[,.?!]( |$)")
+
+
+def is_chinese(texts: Sequence[str]) -> bool:
+    """Tell whether most of the texts hold a Chinese character."""
+    return 2 * sum(bool(_HAN.search(text)) for text in texts) > len(texts)
+
+
+def text_variant(texts: Sequence[str]) -> str:
+    """Name the form of a text by what is seen in it, not by where it came from.
+
+    It is tokenised if punctuation stands apart from the word before it in most texts that show either, and
+    lower-cased if at most one text in twenty has an upper-case letter (published copies hold a few).
+    Chinese text is always called raw. A model whose vocabulary tells cases apart gives other figures on another form.
+
+    Returns:
+        ``"raw text"``, ``"lower-cased text"``, ``"tokenised text"`` or ``"tokenised, lower-cased text"``.
+    """
+    if is_chinese(texts):
+        return "raw text"
+    apart = sum(bool(_APART.search(text)) for text in texts)
+    glued = sum(bool(_GLUED.search(text)) for text in texts)
+    lowered = 20 * sum(text != text.lower() for text in texts) <= len(texts)
+    found = [name for name, seen in (("tokenised", apart > glued), ("lower-cased", lowered)) if seen]
+    return f"{', '.join(found) or 'raw'} text"

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 
-from samesense.data.benchmarks.argument import argument_part
 from samesense.data.benchmarks.catalogue import BENCHMARKS, Benchmark, part_name
-from samesense.data.benchmarks.chinese_sts import bojone_part
-from samesense.data.benchmarks.layout import is_split, read_known, tsv_part
+from samesense.data.benchmarks.comparability import is_chinese
 from samesense.data.benchmarks.original import Load, Loaded
-from samesense.data.benchmarks.sentences import LabelledSentences, labelled_sentences
-from samesense.data.benchmarks.senteval import senteval_part
+from samesense.data.benchmarks.published import argument_part, bojone_part, senteval_part
+from samesense.data.benchmarks.sentences import LabelledSentences, labelled_sentences, read_sentences
+from samesense.data.formats.files import read_rows
 from samesense.data.pairs.data import PairData, concat
+from samesense.data.pairs.read import read_pairs
 from samesense.errors import DataError
 
 INSIDE = ("", "en", "zh", "downstream", "data/downstream", "senteval_cn")
@@ -23,19 +24,12 @@ INSIDE = ("", "en", "zh", "downstream", "data/downstream", "senteval_cn")
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """One split of a known benchmark, found but not yet read.
+    """One split of a known benchmark, found but not yet read."""
 
-    Attributes:
-        benchmark: its row of the catalogue.
-        split: the split, as in the catalogue.
-        where: the folder or hub name it was found under.
-        load: reads it: ``PairData`` or ``LabelledSentences``, as the shape of the benchmark says.
-    """
-
-    benchmark: Benchmark
-    split: str
-    where: str
-    load: Load
+    benchmark: Benchmark  # its row of the catalogue
+    split: str  # the split, as in the catalogue
+    where: str  # the folder or hub name it was found under
+    load: Load  # reads it: PairData or LabelledSentences, as the shape of the benchmark says
 
     @property
     def name(self) -> str:
@@ -126,4 +120,39 @@ def _joined(benchmark: Benchmark, sources: tuple[str, ...]) -> Loaded:
     if pairs:
         return concat(pairs)
     texts = [text for data in sentences for text in data.texts]
-    return labelled_sentences(texts, [name for data in sentences for name in data.named()], " + ".join(sources))
+    return labelled_sentences(texts, [label for data in sentences for label in data.labels], " + ".join(sources))
+
+
+_ROWS_LOOKED_AT = 40
+
+
+def tsv_part(folder: Path, benchmark: Benchmark, split: str) -> Load | None:
+    """Return a reader of one split of a set in this layout, or ``None`` if it is not there.
+
+    The file is ``NAME.SPLIT.tsv``, or ``NAME.tsv`` where there are no splits; ``.gz`` may follow. Pairs have the
+    columns ``score``, ``sentence1``, ``sentence2`` and perhaps ``subset``, sentences ``label`` and ``sentence``.
+    """
+    file = next((folder / name for name in _names(benchmark, split) if is_split(folder / name, benchmark, split)), None)
+    return None if file is None else partial(read_known, str(file), benchmark)
+
+
+def is_split(file: Path, benchmark: Benchmark, split: str) -> bool:
+    """Tell whether a file exists and is this split, by its name and, where two sets share a name, its language."""
+    if file.name not in _names(benchmark, split) or not file.is_file():
+        return False
+    if f"{benchmark.name.removesuffix('-zh')}-zh" not in BENCHMARKS:
+        return True
+    longest = [max(map(str, cells.values()), key=len) for _, cells in islice(read_rows(file), _ROWS_LOOKED_AT)]
+    return is_chinese(longest) == (benchmark.language == "zh")
+
+
+def read_known(source: str, benchmark: Benchmark) -> Loaded:
+    """Read a file or hub name as the catalogue says: pairs on the known scale, or sentences, empty ones kept."""
+    if benchmark.shape == "sentences":
+        return read_sentences(source, keep_empty=True)
+    return read_pairs(source, label_range=benchmark.scale)
+
+
+def _names(benchmark: Benchmark, split: str) -> list[str]:
+    stems = dict.fromkeys([benchmark.name, benchmark.name.removesuffix("-zh")])
+    return [part_name(stem, split) + ending for stem in stems for ending in (".tsv", ".tsv.gz")]

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from samesense.data.documents.splitting import Language, split_paragraphs, split_sentences
-from samesense.data.formats.files import Row
-from samesense.data.formats.lines import read_lines
+from samesense.data.documents.triplets import Document
+from samesense.data.formats.delimited import read_lines
+from samesense.data.formats.files import Row, read_rows, split_suffix
 from samesense.data.formats.sources import load_rows
-from samesense.errors import ConfigError, DataError
+from samesense.errors import ConfigError, DataError, MissingExtraError
 
 Paragraphs = Literal["sections", "documents"]
 """What a paragraph of a text file is: a section of the one document that the file is, or a document of its own."""
@@ -32,7 +34,7 @@ def running_documents(
     - ``sentences``: a list of sentences, the one section; or
     - ``text`` (also ``document``, ``article``, ``content``): a text whose paragraphs are its sections.
 
-    Texts are split into sentences, see :func:`~samesense.data.documents.splitting.split_sentences`; lists of sentences
+    Texts are split into sentences, see :func:`~samesense.data.documents.running.split_sentences`; lists of sentences
     are taken as they are. Paragraphs and lists without a sentence give no section.
 
     Args:
@@ -113,10 +115,97 @@ def _from_row(source: str | Path, row: Row, column: str, language: Language) -> 
 
 def _lists(value: Any) -> list[list[str]] | None:
     """Return the lists of sentences in ``value``, without the empty ones, or ``None`` if it is something else."""
+    found = _sentence_lists(value)
+    if found is None or not all(text.strip() for part in found for text in part):
+        return None
+    return [part for part in found if part]
+
+
+def _sentence_lists(value: Any) -> list[list[str]] | None:
+    """Return lists of texts, or those under ``sentences`` of objects; ``None`` if it is something else."""
     if not isinstance(value, list):
         return None
-    found = [part.get("sentences") if isinstance(part, dict) else part for part in value]
-    for part in found:
-        if not isinstance(part, list) or not all(isinstance(text, str) and text.strip() for text in part):
-            return None
-    return [part for part in found if part]
+    found: list[Any] = [part.get("sentences") if isinstance(part, dict) else part for part in value]
+    whole = all(isinstance(part, list) and all(isinstance(text, str) for text in part) for part in found)
+    return found if whole else None
+
+
+LINES = (".jsonl", ".ndjson")
+"""Endings of files that can hold documents; each may be followed by ``.gz``."""
+
+
+def holds_documents(source: str | Path) -> bool:
+    """Return whether a file is one of JSON lines whose first object has ``sections``."""
+    if split_suffix(Path(source).name)[0] not in LINES:
+        return False
+    return any("sections" in cells for _, cells in islice(read_rows(source), 1))
+
+
+def read_documents(source: str | Path) -> list[Document]:
+    """Read documents, one JSON object a line: ``{"sections": [{"sentences": ["...", ...]}, ...]}``."""
+    documents = [_document(source, row) for row in read_rows(source)]
+    if not documents:
+        raise DataError(f"{source} holds no document. Each line must be one JSON object with sections.")
+    return documents
+
+
+def _document(source: str | Path, row: Row) -> Document:
+    number, cells = row
+    found = _sentence_lists(cells.get("sections"))
+    if found is None:
+        raise DataError(
+            f"{source}, row {number}: a document is an object whose sections are a list, each with a list of "
+            f"sentences; received {str(cells)[:80]!r}."
+        )
+    return found
+
+
+Language = Literal["auto", "en", "zh"]
+"""How sentences end; ``auto`` looks at each paragraph."""
+
+_PARAGRAPHS = re.compile(r"\n[^\S\n]*(?:\n\s*)+")
+_CHINESE = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uffef\u3000-\u303f\u2018-\u201d\u2026"
+_HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]")
+_LATIN = re.compile(r"[^\W\d_\u3400-\u4dbf\u4e00-\u9fff]+")
+_BREAK = re.compile(rf"(?<=[{_CHINESE}])\s*\n\s*(?=[{_CHINESE}])")
+_CHINESE_SENTENCE = re.compile(r"[^。！？；…!?]*(?:[。！？；…!?]+[\s”’」』）)】》〉]*|$)")
+
+
+def split_paragraphs(text: str) -> list[str]:
+    """Return the paragraphs of ``text``, which blank lines part, without space around them."""
+    unified = text.replace("\r\n", "\n").replace("\r", "\n")
+    return [paragraph.strip() for paragraph in _PARAGRAPHS.split(unified) if paragraph.strip()]
+
+
+def split_sentences(paragraph: str, language: Language = "auto") -> list[str]:
+    """Return the sentences of a paragraph in order, each on one line.
+
+    English is split by ``nupunkt``, a Punkt model that knows abbreviations. Chinese is split after 。！？；… (several
+    in a row count as one) and the closing quotes and brackets that follow. Line breaks within a paragraph are spaces,
+    and nothing between Chinese characters.
+
+    Source: Kiss and Strunk 2006, "Unsupervised Multilingual Sentence Boundary Detection" (Punkt).
+
+    Args:
+        paragraph: text without blank lines.
+        language: ``"auto"`` takes Chinese where there are at least as many Chinese characters as words of an alphabet.
+
+    Raises:
+        ConfigError: if the language is not known.
+        MissingExtraError: if ``nupunkt`` is needed and absent.
+    """
+    if language not in get_args(Language):
+        raise ConfigError(f"language must be one of {', '.join(get_args(Language))}; received {language!r}.")
+    if language == "zh" or (language == "auto" and _is_chinese(paragraph)):
+        line = " ".join(_BREAK.sub("", paragraph).split())
+        return [piece.strip() for piece in _CHINESE_SENTENCE.findall(line) if piece.strip()]
+    try:
+        from nupunkt import sentences
+    except ImportError as error:
+        raise MissingExtraError("nupunkt", "harvest") from error
+    return [" ".join(sentence.split()) for sentence in sentences(" ".join(paragraph.split()))]
+
+
+def _is_chinese(text: str) -> bool:
+    han = len(_HAN.findall(text))
+    return han > 0 and han >= len(_LATIN.findall(text))

@@ -20,6 +20,9 @@ TEXT_PAIRS = (
 )
 """Accepted pairs of text columns, the preferred ones first."""
 
+SINGLE_NAMES = ("sentence", "text", "sent", "question")
+"""Accepted names of a column that holds the only text of its row, the preferred ones first."""
+
 POSITIVE_PAIRS = (("anchor", "positive"), ("query", "positive"), ("sent0", "sent1"))
 """Text columns whose names say that the two texts belong together; only these go with a negative."""
 
@@ -38,12 +41,7 @@ _FIX = "Name them with --columns first,second,label (columns='first,second,label
 class Columns:
     """The columns of one source, as the source spells them.
 
-    Attributes:
-        text1: first text.
-        text2: second text.
-        label: score or class of the pair; ``None`` for triples.
-        subset: name of the part a row belongs to, where there is such a column.
-        negative: third text of a triple; ``None`` where a label column is used.
+    A row has a label, or a negative (a triple).
     """
 
     text1: str
@@ -61,30 +59,22 @@ class Columns:
 def resolve_columns(names: Sequence[str], override: str | None, source: str, *, labelled: bool = True) -> Columns:
     """Find the text, label and subset columns among the names of a source.
 
-    Args:
-        names: column names as the source spells them; case is ignored.
-        override: ``"first,second,label"`` to use these columns instead of the conventions; the third may be a
-            negative column.
-        source: where the names come from, for messages.
-        labelled: whether a row needs a label or a negative.
-
-    Returns:
-        The columns to read, with either a label or a negative where a row needs one.
+    ``override`` (``"first,second,label"``, or a negative as the third) takes the place of the conventions.
 
     Raises:
         DataError: if a column is missing, or a label and a negative contradict each other.
         ConfigError: if the override is not three different names.
     """
-    spelled = {name.strip().casefold(): name for name in reversed(names)}
-    subset = _first(spelled, SUBSET_NAMES)
+    spelled = spelled_names(names)
+    subset = first_of(SUBSET_NAMES, spelled)
     if override is not None:
         return _overridden(names, spelled, override, subset, source, labelled)
     pair = next((pair for pair in TEXT_PAIRS if pair[0] in spelled and pair[1] in spelled), None)
     if pair is None:
         raise _missing(names, source, "two text columns")
     order = (*CLASS_NAMES, *LABEL_NAMES) if pair == ("premise", "hypothesis") else LABEL_NAMES
-    label = _first(spelled, order)
-    negative = _first(spelled, NEGATIVE_NAMES) if pair in POSITIVE_PAIRS else None
+    label = first_of(order, spelled)
+    negative = first_of(NEGATIVE_NAMES, spelled) if pair in POSITIVE_PAIRS else None
     if label is not None and negative is not None and labelled:
         raise DataError(
             f"{source}: a row needs either a label or a negative, and this has both columns, {label!r} and "
@@ -95,7 +85,13 @@ def resolve_columns(names: Sequence[str], override: str | None, source: str, *, 
     return Columns(spelled[pair[0]], spelled[pair[1]], label, subset, negative)
 
 
-def _first(spelled: dict[str, str], wanted: Sequence[str]) -> str | None:
+def spelled_names(names: Sequence[str]) -> dict[str, str]:
+    """Return the names as the source spells them, by their lower case without space around; the first of equals."""
+    return {name.strip().casefold(): name for name in reversed(names)}
+
+
+def first_of(wanted: Sequence[str], spelled: dict[str, str]) -> str | None:
+    """Return the first of the wanted names that is there, as the source spells it."""
     return next((spelled[name] for name in wanted if name in spelled), None)
 
 

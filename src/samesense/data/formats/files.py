@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from samesense.data.formats.delimited import csv_rows, refuse_repeated, tsv_rows
-from samesense.data.formats.lines import Line, read_lines
+from samesense.data.formats.delimited import Line, csv_rows, read_lines, refuse_repeated, tsv_rows
 from samesense.errors import DataError
 
 Row = tuple[int, dict[str, object]]
 """Row number as the file counts it, and the cells by column name."""
+
+HALF_CHARACTER = "the text holds half of a surrogate pair, which is no character"
 
 SUFFIXES = (".tsv", ".csv", ".jsonl", ".ndjson", ".json", ".parquet")
 """File name endings that are read; all but Parquet may be followed by ``.gz``."""
@@ -29,12 +31,6 @@ def read_rows(source: str | Path) -> Iterator[Row]:
 
     The row number is the line in the file on which the row starts, the header being line 1; for Parquet and
     for a JSON list it is the number of the record, from 1.
-
-    Args:
-        source: path of a file whose name says its format.
-
-    Returns:
-        Row numbers with cells by column name.
 
     Raises:
         DataError: if the file is missing, has an unknown suffix, or breaks a rule of its format.
@@ -131,3 +127,42 @@ def _parquet_rows(path: Path) -> Iterator[Row]:
             f"{path}: this is not a whole Parquet file ({reason}; {number} rows were readable). "
             "Download or write it again."
         ) from error
+
+
+@dataclass(frozen=True)
+class BadRow:
+    """One cell that breaks a rule."""
+
+    row: int
+    column: str
+    what: str
+    fix: str
+
+
+def bad_rows_error(source: str, problems: Sequence[BadRow], total: int, limit: int = 5) -> DataError:
+    """Build the error that counts every bad row and shows the first few."""
+    ordered = sorted(problems, key=lambda problem: problem.row)
+    shown = ordered[: max(1, limit)]
+    count = len({problem.row for problem in ordered})
+    lines = [f"{source}: {count} of {total} rows cannot be used."]
+    lines += [f"  row {bad.row}, column {bad.column!r}: {bad.what}. Fix: {bad.fix}." for bad in shown]
+    if len(ordered) > len(shown):
+        lines.append(f"  and {len(ordered) - len(shown)} more.")
+    lines.append("Correct these rows, or leave them out with --drop-bad-rows (drop_bad_rows=True).")
+    return DataError("\n".join(lines))
+
+
+def text_problem(value: object) -> str:
+    """Return what is wrong with a cell that should hold a text; nothing if it can be used."""
+    if value is None:
+        return "there is no text"
+    if not isinstance(value, str):
+        return f"a text is needed, received {type(value).__name__} {str(value)[:40]!r}"
+    if not value.strip():
+        return "the text is empty"
+    return HALF_CHARACTER if holds_half_character(value) else ""
+
+
+def holds_half_character(text: str) -> bool:
+    """Return whether a text holds half of a surrogate pair, which JSON can name and no tokenizer takes."""
+    return not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text)

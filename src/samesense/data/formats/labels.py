@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from samesense.data.formats.columns import CLASS_NAMES, SCORE_NAMES, Columns
-from samesense.data.formats.scale import Scale, infer_scale, number_text, share_text, to_number
 from samesense.errors import ConfigError, DataError
 
 Kind = Literal["scored", "binary", "nli", "triple"]
@@ -17,25 +17,19 @@ NLI_VALUES = {"contradiction": 0.0, "not_entailment": 0.0, "neutral": 1.0, "enta
 """What each class of natural language inference is worth: more means closer."""
 
 NLI_SCALE: Scale = (0.0, 2.0)
-_UNLABELLED = ("-", "-1", "-1.0", "")
+UNLABELLED = ("-", "-1", "-1.0", "")
 
 
 @dataclass(frozen=True)
 class ParsedLabels:
-    """The labels of one source, by position.
+    """The labels of one source, by position."""
 
-    Attributes:
-        values: a number for every usable label, ``None`` elsewhere.
-        kind: what the labels are.
-        scale: lowest and highest value they can take; ``None`` if no known range holds them.
-        problems: position to what is wrong and how to put it right.
-        unlabelled: positions marked as having no label, which the field's convention leaves out.
-    """
-
-    values: list[float | None]
-    kind: Kind
-    scale: Scale | None
+    values: list[float | None]  # a number for every usable label, None elsewhere
+    kind: Kind  # what the labels are
+    scale: Scale | None  # lowest and highest value they can take; None if no known range holds them
+    # position to what is wrong and how to put it right
     problems: dict[int, tuple[str, str]] = field(default_factory=dict)
+    # positions marked as having no label, which the field's convention leaves out
     unlabelled: frozenset[int] = frozenset()
 
 
@@ -110,7 +104,7 @@ def _parse_classes(raw: Sequence[object], classes: dict[str, float], rule: str) 
     for position, cell in enumerate(raw):
         text = _class_text(cell)
         values.append(classes.get(text))
-        if text in _UNLABELLED:
+        if text in UNLABELLED:
             unlabelled.add(position)
         elif text not in classes:
             problems[position] = (f"label {cell!r} is not {rule}", "correct the label, or write - if there is none")
@@ -187,3 +181,68 @@ def _refuse_coded_classes(parsed: ParsedLabels, columns: Columns, source: str) -
             "(label_order='entailment,neutral,contradiction'). If they are similarity scores, give their "
             "scale: --label-range 0 2 (label_range=(0, 2))."
         )
+
+
+Scale = tuple[float, float]
+
+KNOWN_SCALES: tuple[Scale, ...] = ((0, 1), (-1, 1), (0, 5), (0, 10), (0, 100))
+"""Ranges that similarity is given on, the narrowest first; 1 to 5 counts as 0 to 5."""
+
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_WORDS = {
+    "true": 1.0,
+    "false": 0.0,
+    "equivalent": 1.0,
+    "not_equivalent": 0.0,
+    "duplicate": 1.0,
+    "not_duplicate": 0.0,
+    "paraphrase": 1.0,
+    "not_paraphrase": 0.0,
+}
+
+
+def to_number(value: object) -> float | None:
+    """Return a label cell as a finite number, or ``None`` where it is not one.
+
+    Numbers, ``true`` and ``false``, and the class names of the published paraphrase sets are understood.
+    """
+    if isinstance(value, (bool, int, float)):
+        try:
+            number = float(value)
+        except OverflowError:
+            return None
+        return number if math.isfinite(number) else None
+    if not isinstance(value, str):
+        return None
+    text = value.strip()
+    if _NUMBER.fullmatch(text):
+        number = float(text)
+        return number if math.isfinite(number) else None
+    return _WORDS.get(text.casefold())
+
+
+def infer_scale(numbers: Sequence[float]) -> Scale | None:
+    """Return the smallest known range that holds the labels, or ``None`` if none does.
+
+    From 100 labels on, one in a hundred may lie outside; from 20 on, a single one; below that, none.
+    """
+    count = len(numbers)
+    allowed = count // 100 if count >= 100 else int(count >= 20)
+    for low, high in KNOWN_SCALES:
+        if sum(not low <= number <= high for number in numbers) <= allowed:
+            return low, high
+    return None
+
+
+def number_text(number: float) -> str:
+    """Write a number as short as it goes: ``5``, ``3.75``."""
+    return f"{number:.6g}"
+
+
+def share_text(part: int, whole: int) -> str:
+    """Write a share in percent, never rounded up to 100 while something is left over."""
+    percent = 100 * part / whole
+    digits = 1
+    while part < whole and f"{percent:.{digits}f}".startswith("100") and digits < 6:
+        digits += 1
+    return f"{percent:.{digits}f} %"

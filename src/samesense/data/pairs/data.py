@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 from samesense.data.formats.files import split_suffix
-from samesense.data.formats.labels import Kind
-from samesense.data.formats.scale import Scale
+from samesense.data.formats.labels import Kind, Scale
 from samesense.errors import ConfigError, DataError
 from samesense.files import json_hash, rows_hash
 from samesense.types import Pair
@@ -32,7 +32,6 @@ class PairData:
         label_column: where the labels come from; the negative column for triples.
         dropped: bad rows left out on request.
         dropped_unlabelled: rows marked as having no label, always left out.
-        sha256: fingerprint of the content in order; equal for equal content in any file format.
     """
 
     sentences1: list[str]
@@ -43,9 +42,8 @@ class PairData:
     scale: Scale | None
     source: str
     label_column: str
-    dropped: int
-    dropped_unlabelled: int
-    sha256: str
+    dropped: int = 0
+    dropped_unlabelled: int = 0
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -56,6 +54,13 @@ class PairData:
         parts = self.source.split(_JOINT)
         return _JOINT.join(Path(part).name if split_suffix(part)[0] else part for part in parts)
 
+    @cached_property
+    def sha256(self) -> str:
+        """Fingerprint of the content in order; equal for equal content in any file format."""
+        parts = self.subsets if self.subsets is not None else [""] * len(self)
+        rows = zip(self.sentences1, self.sentences2, self.labels, parts, strict=True)
+        return rows_hash(rows, json.dumps([self.kind, self.subsets is not None]).encode())
+
     def pairs(self) -> list[Pair]:
         """Return the two sentences of every row."""
         return list(zip(self.sentences1, self.sentences2, strict=True))
@@ -63,13 +68,12 @@ class PairData:
     def take(self, indices: Iterable[int]) -> PairData:
         """Return the rows at these positions, in the order given."""
         chosen = [int(index) for index in indices]
-        sentences1 = [self.sentences1[index] for index in chosen]
-        sentences2 = [self.sentences2[index] for index in chosen]
-        labels = [self.labels[index] for index in chosen]
-        subsets = None if self.subsets is None else [self.subsets[index] for index in chosen]
-        sha256 = fingerprint(sentences1, sentences2, labels, subsets, self.kind)
         return replace(
-            self, sentences1=sentences1, sentences2=sentences2, labels=labels, subsets=subsets, sha256=sha256
+            self,
+            sentences1=[self.sentences1[index] for index in chosen],
+            sentences2=[self.sentences2[index] for index in chosen],
+            labels=[self.labels[index] for index in chosen],
+            subsets=None if self.subsets is None else [self.subsets[index] for index in chosen],
         )
 
     def split(self, fraction: float, seed: int) -> tuple[PairData, PairData]:
@@ -108,19 +112,6 @@ class PairData:
         return self.take(index for index in range(len(self)) if index not in held), self.take(sorted(held))
 
 
-def fingerprint(
-    sentences1: Sequence[str],
-    sentences2: Sequence[str],
-    labels: Sequence[float],
-    subsets: Sequence[str] | None,
-    kind: str,
-) -> str:
-    """Return the SHA-256 of the content in order."""
-    parts = subsets if subsets is not None else [""] * len(labels)
-    rows = zip(sentences1, sentences2, labels, parts, strict=True)
-    return rows_hash(rows, json.dumps([kind, subsets is not None]).encode())
-
-
 def pair_key(first: str, second: str) -> Pair:
     """Return what two spellings of one pair share: letters in one case, the smaller sentence first."""
     one, two = first.casefold(), second.casefold()
@@ -129,9 +120,6 @@ def pair_key(first: str, second: str) -> Pair:
 
 def concat(parts: Sequence[PairData]) -> PairData:
     """Join pairs of the same kind and scale into one.
-
-    Args:
-        parts: at least one; a part without subsets has empty ones if another part has some.
 
     Raises:
         DataError: if there is nothing to join, or labels of the parts cannot be compared.
@@ -147,20 +135,15 @@ def concat(parts: Sequence[PairData]) -> PairData:
                 "one file."
             )
     subsets = [name for part in parts for name in (part.subsets or [""] * len(part))]
-    sentences1 = [text for part in parts for text in part.sentences1]
-    sentences2 = [text for part in parts for text in part.sentences2]
-    labels = [label for part in parts for label in part.labels]
-    kept = subsets if any(part.subsets is not None for part in parts) else None
     return PairData(
-        sentences1=sentences1,
-        sentences2=sentences2,
-        labels=labels,
-        subsets=kept,
+        sentences1=[text for part in parts for text in part.sentences1],
+        sentences2=[text for part in parts for text in part.sentences2],
+        labels=[label for part in parts for label in part.labels],
+        subsets=subsets if any(part.subsets is not None for part in parts) else None,
         kind=first.kind,
         scale=first.scale,
         source=_JOINT.join(part.source for part in parts),
         label_column=_JOINT.join(dict.fromkeys(part.label_column for part in parts)),
         dropped=sum(part.dropped for part in parts),
         dropped_unlabelled=sum(part.dropped_unlabelled for part in parts),
-        sha256=fingerprint(sentences1, sentences2, labels, kept, first.kind),
     )

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from samesense.data.formats.bad_rows import BadRow, bad_rows_error
 from samesense.data.formats.columns import SCORE_NAMES, Columns, resolve_columns
-from samesense.data.formats.files import Row
-from samesense.data.formats.labels import ParsedLabels, parse_labels
+from samesense.data.formats.files import BadRow, Row, bad_rows_error, text_problem
+from samesense.data.formats.labels import ParsedLabels, Scale, number_text, parse_labels
 from samesense.data.formats.memory import Source, name_of
-from samesense.data.formats.scale import Scale, number_text
 from samesense.data.formats.sources import load_rows
-from samesense.data.pairs.data import PairData, fingerprint
+from samesense.data.pairs.data import PairData
 from samesense.errors import ConfigError, DataError
 from samesense.types import Pair
 
@@ -67,14 +65,7 @@ def read_pairs(
 def read_bare_pairs(source: Source, *, columns: str | None = None) -> list[Pair]:
     """Read the pairs of one source whatever their labels, to look for them in other data.
 
-    Args:
-        source: as for :func:`read_pairs`; a row with a negative gives two pairs, one without two texts none.
-        columns: ``"first,second,label"`` where the names do not follow a convention; the third may be absent.
-
-    Raises:
-        DataError: if the source cannot be read, or has no two columns of texts.
-        ConfigError: if ``columns`` is malformed.
-        MissingExtraError: if ``datasets`` is needed and absent.
+    A row with a negative gives two pairs, one without two texts none. Arguments and errors as :func:`read_pairs`.
     """
     name = name_of(source)
     rows = [cells for _, cells in load_rows(source)]
@@ -83,19 +74,13 @@ def read_bare_pairs(source: Source, *, columns: str | None = None) -> list[Pair]
     found = resolve_columns(list(dict.fromkeys(key for cells in rows for key in cells)), columns, name, labelled=False)
     partners = [column for column in (found.text2, found.negative) if column is not None]
     texts = ((cells.get(found.text1), cells.get(column)) for cells in rows for column in partners)
-    return [(str(one), str(other)) for one, other in texts if not (_wrong_with(one) or _wrong_with(other))]
+    return [(str(one), str(other)) for one, other in texts if not (text_problem(one) or text_problem(other))]
 
 
 def holds_scores(source: Source, columns: str | None = None) -> bool:
     """Return whether the label column of a source is one of scores by its name.
 
-    Args:
-        source: as for :func:`read_pairs`; its first row decides.
-        columns: as for :func:`read_pairs`.
-
-    Raises:
-        DataError: as :func:`read_pairs`, as far as the first row shows it.
-        ConfigError: if ``columns`` is malformed.
+    The first row decides. Arguments and errors as :func:`read_pairs`.
     """
     first = next(iter(load_rows(source)), None)
     label = None if first is None else resolve_columns(list(first[1]), columns, name_of(source)).label
@@ -120,22 +105,10 @@ def _text_problems(rows: Sequence[Row], columns: Columns) -> list[BadRow]:
     problems = []
     for number, cells in rows:
         for name in names:
-            what = _wrong_with(cells.get(name))
+            what = text_problem(cells.get(name))
             if what:
                 problems.append(BadRow(number, name, what, "give the sentence or delete the row"))
     return problems
-
-
-def _wrong_with(value: object) -> str:
-    if value is None:
-        return "there is no text"
-    if not isinstance(value, str):
-        return f"a text is needed, received {type(value).__name__} {str(value)[:40]!r}"
-    if not value.strip():
-        return "the text is empty"
-    if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
-        return "the text holds half of a surrogate pair, which is no character"
-    return ""
 
 
 def _assembled(
@@ -156,19 +129,17 @@ def _assembled(
             labels.append(float(label or 0.0))
             parts.append(_subset_text(cells.get(columns.subset)) if columns.subset is not None else "")
     _refuse_constant(labels, source)
-    subsets = parts if any(parts) else None
     return PairData(
         sentences1=first,
         sentences2=second,
         labels=labels,
-        subsets=subsets,
+        subsets=parts if any(parts) else None,
         kind=parsed.kind,
         scale=parsed.scale,
         source=source,
         label_column=str(columns.label or columns.negative),
         dropped=dropped,
         dropped_unlabelled=len(parsed.unlabelled),
-        sha256=fingerprint(first, second, labels, subsets, parsed.kind),
     )
 
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from samesense.data.formats.scale import number_text
+from samesense.data.formats.labels import number_text
 from samesense.data.pairs.data import PairData
 from samesense.data.pairs.triplets import Formed, positives, triplets
 from samesense.errors import DataError

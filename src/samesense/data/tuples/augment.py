@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from hashlib import blake2b
 from importlib import import_module
 from itertools import islice
@@ -18,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from samesense.data.tuples.data import TupleData, fingerprint
+from samesense.data.tuples.data import TupleData
 from samesense.errors import ConfigError, DataError, MissingExtraError
 
 Variant = tuple[str, int]
@@ -126,11 +127,6 @@ def augmented(data: TupleData, augment: Augment, places: int) -> TupleData:
     """Return the data with further positives, made out of each anchor's own in turn until there are ``places``.
 
     An anchor without a positive lends its own text. What cannot be changed is not added, so that fewer may come.
-
-    Args:
-        data: anchors and partners.
-        augment: how positives are changed.
-        places: how many positives an anchor shall have.
     """
     wanted: list[Variant] = []
     for anchor, own in zip(data.anchors, data.positives, strict=True):
@@ -141,16 +137,11 @@ def augmented(data: TupleData, augment: Augment, places: int) -> TupleData:
     for own in data.positives:
         new = [text for text in islice(made, max(0, places - len(own))) if text is not None]
         positives.append([*own, *new])
-    print_of = fingerprint(data.anchors, positives, data.negatives, data.neutrals)
-    return TupleData(**{**vars(data), "positives": positives, "sha256": print_of})
+    return replace(data, positives=positives)
 
 
 def examples(data: TupleData, augment: Augment, count: int = 5) -> list[tuple[str, str | None]]:
-    """Return the first positives with what becomes of each, ``None`` for what is not changed.
-
-    Raises:
-        ConfigError: if ``count`` is less than 1.
-    """
+    """Return the first positives with what becomes of each, ``None`` for what is not changed."""
     if count < 1:
         raise ConfigError(f"At least one positive must be asked for; received {count}. Example: 5")
     texts = list(islice((text for own in data.positives for text in own), count))

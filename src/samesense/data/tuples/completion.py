@@ -7,13 +7,15 @@ ragged, places stay empty.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Literal
 
 import numpy as np
 
 from samesense.data.tuples.data import TupleData
-from samesense.data.tuples.keys import Guard, key_of
 from samesense.errors import DataError
 
 Completed = tuple[list[str], list[str]]
@@ -67,10 +69,6 @@ class Completion:
     def __call__(self, row: int, epoch: int = 0) -> Completed:
         """Return the tuple of an anchor.
 
-        Args:
-            row: of the anchor in the data.
-            epoch: another epoch, another choice, unless it is fixed.
-
         Returns:
             Positives and negatives; of as many as there are places if padded, else of at most as many.
 
@@ -90,11 +88,7 @@ class Completion:
         return positives + [anchor] * (self.positives - len(positives)), negatives
 
     def check(self) -> None:
-        """Raise now if the tuple of some anchor could not be filled later; quick where there are many different texts.
-
-        Raises:
-            DataError: as in a call.
-        """
+        """Raise now if some tuple could not be filled later; quick where there are many different texts."""
         rows = range(len(self.data)) if self.padded and self.negatives else range(0)
         most = max((len(self.data.positives[row]) for row in rows), default=0)
         different: set[int] = set()
@@ -134,3 +128,30 @@ def _draws(size: int, tries: int, random: np.random.Generator) -> Iterator[int]:
     if size:
         yield from random.integers(size, size=tries)
         yield from random.permutation(size)
+
+
+Guard = Literal["off", "same", "near"]
+"""Texts of which an anchor is not pushed away: none; those equal to it or a positive of it but for case and spaces; or
+those with the same words in any order, too."""
+
+_WORD = re.compile(r"\w+")
+
+
+def same(text: str) -> str:
+    """Return what spellings of one text share: letters in one case, single spaces."""
+    return " ".join(text.split()).casefold()
+
+
+def near(text: str) -> str:
+    """Return what texts of the same words share, whatever their order and punctuation."""
+    return " ".join(sorted(_WORD.findall(same(text)))) or same(text)
+
+
+def key_of(false_negative_filter: Guard) -> Callable[[str], int]:
+    """Return what gives texts that count as the same one number, in [0, 2**63); texts that do not, different ones."""
+    fold = near if false_negative_filter == "near" else same
+
+    def key(text: str) -> int:
+        return int.from_bytes(blake2b(fold(text).encode(), digest_size=8).digest()) >> 1
+
+    return key

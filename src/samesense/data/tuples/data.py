@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
-from samesense.data.tuples.counts import counts_table
 from samesense.data.tuples.groups import Group
 from samesense.files import rows_hash
 
@@ -21,7 +22,6 @@ class TupleData:
         neutrals: of each anchor: what neither follows nor contradicts, where the source says so (NLI).
         source: the files or names as the user gave them.
         name: short name for people.
-        sha256: fingerprint of the content in order; equal for equal content from any file.
         left_out: how much of the sources was left out, by reason.
     """
 
@@ -31,25 +31,29 @@ class TupleData:
     neutrals: list[list[str]]
     source: str
     name: str
-    sha256: str
     left_out: dict[str, int] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.anchors)
 
+    @cached_property
+    def sha256(self) -> str:
+        """Fingerprint of the content in order; equal for equal content from any file."""
+        rows = zip(self.anchors, self.positives, self.negatives, self.neutrals, strict=True)
+        return rows_hash(rows, b"tuples\n")
+
     def take(self, indices: Iterable[int]) -> TupleData:
         """Return the anchors at these positions, in the order given."""
         rows = [int(index) for index in indices]
-        anchors = [self.anchors[row] for row in rows]
-        positives, negatives, neutrals = (
-            [side[row] for row in rows] for side in (self.positives, self.negatives, self.neutrals)
-        )
         return replace(
-            self, anchors=anchors, positives=positives, negatives=negatives, neutrals=neutrals,
-            sha256=fingerprint(anchors, positives, negatives, neutrals),
-        )  # fmt: skip
+            self,
+            anchors=[self.anchors[row] for row in rows],
+            positives=[self.positives[row] for row in rows],
+            negatives=[self.negatives[row] for row in rows],
+            neutrals=[self.neutrals[row] for row in rows],
+        )
 
-    def account(self) -> list[str]:
+    def summary(self) -> list[str]:
         """Return lines for people: how many anchors have how much, and what was left out."""
         count = sum(map(len, self.positives)), sum(map(len, self.negatives))
         lines = [f"{len(self):,} anchors with {count[0]:,} positives and {count[1]:,} negatives"]
@@ -59,14 +63,7 @@ class TupleData:
 
 
 def tuple_data(groups: Iterable[Group], *, source: str, name: str, left_out: dict[str, int] | None = None) -> TupleData:
-    """Collect groups.
-
-    Args:
-        groups: see :func:`samesense.data.tuples.groups.grouped`.
-        source: where they come from.
-        name: short name for people.
-        left_out: what was left out before, by reason; read once the groups have all come.
-    """
+    """Collect groups."""
     anchors: list[str] = []
     sides: tuple[list[list[str]], ...] = ([], [], [])
     counts = {"partners given both ways": 0, "repeated rows": 0, "partners that are their anchor": 0}
@@ -79,15 +76,27 @@ def tuple_data(groups: Iterable[Group], *, source: str, name: str, left_out: dic
     positives, negatives, neutrals = sides
     return TupleData(
         anchors=anchors, positives=positives, negatives=negatives, neutrals=neutrals, source=source, name=name,
-        sha256=fingerprint(anchors, positives, negatives, neutrals), left_out={**(left_out or {}), **counts},
+        left_out={**(left_out or {}), **counts},
     )  # fmt: skip
 
 
-def fingerprint(
-    anchors: Sequence[str],
-    positives: Sequence[Sequence[str]],
-    negatives: Sequence[Sequence[str]],
-    neutrals: Sequence[Sequence[str]],
-) -> str:
-    """Return the SHA-256 of the content in order."""
-    return rows_hash(zip(anchors, positives, negatives, neutrals, strict=True), b"tuples\n")
+BINS = ("none", "1", "2 to 4", "5 or more")
+
+
+def counts_table(positives: Iterable[Sequence[str]], negatives: Iterable[Sequence[str]]) -> list[str]:
+    """Return, as lines of a table, how many anchors have so many positives and so many negatives.
+
+    The diagonal holds what the paper counts: exactly one of each, two to four of each, five or more of each.
+
+    Source: Dehghan and Amasyali 2022 (SupMPN), Table 1.
+    Differs: also the anchors off its diagonal, which it leaves out.
+    """
+    found = Counter((_bin(len(own)), _bin(len(other))) for own, other in zip(positives, negatives, strict=True))
+    table = [["positives", *(f"negatives: {name}" for name in BINS)]]
+    table += [[name, *(f"{found[row, column]:,}" for column in range(4))] for row, name in enumerate(BINS)]
+    widths = [max(len(line[column]) for line in table) for column in range(5)]
+    return ["  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in table]
+
+
+def _bin(count: int) -> int:
+    return 3 if count >= 5 else min(count, 2)

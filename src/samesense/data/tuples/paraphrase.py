@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from samesense.data.tuples.augment import Augment, Variant, random_of
-from samesense.data.tuples.keys import same
+from samesense.data.tuples.augment import Augment, Variant, deletion, random_of, synonyms
+from samesense.data.tuples.completion import same
 from samesense.errors import ConfigError, ModelError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
 
 BEAMS = 4
 """Beams searched for one variant; for more variants of one text, as many as these."""
@@ -99,3 +100,28 @@ def _written(
         )  # fmt: skip
     decoded = tokenizer.batch_decode(found, skip_special_tokens=True)
     return [decoded[start : start + count] for start in range(0, len(decoded), count)]
+
+
+AugmentName = Literal["none", "deletion", "synonym", "paraphrase"]
+
+SHARES = {"deletion": 0.1, "synonym": 0.2, "paraphrase": 0.5}
+"""Share of the words, or of the texts, that each changes unless told otherwise."""
+
+PARAPHRASER = "prithivida/parrot_paraphraser_on_T5"
+"""The model that the paper paraphrased with."""
+
+
+def augment_named(
+    name: AugmentName, *, share: float | None = None, seed: int = 0, paraphraser: str = PARAPHRASER
+) -> Augment | None:
+    """Return an augmentation, nothing for ``"none"``; ``share`` is of the words, or of the texts."""
+    chosen = SHARES.get(name, 0.0) if share is None else share
+    match name:
+        case "deletion":
+            return deletion(chosen, seed=seed)
+        case "synonym":
+            return synonyms(chosen, seed=seed)
+        case "paraphrase":
+            return paraphrase(paraphraser, chosen, seed=seed)
+        case "none":
+            return None

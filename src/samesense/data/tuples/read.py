@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain
 
-from samesense.data.formats.bad_rows import BadRow, bad_rows_error
-from samesense.data.formats.columns import Columns
-from samesense.data.formats.files import Row
-from samesense.data.formats.labels import parse_labels
+from samesense.data.formats.columns import CLASS_NAMES, NEGATIVE_NAMES, Columns, first_of, spelled_names
+from samesense.data.formats.files import BadRow, Row, bad_rows_error, text_problem
+from samesense.data.formats.labels import UNLABELLED, parse_labels
 from samesense.data.formats.memory import Source, as_sources, name_of, short_name
 from samesense.data.formats.sources import load_rows
 from samesense.data.tuples.data import TupleData, tuple_data
-from samesense.data.tuples.groups import MOST_ROWS, Group, Side, Statement, grouped
-from samesense.data.tuples.layout import Layout, layout_of, texts_in, wrong_with
+from samesense.data.tuples.groups import Side, Statement, grouped
 from samesense.errors import DataError
 
 SIDES: dict[float, Side] = {0.0: "negative", 1.0: "neutral", 2.0: "positive"}
 """What a hypothesis of each class is to its premise."""
 
-_UNLABELLED = ("-", "-1", "-1.0", "")
 _NO_LABEL, _BAD = "rows without a label", "bad rows"
 
 
@@ -29,7 +29,6 @@ def read_tuples(
     merge: bool = True,
     label_order: str | None = None,
     drop_bad_rows: bool = False,
-    most_rows: int = MOST_ROWS,
     limit_reported: int = 5,
 ) -> TupleData:
     """Read anchors with their positives and negatives from one source or several.
@@ -39,7 +38,6 @@ def read_tuples(
         merge: put rows of one anchor together. Rows of NLI data always are.
         label_order: names of integer inference classes 0, 1, 2 in order.
         drop_bad_rows: leave bad rows out and count them, instead of refusing the source.
-        most_rows: statements held at once while grouping; see :func:`samesense.data.tuples.groups.grouped`.
         limit_reported: how many bad rows the error shows.
 
     Raises:
@@ -47,49 +45,19 @@ def read_tuples(
         ConfigError: if ``label_order`` is malformed or contradicts the data.
     """
     named = as_sources(sources)
-    left_out: dict[str, int] = {}
-    groups = read_groups(
-        named, merge=merge, label_order=label_order, drop_bad_rows=drop_bad_rows, most_rows=most_rows,
-        limit_reported=limit_reported, left_out=left_out,
-    )  # fmt: skip
+    left_out = {_NO_LABEL: 0, _BAD: 0}
+    readers = [_Reader(name_of(source), number, merge, label_order, left_out) for number, source in enumerate(named)]
+    limit = None if drop_bad_rows else limit_reported
+    said = (reader.statements(source, limit) for reader, source in zip(readers, named, strict=True))
+    groups = grouped(chain.from_iterable(said))
     source = " + ".join(map(name_of, named))
-    short = " + ".join(map(short_name, named))
-    data = tuple_data(groups, source=source, name=short, left_out=left_out)
+    data = tuple_data(groups, source=source, name=" + ".join(map(short_name, named)), left_out=left_out)
     if not any(data.positives):
         raise DataError(
             f"{source}: no anchor has a positive among {len(data)}. Give NLI data with entailments, or columns of "
             "positives that are filled."
         )
     return data
-
-
-def read_groups(
-    sources: Sequence[Source],
-    *,
-    merge: bool = True,
-    label_order: str | None = None,
-    drop_bad_rows: bool = False,
-    most_rows: int = MOST_ROWS,
-    limit_reported: int = 5,
-    left_out: dict[str, int] | None = None,
-) -> Iterator[Group]:
-    """Yield the groups of sources that need not fit into memory.
-
-    Args:
-        sources: as in :func:`read_tuples`, like the five that follow.
-        merge: put rows of one anchor together.
-        label_order: names of integer inference classes.
-        drop_bad_rows: leave bad rows out.
-        most_rows: statements held at once.
-        limit_reported: how many bad rows the error shows.
-        left_out: takes what is left out, by reason, while the groups come.
-    """
-    counts: dict[str, int] = {} if left_out is None else left_out
-    counts |= {_NO_LABEL: 0, _BAD: 0}
-    readers = [_Reader(name_of(source), number, merge, label_order, counts) for number, source in enumerate(sources)]
-    limit = None if drop_bad_rows else limit_reported
-    said = (reader.statements(source, limit) for reader, source in zip(readers, sources, strict=True))
-    return grouped(chain.from_iterable(said), most_rows=most_rows)
 
 
 class _Reader:
@@ -151,7 +119,7 @@ class _Reader:
     def _side(self, cell: object, layout: Layout) -> tuple[Side | None, str]:
         """Return what a label says, or what is wrong with it; neither if there is no label."""
         text = "" if cell is None else str(cell).strip().casefold()
-        if text in _UNLABELLED:
+        if text in UNLABELLED:
             return None, ""
         if text not in self.classes:
             columns = Columns(layout.anchor, layout.partners[0][0], layout.label)
@@ -163,5 +131,74 @@ class _Reader:
 
 
 def _problems(number: int, column: str, texts: Sequence[object]) -> list[BadRow]:
-    found = [BadRow(number, column, wrong_with(text), "give the sentence or delete the row") for text in texts]
+    found = [BadRow(number, column, text_problem(text), "give the sentence or delete the row") for text in texts]
     return [bad for bad in found if bad.what]
+
+
+NLI_PAIRS = (("premise", "hypothesis"), ("sentence1", "sentence2"), ("sentence_a", "sentence_b"))
+ANCHOR_NAMES = ("anchor", "query", "sent0")
+POSITIVE_NAMES = ("positive", "positives", "pos", "sent1")
+NEGATIVES = (*NEGATIVE_NAMES, "negatives", "neg", "hard_negatives")
+NEUTRAL_NAMES = ("neutral", "neutrals")
+
+_NUMBERED: dict[Side, re.Pattern[str]] = {
+    "positive": re.compile(r"(positive|pos)_?\d+"),
+    "negative": re.compile(r"(negative|neg|hard_neg|hard_negative)_?\d+"),
+}
+_ACCEPTED = (
+    f"Accepted: an anchor ({', '.join(ANCHOR_NAMES)}) with columns of positives ({', '.join(POSITIVE_NAMES)}, "
+    f"positive_1 ...) and of negatives ({', '.join(NEGATIVES)}, negative_1 ...), each cell a text or a list of texts; "
+    "or premise, hypothesis and label of NLI data"
+)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The columns of one source, as it spells them.
+
+    Of NLI data the one partner is the hypothesis, whose label decides.
+    """
+
+    anchor: str
+    partners: tuple[tuple[str, Side], ...]
+    label: str | None = None
+
+
+def layout_of(names: Sequence[str], source: str) -> Layout:
+    """Find the columns of a source by their names; case is ignored."""
+    spelled = spelled_names(names)
+    label = first_of(CLASS_NAMES, spelled)
+    pair = next((pair for pair in NLI_PAIRS if set(pair) <= spelled.keys()), None)
+    if pair is not None and label is not None:
+        return Layout(spelled[pair[0]], ((spelled[pair[1]], "neutral"),), label)
+    anchor = first_of(ANCHOR_NAMES, spelled)
+    partners = tuple((name, side) for name in names for side in _sides(name.strip().casefold()))
+    if anchor is None or not partners:
+        raise DataError(
+            f"{source}: an anchor and columns of positives or negatives could not be found. Columns found: "
+            f"{', '.join(names) or 'none'}. {_ACCEPTED}. Rename the columns."
+        )
+    return Layout(anchor, partners)
+
+
+def _sides(name: str) -> Iterator[Side]:
+    """Yield what a column of this name holds; nothing if that is unknown."""
+    named: dict[Side, Sequence[str]] = {
+        "positive": POSITIVE_NAMES, "negative": NEGATIVES, "neutral": NEUTRAL_NAMES,
+    }  # fmt: skip
+    for side, names in named.items():
+        if name in names or (side in _NUMBERED and _NUMBERED[side].fullmatch(name)):
+            yield side
+
+
+def texts_in(cell: object) -> list[object]:
+    """Return the texts of a cell: those of a list, also of one written as JSON; one text; none if it is empty."""
+    if isinstance(cell, str) and cell.lstrip().startswith("["):
+        try:
+            found = json.loads(cell)
+        except ValueError:
+            return [cell]
+        return found if isinstance(found, list) and all(isinstance(text, str) for text in found) else [cell]
+    if isinstance(cell, list):
+        return cell
+    return [] if cell is None or cell == "" else [cell]

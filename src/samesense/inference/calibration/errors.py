@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from samesense.data.formats.scale import Scale
+from samesense.data.formats.labels import Scale
 from samesense.data.pairs.data import pair_key
 from samesense.metrics.calibration import calibration_error, mean_absolute_error, mean_squared_error
 from samesense.metrics.classification import Target, accuracy_at, best_threshold, f1_at

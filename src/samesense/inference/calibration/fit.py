@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from samesense.data.formats.scale import Scale, number_text
+from samesense.data.formats.labels import Scale, number_text
 from samesense.data.pairs.data import PairData
 from samesense.errors import ConfigError, DataError
 from samesense.inference.calibration.calibration import Calibration

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from samesense.data.formats.scale import Scale
+from samesense.data.formats.labels import Scale
 from samesense.errors import DataError, ModelError
 from samesense.types import Scores
 

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from samesense.data.formats.columns import SINGLE_NAMES
+from samesense.data.formats.delimited import read_lines
 from samesense.data.formats.files import Row, split_suffix
-from samesense.data.formats.lines import read_lines
 from samesense.data.formats.sources import load_rows
-from samesense.data.sentences.texts import SINGLE_NAMES
 from samesense.errors import DataError
 
 LARGEST_ID = 2**63 - 1

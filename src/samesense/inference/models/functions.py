@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from samesense.encoder.cosine import checked_rows
-from samesense.encoder.rows import unit
+from samesense.encoder.cosine import checked_rows, unit
 from samesense.errors import ConfigError
 from samesense.files import content_hash
 from samesense.inference.models.model import Model

@@ -7,9 +7,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from samesense.encoder.cosine import cosine_score
+from samesense.encoder.cosine import cosine_score, unit
 from samesense.encoder.embedding_cache import EmbeddingCache
-from samesense.encoder.rows import unit
 from samesense.errors import ModelError
 from samesense.inference.models.backends import Choice
 from samesense.inference.onnx.encoder import OnnxEncoder

@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 import torch
 from sentence_transformers import SentenceTransformer
 
+from samesense.encoder.cosine import each_once
 from samesense.encoder.encode import encode
 from samesense.encoder.identity import model_identity
 from samesense.encoder.pooling import describe_pooling
 from samesense.encoder.precision import autocast, inference_precision
-from samesense.encoder.rows import each_once
 from samesense.execution.threads import torch_threads
 from samesense.types import Embeddings, Precision
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from samesense.data import PairData
-from samesense.data.sentences.data import Sentences
+from samesense.data.sentences import Sentences
 from samesense.encoder.students import is_static, make_student
 from samesense.errors import ConfigError, ModelError
 from samesense.recipes import run_folder

@@ -100,7 +100,7 @@ def _opened(origin: Path, settings: HarvestSettings, open_as: Callable[[Path, st
         min_words=settings.min_words, max_words=settings.max_words, seed=settings.seed,
     )  # fmt: skip
     scorer = open_as(origin, settings.device)
-    return scorer, Plan(scorer.corpus, scorer.screening, mixture)
+    return scorer, Plan(scorer.corpus, scorer.tfidf, mixture)
 
 
 def parquet(corpus: Corpus, planned: Planned, scored: Scored, shard: int) -> bytes:

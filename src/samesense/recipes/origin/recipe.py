@@ -24,9 +24,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import torch
 
-from samesense.context.corpus.corpus import Corpus
-from samesense.context.corpus.splits import hold_out
-from samesense.context.discriminator.scorer import Discriminator
+from samesense.context.corpus.corpus import Corpus, hold_out
+from samesense.context.discriminator.encoder import Discriminator
 from samesense.context.discriminator.training import train_discriminator
 from samesense.context.generator.base import KINDS, Cells, Kind
 from samesense.context.generator.load import open_language_model
@@ -35,7 +34,7 @@ from samesense.context.generator.tokens import train_tokenizer
 from samesense.context.generator.training import GeneratorTraining, train_generator
 from samesense.context.generator.transformer import Architecture, Seq2Seq
 from samesense.context.origin.origin import FILE, Origin
-from samesense.context.retrieval.tfidf import Screening
+from samesense.context.retrieval.tfidf import Tfidf
 from samesense.data.documents.running import running_documents
 from samesense.encoder.precision import inference_precision
 from samesense.encoder.words import read_words
@@ -105,7 +104,7 @@ def run(
             return False
         shutil.rmtree(output / WORK, ignore_errors=True)
         logger.info("index: of words and sentence vectors")
-        Screening(corpus, output / "index", unigrams=settings.unigrams)
+        Tfidf(corpus, output / "index", unigrams=settings.unigrams)
         Discriminator.open(output / "discriminator", corpus, output / "index", device=str(device))
         content = {
             "shape": asdict(corpus.shape), "unigrams": settings.unigrams, "language_model": language_model,
@@ -128,12 +127,12 @@ def _corpus(stages: Stages, sources: Sequence[str], prints: dict[str, str], sett
         return first_words(every, settings.corpus_words)
 
     def make() -> list[str]:
-        corpus = Corpus.open(folder, shape) if folder.exists() else Corpus.build(folder, documents(), shape)
+        corpus = Corpus(folder, shape) if folder.exists() else Corpus.build(folder, documents(), shape)
         return [describe_corpus(corpus)]
 
     inputs = {"sources": [prints[source] for source in sources], "corpus_words": settings.corpus_words, **how}
     stages.run("corpus", inputs, ["corpus", ".corpus-building", FILE], make)
-    return Corpus.open(folder, shape)
+    return Corpus(folder, shape)
 
 
 def _discriminator(stages: Stages, corpus: Corpus, settings: OriginSettings, precision: Arithmetic) -> None:
@@ -149,7 +148,7 @@ def _discriminator(stages: Stages, corpus: Corpus, settings: OriginSettings, pre
         if trained.interrupted:
             raise Interrupted
         shutil.rmtree(stages.folder / "discriminator", ignore_errors=True)
-        trained.reader.save(stages.folder / "discriminator")
+        trained.encoder.save(stages.folder / "discriminator")
         right = ", ".join(f"{name} {100 * value:.1f} %" for name, value in trained.accuracies.items())
         return [f"{trained.steps} steps; right on {trained.held_out} windows held out: {right}"]
 

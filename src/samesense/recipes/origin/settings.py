@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from samesense.context.corpus.splits import HELD_OUT_WINDOWS
-from samesense.context.corpus.windows import Shape
+from samesense.context.corpus.corpus import HELD_OUT_WINDOWS, Shape
 from samesense.context.generator.base import Reading, Size
 from samesense.context.origin.context_set import Selection, Strategy
 from samesense.context.origin.scheme import Scheme
 from samesense.context.origin.similarity import Normalisation, Weights
-from samesense.data.documents.running import Paragraphs
-from samesense.data.documents.splitting import Language
+from samesense.data.documents.running import Language, Paragraphs
 from samesense.recipes.settings import bind, read_settings
 from samesense.types import Precision
 

@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING
 
 from samesense.data.pairs.targets import Targets
 from samesense.data.tuples.augment import Augment, augmented, shown
-from samesense.data.tuples.augment_named import augment_named
-from samesense.data.tuples.completion import Completion
+from samesense.data.tuples.completion import Completion, key_of
 from samesense.data.tuples.data import TupleData
-from samesense.data.tuples.keys import key_of
+from samesense.data.tuples.paraphrase import augment_named
 from samesense.recipes.runner import Job, TrainingInputs, as_dataset
 from samesense.recipes.supmpn.settings import SupmpnSettings
 from samesense.recipes.unsupervised.views import set_dropout
@@ -47,7 +46,7 @@ def prepare(model: SentenceTransformer, job: Job[TupleData, SupmpnSettings]) -> 
         return TrainingInputs(
             dataset=as_dataset(formed.columns),
             loss=lambda: settings.spec.build(model, settings, formed),
-            summary=[*train.account(), formed.summary, each],
+            summary=[*train.summary(), formed.summary, each],
         )
     rows = settings.usable(train)
     complete = completion(rows, settings)
@@ -70,7 +69,7 @@ def prepare(model: SentenceTransformer, job: Job[TupleData, SupmpnSettings]) -> 
     return TrainingInputs(
         dataset=as_dataset(formed.columns),
         loss=lambda: settings.spec.build(model, settings, formed),
-        summary=[*train.account(), *_formed(rows, len(train), settings), *_warnings(rows, settings, batches.apart)],
+        summary=[*train.summary(), *_formed(rows, len(train), settings), *_warnings(rows, settings, batches.apart)],
         collator=batches,
         callbacks=[SetEpoch(batches), LogSavings(batches)],
         before_training=None if augment is None else partial(_augment, batches, rows, augment, settings),

@@ -8,7 +8,6 @@ from typing import Self
 from pydantic import Field, model_validator
 
 from samesense.data.tuples.data import TupleData
-from samesense.data.tuples.groups import MOST_ROWS
 from samesense.data.tuples.read import read_tuples
 from samesense.errors import ConfigError
 from samesense.recipes.settings import EncoderSettings
@@ -29,7 +28,6 @@ class SupmpnSettings(PlacesSettings, Filter, EncoderSettings):
     merge: bool = Field(True, description="put rows of one anchor together; those of NLI data always are")
     label_order: str | None = Field(None, description="names of the labels 0, 1, 2 of NLI data")
     drop_bad_rows: bool = Field(False, description="leave out rows that break a rule, and say how many")
-    most_rows: int = Field(MOST_ROWS, ge=1, description="rows held at once while grouping; more go through files")
     sentences_per_step: int | None = Field(
         None, ge=1, description="choose batch_size so that about so many sentences are encoded in a step"
     )
@@ -95,5 +93,4 @@ def read_for_supmpn(sources: Sequence[str], settings: SupmpnSettings) -> TupleDa
         merge=settings.merge,
         label_order=settings.label_order,
         drop_bad_rows=settings.drop_bad_rows,
-        most_rows=settings.most_rows,
     )

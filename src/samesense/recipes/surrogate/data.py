@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from samesense.data.formats.scale import number_text
-from samesense.data.pairs.data import PairData, fingerprint, pair_key
+from samesense.data.formats.labels import number_text
+from samesense.data.pairs.data import PairData, pair_key
 from samesense.errors import DataError
 from samesense.files import read_json, rows_hash
 from samesense.recipes.surrogate.settings import SurrogateSettings
@@ -181,10 +181,9 @@ def _held_out(table: pa.Table, rows: npt.NDArray[np.intp], name: str, settings: 
             f"{name}: a share of {settings.held_out_share:g} of {table.num_rows} pairs holds {len(rows)} out, with "
             f"{len(set(scores))} different scores, and 2 are needed. Harvest more, or give a larger held_out_share."
         )
-    sha256 = fingerprint(first, second, scores, None, "scored")
     return PairData(
         sentences1=first, sentences2=second, labels=scores, subsets=None, kind="scored", scale=(-1.0, 1.0),
-        source=name, label_column="score", dropped=0, dropped_unlabelled=0, sha256=sha256,
+        source=name, label_column="score",
     )  # fmt: skip
 
 

@@ -124,8 +124,8 @@ def with_cut_start(cell: Cell, output: Path) -> Cell:
     if cell.layers is None:
         return cell
     from samesense.encoder.build import build
-    from samesense.encoder.layers import first_layers
     from samesense.encoder.storage import save
+    from samesense.encoder.students import first_layers
 
     start = cell.identity["start"]  # a name on the hub or, of a folder, the hash of its files
     short = start[:16] if re.fullmatch("[0-9a-f]{64}", start) else start.replace("/", "--")

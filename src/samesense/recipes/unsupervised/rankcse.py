@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch import nn
 
-from samesense.data.sentences.data import Sentences
+from samesense.data.sentences import Sentences
 from samesense.errors import ConfigError
 from samesense.recipes.runner import Job, TrainingInputs, as_dataset
 from samesense.recipes.teachers import open_teacher
@@ -87,7 +87,7 @@ def with_teachers(
     return TrainingInputs(
         dataset=as_dataset(columns(train, settings)),
         loss=lambda: loss(stores),
-        summary=[train.account, summary],
+        summary=[train.summary, summary],
         callbacks=geometry_callbacks(settings, job.dev),
         before_training=encode_by_teachers if teachers else None,
     )

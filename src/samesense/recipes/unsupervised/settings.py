@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from samesense.data import PairData, concat, read_pairs
-from samesense.data.sentences.data import Sentences, read_unlabelled
+from samesense.data.sentences import Sentences, read_unlabelled
 from samesense.errors import ConfigError
 from samesense.recipes.settings import EncoderSettings
 from samesense.types import PoolingName, Precision

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from samesense.data import PairData
 from samesense.data.pairs.targets import Targets
-from samesense.data.sentences.data import Sentences
+from samesense.data.sentences import Sentences
 from samesense.errors import ConfigError
 from samesense.recipes.runner import Job, TrainingInputs, as_dataset
 from samesense.recipes.unsupervised.geometry_path import geometry_callbacks
@@ -62,7 +62,7 @@ def form(train: Sentences | PairData, settings: SimcseSettings) -> Targets:
         )
     if isinstance(train, PairData):
         return PAIR_LOSSES.targets(train, "triplet")
-    return Targets({"sentence": train.texts}, train.account)
+    return Targets({"sentence": train.texts}, train.summary)
 
 
 def loss_of(model: SentenceTransformer, settings: SimcseSettings, masked: dict[str, Any]) -> EmbeddingLoss:

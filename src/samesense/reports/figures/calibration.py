@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from samesense.data.formats.scale import number_text
+from samesense.data.formats.labels import number_text
 from samesense.metrics.calibration import reliability
 from samesense.reports.figures.palette import INK, MUTED, Style, style_of
 from samesense.reports.figures.plot import Plot, new_figure, styled

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from samesense.data.formats.scale import number_text
+from samesense.data.formats.labels import number_text
 from samesense.errors import DataError
 from samesense.reports.figures.palette import Style, style_of
 from samesense.reports.figures.plot import Plot, new_figure, styled

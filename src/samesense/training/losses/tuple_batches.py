@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from samesense.data.tuples.keys import Guard
+from samesense.data.tuples.completion import Guard
 from samesense.training.losses.base import EmbeddingLoss, gather
 from samesense.training.losses.sentences import BatchTriplet, SupCon
 from samesense.training.losses.tuples import MultiPositive, Triplet

@@ -160,7 +160,6 @@ class MultiPositive(EmbeddingLoss):
             positives,
             negatives,
             positive_owner=positive_owner,
-            negative_owner=owners.repeat_interleave(labels[:, 1]),
             temperature=self.settings["temperature"],
             exclude=_excluded(keys, positive_owner) if keys else None,
         )

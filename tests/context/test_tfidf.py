@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from samesense.context.corpus.corpus import Corpus
-from samesense.context.corpus.windows import Shape
+from samesense.context.corpus.corpus import Corpus, Shape
 from samesense.context.corpus.words import words
 from samesense.context.retrieval import postings as module
-from samesense.context.retrieval.bigrams import counted, term_keys
-from samesense.context.retrieval.tfidf import Screening
+from samesense.context.retrieval.postings import counted, term_keys
+from samesense.context.retrieval.tfidf import Tfidf
 from samesense.errors import ConfigError, DataError
 from tests.context.made_documents import documents
 
@@ -59,16 +58,16 @@ def reference(corpus, unigrams):
 
 @pytest.mark.parametrize("unigrams", [False, True])
 def test_the_cosines_are_those_of_scikit_learn(tmp_path, corpus, unigrams):
-    screening = Screening(corpus, tmp_path, unigrams=unigrams)
+    tfidf = Tfidf(corpus, tmp_path, unigrams=unigrams)
     expected = reference(corpus, unigrams)
     assert (expected > 0).any(axis=1).tolist() == [True, True, unigrams, True, unigrams, False, False, False, False]
     for query, row in zip(QUERIES, expected, strict=True):
-        ids, cosines = screening.chunks(query, corpus.chunks)
+        ids, cosines = tfidf.chunks(query, corpus.chunks)
         np.testing.assert_allclose(cosines, row[ids], rtol=1e-12)
         assert len(ids) == np.count_nonzero(row)
         assert list(ids) == sorted(ids, key=lambda chunk: (-round(row[chunk], 9), chunk))
         for k in (1, 7):
-            np.testing.assert_array_equal(screening.chunks(query, k)[0], ids[:k])
+            np.testing.assert_array_equal(tfidf.chunks(query, k)[0], ids[:k])
 
 
 def test_pairs_of_words_are_ordered_and_stay_within_a_sentence():
@@ -81,26 +80,28 @@ def test_pairs_of_words_are_ordered_and_stay_within_a_sentence():
 
 
 def test_windows_of_the_best_chunks_without_the_sentence_itself(tmp_path, corpus):
-    screening = Screening(corpus, tmp_path)
+    tfidf = Tfidf(corpus, tmp_path)
     own = int(corpus.windows[40])
     same = corpus.sentence(own).upper().rstrip(".")
-    found = screening.search([*QUERIES, same], 5)
+    found = tfidf.search([*QUERIES, same], 5)
     for query, ids in zip([*QUERIES, same], found, strict=True):
         expected = [
             i
-            for chunk in screening.chunks(query, 5)[0]
+            for chunk in tfidf.chunks(query, 5)[0]
             for i in range(len(corpus))
-            if corpus.chunk_of(i) == chunk and i in corpus.windows and words(corpus.sentence(i)) != words(query)
+            if corpus.chunks_of(np.array([i]))[0] == chunk
+            and i in corpus.windows
+            and words(corpus.sentence(i)) != words(query)
         ]
         assert list(ids) == expected
     assert own not in found[-1]
-    assert corpus.chunk_of(own) in [corpus.chunk_of(int(i)) for i in found[-1]]
+    assert corpus.chunks_of(np.array([own]))[0] in corpus.chunks_of(found[-1])
     assert len(found[6]) == len(found[7]) == 0
 
 
 def test_a_bounded_search_reads_the_rarest_terms_first(tmp_path, corpus):
-    exact = Screening(corpus, tmp_path)
-    bounded = Screening(corpus, tmp_path, most_postings=60)
+    exact = Tfidf(corpus, tmp_path)
+    bounded = Tfidf(corpus, tmp_path, most_postings=60)
     query = QUERIES[1]
     all_ids, _ = exact.chunks(query, corpus.chunks)
     few, cosines = bounded.chunks(query, corpus.chunks)
@@ -111,22 +112,22 @@ def test_a_bounded_search_reads_the_rarest_terms_first(tmp_path, corpus):
     rare = [exact._postings.read(starts[[t]], ends[[t]])[0] for t in np.argsort(ends - starts, kind="stable")]
     sizes = np.cumsum([len(chunks) for chunks in rare])
     assert set(few) == set(np.concatenate([chunks for chunks, size in zip(rare, sizes, strict=True) if size <= 60]))
-    least = Screening(corpus, tmp_path, most_postings=1).chunks("the", corpus.chunks)[0]
+    least = Tfidf(corpus, tmp_path, most_postings=1).chunks("the", corpus.chunks)[0]
     np.testing.assert_array_equal(np.sort(least), np.sort(exact.chunks("the", corpus.chunks)[0]))
 
 
 def test_the_index_is_made_once_for_corpus_and_settings(tmp_path, corpus):
     counted_chunks = []
-    first = Screening(corpus, tmp_path, on_progress=counted_chunks.append)
+    first = Tfidf(corpus, tmp_path, on_progress=counted_chunks.append)
     assert sum(counted_chunks) == corpus.chunks
-    assert Screening(corpus, tmp_path, on_progress=counted_chunks.append).folder == first.folder
+    assert Tfidf(corpus, tmp_path, on_progress=counted_chunks.append).folder == first.folder
     assert sum(counted_chunks) == corpus.chunks
     others = [
-        Screening(corpus, tmp_path, unigrams=False),
-        Screening(Corpus.open(corpus.folder, Shape(chunk=3)), tmp_path),
+        Tfidf(corpus, tmp_path, unigrams=False),
+        Tfidf(Corpus(corpus.folder, Shape(chunk=3)), tmp_path),
     ]
     assert len({first.folder, *(other.folder for other in others)}) == 3
-    bounded = Screening(corpus, tmp_path, most_postings=60)
+    bounded = Tfidf(corpus, tmp_path, most_postings=60)
     assert bounded.folder == first.folder
     assert len({first.identity, bounded.identity, *(other.identity for other in others)}) == 4
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(index.folder.name for index in (first, *others))
@@ -134,10 +135,10 @@ def test_the_index_is_made_once_for_corpus_and_settings(tmp_path, corpus):
 
 @pytest.mark.parametrize(("block", "postings"), [(17, 500), (10**6, 10**9)])
 def test_blocks_and_ranges_do_not_matter(tmp_path, corpus, monkeypatch, block, postings):
-    first = Screening(corpus, tmp_path / "one").folder
+    first = Tfidf(corpus, tmp_path / "one").folder
     monkeypatch.setattr(module, "BLOCK_CHUNKS", block)
     monkeypatch.setattr(module, "RANGE_POSTINGS", postings)
-    second = Screening(corpus, tmp_path / "two").folder
+    second = Tfidf(corpus, tmp_path / "two").folder
     for name in ("keys", "ends", "chunks", "counts"):
         assert (first / f"{name}.bin").read_bytes() == (second / f"{name}.bin").read_bytes()
     norms = [np.fromfile(folder / "norms.bin") for folder in (first, second)]
@@ -149,8 +150,8 @@ import os, sys
 from pathlib import Path
 from samesense.context.retrieval import postings as module
 from samesense.context.corpus.corpus import Corpus
-from samesense.context.retrieval.tfidf import Screening
-from samesense.context.corpus.windows import Shape
+from samesense.context.retrieval.tfidf import Tfidf
+from samesense.context.corpus.corpus import Shape
 module.BLOCK_CHUNKS = 100
 left = [int(sys.argv[3])]
 real = Path.replace
@@ -160,7 +161,7 @@ def replace(self, target):
     left[0] -= 1
     return real(self, target)
 Path.replace = replace
-Screening(Corpus.open(Path(sys.argv[1]), Shape(chunk=4)), Path(sys.argv[2]))
+Tfidf(Corpus(Path(sys.argv[1]), Shape(chunk=4)), Path(sys.argv[2]))
 """
 
 
@@ -170,9 +171,9 @@ def test_a_killed_build_goes_on(tmp_path, corpus, blocks):
     done = subprocess.run([sys.executable, "-c", KILLED, *arguments], check=False)
     assert done.returncode == 9
     fresh = []
-    again = Screening(corpus, tmp_path, on_progress=fresh.append)
+    again = Tfidf(corpus, tmp_path, on_progress=fresh.append)
     assert sum(fresh) == corpus.chunks - 100 * blocks
-    whole = Screening(corpus, tmp_path / "whole")
+    whole = Tfidf(corpus, tmp_path / "whole")
     for path in whole.folder.iterdir():
         assert path.read_bytes() == (again.folder / path.name).read_bytes()
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([again.folder.name, "whole"])
@@ -180,11 +181,11 @@ def test_a_killed_build_goes_on(tmp_path, corpus, blocks):
 
 def test_errors(tmp_path, corpus):
     with pytest.raises(ConfigError, match="most_postings must be at least 1"):
-        Screening(corpus, tmp_path, most_postings=0)
-    screening = Screening(corpus, tmp_path)
+        Tfidf(corpus, tmp_path, most_postings=0)
+    tfidf = Tfidf(corpus, tmp_path)
     with pytest.raises(ConfigError, match="At least 1 chunk"):
-        screening.chunks("a", 0)
-    path = screening.folder / "chunks.bin"
+        tfidf.chunks("a", 0)
+    path = tfidf.folder / "chunks.bin"
     path.write_bytes(path.read_bytes()[:-4])
     with pytest.raises(DataError, match=r"chunks\.bin must hold"):
-        Screening(corpus, tmp_path)
+        Tfidf(corpus, tmp_path)

@@ -1,0 +1,230 @@
+"""SentEval's folders as its download script leaves them: every set in the layout it was published in."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from samesense.data.benchmarks.catalogue import WHOLE, Benchmark
+from samesense.data.benchmarks.original import (
+    LabelledPair,
+    Load,
+    Loaded,
+    cells_of,
+    labelled_pair,
+    latin1_lines,
+    lines_of,
+    pair_data,
+    spaced,
+)
+from samesense.data.benchmarks.sentences import LabelledSentences, labelled_sentences
+from samesense.data.formats.labels import Scale
+from samesense.data.pairs.data import PairData
+from samesense.errors import DataError
+
+TREC_CLASSES = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")
+"""Coarse classes of questions."""
+
+_TWO_FILES = {
+    "mr": ("MR/rt-polarity.neg", "MR/rt-polarity.pos"),
+    "cr": ("CR/custrev.neg", "CR/custrev.pos"),
+    "subj": ("SUBJ/subj.subjective", "SUBJ/subj.objective"),
+    "mpqa": ("MPQA/mpqa.neg", "MPQA/mpqa.pos"),
+}
+"""Files of the classes 0 and 1."""
+
+_SICK = {"train": "train", "dev": "trial", "test": "test_annotated"}
+_TREC = {"train": "train_5500", "test": "TREC_10"}
+
+
+def senteval_part(folder: Path, benchmark: Benchmark, split: str) -> Load | None:
+    """Return a reader of one split of a set in a SentEval folder, or ``None`` if it is not there.
+
+    The folder is the one that holds ``STS``, ``SICK``, ``MR`` and so on. Runs of white space become one space, as in
+    SentEval, which splits at them.
+    """
+    name = benchmark.name
+    if name.startswith("sts") and name[3:].isdigit() and split == "test":
+        return _if_there(folder / "STS" / f"STS{name[3:]}-en-test", partial(_semeval, benchmark=benchmark))
+    if name in _TWO_FILES and split == WHOLE:
+        negative, positive = (folder / file for file in _TWO_FILES[name])
+        return _if_there(negative, partial(_two_files, positive=positive))
+    single: dict[str, tuple[str, Callable[[Path], Loaded]]] = {
+        "stsb": (
+            f"STS/STSBenchmark/sts-{split}.csv",
+            partial(_pairs, texts=(5, 6), label=4, scale=(0, 5), subset=slice(3)),
+        ),
+        "sickr": (
+            f"SICK/SICK_{_SICK.get(split, split)}.txt",
+            partial(_pairs, texts=(1, 2), label=3, scale=(0, 5), header=True),
+        ),
+        "mrpc": (f"MRPC/msr_paraphrase_{split}.txt", partial(_pairs, texts=(3, 4), label=0, scale=(0, 1), header=True)),
+        "sst2": (f"SST/binary/sentiment-{split}", _sst),
+        "trec": (f"TREC/{_TREC.get(split, split)}.label", _trec),
+    }
+    if name not in single:
+        return None
+    file, read = single[name]
+    return _if_there(folder / file, read)
+
+
+def _if_there(path: Path, read: Callable[[Path], Loaded]) -> Load | None:
+    return partial(read, path) if path.exists() else None
+
+
+def _semeval(folder: Path, *, benchmark: Benchmark) -> PairData:
+    """Read the published subsets of one year; a subset whose two files are absent is left out."""
+    scale = benchmark.scale or (0, 5)
+    rows: list[LabelledPair] = []
+    for subset in benchmark.subsets:
+        texts, gold = folder / f"STS.input.{subset}.txt", folder / f"STS.gs.{subset}.txt"
+        if not texts.exists() and not gold.exists():
+            continue
+        pairs, cells = list(cells_of(texts, 2)), [line.strip() for _, line in lines_of(gold)]
+        if len(pairs) != len(cells):
+            raise DataError(
+                f"{gold}: there must be one line for each pair, empty where it has no score; got {len(cells)} lines "
+                f"for the {len(pairs)} pairs of {texts.name}. Download the set again."
+            )
+        for (number, (first, second, *_)), cell in zip(pairs, cells, strict=True):
+            rows.append(labelled_pair(texts, number, first, second, cell, scale, subset))
+    return pair_data(rows, str(folder), scale)
+
+
+def _pairs(
+    path: Path, *, texts: tuple[int, int], label: int, scale: Scale, subset: slice = slice(0), header: bool = False
+) -> PairData:
+    """Read a table of pairs; ``texts``, ``label`` and ``subset`` say in which of its columns they stand."""
+    rows = [
+        labelled_pair(path, number, cells[texts[0]], cells[texts[1]], cells[label], scale, "/".join(cells[subset]))
+        for number, cells in cells_of(path, max(*texts, label) + 1, header=header)
+    ]
+    return pair_data(rows, str(path), scale)
+
+
+def _two_files(negative: Path, *, positive: Path) -> LabelledSentences:
+    """Read one class a file, class 1 first as SentEval does; an empty line is an empty sentence."""
+    texts, classes = [], []
+    for path, label in ((positive, "1"), (negative, "0")):
+        lines = latin1_lines(path)
+        texts += [spaced(line) for line in lines]
+        classes += [label] * len(lines)
+    return labelled_sentences(texts, classes, str(negative.parent))
+
+
+def _sst(path: Path) -> LabelledSentences:
+    rows = [(spaced(cells[0]), cells[1].strip()) for _, cells in cells_of(path, 2)]
+    return labelled_sentences([text for text, _ in rows], [label for _, label in rows], str(path))
+
+
+def _trec(path: Path) -> LabelledSentences:
+    texts, classes = [], []
+    for number, line in enumerate(latin1_lines(path), 1):
+        label, _, question = line.partition(" ")
+        coarse = label.partition(":")[0]
+        if coarse not in TREC_CLASSES or not question.strip():
+            raise DataError(
+                f"{path}, row {number}: a line must be COARSE:fine and a question, the coarse class one of "
+                f"{', '.join(TREC_CLASSES)}; received {line[:60]!r}. Compare the file with its source."
+            )
+        texts.append(spaced(question))
+        classes.append(coarse)
+    return labelled_sentences(texts, classes, str(path))
+
+
+CHINESE_FIELDS = 3
+"""Text, text, label."""
+
+_FOLDERS = {"atec": "ATEC", "bq": "BQ", "lcqmc": "LCQMC", "pawsx": "PAWSX", "stsb-zh": "STS-B"}
+_SPLITS = {"train": "train", "dev": "valid", "test": "test"}
+
+
+def bojone_part(folder: Path, benchmark: Benchmark, split: str) -> Load | None:
+    """Return a reader of one split of a Chinese set, or ``None`` if it is not there.
+
+    A line that has not three fields is left out and counted, as in every published use of these files.
+    """
+    name = _FOLDERS.get(benchmark.name)
+    path = folder / f"{name}" / f"{name}.{_SPLITS.get(split, split)}.data"
+    if name is None or benchmark.scale is None or not path.is_file():
+        return None
+    return partial(_read, path, benchmark.scale)
+
+
+def _read(path: Path, scale: Scale) -> PairData:
+    rows: list[LabelledPair] = []
+    dropped = 0
+    for number, line in lines_of(path):
+        cells = line.strip("\r\n").split("\t")
+        if len(cells) != CHINESE_FIELDS:
+            dropped += 1
+            continue
+        rows.append(labelled_pair(path, number, cells[0], cells[1], cells[2], scale))
+    return pair_data(rows, str(path), scale, dropped=dropped)
+
+
+TOPICS = {"DP": "death penalty", "GC": "gun control", "GM": "gay marriage"}
+"""Topics by the letters that stand in the file names."""
+
+ARGUMENT_FIELDS = 11
+"""Columns of a row: the score first, the two sentences last."""
+
+
+def argument_part(folder: Path, benchmark: Benchmark, split: str) -> Load | None:
+    """Return a reader of the files ``ArgPairs_{DP,GC,GM}.csv``, or ``None`` if none is there."""
+    if benchmark.name != "afs" or split != WHOLE:
+        return None
+    for place in (folder, folder / "AFS"):
+        if any(_file(place, topic).is_file() for topic in TOPICS):
+            return partial(read_argument_pairs, place)
+    return None
+
+
+def holds_arguments(source: str | Path) -> bool:
+    """Return whether a source is a folder with a topic file."""
+    return any(_file(Path(source).expanduser(), topic).is_file() for topic in TOPICS)
+
+
+def read_argument_pairs(folder: Path) -> PairData:
+    """Read every topic file of a folder, in the order of :data:`TOPICS`.
+
+    Source: Misra, Ecker and Walker (2016), in the layout published with Reimers et al. (2019).
+    Differs: a pair that stands twice is kept twice, where the latter's code keeps its last score.
+
+    Args:
+        folder: holds ``ArgPairs_DP.csv`` and so on, Latin-1, comma-separated, with a header line.
+
+    Returns:
+        The pairs with the topic (``"DP"``, ``"GC"``, ``"GM"``) as subset; a topic whose file is absent has none.
+
+    Raises:
+        DataError: if there is no such file, or a row breaks the layout.
+    """
+    rows: list[LabelledPair] = []
+    for topic in TOPICS:
+        if _file(folder, topic).is_file():
+            rows += _topic_rows(_file(folder, topic), topic)
+    return pair_data(rows, str(folder), (0, 5))
+
+
+def _file(folder: Path, topic: str) -> Path:
+    return folder / f"ArgPairs_{topic}.csv"
+
+
+def _topic_rows(path: Path, topic: str) -> list[LabelledPair]:
+    reader = csv.reader(io.StringIO(path.read_bytes().decode("latin-1"), newline=""))
+    rows: list[LabelledPair] = []
+    start = 1
+    for cells in reader:
+        if start > 1 and cells:
+            if len(cells) != ARGUMENT_FIELDS:
+                raise DataError(
+                    f"{path}, row {start}: there must be {ARGUMENT_FIELDS} fields, the score first, the sentences "
+                    f"last; this row has {len(cells)}. A sentence with a comma in it must stand in double quotes."
+                )
+            rows.append(labelled_pair(path, start, cells[-2], cells[-1], cells[0], (0, 5), topic))
+        start = reader.line_num + 1
+    return rows

@@ -1,0 +1,176 @@
+"""Unlabelled sentences as training data: several sources joined, repeated ones left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+
+from samesense.data.documents.running import holds_documents, read_documents
+from samesense.data.formats.columns import NEGATIVE_NAMES, SINGLE_NAMES, TEXT_PAIRS, first_of, spelled_names
+from samesense.data.formats.delimited import read_lines
+from samesense.data.formats.files import HALF_CHARACTER, Row, holds_half_character, missing_file, split_suffix
+from samesense.data.formats.memory import Source, as_sources, in_memory, name_of, short_name
+from samesense.data.formats.sources import load_rows
+from samesense.errors import ConfigError, DataError
+from samesense.files import content_hash
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sentences:
+    """Sentences of one or several sources, in their order.
+
+    Attributes:
+        texts: the sentences.
+        source: the files, folders or names as the user gave them.
+        name: short name for people.
+        left_out: how many texts of the sources were left out, by reason.
+    """
+
+    texts: list[str]
+    source: str
+    name: str
+    left_out: dict[str, int] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def take(self, indices: Iterable[int]) -> Sentences:
+        """Return the sentences at these positions, in the order given."""
+        return replace(self, texts=[self.texts[int(index)] for index in indices])
+
+    @cached_property
+    def sha256(self) -> str:
+        """Fingerprint of the texts in order, where one ends and the next begins included; equal from any file."""
+        encoded = (text.encode("utf-8", "surrogatepass") for text in self.texts)
+        return content_hash(part for content in encoded for part in (len(content).to_bytes(8, "little"), content))
+
+    @property
+    def summary(self) -> str:
+        """One line for people: how many sentences there are, and how many were left out and why."""
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in self.left_out.items() if count)
+        return f"{len(self):,} sentences" + (f"; left out: {reasons}" if reasons else "")
+
+
+def read_unlabelled(
+    sources: Source,
+    *,
+    keep_repeated: bool = False,
+    min_chars: int | None = None,
+    max_chars: int | None = None,
+) -> Sentences:
+    """Read sentences from one or several sources.
+
+    Args:
+        sources: text files with one sentence a line, tables with a text column or two, documents, folders saved by
+            ``datasets``, hub names, or data in memory; see :func:`~samesense.data.sentences.all_texts`.
+        keep_repeated: keep every sentence as often as it comes, instead of its first occurrence only. Of two equal
+            sentences in a batch, each would be a negative of the other.
+        min_chars: leave out sentences of fewer characters.
+        max_chars: leave out sentences of more characters.
+
+    Raises:
+        ConfigError: if the two lengths exclude everything.
+        DataError: if a source cannot be read, or nothing is left.
+        MissingExtraError: if ``datasets`` is needed and absent.
+    """
+    given = as_sources(sources)
+    low, high = 1 if min_chars is None else min_chars, max_chars
+    if low < 1 or (high is not None and high < low):
+        raise ConfigError(
+            f"Lengths must be 1 or more and leave a range; received {min_chars} to {max_chars} characters."
+        )
+    texts = [text for source in given for text in all_texts(source)]
+    filled = [text for text in texts if text.strip()]
+    fitting = [text for text in filled if low <= len(text) and (high is None or len(text) <= high)]
+    kept = fitting if keep_repeated else list(dict.fromkeys(fitting))
+    source = " + ".join(map(name_of, given))
+    if not kept:
+        raise DataError(
+            f"{source or 'No source'}: no sentence is left of {len(texts)}, {len(texts) - len(filled)} of them empty. "
+            "Give a file with one sentence a line, or with a column of texts."
+        )
+    return Sentences(
+        texts=kept,
+        source=source,
+        name=" + ".join(map(short_name, given)),
+        left_out={
+            "empty": len(texts) - len(filled),
+            "too short or too long": len(filled) - len(fitting),
+            "repeated": len(fitting) - len(kept),
+        },
+    )
+
+
+def unlabelled_texts(source: Source) -> list[str]:
+    """Return what :func:`all_texts` yields without empty texts; DataError if nothing is left."""
+    texts = [text for text in all_texts(source) if text.strip()]
+    if not texts:
+        raise DataError(f"{name_of(source)} holds no text. Give a file with one text a line, or with columns of texts.")
+    return texts
+
+
+def all_texts(source: Source) -> Iterator[str]:
+    """Yield every text of a source in its order, an empty text where a line or a cell holds none.
+
+    Args:
+        source: a text file with one text a line (``.txt`` or any ending that is not known, also ``.gz``); JSON lines of
+            documents, of which all sentences count; or what ``load_rows`` reads, of which all columns named as texts
+            of pairs, triples or single sentences count; or data in memory, a list of texts among it.
+
+    Raises:
+        DataError: if there is no such source, no column of texts, or something else than a text where one belongs.
+    """
+    if in_memory(source):
+        return _cells(load_rows(source), name_of(source))
+    name = str(source)
+    path = Path(source).expanduser()
+    if path.is_file() and not split_suffix(name)[0]:
+        return (line.rstrip("\r\n") for _, line in read_lines(path, split_suffix(name)[1]))
+    if name.removesuffix(".gz").endswith(".txt"):
+        raise missing_file(name)
+    if path.is_file() and holds_documents(path):
+        return _sentences(path)
+    return _cells(load_rows(source), name)
+
+
+def _sentences(path: Path) -> Iterator[str]:
+    for number, document in enumerate(read_documents(path), 1):
+        for section in document:
+            yield from (_whole(text, f"{path}, document {number}") for text in section)
+
+
+def _cells(rows: Iterator[Row], source: str) -> Iterator[str]:
+    layouts: dict[tuple[str, ...], list[str]] = {}  # rows of JSON need not all have the same
+    for number, cells in rows:
+        names = tuple(cells)
+        if names not in layouts:
+            layouts[names] = _text_columns(names, f"{source}, row {number}" if layouts else source)
+        for column in layouts[names]:
+            value = cells.get(column)
+            if value is not None and not isinstance(value, str):
+                raise DataError(
+                    f"{source}, row {number}, column {column!r}: a text is needed, received {type(value).__name__}."
+                )
+            yield _whole(value or "", f"{source}, row {number}, column {column!r}")
+
+
+def _whole(text: str, place: str) -> str:
+    if holds_half_character(text):
+        raise DataError(f"{place}: {HALF_CHARACTER}. Give it again.")
+    return text
+
+
+def _text_columns(names: Sequence[str], source: str) -> list[str]:
+    spelled = spelled_names(names)
+    pair = next((pair for pair in TEXT_PAIRS if pair[0] in spelled and pair[1] in spelled), None)
+    if pair is not None:
+        return [spelled[name] for name in (*pair, *NEGATIVE_NAMES) if name in spelled]
+    single = first_of(SINGLE_NAMES, spelled)
+    if single is None:
+        raise DataError(
+            f"{source}: no column of texts could be found. Columns found: {', '.join(names)}. Accepted: "
+            f"{', '.join(SINGLE_NAMES)}, or the text columns of pairs."
+        )
+    return [single]
