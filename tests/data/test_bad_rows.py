@@ -67,7 +67,7 @@ def test_every_kind_of_bad_row(tmp_path, bad, column, what, fix):
     assert str(caught.value) == (
         f"{path}: 1 of 3 rows cannot be used.\n"
         f"  row 3, column {column!r}: {what}. Fix: {fix}.\n"
-        "Correct these rows, or leave them out with --drop-bad-rows (drop_bad_rows=True)."
+        "Correct these rows, or leave them out with `drop_bad_rows`."
     )
     data = read_pairs(path, drop_bad_rows=True)
     assert (data.pairs(), data.labels, data.dropped) == ([("a", "b"), ("c", "d")], [0.5, 1.0], 1)
@@ -84,7 +84,7 @@ def test_a_class_that_is_unknown_among_known_ones(tmp_path):
         f"{path}: 2 of 4 rows cannot be used.\n"
         f"  row 3, column 'label': label 'maybe' {rule}. {fix}\n"
         f"  row 4, column 'label': label 7 {rule}. {fix}\n"
-        "Correct these rows, or leave them out with --drop-bad-rows (drop_bad_rows=True)."
+        "Correct these rows, or leave them out with `drop_bad_rows`."
     )
 
 
@@ -119,7 +119,7 @@ def test_a_triple_becomes_a_positive_and_a_negative_pair(tmp_path):
     assert str(caught.value) == (
         f"{path}: 1 of 2 rows cannot be used.\n"
         f"  row 2, column 'negative': there is no text. Fix: {TEXT_FIX}.\n"
-        "Correct these rows, or leave them out with --drop-bad-rows (drop_bad_rows=True)."
+        "Correct these rows, or leave them out with `drop_bad_rows`."
     )
     data = read_pairs(path, drop_bad_rows=True)
     assert data.pairs() == [("a", "b"), ("a", "c")]
@@ -131,6 +131,6 @@ def test_label_options_do_not_fit_triples(tmp_path):
     with pytest.raises(ConfigError) as caught:
         read_pairs(path, label_range=(0, 1))
     assert str(caught.value) == (
-        f"{path}: --label-order and --label-range are for a label column, and this source has triples with negatives "
+        f"{path}: `label_order` and `label_range` are for a label column, and this source has triples with negatives "
         "in column 'negative'. Leave them out."
     )

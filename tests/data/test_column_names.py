@@ -35,7 +35,7 @@ def test_an_override_of_columns_that_are_absent_is_refused():
     with pytest.raises(DataError) as caught:
         resolve_columns(["q1", "q2", "same"], "q1,q3,label", "x.tsv")
     assert str(caught.value) == (
-        "x.tsv: --columns names 'q3', 'label', which this source does not have. Its columns: q1, q2, same. "
+        "x.tsv: `columns` names 'q3', 'label', which this source does not have. Its columns: q1, q2, same. "
         "Use three of these."
     )
 
@@ -45,8 +45,8 @@ def test_an_override_must_be_three_different_names(override):
     with pytest.raises(ConfigError) as caught:
         resolve_columns(["a", "b", "c"], override, "x.tsv")
     assert str(caught.value) == (
-        f"--columns takes three different names, first,second,label; received {override!r}. "
-        "Example: --columns question1,question2,is_duplicate"
+        f"`columns` takes three different names, first,second,label; received {override!r}. "
+        "Example: `columns` question1,question2,is_duplicate"
     )
 
 
@@ -55,8 +55,8 @@ def test_positives_without_label_or_negative_are_refused_with_the_reason():
         resolve_columns(["anchor", "positive"], None, "x.tsv")
     assert str(caught.value) == (
         "x.tsv: these rows have no label. Columns found: anchor, positive. Pairs with only positives are "
-        "trained on by --method supmpn --tuples ragged; CoSENT needs labels or negatives. Add a column 'negative' or "
-        "'label', or name an existing one with --columns first,second,label."
+        "trained on by `method` supmpn `tuples` ragged; CoSENT needs labels or negatives. Add a column 'negative' or "
+        "'label', or name an existing one with `columns` first,second,label."
     )
 
 
@@ -65,7 +65,7 @@ def test_a_label_beside_a_negative_is_refused():
         resolve_columns(["query", "positive", "negative", "score"], None, "x.tsv")
     assert str(caught.value) == (
         "x.tsv: a row needs either a label or a negative, and this has both columns, 'score' and 'negative'. "
-        "Choose one as the third name of --columns query,positive,score."
+        "Choose one as the third name of `columns` query,positive,score."
     )
 
 

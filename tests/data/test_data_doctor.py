@@ -150,7 +150,7 @@ def test_other_data_need_no_labels_that_can_be_read(tmp_path):
     ]  # fmt: skip
     assert examine(data, against={"hidden": pairs}).overlaps == {"hidden": 2}
     assert read_bare_pairs(path, columns="positive,anchor,score")[1:] == [("y", "a dog sleeps")]
-    with pytest.raises(DataError, match="--columns names 'absent', which this source does not have"):
+    with pytest.raises(DataError, match="`columns` names 'absent', which this source does not have"):
         read_bare_pairs(path, columns="anchor,absent,score")
     path.write_text("")
     with pytest.raises(DataError, match="there are no rows"):

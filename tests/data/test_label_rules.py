@@ -67,8 +67,8 @@ def test_a_stray_label_is_refused_with_the_scale_of_the_others(tmp_path):
     assert refusal(DataError, tmp_path, [0, 5, 3.5] * 333 + [55]) == (
         f"{tmp_path}/pairs.jsonl: 1 of 1000 rows cannot be used.\n"
         "  row 1000, column 'score': label 55 is outside the scale 0-5 that the other 99.9 % use. Fix: correct the "
-        "label, or give the true scale with --label-range LOW HIGH.\n"
-        "Correct these rows, or leave them out with --drop-bad-rows (drop_bad_rows=True)."
+        "label, or give the true scale with `label_range` LOW HIGH.\n"
+        "Correct these rows, or leave them out with `drop_bad_rows`."
     )
     assert pairs(tmp_path, [0, 5, 3.5] * 333 + [55], label_range=(0, 100)).scale == (0.0, 100.0)
 
@@ -76,8 +76,8 @@ def test_a_stray_label_is_refused_with_the_scale_of_the_others(tmp_path):
 def test_a_given_range_is_enforced(tmp_path):
     assert refusal(DataError, tmp_path, [0, 1, 2], label_range=(0, 1)) == (
         f"{tmp_path}/pairs.jsonl: 1 of 3 rows cannot be used.\n"
-        "  row 3, column 'score': label 2 is outside the range 0-1 given with --label-range. Fix: correct the label.\n"
-        "Correct these rows, or leave them out with --drop-bad-rows (drop_bad_rows=True)."
+        "  row 3, column 'score': label 2 is outside the range 0-1 given with `label_range`. Fix: correct the label.\n"
+        "Correct these rows, or leave them out with `drop_bad_rows`."
     )
 
 
@@ -125,9 +125,9 @@ def test_integers_that_may_be_classes_are_never_guessed(tmp_path, labels, names,
     assert refusal(DataError, tmp_path, labels, names, drop_bad_rows=True) == (
         f"{tmp_path}/pairs.jsonl: column 'label' holds the integers {seen or '0, 1, 2'}, which may be classes of "
         "natural language inference, and data sets disagree about their order (SNLI and SICK on the hub code 0 as "
-        "entailment). Name the classes of 0, 1, 2 in order: --label-order entailment,neutral,contradiction "
-        "(label_order='entailment,neutral,contradiction'). If they are similarity scores, give their scale: "
-        "--label-range 0 2 (label_range=(0, 2))."
+        "entailment). Name the classes of 0, 1, 2 in order: `label_order` entailment,neutral,contradiction. "
+        "If they are similarity scores, give their scale: "
+        "`label_range` 0 2."
     )
 
 
@@ -150,43 +150,43 @@ def test_scores_that_select_need_no_order_of_classes(tmp_path):
     (tmp_path / "coded.tsv").write_text("premise\thypothesis\tlabel\na\tb\t0\nc\td\t2\n")
     assert how.for_evaluation(str(tmp_path / "dev.tsv")) == Reading()
     assert how.for_evaluation(str(tmp_path / "coded.tsv")) == how
-    with pytest.raises(ConfigError, match="--label-order is for classes, and column 'score' holds scores by its name"):
+    with pytest.raises(ConfigError, match="`label_order` is for classes, and column 'score' holds scores by its name"):
         read_pairs(tmp_path / "dev.tsv", label_order=how.label_order)
 
 
 def test_an_integer_that_label_order_does_not_name_is_refused(tmp_path):
     assert refusal(DataError, tmp_path, [0, 1, 3], NLI, label_order="entailment,not_entailment") == (
         f"{tmp_path}/pairs.jsonl: 1 of 3 rows cannot be used.\n"
-        "  row 3, column 'label': label 3 is not one of the integers 0, 1 that --label-order names. Fix: correct the "
+        "  row 3, column 'label': label 3 is not one of the integers 0, 1 that `label_order` names. Fix: correct the "
         "label, or write - if there is none.\n"
-        "Correct these rows, or leave them out with --drop-bad-rows (drop_bad_rows=True)."
+        "Correct these rows, or leave them out with `drop_bad_rows`."
     )
 
 
 @pytest.mark.parametrize("order", ["entailment", "entailment,entailment", "yes,no", ""])
 def test_a_malformed_label_order_is_refused(tmp_path, order):
     assert refusal(ConfigError, tmp_path, [0, 1], NLI, label_order=order) == (
-        "--label-order takes two or three different names out of contradiction, not_entailment, neutral, entailment; "
-        f"received {order!r}. Example: --label-order entailment,neutral,contradiction"
+        "`label_order` takes two or three different names out of contradiction, not_entailment, neutral, entailment; "
+        f"received {order!r}. Example: `label_order` entailment,neutral,contradiction"
     )
 
 
 def test_options_that_contradict_are_refused(tmp_path):
     order = "entailment,neutral,contradiction"
     assert refusal(ConfigError, tmp_path, ["neutral", "entailment"], NLI, label_order=order) == (
-        f"{tmp_path}/pairs.jsonl: --label-order is for numeric labels, and column 'label' names its classes. "
+        f"{tmp_path}/pairs.jsonl: `label_order` is for numeric labels, and column 'label' names its classes. "
         "Leave it out."
     )
     assert refusal(ConfigError, tmp_path, [0, 1], SCORED, label_order=order) == (
-        f"{tmp_path}/pairs.jsonl: --label-order is for classes, and column 'score' holds scores by its name. Leave "
+        f"{tmp_path}/pairs.jsonl: `label_order` is for classes, and column 'score' holds scores by its name. Leave "
         "it out, or name the column label. Where other files of the command need it, write their classes in words "
         "instead."
     )
     assert refusal(ConfigError, tmp_path, [0, 1], NLI, label_order=order, label_range=(0, 1)) == (
-        "--label-order is for classes and --label-range for scores; give one of them."
+        "`label_order` is for classes and `label_range` for scores; give one of them."
     )
     assert refusal(ConfigError, tmp_path, [0, 1], label_range=(5, 0)) == (
-        "--label-range takes a lower and a higher number; received 5 0. Example: 0 5"
+        "`label_range` takes a lower and a higher number; received 5 0. Example: 0 5"
     )
 
 

@@ -52,9 +52,9 @@ def test_integer_classes_need_their_order(tmp_path):
     codes = {"entailment": 0, "neutral": 1, "contradiction": 2, "-": -1}
     path = nli(tmp_path / "nli.jsonl", [(a, b, codes[label]) for a, b, label in NLI])
     assert sides(read_tuples(path, label_order="entailment,neutral,contradiction")) == WANTED
-    with pytest.raises(DataError, match="--label-order entailment,neutral,contradiction"):
+    with pytest.raises(DataError, match="`label_order` entailment,neutral,contradiction"):
         read_tuples(path)
-    with pytest.raises(ConfigError, match="--label-order takes two or three different names"):
+    with pytest.raises(ConfigError, match="`label_order` takes two or three different names"):
         read_tuples(path, label_order="yes,no")
 
 

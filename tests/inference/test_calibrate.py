@@ -130,7 +130,7 @@ def test_graded_labels_have_a_threshold_only_if_someone_says_what_a_yes_is():
     without = calibrate(reader(), labelled(scores, labels), "f").calibration
     assert (without.yes, without.thresholds) == (None, {})
     assert "accuracy" not in without.errors
-    with pytest.raises(ConfigError, match=r"made.tsv has graded labels.*--yes 2.5"):
+    with pytest.raises(ConfigError, match=r"made.tsv has graded labels.*`yes` 2.5"):
         without.says_yes(scores)
     made = calibrate(reader(), labelled(scores, labels), "f", CalibrationSettings(yes=3)).calibration
     assert made.thresholds["f1"] == best_threshold(scores, labels >= 3, "f1")

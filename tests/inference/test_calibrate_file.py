@@ -135,7 +135,7 @@ def test_homes(tmp_path, monkeypatch, tiny_trunk):
     monkeypatch.setattr("samesense.encoder.build.resolve", lambda name: str(tiny_trunk))
     default = home_of("default")
     assert default.folder == tiny_trunk
-    with pytest.raises(ConfigError, match="--output with calibrate, --calibration where it is used"):
+    with pytest.raises(ConfigError, match="`output` with calibrate, `calibration` where it is used"):
         _ = default.file
     store(fitted(default), tmp_path / "own.json")
     assert read(default, tmp_path / "own.json").n == 600

@@ -77,7 +77,7 @@ def test_from_documents_to_an_evaluated_model_and_only_what_changed_again(docume
     assert (output / "report.md").read_text() == report
 
     changed, record = {**given, "max_steps": 5}, (output / "manifest.json").read_text()
-    with pytest.raises(OutputError, match=r"The stage surrogate .* --overwrite"):
+    with pytest.raises(OutputError, match=r"The stage surrogate .* `overwrite`"):
         make(documents, output, changed, test=test)
     assert (output / "manifest.json").read_text() == record
     trained, lines = make(documents, output, changed, test=test, overwrite=True)

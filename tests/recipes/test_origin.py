@@ -87,7 +87,7 @@ def test_only_what_changed_is_made_again_and_only_when_told(documents, tmp_path)
     assert done and sum("there already" in line for line in lines) == 3
     assert "3 contexts a sentence" in Origin.open(folder).protocol
     identity = Origin.open(folder).generator.identity
-    with pytest.raises(OutputError, match=r"stage generator .* other inputs: training was .* --overwrite"):
+    with pytest.raises(OutputError, match=r"stage generator .* other inputs: training was .* `overwrite`"):
         make(documents, folder, generator_max_steps=3)
     assert Origin.open(folder).generator.identity == identity  # what was refused has broken nothing
     done, lines = make(documents, folder, generator_max_steps=3, overwrite=True)

@@ -13,6 +13,7 @@ from samesense.cli.output import (
     LabelOrder,
     LabelRange,
     PrecisionFlag,
+    as_flags,
     put,
     put_json,
 )
@@ -79,4 +80,4 @@ def calibrate(
     if json:
         put_json(result.to_dict() for result in made.results)
     else:
-        put(str(made))
+        put(as_flags(str(made)))

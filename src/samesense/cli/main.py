@@ -11,7 +11,7 @@ from pathlib import Path
 from cyclopts import App, CycloptsError
 
 from samesense import __version__
-from samesense.cli.output import show_messages
+from samesense.cli.output import as_flags, show_messages
 from samesense.errors import SamesenseError
 from samesense.inference.models.optional_deps import needs_torch
 
@@ -71,7 +71,7 @@ def main(arguments: list[str] | None = None) -> None:
     except CycloptsError as error:
         _fail(f"{str(error).strip()} See: samesense --help")
     except SamesenseError as error:
-        _fail(str(error))
+        _fail(as_flags(str(error)))
     except KeyboardInterrupt:
         _fail("interrupted", code=130)
     except BrokenPipeError:

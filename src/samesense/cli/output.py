@@ -25,12 +25,17 @@ DropBadRows = Annotated[bool, Parameter(negative="", help="leave out rows that b
 PrecisionFlag = Annotated[Precision, Parameter(help="arithmetic; auto is bfloat16 where the processor computes in it")]
 
 
+def as_flags(message: str) -> str:
+    """Return a message of the library with the arguments that it names, as in `label_range`, spelled as flags."""
+    return re.sub(r"`([a-z][a-z0-9_]*)`", lambda found: f"--{found[1].replace('_', '-')}", message)
+
+
 class _ToStandardError(logging.Handler):
     """Writes messages for people, above a progress bar if there is one; warnings are marked as such."""
 
     def emit(self, record: logging.LogRecord) -> None:
         mark = "warning: " if record.levelno == logging.WARNING else ""
-        line = f"{mark}{record.getMessage()}"
+        line = f"{mark}{as_flags(record.getMessage())}"
         if "tqdm" in sys.modules:  # a bar may be there
             sys.modules["tqdm"].tqdm.write(line, file=sys.stderr)
         else:

@@ -43,7 +43,7 @@ def save(model: SentenceTransformer, folder: str | Path, *, overwrite: bool = Fa
 def check_free(target: Path, *, overwrite: bool) -> None:
     """Raise OutputError if ``target`` holds something that writing would lose."""
     if target.exists() and not overwrite and not (target.is_dir() and is_empty(target)):
-        raise OutputError(f"{target} is not empty. Choose another output folder, or pass --overwrite to replace it.")
+        raise OutputError(f"{target} is not empty. Choose another output folder, or pass `overwrite` to replace it.")
 
 
 def make_portable(model: SentenceTransformer, folder: Path) -> None:

@@ -41,10 +41,10 @@ def format_of(output: str, wanted: Format | None) -> Format:
     elif Path(output).suffix in FORMATS:
         chosen = FORMATS[Path(output).suffix]
     else:
-        raise ConfigError(f"--output must end in {', '.join(FORMATS)}, or --format must say one; received {output!r}.")
+        raise ConfigError(f"`output` must end in {', '.join(FORMATS)}, or `format` must say one; received {output!r}.")
     if output == "-" and chosen != "jsonl" and sys.stdout.isatty():
         raise ConfigError(
-            f"{chosen} is binary and standard output is a terminal. Give --output FILE, or --format jsonl."
+            f"{chosen} is binary and standard output is a terminal. Give `output` FILE, or `format` jsonl."
         )
     return chosen
 

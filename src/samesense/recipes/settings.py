@@ -128,7 +128,7 @@ def read_settings(name: str) -> dict[str, Any]:
     entry = files("samesense.recipes") / "configs" / f"{name}.toml" if name in shipped() else Path(name)
     if not entry.is_file():
         raise ConfigError(
-            f"--config takes a TOML file or one of {', '.join(shipped())}; received {name!r}, which is neither."
+            f"`config` takes a TOML file or one of {', '.join(shipped())}; received {name!r}, which is neither."
         )
     try:
         return tomllib.loads(entry.read_text(encoding="utf-8"))

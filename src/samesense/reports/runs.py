@@ -46,7 +46,7 @@ def read_run(folder: str | Path, name: str | None = None) -> Run:
     """
     home = Path(folder)
     if not (home / "manifest.json").is_file():
-        raise DataError(f"{folder} holds no training run (no manifest.json). Give the --output folder of a training.")
+        raise DataError(f"{folder} holds no training run (no manifest.json). Give the `output` folder of a training.")
     manifest = json.loads(_read(home / "manifest.json"))
     steps: dict[float, float] = {}
     if (home / "history.jsonl").is_file():

@@ -34,7 +34,7 @@ SUBSET_NAMES = ("subset", "genre")
 KNOWN_NAMES = frozenset(name for pair in TEXT_PAIRS for name in pair).union(NEGATIVE_NAMES, LABEL_NAMES, SUBSET_NAMES)
 """Every column name with a meaning here, in lower case."""
 
-_FIX = "Name them with --columns first,second,label (columns='first,second,label')."
+_FIX = "Name them with `columns` first,second,label."
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def resolve_columns(names: Sequence[str], override: str | None, source: str, *, 
     if label is not None and negative is not None and labelled:
         raise DataError(
             f"{source}: a row needs either a label or a negative, and this has both columns, {label!r} and "
-            f"{negative!r}. Choose one as the third name of --columns {spelled[pair[0]]},{spelled[pair[1]]},{label}."
+            f"{negative!r}. Choose one as the third name of `columns` {spelled[pair[0]]},{spelled[pair[1]]},{label}."
         )
     if label is None and negative is None and labelled:
         raise _unlabelled(names, source) if pair in POSITIVE_PAIRS else _missing(names, source, "a label column")
@@ -101,15 +101,15 @@ def _overridden(
     wanted = [name.strip() for name in override.split(",")]
     if len(wanted) != 3 or "" in wanted or len(set(wanted)) != 3:
         raise ConfigError(
-            f"--columns takes three different names, first,second,label; received {override!r}. "
-            "Example: --columns question1,question2,is_duplicate"
+            f"`columns` takes three different names, first,second,label; received {override!r}. "
+            "Example: `columns` question1,question2,is_duplicate"
         )
     found = [name if name in names else spelled.get(name.casefold()) for name in wanted]
     needed = 3 if labelled else 2
     absent = [name for name, actual in zip(wanted[:needed], found, strict=False) if actual is None]
     if absent:
         raise DataError(
-            f"{source}: --columns names {', '.join(map(repr, absent))}, which this source does not have. "
+            f"{source}: `columns` names {', '.join(map(repr, absent))}, which this source does not have. "
             f"Its columns: {_listed(names)}. Use three of these."
         )
     first, second = str(found[0]), str(found[1])
@@ -132,8 +132,8 @@ def _missing(names: Sequence[str], source: str, what: str) -> DataError:
 def _unlabelled(names: Sequence[str], source: str) -> DataError:
     return DataError(
         f"{source}: these rows have no label. Columns found: {_listed(names)}. Pairs with only positives are "
-        "trained on by --method supmpn --tuples ragged; CoSENT needs labels or negatives. Add a column "
-        f"'negative' or 'label', or name an existing one with --columns first,second,label."
+        "trained on by `method` supmpn `tuples` ragged; CoSENT needs labels or negatives. Add a column "
+        f"'negative' or 'label', or name an existing one with `columns` first,second,label."
     )
 
 

@@ -148,7 +148,7 @@ def bad_rows_error(source: str, problems: Sequence[BadRow], total: int, limit: i
     lines += [f"  row {bad.row}, column {bad.column!r}: {bad.what}. Fix: {bad.fix}." for bad in shown]
     if len(ordered) > len(shown):
         lines.append(f"  and {len(ordered) - len(shown)} more.")
-    lines.append("Correct these rows, or leave them out with --drop-bad-rows (drop_bad_rows=True).")
+    lines.append("Correct these rows, or leave them out with `drop_bad_rows`.")
     return DataError("\n".join(lines))
 
 

@@ -56,7 +56,7 @@ def parse_labels(
     _check_options(label_order, label_range)
     named = any(isinstance(value, str) and value.strip().casefold() in NLI_VALUES for value in raw)
     if named and (label_order or label_range):
-        option = "--label-order" if label_order else "--label-range"
+        option = "`label_order`" if label_order else "`label_range`"
         raise ConfigError(
             f"{source}: {option} is for numeric labels, and column {columns.label!r} names its classes. Leave it out."
         )
@@ -64,13 +64,13 @@ def parse_labels(
         return _parse_classes(raw, NLI_VALUES, "one of " + ", ".join(NLI_VALUES))
     if label_order and (columns.label or "").strip().casefold() in SCORE_NAMES:
         raise ConfigError(
-            f"{source}: --label-order is for classes, and column {columns.label!r} holds scores by its name. "
+            f"{source}: `label_order` is for classes, and column {columns.label!r} holds scores by its name. "
             "Leave it out, or name the column label. Where other files of the command need it, write their classes in "
             "words instead."
         )
     if label_order:
         coded = {str(number): NLI_VALUES[name] for number, name in enumerate(_class_names(label_order))}
-        return _parse_classes(raw, coded, f"one of the integers {', '.join(coded)} that --label-order names")
+        return _parse_classes(raw, coded, f"one of the integers {', '.join(coded)} that `label_order` names")
     parsed = _parse_numbers(raw, label_range)
     if label_range is None:
         _refuse_coded_classes(parsed, columns, source)
@@ -86,15 +86,15 @@ def _check_options(label_order: str | None, label_range: Scale | None) -> None:
         names = _class_names(label_order)
         if not 2 <= len(names) <= 3 or len(set(names)) < len(names) or not NLI_VALUES.keys() >= set(names):
             raise ConfigError(
-                f"--label-order takes two or three different names out of {', '.join(NLI_VALUES)}; received "
-                f"{label_order!r}. Example: --label-order entailment,neutral,contradiction"
+                f"`label_order` takes two or three different names out of {', '.join(NLI_VALUES)}; received "
+                f"{label_order!r}. Example: `label_order` entailment,neutral,contradiction"
             )
         if label_range is not None:
-            raise ConfigError("--label-order is for classes and --label-range for scores; give one of them.")
+            raise ConfigError("`label_order` is for classes and `label_range` for scores; give one of them.")
     if label_range is not None:
         low, high = label_range
         if not (math.isfinite(low) and math.isfinite(high) and low < high):
-            raise ConfigError(f"--label-range takes a lower and a higher number; received {low} {high}. Example: 0 5")
+            raise ConfigError(f"`label_range` takes a lower and a higher number; received {low} {high}. Example: 0 5")
 
 
 def _parse_classes(raw: Sequence[object], classes: dict[str, float], rule: str) -> ParsedLabels:
@@ -159,10 +159,10 @@ def _not_a_number(cell: object) -> tuple[str, str]:
 def _outside(value: float, scale: Scale, share: str) -> tuple[str, str]:
     span = f"{number_text(scale[0])}-{number_text(scale[1])}"
     if not share:
-        return f"label {number_text(value)} is outside the range {span} given with --label-range", "correct the label"
+        return f"label {number_text(value)} is outside the range {span} given with `label_range`", "correct the label"
     return (
         f"label {number_text(value)} is outside the scale {span} that the other {share} use",
-        "correct the label, or give the true scale with --label-range LOW HIGH",
+        "correct the label, or give the true scale with `label_range` LOW HIGH",
     )
 
 
@@ -177,9 +177,8 @@ def _refuse_coded_classes(parsed: ParsedLabels, columns: Columns, source: str) -
         raise DataError(
             f"{source}: column {columns.label!r} holds the integers {seen}, which may be classes of natural language "
             "inference, and data sets disagree about their order (SNLI and SICK on the hub code 0 as entailment). "
-            "Name the classes of 0, 1, 2 in order: --label-order entailment,neutral,contradiction "
-            "(label_order='entailment,neutral,contradiction'). If they are similarity scores, give their "
-            "scale: --label-range 0 2 (label_range=(0, 2))."
+            "Name the classes of 0, 1, 2 in order: `label_order` entailment,neutral,contradiction. "
+            "If they are similarity scores, give their scale: `label_range` 0 2."
         )
 
 

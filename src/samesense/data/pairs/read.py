@@ -94,7 +94,7 @@ def _labels_of(
         return parse_labels([cells.get(columns.label) for _, cells in rows], columns, source, label_order, label_range)
     if label_order is not None or label_range is not None:
         raise ConfigError(
-            f"{source}: --label-order and --label-range are for a label column, and this source has triples with "
+            f"{source}: `label_order` and `label_range` are for a label column, and this source has triples with "
             f"negatives in column {columns.negative!r}. Leave them out."
         )
     return ParsedLabels([1.0] * len(rows), "triple", (0.0, 1.0))

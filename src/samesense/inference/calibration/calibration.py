@@ -81,7 +81,7 @@ class Calibration:
         if self.yes is None:
             raise ConfigError(
                 f"Yes and no need a threshold, and this calibration has none: {self.data} has graded labels. Calibrate "
-                f"again and say from which label on a pair counts, as in: --yes {(self.scale[0] + self.scale[1]) / 2:g}"
+                f"again and say from which label on a pair counts, as in: `yes` {(self.scale[0] + self.scale[1]) / 2:g}"
             )
         raise ConfigError(
             f"The threshold for {wanted} is undefined: on {self.data} it is best to call all pairs the same. Ask for "

@@ -164,7 +164,7 @@ def check_labels(data: PairData, settings: CalibrationSettings) -> tuple[Scale, 
         raise DataError(f"{data.source}: a calibration needs at least {LEAST} pairs, and these are {len(data)}.")
     if data.scale is None:
         raise ConfigError(
-            f"{data.source}: the labels lie on no known scale. Give its ends, as in: --label-range "
+            f"{data.source}: the labels lie on no known scale. Give its ends, as in: `label_range` "
             f"{min(data.labels):g} {max(data.labels):g}"
         )
     yes = settings.yes
@@ -176,7 +176,7 @@ def check_labels(data: PairData, settings: CalibrationSettings) -> tuple[Scale, 
     if min(count, len(data) - count) < LEAST_OF_EACH:
         raise DataError(
             f"{data.source}: yes and no need at least {LEAST_OF_EACH} pairs each; with labels from {number_text(yes)} "
-            f"on taken for a yes, {count} are a yes and {len(data) - count} a no. Take another label (--yes), or other "
+            f"on taken for a yes, {count} are a yes and {len(data) - count} a no. Take another label (`yes`), or other "
             "pairs."
         )
     return data.scale, yes

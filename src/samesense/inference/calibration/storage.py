@@ -51,7 +51,7 @@ class Home:
         if self.kept is None:
             raise ConfigError(
                 f"A calibration is kept in the model's folder, and {self.name!r} has none of its own. Name a file for "
-                "it: --output with calibrate, --calibration where it is used."
+                "it: `output` with calibrate, `calibration` where it is used."
             )
         return self.kept
 
@@ -67,7 +67,7 @@ class Home:
         if self.folder is not None and path.is_relative_to(folder) and _decides(folder, path):
             raise ConfigError(
                 f"A file in the model's folder counts as part of the model, and {output} would make its calibrations "
-                f"those of another. Leave --output out (it is {FILE} then), or give a place outside {self.folder}."
+                f"those of another. Leave `output` out (it is {FILE} then), or give a place outside {self.folder}."
             )
         return output
 

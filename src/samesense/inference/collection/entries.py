@@ -129,7 +129,7 @@ def _text_column(found: list[str], source: str, column: str | None) -> str:
     if text is None:
         raise DataError(
             f"{source}: the column of texts could not be found. Columns: {', '.join(found)}. Accepted: "
-            f"{', '.join(wanted)}. Name it: --column {found[0] if found else 'NAME'}"
+            f"{', '.join(wanted)}. Name it: `column` {found[0] if found else 'NAME'}"
         )
     return text
 

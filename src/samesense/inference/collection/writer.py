@@ -142,7 +142,7 @@ def _check_place(folder: Path, overwrite: bool) -> Manifest | None:
     """Return the collection that is replaced, if there is one; refuse a folder with anything else in it."""
     if (folder / MANIFEST).exists():
         if not overwrite:
-            raise OutputError(f"{folder} holds a collection. Add to it, or replace it with --overwrite.")
+            raise OutputError(f"{folder} holds a collection. Add to it, or replace it with `overwrite`.")
         return read_manifest(folder)
     if folder.exists():
         if not folder.is_dir():

@@ -61,7 +61,7 @@ class OnnxEncoder:
 
     def _graph(self) -> Path:
         if self.name not in self.description.graphs:
-            hint = " Export the model again with --int8." if self.name == "onnx-int8" else ""
+            hint = " Export the model again with `int`8." if self.name == "onnx-int8" else ""
             raise ModelError(
                 f"{self.folder} has no graph for the backend {self.name}; it has "
                 f"{', '.join(self.description.graphs)}.{hint}"

@@ -89,7 +89,7 @@ class Stages:
         ]
         if not self.overwrite and any((self.folder / output).exists() for output in outputs):
             raise OutputError(
-                f"The stage {name} in {self.folder} was made with other inputs: {'; '.join(changes)}. Pass --overwrite "
+                f"The stage {name} in {self.folder} was made with other inputs: {'; '.join(changes)}. Pass `overwrite` "
                 "to make it anew, or choose another output folder."
             )
         logger.info(f"{name}: made anew, since {'; '.join(changes)}")

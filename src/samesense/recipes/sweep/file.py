@@ -157,7 +157,7 @@ def read_sweep(path: str | Path, values: Mapping[str, str]) -> SweepFile:
     filled = _filled(content, values, used)
     unused = sorted(set(values) - used)
     if unused:
-        raise ConfigError(f"--set gives a value to a placeholder of the file; {path} has no ${{{unused[0]}}}.")
+        raise ConfigError(f"`set` gives a value to a placeholder of the file; {path} has no ${{{unused[0]}}}.")
     try:
         return SweepFile(**filled)
     except ValidationError as error:
@@ -177,6 +177,6 @@ def _filled(value: Any, values: Mapping[str, str], used: set[str]) -> Any:
     names = set(_PLACE.findall(value))
     missing = sorted(names - set(values))
     if missing:
-        raise ConfigError(f"{value!r} needs a value for {missing[0]}. Give it as: --set {missing[0]}=...")
+        raise ConfigError(f"{value!r} needs a value for {missing[0]}. Give it as: `set` {missing[0]}=...")
     used |= names
     return _PLACE.sub(lambda match: values[match[1]], value)

@@ -65,7 +65,7 @@ def read_plan(output: Path) -> dict[str, Any]:
     """
     path = output / PLAN
     if not path.is_file():
-        raise ConfigError(f"{output} holds no sweep (no {PLAN}). Give the --output folder of a sweep.")
+        raise ConfigError(f"{output} holds no sweep (no {PLAN}). Give the `output` folder of a sweep.")
     return read_json(path, "Give the command that made it again.")
 
 

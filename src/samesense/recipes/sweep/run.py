@@ -72,7 +72,7 @@ def run(plan: Plan, output: Path, *, jobs: int = 1) -> SweepOutput:
         OutputError: if another process runs this sweep.
     """
     if jobs < 1:
-        raise ConfigError(f"--jobs must be 1 or more; received {jobs}.")
+        raise ConfigError(f"`jobs` must be 1 or more; received {jobs}.")
     with only_writer(output):
         begin(plan, output)
         interrupted = _run_cells(plan, output, jobs)
