@@ -51,8 +51,8 @@ def labelled_pair(
     number = to_number(label)
     if label and (number is None or not scale[0] <= number <= scale[1]):
         raise DataError(
-            f"{gold or path}, row {row}: a label is a number from {scale[0]:g} to {scale[1]:g}; received {label[:40]!r}. "
-            "Compare the file with its source."
+            f"{gold or path}, row {row}: a label is a number from {scale[0]:g} to {scale[1]:g}; received "
+            f"{label[:40]!r}. Compare the file with its source."
         )
     return *texts, number, subset
 
