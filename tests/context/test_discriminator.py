@@ -5,8 +5,7 @@ import pytest
 import torch
 
 from samesense.context.corpus.corpus import Corpus, Shape
-from samesense.context.discriminator import encoder as reader_module
-from samesense.context.discriminator import scorer as module
+from samesense.context.discriminator import encoder as module
 from samesense.context.discriminator.encoder import (
     Discriminator,
     SentenceEncoder,
@@ -22,8 +21,8 @@ SENTENCES = ["The dog sold a song at night.", "A cat!", "unknown words only", ""
 
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch):
-    monkeypatch.setattr(reader_module, "BLOCK_SENTENCES", 64)
-    monkeypatch.setattr(reader_module, "BATCH_SENTENCES", 10)
+    monkeypatch.setattr(module, "BLOCK_SENTENCES", 64)
+    monkeypatch.setattr(module, "BATCH_SENTENCES", 10)
     monkeypatch.setattr(module, "BLOCK_ROWS", 37)
 
 
@@ -46,7 +45,7 @@ def made(corpus, interaction="bilinear", seed=0):
 def test_scores_are_those_of_the_whole_network(tmp_path, corpus, interaction):
     """The network's own forward, one window at a time and nothing cached."""
     encoder = made(corpus, interaction)
-    found = Discriminator(encoder, corpus, tmp_path / "cache").log_probability(SENTENCES, corpus.windows)
+    found = Discriminator(encoder, corpus, tmp_path / "cache").scores(encoder.encode(SENTENCES), corpus.windows)
     assert found.shape == (len(SENTENCES), len(corpus.windows))
     for at, i in list(enumerate(corpus.windows))[::17]:
         window = corpus.window(int(i))
@@ -90,7 +89,7 @@ def test_order_and_company_of_windows_do_not_matter(tmp_path, corpus):
     discriminator = Discriminator(made(corpus), corpus, tmp_path / "cache")
     whole = discriminator.scores(discriminator.encoder.encode(SENTENCES), corpus.windows)
     draw = np.random.default_rng(0).permutation(len(corpus.windows))[:40]
-    part = discriminator.log_probability(SENTENCES[::-1], list(corpus.windows[draw]))
+    part = discriminator.scores(discriminator.encoder.encode(SENTENCES[::-1]), list(corpus.windows[draw]))
     np.testing.assert_allclose(part[::-1], whole[:, draw], atol=1e-6)
     np.testing.assert_array_equal(discriminator.scores(discriminator.encoder.encode(SENTENCES), corpus.windows), whole)
     assert discriminator.scores(discriminator.encoder.encode(SENTENCES), []).shape == (len(SENTENCES), 0)

@@ -140,10 +140,10 @@ def test_spaces_between_sentences_are_those_of_the_script(text, inside, expected
 def test_refusals(causal, infill, tmp_path):
     edge = Window((), "a cat.", ("a dog.",), id=7, chunk=0, document=0)
     with pytest.raises(DataError, match="both sides; context 7 has 0 sentences before"):
-        open_language_model(str(causal)).log_probability("sentence", ["a man."], [edge])
+        log_probability(open_language_model(str(causal)), "sentence", ["a man."], [edge])
     for folder in (causal, infill):
         with pytest.raises(DataError, match="has none for this model"):
-            open_language_model(str(folder)).log_probability("sentence", [" "], some_windows(1))
+            log_probability(open_language_model(str(folder)), "sentence", [" "], some_windows(1))
     with pytest.raises(ModelError, match="cannot be opened"):
         open_language_model(str(tmp_path / "nothing"))
     from transformers import T5ForConditionalGeneration

@@ -116,11 +116,23 @@ def test_a_bounded_search_reads_the_rarest_terms_first(tmp_path, corpus):
     np.testing.assert_array_equal(np.sort(least), np.sort(exact.chunks("the", corpus.chunks)[0]))
 
 
-def test_the_index_is_made_once_for_corpus_and_settings(tmp_path, corpus):
-    counted_chunks = []
-    first = Tfidf(corpus, tmp_path, on_progress=counted_chunks.append)
+@pytest.fixture
+def counted_chunks(monkeypatch):
+    """How many chunks are counted, block by block."""
+    found, real = [], module._write_block
+
+    def write_block(path, start, texts, unigrams):
+        found.append(len(texts))
+        return real(path, start, texts, unigrams)
+
+    monkeypatch.setattr(module, "_write_block", write_block)
+    return found
+
+
+def test_the_index_is_made_once_for_corpus_and_settings(tmp_path, corpus, counted_chunks):
+    first = Tfidf(corpus, tmp_path)
     assert sum(counted_chunks) == corpus.chunks
-    assert Tfidf(corpus, tmp_path, on_progress=counted_chunks.append).folder == first.folder
+    assert Tfidf(corpus, tmp_path).folder == first.folder
     assert sum(counted_chunks) == corpus.chunks
     others = [
         Tfidf(corpus, tmp_path, unigrams=False),
@@ -166,13 +178,12 @@ Tfidf(Corpus(Path(sys.argv[1]), Shape(chunk=4)), Path(sys.argv[2]))
 
 
 @pytest.mark.parametrize("blocks", [0, 3])
-def test_a_killed_build_goes_on(tmp_path, corpus, blocks):
+def test_a_killed_build_goes_on(tmp_path, corpus, counted_chunks, blocks):
     arguments = [str(corpus.folder), str(tmp_path), str(blocks)]
     done = subprocess.run([sys.executable, "-c", KILLED, *arguments], check=False)
     assert done.returncode == 9
-    fresh = []
-    again = Tfidf(corpus, tmp_path, on_progress=fresh.append)
-    assert sum(fresh) == corpus.chunks - 100 * blocks
+    again = Tfidf(corpus, tmp_path)
+    assert sum(counted_chunks) == corpus.chunks - 100 * blocks
     whole = Tfidf(corpus, tmp_path / "whole")
     for path in whole.folder.iterdir():
         assert path.read_bytes() == (again.folder / path.name).read_bytes()

@@ -143,7 +143,7 @@ BAD = [
     ({"premise": "p", "hypothesis": "h", "label": "maybe"}, "row 2, column 'label': label 'maybe' is not entailment"),
     (
         {"premise": "p", "hypothesis": None, "label": "neutral"},
-        "row 2, column 'hypothesis': a text is needed, received",
+        "row 2, column 'hypothesis': there is no text",
     ),
 ]
 

@@ -41,7 +41,7 @@ def test_bad_rows_are_numbered_and_can_be_dropped(tmp_path):
     message = str(caught.value)
     assert "3 of 5 rows cannot be used" in message
     for part in (
-        "row 2, column 'text': a text is needed, received nothing",
+        "row 2, column 'text': there is no text",
         "row 3, column 'label': -1 names no class",
     ):
         assert part in message

@@ -131,7 +131,7 @@ def test_two_files_are_two_classes_in_latin_1(tmp_path, name, negative, positive
 def test_sst_has_its_label_second(tmp_path):
     put(tmp_path, "SST/binary/sentiment-dev", "a fine film .\t1\nso  dull\t0\n")
     data = load(tmp_path, "sst2.dev")
-    assert (data.texts, data.labels) == (["a fine film .", "so dull"], [1, 0])
+    assert (data.texts, data.labels) == (["a fine film .", "so dull"], ["1", "0"])
 
 
 def test_trec_takes_the_coarse_class_in_latin_1(tmp_path):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import zipfile
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,16 @@ from samesense.types import Embeddings
 
 
 class StoredVectors:
-    """An :data:`~samesense.types.Encode` that looks texts up; ModelError if there is not one row of numbers a text."""
+    """An :data:`~samesense.types.Encode` that looks texts up.
+
+    Args:
+        texts: what the vectors belong to; of equal texts the last counts.
+        vectors: one row a text ``(texts, dim)``.
+        source: where they come from, for messages.
+
+    Raises:
+        ModelError: if there is not one row of numbers a text.
+    """
 
     def __init__(self, texts: Sequence[str], vectors: Embeddings, source: str) -> None:
         if vectors.ndim != 2 or len(vectors) != len(texts) or not np.issubdtype(vectors.dtype, np.floating):
@@ -28,7 +39,11 @@ class StoredVectors:
         self._source = source
 
     def __call__(self, texts: Sequence[str]) -> Embeddings:
-        """Return the vectors of ``texts``, float32 ``(texts, dim)``."""
+        """Return the vectors of ``texts``, float32 ``(texts, dim)``.
+
+        Raises:
+            ModelError: if a text is not there, naming the first and saying how many.
+        """
         absent = [text for text in texts if text not in self._row]
         if absent:
             raise ModelError(
@@ -80,20 +95,34 @@ def _npy(path: Path) -> tuple[list[str], Embeddings]:
 def _parquet(path: Path) -> tuple[list[str], Embeddings]:
     import pyarrow.parquet as pq
 
-    return _columns(pq.read_table(path), path)
+    table = pq.read_table(path)
+    if not {"text", "embedding"} <= set(table.column_names):
+        raise ModelError(f"{path}: the columns must be text and embedding; it has {', '.join(table.column_names)}.")
+    return table["text"].to_pylist(), _matrix(table["embedding"].to_pylist(), path)
 
 
 def _jsonl(path: Path) -> tuple[list[str], Embeddings]:
-    import pyarrow.json as pj
+    texts, rows = [], []
+    for number, line in _lines(path):
+        try:
+            record = json.loads(line)
+            texts.append(record["text"])
+            rows.append(record["embedding"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise ModelError(
+                f'{path}, row {number}: every line must be {{"text": ..., "embedding": [...]}}; received {line[:60]!r}.'
+            ) from error
+    return texts, _matrix(rows, path)
 
-    return _columns(pj.read_json(path), path)  # unzips what ends in .gz; an error names the row
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as stream:
+        yield from enumerate(stream, 1)
 
 
-def _columns(table: Any, path: Path) -> tuple[list[str], Embeddings]:
-    if not {"text", "embedding"} <= set(table.column_names):
-        raise ModelError(f"{path}: the columns must be text and embedding; it has {', '.join(table.column_names)}.")
+def _matrix(rows: Sequence[Any], path: Path) -> Embeddings:
     try:
-        return table["text"].to_pylist(), np.array(table["embedding"].to_pylist(), dtype=np.float32)
+        return np.array(rows, dtype=np.float32)
     except (ValueError, TypeError) as error:
         raise ModelError(f"{path}: embeddings must be lists of numbers, all of one length ({error}).") from error
 

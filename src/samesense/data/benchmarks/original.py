@@ -39,17 +39,20 @@ def pair_data(rows: Sequence[LabelledPair], source: str, scale: Scale, *, droppe
 
 
 def labelled_pair(
-    path: Path, row: int, first: str, second: str, label: str, scale: Scale, subset: str = ""
+    path: Path, row: int, first: str, second: str, label: str, scale: Scale, subset: str = "", gold: Path | None = None
 ) -> LabelledPair:
-    """Return a row with white space tidied, ``None`` for an empty label; DataError if a text or the label is bad."""
+    """Return a row with white space tidied, ``None`` for an empty label; DataError if a text or the label is bad.
+
+    ``gold`` is the file of the labels, where they have one of their own.
+    """
     texts = spaced(first), spaced(second)
     if not all(texts):
         raise DataError(f"{path}, row {row}: a sentence of the pair is empty. Download the set again.")
     number = to_number(label)
     if label and (number is None or not scale[0] <= number <= scale[1]):
         raise DataError(
-            f"{path}, row {row}: a label is a number from {scale[0]:g} to {scale[1]:g}; received {label[:40]!r}. "
-            "Compare the file with its source."
+            f"{gold or path}, row {row}: a label is a number from {scale[0]:g} to {scale[1]:g}; received "
+            f"{label[:40]!r}. Compare the file with its source."
         )
     return *texts, number, subset
 

@@ -90,7 +90,7 @@ def _semeval(folder: Path, *, benchmark: Benchmark) -> PairData:
                 f"for the {len(pairs)} pairs of {texts.name}. Download the set again."
             )
         for (number, (first, second, *_)), cell in zip(pairs, cells, strict=True):
-            rows.append(labelled_pair(texts, number, first, second, cell, scale, subset))
+            rows.append(labelled_pair(texts, number, first, second, cell, scale, subset, gold))
     return pair_data(rows, str(folder), scale)
 
 
