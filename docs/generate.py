@@ -1,7 +1,7 @@
-"""Write docs/cli.md from the help of the commands.
+"""Write docs/cli.md from the help of the commands, and where things are in CONTRIBUTING.md from the tree.
 
-python docs/generate.py            writes the page
-python docs/generate.py --check    exits with 1 if the page would change
+python docs/generate.py            writes both pages
+python docs/generate.py --check    exits with 1 if a page would change
 """
 
 from __future__ import annotations
@@ -14,7 +14,12 @@ from rich.console import Console
 
 from samesense.cli.main import COMMANDS, app
 
+sys.path.insert(0, str(Path(__file__).parent))
+import where
+
 PAGE = Path(__file__).with_name("cli.md")
+CONTRIBUTING = PAGE.parents[1] / "CONTRIBUTING.md"
+BEGIN, END = "<!-- where things are: written by docs/generate.py -->", "<!-- end of where things are -->"
 COLUMNS = 80
 
 INTRODUCTION = """\
@@ -58,20 +63,27 @@ def page() -> str:
     return "\n".join(parts)
 
 
+def contributing() -> str:
+    """Return CONTRIBUTING.md with its part between the marks made anew."""
+    before, _, rest = CONTRIBUTING.read_text(encoding="utf-8").partition(BEGIN)
+    return f"{before}{BEGIN}\n{where.section()}{END}{rest.partition(END)[2]}"
+
+
 def main(arguments: list[str]) -> int:
     """Write or check the page; return the exit code."""
     if arguments not in ([], ["--check"]):
         sys.stderr.write("usage: python docs/generate.py [--check]\n")
         return 2
-    now = page()
-    before = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
-    if now == before:
-        return 0
-    if arguments:
-        sys.stderr.write(f"{PAGE.name} differs from the help of the commands. Run: sh scripts/docs\n")
-        return 1
-    PAGE.write_text(now, encoding="utf-8")
-    return 0
+    stale = 0
+    for path, now in ((PAGE, page()), (CONTRIBUTING, contributing())):
+        if path.exists() and path.read_text(encoding="utf-8") == now:
+            continue
+        if arguments:
+            sys.stderr.write(f"{path.name} differs from the code. Run: sh scripts/docs\n")
+            stale = 1
+        else:
+            path.write_text(now, encoding="utf-8")
+    return stale
 
 
 if __name__ == "__main__":

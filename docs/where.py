@@ -1,0 +1,125 @@
+"""Where things are: the tree and the files to touch, for CONTRIBUTING.md; made of the tree and of the registries.
+
+Called by ``docs/generate.py``. A file of an example that is not there is an error, so the page cannot go stale.
+"""
+
+from __future__ import annotations
+
+import ast
+from importlib import import_module
+from pathlib import Path
+
+from samesense.evaluation.suites import SUITES
+from samesense.recipes.methods import METHODS
+from samesense.training.losses.registry import PAIR_LOSSES
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "samesense"
+
+
+def tree() -> str:
+    """Return the packages, and the packages in them, each with the first line of its docstring."""
+    lines = []
+    for place in sorted([*SOURCE.iterdir()], key=lambda path: (path.is_dir(), path.name)):
+        if place.suffix == ".py" and place.stem not in ("__main__",):
+            name = "__init__.py" if place.stem == "__init__" else place.name
+            lines.append(f"{name:<27} {_first_line(place)}")
+        elif (place / "__init__.py").is_file():
+            lines.append(f"{place.name + '/':<27} {_first_line(place / '__init__.py')}")
+            lines += [
+                f"  {inner.name + '/':<25} {_first_line(inner / '__init__.py')}"
+                for inner in sorted(place.iterdir())
+                if (inner / "__init__.py").is_file()
+            ]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _first_line(path: Path) -> str:
+    text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    return text.partition("\n")[0]
+
+
+def files_to_touch() -> list[tuple[str, str, list[str]]]:
+    """Return, for what is added most often, an example that is there and the files that hold it."""
+    loss, method, suite, command = "angle", "simcse", "binary", "mine"
+    loss_module = PAIR_LOSSES.spec(loss).module.rpartition(".")[0].replace(".", "/")
+    prepare = _file(METHODS[method].prepare.partition(":")[0])
+    settings = _file(METHODS[method].settings.__module__)
+    found = [
+        (
+            "loss",
+            loss,
+            [
+                f"src/samesense/training/losses/{loss_module}.py",
+                _file("samesense.training.losses.registry"),
+                f"tests/losses/test_{loss}.py",
+                f"tests/references/{loss}.py",
+                "docs/methods/cosent.md",
+            ],
+        ),
+        (
+            "method",
+            method,
+            [
+                prepare,
+                settings,
+                _file("samesense.recipes.methods"),
+                f"src/samesense/recipes/configs/{method}.toml",
+                f"tests/recipes/test_{method}.py",
+                f"docs/methods/{method}.md",
+            ],
+        ),
+        (
+            "suite",
+            suite,
+            [
+                _file(f"samesense.evaluation.{SUITES[suite].name}"),
+                _file("samesense.evaluation.suites"),
+                f"tests/evaluation/test_{suite}.py",
+                "docs/evaluation.md",
+            ],
+        ),
+        (
+            "command",
+            command,
+            [
+                f"src/samesense/cli/{command}.py",
+                _file("samesense.cli.main"),
+                _file(import_module("samesense")._HOME_OF[command]),
+                "src/samesense/__init__.py",
+                "tests/test_front_door.py",
+                f"tests/inference/test_{command}_commands.py",
+            ],
+        ),
+        (
+            "index backend",
+            "usearch",
+            [
+                _file("samesense.inference.search.hnsw"),
+                _file("samesense.inference.collection.index"),
+                "tests/inference/test_approximate.py",
+                "docs/search.md",
+                "pyproject.toml",
+            ],
+        ),
+    ]
+    absent = [path for _, _, paths in found for path in paths if not (ROOT / path).is_file()]
+    if absent:
+        raise FileNotFoundError(f"docs/where.py names files that are not there: {', '.join(absent)}")
+    return found
+
+
+def _file(module: str) -> str:
+    path = ROOT / "src" / Path(*module.split("."))
+    path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    return str(path.relative_to(ROOT))
+
+
+def section() -> str:
+    """Return the part of CONTRIBUTING.md that says where things are."""
+    rows = [
+        f"| {kind} | `{example}` | {', '.join(f'`{path}`' for path in paths)} |"
+        for kind, example, paths in files_to_touch()
+    ]
+    table = "\n".join(["| to add a | look at | files |", "|---|---|---|", *rows])
+    return f"```text\n{tree()}\n```\n\n{table}\n"
