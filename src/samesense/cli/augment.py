@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import logging
-from typing import Annotated
 
-from cyclopts import Parameter
-
-from samesense.cli.output import LabelOrder, put, put_json
+from samesense.cli.output import Json, LabelOrder, Several, put, put_json
 from samesense.data.tuples.paraphrase import PARAPHRASER, AugmentName
 
 logger = logging.getLogger(__name__)
 
 
 def augment(
-    data: Annotated[list[str], Parameter(consume_multiple=True, negative="")],
+    data: Several,
     /,
     *,
     augment: AugmentName = "deletion",
@@ -23,7 +20,7 @@ def augment(
     show: int = 5,
     seed: int = 42,
     label_order: LabelOrder = None,
-    json: Annotated[bool, Parameter(name="--json", negative="")] = False,
+    json: Json = False,
 ) -> None:
     """Show what an augmentation makes of the positives of one's data, before anything is trained on it.
 
@@ -36,7 +33,6 @@ def augment(
         paraphraser: folder or hub name of a sequence-to-sequence model.
         show: how many positives.
         seed: seed of the choice; take that of the training.
-        label_order: names of the labels 0, 1, 2 of NLI data, as in: entailment,neutral,contradiction
         json: print one JSON object an example.
     """
     from samesense.data.tuples.augment import examples

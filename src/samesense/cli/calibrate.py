@@ -10,8 +10,10 @@ from cyclopts import Parameter
 from samesense.cli.output import (
     Columns,
     DropBadRows,
+    Json,
     LabelOrder,
     LabelRange,
+    Output,
     PrecisionFlag,
     as_flags,
     put,
@@ -24,7 +26,7 @@ def calibrate(
     /,
     *,
     data: str,
-    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+    output: Output | None = None,
     figure: Path | None = None,
     map_: Annotated[Literal["auto", "isotonic", "logistic"], Parameter(name="--map")] = "auto",
     yes: float | None = None,
@@ -36,7 +38,7 @@ def calibrate(
     label_range: LabelRange = None,
     drop_bad_rows: DropBadRows = False,
     precision: PrecisionFlag = "float32",
-    json: Annotated[bool, Parameter(name="--json", negative="")] = False,
+    json: Json = False,
 ) -> None:
     """Learn on labelled pairs what a model's scores mean: a value on the labels' scale, a probability, yes or no.
 
@@ -52,10 +54,6 @@ def calibrate(
         decide: threshold for yes and no, the one of best accuracy or of best F1; both are kept.
         folds: of the cross-validation, which gives the errors.
         seed: which decides the folds.
-        columns: text and label columns by name, as in: question1,question2,is_duplicate
-        label_order: names of the labels 0, 1, 2 of NLI data, as in: entailment,neutral,contradiction
-        label_range: lowest and highest label of the scale, as in: 0 5
-        drop_bad_rows: leave out rows that break a rule, and say how many.
         precision: arithmetic; float32 keeps the figures comparable between machines.
         json: print one JSON object an error.
     """

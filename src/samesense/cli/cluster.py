@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from samesense.cli.output import PrecisionFlag, put_json, put_row
+from samesense.cli.output import Json, PrecisionFlag, put_json, put_row
 
 logger = logging.getLogger(__name__)
 
@@ -20,7 +20,7 @@ def cluster(
     threshold: Annotated[float, Parameter(allow_leading_hyphen=True)] = 0.9,
     smallest: int = 2,
     precision: PrecisionFlag = "auto",
-    json: Annotated[bool, Parameter(name="--json", negative="")] = False,
+    json: Json = False,
 ) -> None:
     """Find groups of near-duplicates: texts that are linked by pairs above a threshold.
 
@@ -31,7 +31,6 @@ def cluster(
         model: model folder, output of train, hub name, or default.
         threshold: lowest cosine of a link, from -1 to 1; look at your own data: samesense mine shows where pairs end.
         smallest: texts of a group that is shown.
-        precision: arithmetic; auto is bfloat16 where the processor computes in it.
         json: print one JSON object a group with line numbers, centre, lowest cosine with it, and texts.
     """
     import samesense

@@ -4,27 +4,24 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import Annotated
 
-from cyclopts import Parameter
-
-from samesense.cli.output import PrecisionFlag, put, put_json
+from samesense.cli.output import Flag, Json, Output, PrecisionFlag, Several, put, put_json
 
 logger = logging.getLogger(__name__)
 
 
 def compare(
-    models: Annotated[list[str], Parameter(consume_multiple=True, negative="")],
+    models: Several,
     /,
     *,
-    data: Annotated[list[str], Parameter(consume_multiple=True, negative="")],
-    output: Annotated[Path, Parameter(name=["--output", "-o"])],
+    data: Several,
+    output: Output,
     suite: str = "sts",
     against: str | None = None,
-    fast: Annotated[bool, Parameter(negative="")] = False,
-    texts: Annotated[list[str] | None, Parameter(consume_multiple=True, negative="")] = None,
+    fast: Flag = False,
+    texts: Several | None = None,
     sentences: Path | None = None,
-    runs: Annotated[list[str] | None, Parameter(consume_multiple=True, negative="")] = None,
+    runs: Several | None = None,
     sweep: str | None = None,
     cache: Path | None = None,
     precision: PrecisionFlag = "float32",
@@ -32,7 +29,7 @@ def compare(
     markdown: Path | None = None,
     latex: Path | None = None,
     figures: Path | None = None,
-    json: Annotated[bool, Parameter(name="--json", negative="")] = False,
+    json: Json = False,
 ) -> None:
     """Evaluate several models on the same data, test the differences, and write one self-contained HTML report.
 

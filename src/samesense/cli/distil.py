@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import logging
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 from samesense.cli.flags import flags
-from samesense.cli.output import put, put_json
+from samesense.cli.output import Flag, Json, Output, Several, put, put_json
 from samesense.data import read_pairs
 from samesense.execution.ranks import finish
 from samesense.recipes.distil.settings import DistilSettings, choose_distil
@@ -22,19 +21,19 @@ Flags: Any = flags({"distil": DistilSettings}, without=("model",))
 
 
 def distil(
-    sentences: Annotated[list[str], Parameter(consume_multiple=True, negative="")],
+    sentences: Several,
     /,
     *,
-    output: Annotated[Path, Parameter(name=["--output", "-o"])],
+    output: Output,
     student: str | None = None,
     dev: str | None = None,
-    test: Annotated[list[str] | None, Parameter(consume_multiple=True, negative="")] = None,
+    test: Several | None = None,
     config: str = "auto",
     settings: Annotated[Flags, Parameter(name="*")] = None,
-    resume: Annotated[bool, Parameter(negative="")] = False,
-    overwrite: Annotated[bool, Parameter(negative="")] = False,
-    dry_run: Annotated[bool, Parameter(negative="")] = False,
-    json: Annotated[bool, Parameter(name="--json", negative="")] = False,
+    resume: Flag = False,
+    overwrite: Flag = False,
+    dry_run: Flag = False,
+    json: Json = False,
 ) -> None:
     """Make a small, fast student of one or several teachers, from sentences alone; report what it keeps and gains.
 

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from cyclopts import Parameter
-
-from samesense.cli.output import Columns, DropBadRows, LabelOrder, LabelRange, put, put_json
+from samesense.cli.output import Columns, DropBadRows, Json, LabelOrder, LabelRange, Several, put, put_json
 
 
 def doctor(
     data: str,
     /,
     *,
-    against: Annotated[list[str] | None, Parameter(consume_multiple=True, negative="")] = None,
+    against: Several | None = None,
     columns: Columns = None,
     label_order: LabelOrder = None,
     label_range: LabelRange = None,
     drop_bad_rows: DropBadRows = False,
-    json: Annotated[bool, Parameter(name="--json", negative="")] = False,
+    json: Json = False,
 ) -> None:
     """Report what a data file is, and what is wrong with it.
 
@@ -27,10 +23,6 @@ def doctor(
     Args:
         data: file (TSV, CSV, JSON lines, Parquet; plain or .gz), saved datasets folder, or hub name.
         against: other data in which none of the pairs should stand.
-        columns: text and label columns by name, as in: question1,question2,is_duplicate
-        label_order: names of the labels 0, 1, 2 of NLI data, as in: entailment,neutral,contradiction
-        label_range: lowest and highest label of the scale, as in: 0 5
-        drop_bad_rows: leave out rows that break a rule, and say how many.
         json: print the report as JSON.
     """
     import samesense

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Group, Parameter
 
-from samesense.cli.output import PrecisionFlag
+from samesense.cli.output import Flag, PrecisionFlag
 from samesense.errors import ConfigError
 from samesense.inference.models.backends import BackendOption
 from samesense.inference.models.optional_deps import let_threads_sleep
@@ -31,7 +31,7 @@ def encode(
     normalize: Annotated[bool, Parameter(negative="", help="scale every vector to unit length")] = False,
     backend: BackendOption = "auto",
     precision: PrecisionFlag = "auto",
-    deterministic: Annotated[bool, Parameter(negative="")] = False,
+    deterministic: Flag = False,
     shard_size: Annotated[int | None, Parameter(group=_SHARDS)] = None,
     workers: Annotated[int | None, Parameter(group=_SHARDS)] = None,
     executor: Annotated[Literal["embedded", "ray"] | None, Parameter(group=_SHARDS)] = None,

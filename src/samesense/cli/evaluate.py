@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import Annotated
-
-from cyclopts import Parameter
 
 from samesense.cli.output import (
     Columns,
     DropBadRows,
+    Json,
     LabelOrder,
     LabelRange,
     PrecisionFlag,
+    Several,
     put,
     put_json,
 )
@@ -25,7 +24,7 @@ def evaluate(
     model: str,
     /,
     *,
-    data: Annotated[list[str], Parameter(consume_multiple=True, negative="")],
+    data: Several,
     output: Path | None = None,
     columns: Columns = None,
     label_order: LabelOrder = None,
@@ -33,7 +32,7 @@ def evaluate(
     drop_bad_rows: DropBadRows = False,
     precision: PrecisionFlag = "float32",
     intervals: bool = True,
-    json: Annotated[bool, Parameter(name="--json", negative="")] = False,
+    json: Json = False,
 ) -> None:
     """Evaluate a model on labelled pairs: Spearman and Pearson correlation, with 95 % confidence intervals.
 
@@ -44,10 +43,6 @@ def evaluate(
             words:FILE, origin:FOLDER, python:module:function or python-score:module:function.
         data: one or more files with pairs and labels.
         output: results.jsonl to which the results are added.
-        columns: text and label columns by name, as in: question1,question2,is_duplicate
-        label_order: names of the labels 0, 1, 2 of NLI data, as in: entailment,neutral,contradiction
-        label_range: lowest and highest label of the scale, as in: 0 5
-        drop_bad_rows: leave out rows that break a rule, and say how many.
         precision: arithmetic; float32 keeps the figures comparable between machines.
         intervals: compute bootstrap intervals.
         json: print one JSON object a result.

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import logging
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from cyclopts import Parameter
-
-from samesense.cli.output import Columns, DropBadRows, LabelRange, put, put_json
+from samesense.cli.output import Columns, DropBadRows, Flag, Json, LabelRange, Output, put, put_json
 
 if TYPE_CHECKING:
     from samesense.inference.onnx.format import Description
@@ -20,15 +17,15 @@ def export(
     model: str,
     /,
     *,
-    output: Annotated[Path, Parameter(name=["--output", "-o"])],
-    int8: Annotated[bool, Parameter(negative="")] = False,
+    output: Output,
+    int8: Flag = False,
     data: str | None = None,
     weights: bool = True,
     columns: Columns = None,
     label_range: LabelRange = None,
     drop_bad_rows: DropBadRows = False,
-    overwrite: Annotated[bool, Parameter(negative="")] = False,
-    json: Annotated[bool, Parameter(name="--json", negative="")] = False,
+    overwrite: Flag = False,
+    json: Json = False,
 ) -> None:
     """Write a model as a folder that runs without torch, in float32 and int8, and check it against torch.
 
@@ -40,9 +37,6 @@ def export(
         int8: also write a graph with weights of eight bits.
         data: labelled pairs on which the drift of Spearman is measured, 500 or more for it to count.
         weights: keep the weights of torch in the folder, so that sentence-transformers opens it.
-        columns: text and label columns by name, as in: question1,question2,is_duplicate
-        label_range: lowest and highest label of the scale, as in: 0 5
-        drop_bad_rows: leave out rows that break a rule, and say how many.
         overwrite: replace what is in the output folder.
         json: print JSON lines.
     """

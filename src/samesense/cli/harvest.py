@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from samesense.cli.flags import flags
-from samesense.cli.output import put
+from samesense.cli.output import Output, put
 from samesense.recipes.harvest.settings import HarvestSettings
 from samesense.recipes.settings import bind, read_settings
 
@@ -18,7 +18,7 @@ Flags: Any = flags({"harvest": HarvestSettings})
 def harvest(
     *,
     origin: Path,
-    output: Annotated[Path, Parameter(name=["--output", "-o"])],
+    output: Output,
     config: str | None = None,
     settings: Annotated[Flags, Parameter(name="*")] = None,
 ) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
-from samesense.cli.output import PrecisionFlag, put, put_json, put_row
+from samesense.cli.output import Flag, Json, PrecisionFlag, Several, put, put_json, put_row
 from samesense.execution.progress import progress_bar
 from samesense.inference.models.optional_deps import let_threads_sleep
 
@@ -27,9 +27,8 @@ index = App(
     help_format="plaintext",
 )
 
-Json = Annotated[bool, Parameter(name="--json", negative="")]
 Column = Annotated[str | None, Parameter(help="name of the text column, if it is not sentence, text or question")]
-Where = Annotated[list[str] | None, Parameter(consume_multiple=True, negative="")]
+Where = Several | None
 
 
 @index.command
@@ -43,7 +42,7 @@ def build(
     vectors: Literal["float32", "float16"] = "float32",
     approximate: Literal["auto", "always", "never"] = "auto",
     precision: PrecisionFlag = "auto",
-    overwrite: Annotated[bool, Parameter(negative="")] = False,
+    overwrite: Flag = False,
     json: Json = False,
 ) -> None:
     """Build a collection from a file of texts.
@@ -56,7 +55,6 @@ def build(
         column: name of the text column, if it is not sentence, text or question.
         vectors: how vectors are kept; float16 halves the size.
         approximate: an approximate index: auto from 200,000 texts on if usearch is installed, always, or never.
-        precision: arithmetic; auto is bfloat16 where the processor computes in it.
         overwrite: replace a collection that is there, once the new one is complete.
         json: print what the collection is as JSON.
     """
@@ -130,7 +128,7 @@ def query(
     *,
     top: int = 10,
     where: Where = None,
-    exact: Annotated[bool, Parameter(negative="")] = False,
+    exact: Flag = False,
     model: str | None = None,
     json: Json = False,
 ) -> None:

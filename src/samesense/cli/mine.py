@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from samesense.cli.output import PrecisionFlag, put_json, put_row
+from samesense.cli.output import Json, PrecisionFlag, put_json, put_row
 
 logger = logging.getLogger(__name__)
 
@@ -20,7 +20,7 @@ def mine(
     top: int = 100,
     threshold: Annotated[float, Parameter(allow_leading_hyphen=True)] = 0.0,
     precision: PrecisionFlag = "auto",
-    json: Annotated[bool, Parameter(name="--json", negative="")] = False,
+    json: Json = False,
 ) -> None:
     """Find the pairs of texts that are closest in meaning, each pair once.
 
@@ -31,7 +31,6 @@ def mine(
         model: model folder, output of train, hub name, or default.
         top: pairs shown.
         threshold: lowest cosine of a pair, from -1 to 1.
-        precision: arithmetic; auto is bfloat16 where the processor computes in it.
         json: print JSON lines with both line numbers, both texts and the score.
     """
     import samesense

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import logging
-from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 from samesense.cli.flags import flags
-from samesense.cli.output import put, put_json
+from samesense.cli.output import Flag, Json, Output, Several, put, put_json
 from samesense.errors import ConfigError
 from samesense.recipes.origin.settings import OriginSettings, choose_origin
 
@@ -19,16 +18,16 @@ Flags: Any = flags({"origin": OriginSettings})
 
 
 def origin(
-    documents: Annotated[list[str] | None, Parameter(consume_multiple=True, negative="")] = None,
+    documents: Several | None = None,
     /,
     *,
-    output: Annotated[Path, Parameter(name=["--output", "-o"])],
+    output: Output,
     config: str = "scaled",
     settings: Annotated[Flags, Parameter(name="*")] = None,
     explain: Annotated[tuple[str, str] | None, Parameter(allow_leading_hyphen=True)] = None,
     top: int = 5,
-    overwrite: Annotated[bool, Parameter(negative="")] = False,
-    json: Annotated[bool, Parameter(name="--json", negative="")] = False,
+    overwrite: Flag = False,
+    json: Json = False,
 ) -> None:
     """Make a similarity from running documents, without labels, and explain it.
 

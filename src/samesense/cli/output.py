@@ -7,6 +7,7 @@ import logging
 import re
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
@@ -22,6 +23,10 @@ LabelOrder = Annotated[
 ]
 LabelRange = Annotated[tuple[float, float] | None, Parameter(help="lowest and highest label of the scale, as in: 0 5")]
 DropBadRows = Annotated[bool, Parameter(negative="", help="leave out rows that break a rule, and say how many")]
+Json = Annotated[bool, Parameter(name="--json", negative="")]
+Flag = Annotated[bool, Parameter(negative="")]
+Several = Annotated[list[str], Parameter(consume_multiple=True, negative="")]
+Output = Annotated[Path, Parameter(name=["--output", "-o"])]
 PrecisionFlag = Annotated[Precision, Parameter(help="arithmetic; auto is bfloat16 where the processor computes in it")]
 
 

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import Annotated
 
-from cyclopts import Parameter
-
-from samesense.cli.output import put
+from samesense.cli.output import Flag, put
 
 logger = logging.getLogger(__name__)
 
@@ -20,7 +17,7 @@ def quickstart(
     /,
     *,
     model: str = "default",
-    overwrite: Annotated[bool, Parameter(negative="")] = False,
+    overwrite: Flag = False,
 ) -> None:
     """Train, evaluate, encode and compare on the embedded model and sample, in a few minutes.
 

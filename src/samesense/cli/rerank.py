@@ -6,7 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from samesense.cli.output import PrecisionFlag, put_json, put_row
+from samesense.cli.output import Json, PrecisionFlag, put_json, put_row
 
 
 def rerank(
@@ -18,7 +18,7 @@ def rerank(
     query: Annotated[str, Parameter(allow_leading_hyphen=True)],
     top: int = 10,
     precision: PrecisionFlag = "auto",
-    json: Annotated[bool, Parameter(name="--json", negative="")] = False,
+    json: Json = False,
 ) -> None:
     """Find texts with an encoder, and order the best of them with a cross-encoder.
 
@@ -30,7 +30,6 @@ def rerank(
         cross: cross-encoder that orders; whatever evaluate takes.
         query: what is looked for.
         top: texts that are found, scored again and shown.
-        precision: arithmetic; auto is bfloat16 where the processor computes in it.
         json: print JSON lines with line number, text, cosine and score.
     """
     import samesense

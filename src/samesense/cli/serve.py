@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from samesense.cli.output import PrecisionFlag
+from samesense.cli.output import Flag, PrecisionFlag
 from samesense.errors import MissingExtraError
 from samesense.inference.models.backends import BackendOption
 
@@ -25,7 +25,7 @@ def serve(
     reranker: str | None = None,
     calibration: Path | None = None,
     normalize: bool = True,
-    shorten: Annotated[bool, Parameter(negative="")] = False,
+    shorten: Flag = False,
     long: Annotated[Literal["cut", "refuse"], Parameter(help="cut or refuse")] = "cut",
     max_texts: int = 2048,
     max_chars: int = 32_768,

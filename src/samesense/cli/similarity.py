@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 from cyclopts import Parameter
 
-from samesense.cli.output import PrecisionFlag, put, put_json
+from samesense.cli.output import Flag, Json, PrecisionFlag, put, put_json
 from samesense.errors import ConfigError, DataError
 from samesense.types import Pair
 
@@ -21,11 +21,11 @@ def similarity(
     /,
     *,
     origin: Path | None = None,
-    calibrated: Annotated[bool, Parameter(negative="")] = False,
-    yes_no: Annotated[bool, Parameter(negative="")] = False,
+    calibrated: Flag = False,
+    yes_no: Flag = False,
     calibration: Path | None = None,
     precision: PrecisionFlag = "auto",
-    json: Annotated[bool, Parameter(name="--json", negative="")] = False,
+    json: Json = False,
 ) -> None:
     """Score pairs of texts: the cosine of their embeddings, from -1 to 1, or the score of a cross-encoder.
 
@@ -39,7 +39,6 @@ def similarity(
         calibrated: give values on the scale of the labels that the model was calibrated on (samesense calibrate).
         yes_no: say besides whether the texts count as alike, by the calibration's threshold.
         calibration: its file, and calibrated is meant; by default calibration.json in the model's folder.
-        precision: arithmetic; auto is bfloat16 where the processor computes in it.
         json: print JSON lines with both texts, the score, and what else was asked for.
     """
     if origin is not None:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from samesense.cli.output import put
+from samesense.cli.output import Flag, Json, Output, put
 
 logger = logging.getLogger(__name__)
 
@@ -18,12 +18,12 @@ def sweep(
     file: Path,
     /,
     *,
-    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+    output: Output | None = None,
     set_: Annotated[list[str] | None, Parameter(name="--set", consume_multiple=True, negative="")] = None,
     jobs: int = 1,
-    table: Annotated[bool, Parameter(negative="")] = False,
-    dry_run: Annotated[bool, Parameter(negative="")] = False,
-    json: Annotated[bool, Parameter(name="--json", negative="")] = False,
+    table: Flag = False,
+    dry_run: Flag = False,
+    json: Json = False,
 ) -> None:
     """Train and evaluate every combination of settings, data and seeds in a file, and compare them.
 

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import logging
-from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 from samesense.cli.flags import flags
-from samesense.cli.output import Columns, DropBadRows, LabelOrder, LabelRange, put, put_json
+from samesense.cli.output import (
+    Columns,
+    DropBadRows,
+    Flag,
+    Json,
+    LabelOrder,
+    LabelRange,
+    Output,
+    Several,
+    put,
+    put_json,
+)
 from samesense.errors import ConfigError
 from samesense.execution.ranks import finish
 from samesense.recipes.methods import METHODS
@@ -23,10 +33,10 @@ Flags: Any = flags({name: method.settings for name, method in METHODS.items()}, 
 
 
 def train(
-    data: Annotated[list[str], Parameter(consume_multiple=True, negative="")],
+    data: Several,
     /,
     *,
-    output: Annotated[Path, Parameter(name=["--output", "-o"])],
+    output: Output,
     method: str = "auto",
     dev: str = "auto",
     test: str | None = None,
@@ -37,10 +47,10 @@ def train(
     label_range: LabelRange = None,
     drop_bad_rows: DropBadRows = False,
     folds: str | None = None,
-    resume: Annotated[bool, Parameter(negative="")] = False,
-    overwrite: Annotated[bool, Parameter(negative="")] = False,
-    dry_run: Annotated[bool, Parameter(negative="")] = False,
-    json: Annotated[bool, Parameter(name="--json", negative="")] = False,
+    resume: Flag = False,
+    overwrite: Flag = False,
+    dry_run: Flag = False,
+    json: Json = False,
 ) -> None:
     """Train a model from labelled pairs, anchors with positives and negatives, unlabelled sentences, or documents.
 
@@ -57,10 +67,6 @@ def train(
         test: pairs on which the model is evaluated before and after.
         config: TOML file of settings, or a shipped one by name; auto takes the paper's.
         settings: single settings; they win over the file.
-        columns: text and label columns by name, as in: question1,question2,is_duplicate
-        label_order: names of the labels 0, 1, 2 of NLI data, as in: entailment,neutral,contradiction
-        label_range: lowest and highest label of the scale, as in: 0 5
-        drop_bad_rows: leave out rows that break a rule, and say how many.
         folds: cross-validate instead of making a model: so many random folds, or by-topic, each subset one.
         resume: go on with an interrupted run.
         overwrite: replace an earlier run in the output folder.

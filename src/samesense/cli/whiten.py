@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import logging
-from pathlib import Path
-from typing import Annotated
 
-from cyclopts import Parameter
-
-from samesense.cli.output import PrecisionFlag
+from samesense.cli.output import Flag, Output, PrecisionFlag
 
 logger = logging.getLogger(__name__)
 
@@ -18,10 +14,10 @@ def whiten(
     texts: list[str],
     /,
     *,
-    output: Annotated[Path, Parameter(name=["--output", "-o"])],
+    output: Output,
     dim: int | None = None,
     precision: PrecisionFlag = "float32",
-    overwrite: Annotated[bool, Parameter(negative="")] = False,
+    overwrite: Flag = False,
 ) -> None:
     """Save a model with a whitening behind it, fitted on unlabelled texts.
 
