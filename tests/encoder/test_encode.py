@@ -93,7 +93,7 @@ def test_save_refuses_to_lose_anything(tiny, tmp_path):
     with pytest.raises(OutputError) as error:
         save(tiny, tmp_path / "model")
     assert str(error.value) == (
-        f"{tmp_path / 'model'} is not empty. Choose another output folder, or pass --overwrite to replace it."
+        f"{tmp_path / 'model'} is not empty. Choose another output folder, or pass `overwrite` to replace it."
     )
     save(tiny, tmp_path / "model", overwrite=True)
     assert not (tmp_path / "model" / "notes.txt").exists()

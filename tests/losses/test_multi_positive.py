@@ -57,7 +57,7 @@ def test_one_positive_an_anchor_is_info_nce(vectors):
 
 
 def test_order_of_positives_and_negatives_does_not_matter(vectors):
-    a, p, q, owner, _ = ragged(vectors, 31, 50)
+    a, p, q, owner = ragged(vectors, 31, 50)
     order = torch.randperm(93, generator=torch.Generator().manual_seed(0))
     loss = multi_positive(a, p, q, positive_owner=owner)
     again = multi_positive(a, p[order], q.flip(0), positive_owner=owner[order])
@@ -67,7 +67,7 @@ def test_order_of_positives_and_negatives_does_not_matter(vectors):
 @pytest.mark.parametrize("n", [1, 2, 31, 64])
 @pytest.mark.parametrize("share", [0.1, 0.9, 1.0])
 def test_excluded_candidates_are_in_no_sum(vectors, value_and_gradients, n, share):
-    a, p, q, owner, _ = ragged(vectors, n, 50)
+    a, p, q, owner = ragged(vectors, n, 50)
     exclude = torch.rand(n, len(p) + len(q), generator=torch.Generator().manual_seed(n)) < share
     expected = reference(a.tolist(), p.tolist(), q.tolist(), owner.tolist(), 0.05, exclude.tolist())
 
@@ -84,7 +84,7 @@ def test_excluded_candidates_are_in_no_sum(vectors, value_and_gradients, n, shar
 def test_a_mask_of_blocks_of_rows_is_that_of_the_whole(vectors, monkeypatch):
     from samesense.losses import cosine
 
-    a, p, q, owner, _ = ragged(vectors, 31, 50)
+    a, p, q, owner = ragged(vectors, 31, 50)
     exclude = torch.rand(31, len(p) + 50, generator=torch.Generator().manual_seed(0)) < 0.3
     whole = multi_positive(a, p, q, positive_owner=owner, exclude=exclude)
     monkeypatch.setattr(cosine, "BLOCK", 300)

@@ -48,14 +48,14 @@ def test_a_setting_of_another_method_is_refused_with_its_owner():
     with pytest.raises(ConfigError) as error:
         METHODS["simcse"].choose("auto", {"gamma": 0.5}, lambda: None)
     assert str(error.value) == (
-        "gamma is a setting of method rankcse; this is method simcse, for bare sentences; supervised: NLI pairs or "
-        "triples. Leave it out, or take method rankcse."
+        "gamma is a setting of method rankcse; this is method simcse, for unlabelled sentences; supervised: NLI pairs "
+        "or triples. Leave it out, or take method rankcse."
     )
     with pytest.raises(ConfigError, match=r"^There is no setting 'gama'\. Did you mean 'gamma'\?$"):
         METHODS["rankcse"].choose("auto", {"gama": 0.5}, lambda: None)
     with pytest.raises(ConfigError, match=r"^The methods are cosent, simcse, rankcse.*; received 'bert'\.$"):
         method_named("bert")
-    with pytest.raises(ConfigError, match=r"are for labelled pairs; method simcse takes bare sentences"):
+    with pytest.raises(ConfigError, match=r"are for labelled pairs; method simcse takes unlabelled sentences"):
         METHODS["simcse"].read(["a.txt"], METHODS["simcse"].settings(), Reading(columns="a,b,c"))
 
 
@@ -100,5 +100,5 @@ def test_pairs_are_not_held_out_of_bare_sentences(tiny_trunk, toy_pairs, lines):
         base={"method": "simcse"},
         data=({"name": "toy", "train": str(lines), "test": str(toy_pairs / "test.tsv")},),
     )
-    with pytest.raises(ConfigError, match=r"^toy.*method simcse trains on bare sentences.*Give dev = \"FILE\""):
+    with pytest.raises(ConfigError, match=r"^toy.*method simcse trains on unlabelled sentences.*Give dev = \"FILE\""):
         make_plan(file)

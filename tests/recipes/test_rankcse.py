@@ -1,4 +1,4 @@
-"""RankCSE: the ranking of teachers, learnt from bare sentences; each term a switch."""
+"""RankCSE: the ranking of teachers, learnt from unlabelled sentences; each term a switch."""
 
 import json
 

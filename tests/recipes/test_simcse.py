@@ -1,4 +1,4 @@
-"""SimCSE: from bare sentences, or NLI pairs, to a model folder."""
+"""SimCSE: from unlabelled sentences, or NLI pairs, to a model folder."""
 
 import json
 
@@ -109,7 +109,7 @@ def test_with_masked_language_modelling(corpus, settings, tiny_trunk, tmp_path):
 
 def test_what_cannot_be_trained_is_refused_before_anything_is_written(corpus, nli, settings, tmp_path):
     run = tmp_path / "run"
-    with pytest.raises(ConfigError, match="SimCSE without supervision takes bare sentences; received PairData"):
+    with pytest.raises(ConfigError, match="SimCSE without supervision takes unlabelled sentences; received PairData"):
         METHODS["simcse"].run(nli, settings, run)
     supervised = settings.model_copy(update={"supervised": True})
     with pytest.raises(ConfigError, match="with supervision takes labelled pairs; received Sentences"):

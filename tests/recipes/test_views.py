@@ -94,7 +94,10 @@ def test_a_short_run_is_looked_at_once():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: SimcseSettings(own_negative_weight=1), "bare sentences have none. Leave it out, or set supervised"),
+        (
+            lambda: SimcseSettings(own_negative_weight=1),
+            "unlabelled sentences have none. Leave it out, or set supervised",
+        ),
         (lambda: SimcseSettings(mlm_weight=0.1, mini_batch_num_tokens=64), "mini_batch_num_tokens would bound nothing"),
         (lambda: RankcseSettings(teacher=["a"], teacher_weights=[1, 2]), "received 1 teachers and 1.0, 2.0"),
         (lambda: RankcseSettings(teacher=["a"], teacher_weights=[0]), "none below 0 and one above"),

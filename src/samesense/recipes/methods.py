@@ -180,7 +180,7 @@ METHODS: dict[str, Method] = {
         ),
         Method(
             name="simcse",
-            takes="bare sentences; supervised: NLI pairs or triples",
+            takes="unlabelled sentences; supervised: NLI pairs or triples",
             settings=SimcseSettings,
             data=(Sentences, PairData),
             reader=read_for_simcse,
@@ -189,7 +189,7 @@ METHODS: dict[str, Method] = {
         ),
         Method(
             name="rankcse",
-            takes="bare sentences, and teachers",
+            takes="unlabelled sentences, and teachers",
             settings=RankcseSettings,
             data=(Sentences,),
             reader=read_bare,

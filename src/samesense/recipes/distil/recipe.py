@@ -64,7 +64,7 @@ def run(
     """Encode by the teachers, train the student, and evaluate and time both; all of it is left in ``output``.
 
     Args:
-        train: bare sentences.
+        train: unlabelled sentences.
         settings: see :class:`DistilSettings`.
         output: run folder; see :func:`samesense.recipes.runner.run`.
         dev: labelled pairs that choose the best checkpoint; also what is evaluated on where there are no tests.

@@ -1,1 +1,1 @@
-"""From bare sentences: SimCSE and RankCSE."""
+"""From unlabelled sentences: SimCSE and RankCSE."""

@@ -1,4 +1,4 @@
-"""Settings of the recipes that learn from bare sentences, SimCSE and RankCSE, and how their data are read."""
+"""Settings of the recipes that learn from unlabelled sentences, SimCSE and RankCSE, and how their data are read."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class SimcseSettings(ViewSettings):
     def _fits(self) -> SimcseSettings:
         if self.own_negative_weight and not self.supervised:
             raise ConfigError(
-                "own_negative_weight weighs hard negatives, and bare sentences have none. Leave it out, or set "
+                "own_negative_weight weighs hard negatives, and unlabelled sentences have none. Leave it out, or set "
                 "supervised."
             )
         if self.mlm_weight and self.mini_batch_num_tokens is not None:
@@ -152,7 +152,7 @@ def read_bare(sources: Sequence[str], settings: ViewSettings) -> Sentences:
 
 
 def read_for_simcse(sources: Sequence[str], settings: SimcseSettings) -> Sentences | PairData:
-    """Return bare sentences, or labelled pairs where the settings say so."""
+    """Return unlabelled sentences, or labelled pairs where the settings say so."""
     if settings.supervised:
         return concat([read_pairs(source) for source in sources])
     return read_bare(sources, settings)

@@ -51,14 +51,17 @@ def form(train: Sentences | PairData, settings: SimcseSettings) -> Targets:
     """Return the columns that the loss takes.
 
     Raises:
-        ConfigError: if bare sentences are given to supervised training, or pairs to the other.
+        ConfigError: if unlabelled sentences are given to supervised training, or pairs to the other.
         DataError: if no anchor has both a positive and a hard negative.
     """
     if isinstance(train, PairData) != settings.supervised:
-        fix = "Leave out supervised." if settings.supervised else "Set supervised, or read them as bare sentences."
+        fix = (
+            "Leave out supervised." if settings.supervised else "Set supervised, or read them as unlabelled sentences."
+        )
         raise ConfigError(
             f"SimCSE {'with' if settings.supervised else 'without'} supervision takes "
-            f"{'labelled pairs' if settings.supervised else 'bare sentences'}; received {type(train).__name__}. {fix}"
+            f"{'labelled pairs' if settings.supervised else 'unlabelled sentences'}; received "
+            f"{type(train).__name__}. {fix}"
         )
     if isinstance(train, PairData):
         return PAIR_LOSSES.targets(train, "triplet")
