@@ -74,11 +74,7 @@ def has_one_logit(name: str) -> bool:
 
 
 def _trunk_folder(source: str) -> str:
-    """Return the folder of the first module of a saved model, or ``source`` where there are no modules.
-
-    Raises:
-        ModelError: if a cross-encoder forms its score in further modules, which a new head would not continue.
-    """
+    """Return the folder of the first module of a saved model, or ``source`` where there are no modules."""
     modules = Path(source) / "modules.json"
     if not modules.is_file():
         return source

@@ -28,11 +28,6 @@ def static_student(teacher: SentenceTransformer, texts: Sequence[str], dim: int 
     The vectors are centred, turned to their principal axes, cut to ``dim`` of these, and weighted by how rare a token
     is among ``texts``. Training makes it good; see :mod:`samesense.training.losses.distillation`.
 
-    Args:
-        teacher: an encoder with a fast tokenizer.
-        texts: sentences of the kind to be embedded.
-        dim: width; ``None`` keeps the teacher's.
-
     Raises:
         ConfigError: if the width is not between 1 and the teacher's.
         ModelError: if the teacher has no fast tokenizer, or gives no vector.

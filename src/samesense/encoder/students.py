@@ -48,16 +48,9 @@ def make_student(
 ) -> SentenceTransformer:
     """Return a start point for distillation.
 
-    Args:
-        student: ``layers:N``, of the teacher's; ``static`` or ``static:DIM``, see
-            :func:`~samesense.encoder.static.static_student`; or a folder or hub name.
-        teacher: folder or hub name of the model that the first two are made from.
-        texts: to be trained on; a static model counts its tokens in them.
-        spacing: which layers are kept.
-        pooling: see :func:`~samesense.encoder.build.build`.
-        first: what "first" means in ``first-last``.
-        teacher_pooling: of the teacher, and of ``layers:N`` where no pooling is given; ``None`` is its own.
-        device: torch device; ``None`` lets sentence-transformers choose.
+    ``layers:N`` and ``static`` (``static:DIM``) are made from the teacher, a static one with the counts of the tokens
+    of ``texts``; anything else is a folder or hub name. ``teacher_pooling`` is also that of ``layers:N`` without a
+    pooling.
 
     Raises:
         ConfigError: if the name is malformed, or asks for more than the teacher has.
@@ -112,6 +105,8 @@ def first_layers(model: SentenceTransformer, layers: int) -> SentenceTransformer
 
 def spaced_layers(model: SentenceTransformer, layers: int) -> SentenceTransformer:
     """Keep layers at even distances, the first and the last among them, in place; the rest is as in first_layers.
+
+    Arguments, result and errors are those of :func:`first_layers`; 1 keeps the first.
 
     Arguments, result and errors are those of :func:`first_layers`; 1 keeps the first.
 

@@ -19,12 +19,7 @@ from samesense.types import Embeddings
 
 
 class Blocks:
-    """The blocks of one model, in a folder of their own that is named by the hash of its identity.
-
-    Args:
-        folder: where the folders of all models are.
-        identity: everything that decides a vector besides its text; kept beside the blocks, for people.
-    """
+    """The blocks of one model, in a folder of their own that is named by the hash of its identity."""
 
     def __init__(self, folder: Path, identity: str) -> None:
         self._folder = folder / text_hash(identity)[:32]

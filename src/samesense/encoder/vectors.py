@@ -19,11 +19,6 @@ from samesense.types import Embeddings
 class StoredVectors:
     """An :data:`~samesense.types.Encode` that looks texts up.
 
-    Args:
-        texts: what the vectors belong to; of equal texts the last counts.
-        vectors: one row a text ``(texts, dim)``.
-        source: where they come from, for messages.
-
     Raises:
         ModelError: if there is not one row of numbers a text.
     """

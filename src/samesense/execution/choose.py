@@ -27,14 +27,6 @@ def choose_executor(
 ) -> Executor:
     """Return where tasks are to be done.
 
-    Args:
-        name: which kind.
-        workers: embedded: processes; one is this process.
-        address: ray: a running cluster; ``None`` starts Ray on this machine.
-        default_workers: where ``workers`` is not given.
-        retries: how often a task that failed or was lost is tried again.
-        gpus: ray: accelerators that a task needs.
-
     Raises:
         ConfigError: if a setting is for the other executor, or there is no worker.
     """

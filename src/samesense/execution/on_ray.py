@@ -15,11 +15,6 @@ class OnRay:
 
     At most as many tasks are begun as the cluster has processors at that moment, so that machines may join and leave.
     A task whose worker or machine is lost is tried again elsewhere; so is one whose result was lost with it.
-
-    Args:
-        address: of a running cluster, as ``ray.init`` takes it; ``None`` starts Ray on this machine, and stops it.
-        retries: how often a task that failed or was lost is tried again.
-        gpus: accelerators that a task needs.
     """
 
     def __init__(self, address: str | None = None, retries: int = 2, gpus: float = 0) -> None:

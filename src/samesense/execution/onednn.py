@@ -24,12 +24,9 @@ WORTH = 1.2
 def fast_linear(device: torch.device, *, measured: bool = True) -> AbstractContextManager[Any]:
     """Return the context in which linear layers run as fast as this device can, in the same float32.
 
-    For inference only: the products that it takes over have no gradient. It is empty where there is nothing to gain.
+    Without ``measured`` it is taken wherever it is there, so that every process on a machine gives the same bits.
 
-    Args:
-        device: where the layers are.
-        measured: whether oneDNN must have been the faster one when it was tried, or is taken wherever it is there, so
-            that every process on a machine gives the same bits.
+    For inference only: the products that it takes over have no gradient. It is empty where there is nothing to gain.
     """
     return _ByOneDNN() if device.type == "cpu" and (_pays() if measured else _there()) else nullcontext()
 

@@ -21,10 +21,6 @@ class Processes:
     Each worker is a fresh process (spawn) with a pipe of its own, so that when it dies it is known which task died
     with it. Another one takes its place. Workers compute on one thread, ignore Ctrl-C, which this process handles, and
     end with this process however it ends.
-
-    Args:
-        workers: processes.
-        retries: how often a task that failed, or whose worker died, is tried again.
     """
 
     def __init__(self, workers: int, retries: int = 2) -> None:

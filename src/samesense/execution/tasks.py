@@ -19,12 +19,7 @@ Answer = tuple[Status, Any]
 
 @dataclass(frozen=True)
 class Done:
-    """A finished task.
-
-    Attributes:
-        task: its number.
-        result: what the work returned.
-    """
+    """A finished task."""
 
     task: int
     result: Any
@@ -32,13 +27,7 @@ class Done:
 
 @dataclass(frozen=True)
 class Failed:
-    """A task that was given up.
-
-    Attributes:
-        task: its number.
-        reason: what went wrong the last time.
-        attempts: how often it was tried.
-    """
+    """A task that was given up."""
 
     task: int
     reason: str
@@ -66,12 +55,7 @@ class Executor(Protocol):
 
 
 class Pending:
-    """Tasks that wait, those that failed among them.
-
-    Args:
-        tasks: as for :meth:`Executor.run`.
-        retries: how often a failed task is tried again.
-    """
+    """Tasks that wait, those that failed among them."""
 
     def __init__(self, tasks: Iterable[int], retries: int) -> None:
         self._fresh, self._retries = iter(tasks), retries
@@ -83,11 +67,7 @@ class Pending:
         return self._again.popleft() if self._again else next(self._fresh, None)
 
     def settle(self, task: int, answer: Answer) -> Outcome | None:
-        """Return the outcome of a task, ``None`` if it is to be tried again.
-
-        Raises:
-            SamesenseError: if the work refused the task.
-        """
+        """Return the outcome of a task, ``None`` if it is to be tried again."""
         status, content = answer
         if status == "refused":
             raise SamesenseError(content)
@@ -102,11 +82,7 @@ class Pending:
 
 
 class Serial:
-    """The executor of one worker: tasks one after the other, in this process.
-
-    Args:
-        retries: how often a failed task is tried again.
-    """
+    """The executor of one worker: tasks one after the other, in this process."""
 
     def __init__(self, retries: int = 2) -> None:
         self._retries = retries

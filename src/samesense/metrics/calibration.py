@@ -57,31 +57,21 @@ def reliability(values: Numbers, labels: Numbers, bins: int = BINS) -> Reliabili
 def calibration_error(values: Numbers, labels: Numbers, bins: int = BINS) -> float:
     """Return the expected calibration error: how far mean value and mean label of a bin lie apart, on average.
 
+    Arguments and errors are those of :func:`reliability`.
+
     Source: Guo et al. 2017, "On Calibration of Modern Neural Networks", Eq. 3 (ECE).
     Differs: bins hold about equally many pairs, where theirs are equally wide and may be empty; and labels need not be
         0 and 1, so the error is in their unit.
 
-    Args:
-        values: what was predicted, in the unit of the labels ``(n,)``.
-        labels: what was observed ``(n,)``.
-        bins: at most.
-
     Returns:
         A number from 0 on; 0 if every bin is right on average.
-
-    Raises:
-        DataError: as :func:`reliability`.
     """
     found = reliability(values, labels, bins)
     return float(np.dot(found.counts, np.abs(found.values - found.labels)) / found.counts.sum())
 
 
 def mean_absolute_error(values: Numbers, labels: Numbers) -> float:
-    """Return the mean distance of values from labels, in their unit.
-
-    Raises:
-        DataError: as :func:`reliability`.
-    """
+    """Return the mean distance of values from labels, in their unit."""
     return float(np.abs(_differences(values, labels)).mean())
 
 
@@ -90,9 +80,6 @@ def mean_squared_error(values: Numbers, labels: Numbers) -> float:
 
     Source: Brier 1950, "Verification of forecasts expressed in terms of probability".
     Differs: the square of one probability is taken, half of his sum over both outcomes, as is usual today.
-
-    Raises:
-        DataError: as :func:`reliability`.
     """
     return float((_differences(values, labels) ** 2).mean())
 

@@ -18,9 +18,6 @@ Target = Literal["accuracy", "f1"]
 def check_binary(labels: Numbers) -> None:
     """Raise before any model runs, if no score could tell positives from negatives with these labels.
 
-    Args:
-        labels: 1 for a positive, 0 for a negative ``(n,)``.
-
     Raises:
         DataError: if a label is neither 0 nor 1, or all are the same.
     """
@@ -114,18 +111,12 @@ def accuracy_at(scores: Numbers, labels: Numbers, threshold: float) -> float:
 def f1_at(scores: Numbers, labels: Numbers, threshold: float) -> float:
     """Return the harmonic mean of precision and recall of the positives, as :func:`accuracy_at` calls them.
 
-    It is 2 TP / (2 TP + FP + FN), and so 0 if nothing is called positive.
+    Arguments and errors are those of :func:`accuracy_at`.
 
-    Args:
-        scores: model scores ``(n,)``.
-        labels: 1 for a positive, 0 for a negative ``(n,)``.
-        threshold: in the unit of the scores; infinities are allowed.
+    It is 2 TP / (2 TP + FP + FN), and so 0 if nothing is called positive.
 
     Returns:
         A number in [0, 1].
-
-    Raises:
-        DataError: as :func:`average_precision`, or if the threshold is NaN.
     """
     called, right = _called(scores, labels, threshold)
     return float(2 * (called & right).sum() / (called.sum() + right.sum()))

@@ -9,14 +9,7 @@ from samesense.types import Floats
 
 
 def average_ranks(values: Floats) -> Floats:
-    """Return the ranks from 1 to n of ``values``, equal values sharing their average rank.
-
-    Args:
-        values: finite numbers ``(n,)``.
-
-    Returns:
-        Ranks ``(n,)``; each is a multiple of one half.
-    """
+    """Return the ranks from 1 to n of ``values``, equal values sharing their average rank."""
     _, group, size = np.unique(values, return_inverse=True, return_counts=True)
     rank: Floats = np.cumsum(size) - (size - 1) / 2
     return rank[group]
@@ -26,9 +19,6 @@ def centred(values: Floats) -> Floats:
     """Return ``values`` shifted to mean 0 and scaled to largest magnitude about 1.
 
     The scaling keeps squares of very large and of very small numbers within float64.
-
-    Args:
-        values: finite numbers ``(n,)``, not all the same.
 
     Returns:
         Numbers ``(n,)``; their correlation with anything is that of ``values``.
@@ -65,20 +55,12 @@ def pearson(scores: Numbers, labels: Numbers) -> float:
 def spearman(scores: Numbers, labels: Numbers) -> float:
     """Return Spearman's rank correlation of scores and labels.
 
+    Arguments, range and errors are those of :func:`pearson`; only the order of both sides matters.
+
     This is Pearson's correlation of the average ranks. The short formula with squared rank differences
     is right only without ties, and labels always have ties.
 
     Source: Spearman (1904), "The proof and measurement of association between two things".
-
-    Args:
-        scores: model scores ``(n,)``; only their order matters.
-        labels: reference labels ``(n,)``; only their order matters.
-
-    Returns:
-        A number in [-1, 1].
-
-    Raises:
-        DataError: if a number is not finite, lengths differ, n is less than 2, or a side is constant.
     """
     left, right = check_correlates(scores, labels)
     return pearson(average_ranks(left), average_ranks(right))

@@ -86,9 +86,6 @@ def anisotropy(x: Matrix) -> float:
 
     Returns:
         A number in [-1 / (n - 1), 1].
-
-    Raises:
-        DataError: if there are fewer than 2 rows, or a row is zero or not finite.
     """
     rows = _pairable(x)
     total = rows.sum(axis=0)
@@ -127,10 +124,6 @@ def effective_rank(x: Matrix) -> float:
 
 def unit_rows(x: Matrix, name: str = "x") -> Rows:
     """Return the rows in float64, each scaled to unit length.
-
-    Args:
-        x: embeddings ``(n, dim)``.
-        name: what they are, for the message.
 
     Raises:
         DataError: if this is no matrix with a row, or a row is zero or not finite (the first is named).

@@ -21,9 +21,7 @@ ROUNDING = 1e-12
 class PermutedDifference:
     """Difference of two correlations on the same pairs, and how rare one as large is if the models are alike.
 
-    Attributes:
-        difference: correlation of the first scores minus that of the second.
-        p_value: two-sided; never 0 itself.
+    ``p_value`` is two-sided and never 0 itself.
     """
 
     difference: float
@@ -41,6 +39,8 @@ def paired_permutation(
 ) -> PermutedDifference:
     """Test whether two models could be one and the same, by swapping their scores of random pairs.
 
+    Arguments and errors are those of :func:`~samesense.metrics.paired_bootstrap`; ``samples`` counts random swaps.
+
     The hypothesis is that which of the two gave which score of a pair makes no difference (the scores are
     exchangeable within each pair). This is stronger than equal correlations: a small p-value says that the models
     differ with regard to these labels, and :func:`~samesense.metrics.paired_bootstrap` says by how much. Scores are
@@ -49,21 +49,6 @@ def paired_permutation(
     count and total so that it is never 0. A swap that leaves a side constant counts as at least as large.
 
     Source: Fisher (1935), "The Design of Experiments"; Smucker, Allan and Carterette (2007) for comparisons of systems.
-
-    Args:
-        scores_a: scores of the first model ``(n,)``.
-        scores_b: scores of the second model ``(n,)``.
-        labels: reference labels ``(n,)``.
-        statistic: ``"spearman"`` or ``"pearson"``.
-        samples: number of random swaps.
-        seed: of the swaps.
-
-    Returns:
-        The difference and its p-value.
-
-    Raises:
-        DataError: if a correlation is undefined, or lengths differ.
-        ConfigError: if a setting is out of range.
     """
     check_sampling(samples, 0.95, seed)
     difference, first, second, right = paired_sides(scores_a, scores_b, labels, statistic)

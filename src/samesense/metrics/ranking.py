@@ -17,19 +17,11 @@ Gain = Literal["linear", "exponential"]
 def kendall(scores: Numbers, labels: Numbers) -> float:
     """Return Kendall's rank correlation tau-b of scores and labels.
 
+    Arguments, range and errors are those of :func:`~samesense.metrics.spearman`.
+
     Tau-b takes pairs tied on either side out of the denominator, so that 1 stays within reach where labels repeat.
 
     Source: Kendall (1945), "The treatment of ties in ranking problems".
-
-    Args:
-        scores: model scores ``(n,)``; only their order matters.
-        labels: reference labels ``(n,)``; only their order matters.
-
-    Returns:
-        A number in [-1, 1].
-
-    Raises:
-        DataError: if a number is not finite, lengths differ, n is less than 2, or a side is constant.
     """
     from scipy.stats import kendalltau
 

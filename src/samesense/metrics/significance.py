@@ -144,13 +144,6 @@ def paired_mean(values_a: Numbers, values_b: Numbers, *, samples: int = 1000, se
         values_b: the second model's ``(n,)``, in the same order.
         samples: number of resamples.
         seed: of the resampling.
-
-    Returns:
-        The difference of the means, its 95 % interval and its p-value.
-
-    Raises:
-        DataError: if lengths differ, there are fewer than 2 examples, or an outcome is not finite.
-        ConfigError: if a setting is out of range.
     """
     check_sampling(samples, 0.95, seed)
     first, second = _outcomes(values_a, "values_a"), _outcomes(values_b, "values_b")

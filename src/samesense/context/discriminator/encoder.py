@@ -121,9 +121,6 @@ def corpus_vectors(encoder: SentenceEncoder, corpus: Corpus, folder: Path) -> Em
     """Return the vectors of all sentences of a corpus ``(sentences, dim)``, as they lie on the disk.
 
     They are made once for these weights and this corpus. A run that is killed goes on where it stopped.
-
-    Raises:
-        DataError: if the file is damaged.
     """
     name = text_hash(f"{encoder.identity()} {corpus.sha256}")[:32]
     path, beside = folder / f"vectors-{name}.bin", folder / f".vectors-{name}.part"
@@ -151,11 +148,6 @@ class Discriminator:
     The logit of a sentence in a context is its query for the left by the mean of the left vectors, the same for the
     right, and a term of its own; see :class:`~samesense.context.discriminator.lstm.Coherence`. A mean of products is
     the product of the mean, so each neighbouring sentence is multiplied once, whatever the number of windows it is in.
-
-    Args:
-        encoder: the trained network.
-        corpus: the contexts, cut into windows like those on which it was trained.
-        folder: holds cached vectors.
 
     Raises:
         ConfigError: if the corpus is cut into other windows.

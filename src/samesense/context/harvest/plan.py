@@ -24,15 +24,7 @@ PAIR_KINDS: tuple[PairKind, ...] = get_args(PairKind)
 class Mixture:
     """What a harvest is made of.
 
-    Attributes:
-        pairs: how many in all.
-        shares: weight of each kind; those of 0 are not made.
-        shard_size: pairs of a shard.
-        unit: sentences that are paired with each other, at most.
-        spacings: how near neighbours are, see :class:`~samesense.context.harvest.units.Neighbours`; each gives as many.
-        min_words: shorter sentences take no part.
-        max_words: longer ones neither.
-        seed: of everything drawn.
+    Fields as in the settings of a harvest; each spacing of neighbours gives as many pairs.
 
     Raises:
         ConfigError: if a number is out of range.
@@ -64,14 +56,7 @@ class Mixture:
 
 @dataclass(frozen=True)
 class Planned:
-    """The pairs of one shard, in order.
-
-    Attributes:
-        first: number in the corpus of one sentence of each pair, ``(n,)``.
-        second: that of the other.
-        kinds: of each pair.
-        wanted: how many of each kind there should be.
-    """
+    """The pairs of one shard, in order."""
 
     first: Indices
     second: Indices
@@ -102,14 +87,6 @@ class Plan:
     it has its number of pairs, so that no pair comes twice. Kinds with a share of 0 do not exist.
 
     Source: Sun et al. 2022 (TACL), section 3.4, which does not say how pairs were chosen.
-
-    Args:
-        corpus: where sentences are from.
-        tfidf: index over it.
-        mixture: what is wanted.
-
-    Attributes:
-        shards: how many there are.
     """
 
     def __init__(self, corpus: Corpus, tfidf: Finds, mixture: Mixture) -> None:

@@ -22,18 +22,9 @@ class Population:
     Sentences with the same words are copies, whatever their case and punctuation; the first one stands for all. It
     holds 32 bytes a sentence of the corpus, and the words of a bounded number.
 
-    Args:
-        corpus: where they are from.
-        seed: of the order.
-        min_words: sentences with fewer words than this take no part.
-        max_words: nor do those with more.
-
     Attributes:
         ids: number in the corpus of the sentence at each position, ``(n,)``.
         positions: position of each sentence of the corpus or of that which it is a copy of, ``(sentences,)``.
-
-    Raises:
-        DataError: if the corpus has fewer than two distinct sentences.
     """
 
     def __init__(self, corpus: Corpus, seed: int, min_words: int, max_words: int) -> None:

@@ -70,9 +70,6 @@ class OriginScorer:
     A cell's last bits depend on the cells computed beside it. So that a shard is the same whoever makes it and after
     whatever else, all its cells are computed for it alone; nor does memory grow. Torch and numpy's linear algebra
     compute on one thread, since sums are ordered otherwise on several.
-
-    Args:
-        origin: opened from its folder; what it has kept is not used.
     """
 
     def __init__(self, origin: Origin) -> None:

@@ -52,10 +52,6 @@ class RandomUnits:
     is random, every pair of sentences is equally likely to be drawn.
 
     Source: transversal designs, e.g. Stinson 2004, "Combinatorial Designs", section 6.
-
-    Args:
-        population: the sentences.
-        size: sentences of a unit, at most; fewer in a population below ``size`` squared.
     """
 
     def __init__(self, population: Population, size: int) -> None:
@@ -75,16 +71,7 @@ class RandomUnits:
 
 
 class SectionUnits:
-    """Sentences of one section; longer sections are cut into units at random.
-
-    Args:
-        population: the sentences.
-        size: sentences of a unit, at most.
-        seed: of the order of units.
-
-    Attributes:
-        single: whether all sentences are in one section.
-    """
+    """Sentences of one section; longer sections are cut into units at random."""
 
     def __init__(self, population: Population, size: int, seed: int) -> None:
         self._population = population
@@ -116,6 +103,8 @@ class SectionUnits:
 class Neighbours:
     """Which sentences are near each other, by leaders.
 
+    Spacings too wide for the population are left out, but the first is kept.
+
     Every D-th sentence of the random order is a leader. Each sentence follows the leader that is nearest among its own
     neighbours: screened chunks, their sentences ordered by the share of words and pairs of words that they have in
     common, equals by position. Two sentences are neighbours if they follow the same leader. About D sentences follow
@@ -123,14 +112,6 @@ class Neighbours:
 
     A round is a sweep of one spacing. A pair belongs to the first round in which it has the same leader, so that it
     comes once.
-
-    Args:
-        population: the sentences.
-        tfidf: index over the same corpus.
-        spacings: each D, ascending; those too wide for the population are left out, but the first is kept.
-
-    Attributes:
-        rounds: spacing and sweep of each.
     """
 
     def __init__(self, population: Population, tfidf: Finds, spacings: Sequence[int]) -> None:
@@ -173,11 +154,7 @@ class Neighbours:
 class NeighbourUnits:
     """Followers of one leader, for one spacing.
 
-    Args:
-        population: the sentences.
-        neighbours: who follows whom.
-        spacing: one of theirs.
-        size: sentences of a unit, at most; of more followers, those at even steps in nearness are taken.
+    Of more followers than ``size``, those at even steps in nearness are taken.
     """
 
     def __init__(self, population: Population, neighbours: Neighbours, spacing: int, size: int) -> None:

@@ -18,13 +18,8 @@ from samesense.errors import ConfigError
 class Scheme:
     """How similarity is computed from models that are there.
 
-    Attributes:
-        weights: λ1 to λ4 of Eq. 3.
-        normalisation: see :func:`~samesense.context.origin.similarity.vector`.
-        twice: a context in the sets of both sentences counts twice, as Eq. 4 is written; once otherwise.
-        selection: how context sets are chosen.
-        reference: sentences of the corpus that say what is usual in a context.
-        seed: of their choice.
+    A context in the sets of both sentences counts ``twice``, as Eq. 4 is written. ``reference`` sentences of the
+    corpus, drawn by ``seed``, say what is usual in a context.
     """
 
     weights: Weights = field(default_factory=Weights)

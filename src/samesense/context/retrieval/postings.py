@@ -54,9 +54,6 @@ class Postings:
     Attributes:
         chunks: how many chunks it covers.
         norms: length of the TF-IDF vector of each chunk ``(chunks,)``.
-
-    Raises:
-        DataError: if the index is damaged.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -45,9 +45,6 @@ def find_parts(folder: str | Path) -> dict[str, Part]:
     Chinese sets (``ATEC/ATEC.test.data``); also the files ``ArgPairs_*.csv``. The folders in :data:`INSIDE` are looked
     into as well, and the first finding counts. ``stsb`` files are English or Chinese by their text.
 
-    Args:
-        folder: an existing folder.
-
     Returns:
         The splits by name, such as ``"stsb.test"``, in the order of the catalogue.
 
@@ -69,9 +66,6 @@ def find_parts(folder: str | Path) -> dict[str, Part]:
 
 def hub_parts(name: str) -> dict[str, Part]:
     """Return the splits of one benchmark that the hub has, by name; nothing is loaded yet.
-
-    Args:
-        name: a name of the catalogue.
 
     Raises:
         DataError: if the catalogue has no such name, or knows no copy on the hub.

@@ -37,11 +37,6 @@ def running_documents(
     Texts are split into sentences, see :func:`~samesense.data.documents.running.split_sentences`; lists of sentences
     are taken as they are. Paragraphs and lists without a sentence give no section.
 
-    Args:
-        source: file, folder or name.
-        language: of texts.
-        paragraphs: what a paragraph of a text is.
-
     Yields:
         Documents; one without any text is an empty list.
 

@@ -42,6 +42,8 @@ class Columns:
     """The columns of one source, as the source spells them.
 
     A row has a label, or a negative (a triple).
+
+    A row has a label, or a negative (a triple).
     """
 
     text1: str
@@ -58,6 +60,9 @@ class Columns:
 
 def resolve_columns(names: Sequence[str], override: str | None, source: str, *, labelled: bool = True) -> Columns:
     """Find the text, label and subset columns among the names of a source.
+
+    ``override`` (``"first,second,label"``, or a negative as the third) takes the place of the conventions. Case is
+    ignored.
 
     ``override`` (``"first,second,label"``, or a negative as the third) takes the place of the conventions.
 

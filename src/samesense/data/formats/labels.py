@@ -42,12 +42,7 @@ def parse_labels(
 ) -> ParsedLabels:
     """Decide what the labels of a source are and turn them into numbers.
 
-    Args:
-        raw: the label cells in order.
-        columns: where they stand, which tells inference data from scores.
-        source: where they come from, for messages.
-        label_order: names of the integer classes 0, 1, 2 in order, such as ``"entailment,neutral,contradiction"``.
-        label_range: lowest and highest score, instead of inferring them.
+    ``columns`` tells inference data from scores; ``label_order`` names the integer classes 0, 1, 2.
 
     Raises:
         DataError: if integers may be inference classes and nothing says which is which.

@@ -82,10 +82,6 @@ class PairData:
         Pairs count as one whichever sentence comes first and whatever the case of their letters. The choice
         depends on the seed and the sentences only, not on the order of the rows.
 
-        Args:
-            fraction: share of the rows to hold out, between 0 and 1.
-            seed: another seed, another choice.
-
         Returns:
             The larger rest and the held-out part, each in the order of the source.
 

@@ -65,6 +65,9 @@ def read_pairs(
 def read_bare_pairs(source: Source, *, columns: str | None = None) -> list[Pair]:
     """Read the pairs of one source whatever their labels, to look for them in other data.
 
+    A row with a negative gives two pairs, one without two texts none. Arguments and errors are those of
+    :func:`read_pairs`.
+
     A row with a negative gives two pairs, one without two texts none. Arguments and errors as :func:`read_pairs`.
     """
     name = name_of(source)
@@ -79,6 +82,8 @@ def read_bare_pairs(source: Source, *, columns: str | None = None) -> list[Pair]
 
 def holds_scores(source: Source, columns: str | None = None) -> bool:
     """Return whether the label column of a source is one of scores by its name.
+
+    The first row decides. Arguments and errors are those of :func:`read_pairs`.
 
     The first row decides. Arguments and errors as :func:`read_pairs`.
     """

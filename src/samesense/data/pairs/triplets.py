@@ -40,9 +40,6 @@ def triplets(data: PairData) -> Formed:
 
     An anchor with p positives and n negatives gives max(p, n) triplets: the shorter list starts again, so that every
     partner is used and none more often than needed.
-
-    Args:
-        data: NLI pairs (entailment against contradiction), binary pairs or triples.
     """
     anchors: list[str] = []
     near: list[str] = []
@@ -62,11 +59,8 @@ def triplets(data: PairData) -> Formed:
 def positives(data: PairData, *, above: float, hard_negatives: bool) -> Formed:
     """Return the positive pairs in their order, the first sentence as anchor, with a hard negative where there is one.
 
-    Args:
-        data: labelled pairs.
-        above: labels above it are positive.
-        hard_negatives: give an anchor its negative partners in turn (contradictions in NLI data). Scored pairs have
-            none: a low score is no statement that two sentences must be apart.
+    Labels above ``above`` are positive. An anchor gets its negative partners in turn (contradictions in NLI data).
+    Scored pairs have none: a low score is no statement that two sentences must be apart.
     """
     rows = [row for row, label in enumerate(data.labels) if label > above]
     partners = _partners(data) if hard_negatives and data.kind != "scored" else {}

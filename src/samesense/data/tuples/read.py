@@ -157,6 +157,8 @@ class Layout:
     """The columns of one source, as it spells them.
 
     Of NLI data the one partner is the hypothesis, whose label decides.
+
+    Of NLI data the one partner is the hypothesis, whose label decides.
     """
 
     anchor: str
