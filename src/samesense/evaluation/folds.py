@@ -24,17 +24,11 @@ SEED = 1111
 
 @dataclass(frozen=True)
 class Fold:
-    """One final classifier.
-
-    Attributes:
-        train: the rows that it is trained on.
-        test: the rows that it is tested on.
-        trials: how its penalty is chosen: rows to train on, and others to evaluate on.
-    """
+    """One final classifier."""
 
     train: Rows
     test: Rows
-    trials: Sequence[tuple[Rows, Rows]]
+    trials: Sequence[tuple[Rows, Rows]]  # how its penalty is chosen: rows to train on, and others to evaluate on
 
 
 def nested_folds(classes: Classes, folds: int) -> list[Fold]:

@@ -25,17 +25,11 @@ QUERIES = "queries: sentences in either position with more than 3 pairs, subsets
 
 @dataclass(frozen=True)
 class RankedList:
-    """One query.
-
-    Attributes:
-        query: the sentence.
-        partners: the sentences it is paired with, each once ``(k,)``.
-        labels: their similarity to the query, averaged where a pair occurs more than once ``(k,)``.
-    """
+    """One query."""
 
     query: str
-    partners: list[str]
-    labels: Scores
+    partners: list[str]  # the sentences it is paired with, each once (k,)
+    labels: Scores  # their similarity to the query, averaged where a pair occurs more than once (k,)
 
 
 class RankingTask(BaseTask):

@@ -19,19 +19,12 @@ SAMPLES = 1000
 
 
 class BaseTask:
-    """One data set with one way of evaluating on it.
+    """One data set with one way of evaluating on it."""
 
-    Attributes:
-        suite: name of the suite, such as ``"sts"``.
-        embeds: True if the candidate must have ``encode``; else a score of pairs is enough.
-        dataset: name of the data, such as ``"stsb.test"``.
-        note: what the protocol of every result says of the data.
-    """
-
-    suite: str
-    embeds: bool = False
-    dataset: str
-    note: str = ""
+    suite: str  # name of the suite, such as "sts"
+    embeds: bool = False  # True if the candidate must have encode; else a score of pairs is enough
+    dataset: str  # name of the data, such as "stsb.test"
+    note: str = ""  # what the protocol of every result says of the data
 
     def builder(self, candidate: Scorer, seconds: float) -> ResultBuilder:
         """Return what makes the results of a candidate that took ``seconds`` to score or encode."""

@@ -32,31 +32,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Method:
-    """One way to train.
+    """One way to train."""
 
-    Attributes:
-        name: as in ``--method``.
-        takes: the data, in words.
-        settings: its settings.
-        data: classes of the data that it takes.
-        reader: reads them from sources; the settings of the method say how.
-        prepare: ``module:function`` that gives :class:`~samesense.recipes.runner.TrainingInputs` for a start model and
-            a :class:`~samesense.recipes.runner.Job`; by name, since it imports torch.
-        pipeline: ``module:function`` of a method that is more than one training: takes the job in place of the runner.
-        reading: the settings that decide what is read.
-        from_files: data in memory are not taken.
-        selects: what it selects by where no pairs are given for that, in words.
-    """
-
-    name: str
-    takes: str
+    name: str  # as in --method
+    takes: str  # the data, in words
     settings: type[EncoderSettings]
-    data: tuple[type, ...]
-    reader: Callable[[Sequence[str], Any], Examples]
+    data: tuple[type, ...]  # classes of the data that it takes
+    reader: Callable[[Sequence[str], Any], Examples]  # reads them from sources; the settings of the method say how
+    # module:function that gives :class:`~samesense.recipes.runner.TrainingInputs` for a start model and a
+    # :class:`~samesense.recipes.runner.Job`; by name, since it imports torch
     prepare: str = ""
+    # module:function of a method that is more than one training: takes the job in place of the runner
     pipeline: str = ""
-    reading: tuple[str, ...] = ()
-    from_files: bool = False
+    reading: tuple[str, ...] = ()  # the settings that decide what is read
+    from_files: bool = False  # data in memory are not taken
+    # what it selects by where no pairs are given for that, in words
     selects: str = "none, the last state is kept; labelled pairs as dev choose the best checkpoint"
 
     def choose(

@@ -28,27 +28,16 @@ HELD_OUT_SHARE = 0.1
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingPlan:
-    """Data and settings of a training, checked, before anything is computed.
+    """Data and settings of a training, checked, before anything is computed."""
 
-    Attributes:
-        method: by which is trained.
-        config: name of the settings, for people.
-        settings: of the run.
-        given: settings that were given one by one.
-        train: what is trained on.
-        dev: labelled pairs that choose the best checkpoint, if any.
-        test: labelled pairs on which the model is evaluated before and after, if any.
-        held_out: whether ``dev`` was held out of the training data.
-    """
-
-    method: Method
-    config: str
-    settings: EncoderSettings
-    given: Mapping[str, Any] = field(default_factory=dict)
-    train: Examples
-    dev: PairData | None = None
-    test: PairData | None = None
-    held_out: bool = False
+    method: Method  # by which is trained
+    config: str  # name of the settings, for people
+    settings: EncoderSettings  # of the run
+    given: Mapping[str, Any] = field(default_factory=dict)  # settings that were given one by one
+    train: Examples  # what is trained on
+    dev: PairData | None = None  # labelled pairs that choose the best checkpoint, if any
+    test: PairData | None = None  # labelled pairs on which the model is evaluated before and after, if any
+    held_out: bool = False  # whether dev was held out of the training data
 
     def lines(self) -> list[str]:
         """Return, for people, what the data are, what selects, and which settings hold."""

@@ -18,21 +18,13 @@ SHOWN = 5
 
 @dataclass(frozen=True)
 class Case:
-    """A pair and the rank that the gold labels and each model give it.
+    """A pair and the rank that the gold labels and each model give it."""
 
-    Attributes:
-        texts: the two sentences.
-        gold: reference similarity, on the scale of the data.
-        gold_rank: its rank among all pairs as a share, from 0 (least similar) to 1.
-        scores: similarity by model.
-        ranks: rank among all pairs by model.
-    """
-
-    texts: tuple[str, str]
-    gold: float
-    gold_rank: float
-    scores: dict[str, float]
-    ranks: dict[str, float]
+    texts: tuple[str, str]  # the two sentences
+    gold: float  # reference similarity, on the scale of the data
+    gold_rank: float  # its rank among all pairs as a share, from 0 (least similar) to 1
+    scores: dict[str, float]  # similarity by model
+    ranks: dict[str, float]  # rank among all pairs by model
 
 
 def against_gold(evidence: Evidence, *, most: int = SHOWN) -> list[Case]:

@@ -13,19 +13,12 @@ from samesense.types import Result
 
 @dataclass(frozen=True)
 class Measure:
-    """How a metric is shown.
+    """How a metric is shown."""
 
-    Attributes:
-        label: its name for people.
-        factor: what values are multiplied by.
-        digits: decimals that are shown.
-        better: which direction is better; ``""`` where neither is so by itself.
-    """
-
-    label: str
-    factor: float = 100.0
-    digits: int = 2
-    better: Literal["higher", "lower", ""] = "higher"
+    label: str  # its name for people
+    factor: float = 100.0  # what values are multiplied by
+    digits: int = 2  # decimals that are shown
+    better: Literal["higher", "lower", ""] = "higher"  # which direction is better; "" where neither is so by itself
 
     def text(self, value: float) -> str:
         """Return a value in its natural unit as text."""

@@ -19,19 +19,12 @@ DEV = "eval_dev_spearman"
 
 @dataclass(frozen=True)
 class Run:
-    """One training run.
+    """One training run."""
 
-    Attributes:
-        name: what the report calls it; seeds of one thing have one name.
-        settings: as the run was started with.
-        curve: Spearman on dev along the steps; ``None`` if it was never evaluated on dev.
-        results: of the trained model on test data.
-    """
-
-    name: str
-    settings: dict[str, Any]
-    curve: Curve | None
-    results: list[Result]
+    name: str  # what the report calls it; seeds of one thing have one name
+    settings: dict[str, Any]  # as the run was started with
+    curve: Curve | None  # Spearman on dev along the steps; None if it was never evaluated on dev
+    results: list[Result]  # of the trained model on test data
 
 
 def read_run(folder: str | Path, name: str | None = None) -> Run:

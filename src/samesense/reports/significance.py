@@ -21,33 +21,19 @@ SAMPLES = 2000
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """A model against the reference on one data set.
+    """A model against the reference on one data set."""
 
-    Attributes:
-        task: as in the results.
-        dataset: as in the results.
-        metric: as in the results.
-        model: what is compared.
-        reference: what it is compared with.
-        difference: figure of the model less that of the reference.
-        low: lower end of the 95 % interval of the difference.
-        high: upper end of it.
-        p_value: two-sided, of this comparison alone.
-        adjusted: by Holm, over all comparisons of the suite and metric.
-        n: examples behind it.
-    """
-
-    task: str
+    task: str  # as in the results, as are dataset and metric
     dataset: str
     metric: str
-    model: str
-    reference: str
-    difference: float
-    low: float
-    high: float
-    p_value: float
-    adjusted: float
-    n: int
+    model: str  # what is compared
+    reference: str  # what it is compared with
+    difference: float  # figure of the model less that of the reference
+    low: float  # lower end of the 95 % interval of the difference
+    high: float  # upper end of it
+    p_value: float  # two-sided, of this comparison alone
+    adjusted: float  # by Holm, over all comparisons of the suite and metric
+    n: int  # examples behind it
 
     @property
     def significant(self) -> bool:

@@ -23,20 +23,13 @@ Curves = Mapping[str, Mapping[int, Curve]]
 
 @dataclass(frozen=True, kw_only=True)
 class StepsToScore:
-    """How soon one variant reaches the best dev score of another.
+    """How soon one variant reaches the best dev score of another."""
 
-    Attributes:
-        variant: the variant that is timed.
-        baseline: the variant whose best dev score is the level.
-        level: that score, the mean over seeds.
-        baseline_steps: steps after which the baseline has it, one a seed.
-        variant_steps: steps after which the variant has it, one a seed; ``None`` where it never does.
-    """
-
-    variant: str
-    baseline: str
-    level: float
-    baseline_steps: tuple[float, ...]
+    variant: str  # the variant that is timed
+    baseline: str  # the variant whose best dev score is the level
+    level: float  # that score, the mean over seeds
+    baseline_steps: tuple[float, ...]  # steps after which the baseline has it, one a seed
+    # steps after which the variant has it, one a seed; None where it never does
     variant_steps: tuple[float | None, ...]
 
     @property

@@ -24,17 +24,11 @@ NOTES = (".md", ".png", ".svg")
 
 @dataclass(frozen=True)
 class Home:
-    """Where the files of a model are.
+    """Where the files of a model are."""
 
-    Attributes:
-        name: as the user gave it.
-        folder: of the model, or of an Origin; ``None`` for a repository of the hub.
-        keeps: whether a calibration may be kept in the folder; not in that of a package.
-    """
-
-    name: str
-    folder: Path | None
-    keeps: bool = True
+    name: str  # as the user gave it
+    folder: Path | None  # of the model, or of an Origin; None for a repository of the hub
+    keeps: bool = True  # whether a calibration may be kept in the folder; not in that of a package
 
     @property
     def kept(self) -> Path | None:

@@ -28,21 +28,13 @@ class Part:
 
 @dataclass(frozen=True)
 class Input:
-    """A text file, cut into shards.
+    """A text file, cut into shards."""
 
-    Attributes:
-        path: of the file, the same on every machine that reads it.
-        size: in bytes.
-        changed: when, in nanoseconds.
-        sha256: of its content.
-        parts: the shards, one after the other.
-    """
-
-    path: str
-    size: int
-    changed: int
-    sha256: str
-    parts: tuple[Part, ...]
+    path: str  # of the file, the same on every machine that reads it
+    size: int  # in bytes
+    changed: int  # when, in nanoseconds
+    sha256: str  # of its content
+    parts: tuple[Part, ...]  # the shards, one after the other
 
     @property
     def rows(self) -> int:

@@ -59,21 +59,13 @@ def open_embedder(model: str, settings: ShardSettings) -> Embedder:
 
 @dataclass(frozen=True)
 class EncodeWork:
-    """Makes shards; picklable, opens the model where it runs, once in a process.
+    """Makes shards; picklable, opens the model where it runs, once in a process."""
 
-    Attributes:
-        model: folder or name.
-        source: the texts.
-        settings: of the encoding.
-        open: opens the model.
-        expected: identity that the model must have; ``None`` for any.
-    """
-
-    model: str
-    source: Input
-    settings: ShardSettings
-    open: Open = open_embedder
-    expected: str | None = None
+    model: str  # folder or name
+    source: Input  # the texts
+    settings: ShardSettings  # of the encoding
+    open: Open = open_embedder  # opens the model
+    expected: str | None = None  # identity that the model must have; None for any
 
     def __call__(self, shard: int) -> Shard:
         """Make a shard.

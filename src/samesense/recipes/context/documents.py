@@ -13,15 +13,10 @@ from samesense.recipes.origin.stages import fingerprint
 
 @dataclass(frozen=True, kw_only=True)
 class Documents:
-    """Sources of running documents.
+    """Sources of running documents."""
 
-    Attributes:
-        sources: files, folders or names, see :func:`~samesense.data.documents.running.running_documents`.
-        prints: fingerprint of the content of each.
-    """
-
-    sources: tuple[str, ...]
-    prints: dict[str, str]
+    sources: tuple[str, ...]  # files, folders or names, see :func:`~samesense.data.documents.running.running_documents`
+    prints: dict[str, str]  # fingerprint of the content of each
 
     def __len__(self) -> int:
         return len(self.sources)

@@ -34,25 +34,16 @@ KEPT = "distilled"
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """One model of the table.
-
-    Attributes:
-        model: its name.
-        spearman: by data set, in [-1, 1]; empty without labelled pairs.
-        parameters: how many it has.
-        megabytes: of its weights in memory.
-        sentences_per_second: median over the rounds.
-        faster: how many times as fast the student is, median over the rounds; ``None`` for the student.
-        kept: mean Spearman of the student as a share of this model's; ``None`` for the student, without pairs, and
-            where this model's is not above 0.
-    """
+    """One model of the table."""
 
     model: str
-    spearman: dict[str, float]
-    parameters: int
-    megabytes: float
-    sentences_per_second: float
-    faster: float | None = None
+    spearman: dict[str, float]  # by data set, in [-1, 1]; empty without labelled pairs
+    parameters: int  # how many it has
+    megabytes: float  # of its weights in memory
+    sentences_per_second: float  # median over the rounds
+    faster: float | None = None  # how many times as fast the student is, median over the rounds; None for the student
+    # mean Spearman of the student as a share of this model's; None for the student, without pairs, and where
+    # this model's is not above 0
     kept: float | None = None
 
 

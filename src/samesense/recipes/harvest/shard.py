@@ -39,19 +39,12 @@ def open_scorer(folder: Path, device: str) -> Scorer:
 
 @dataclass(frozen=True)
 class ShardWork:
-    """Makes shards; picklable, opens what it needs where it runs, once in a process.
+    """Makes shards; picklable, opens what it needs where it runs, once in a process."""
 
-    Attributes:
-        origin: folder of the Origin.
-        settings: of the harvest.
-        open: opens the folder as a scorer; importable by its name.
-        expected: identity that the scorer must have; ``None`` for any.
-    """
-
-    origin: Path
-    settings: HarvestSettings
-    open: Callable[[Path, str], Scorer] = open_scorer
-    expected: tuple[tuple[str, str], ...] | None = None
+    origin: Path  # folder of the Origin
+    settings: HarvestSettings  # of the harvest
+    open: Callable[[Path, str], Scorer] = open_scorer  # opens the folder as a scorer; importable by its name
+    expected: tuple[tuple[str, str], ...] | None = None  # identity that the scorer must have; None for any
 
     def expecting(self, identity: dict[str, str]) -> ShardWork:
         """Return the same work, refused where the folder holds another Origin."""

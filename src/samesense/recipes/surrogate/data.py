@@ -38,25 +38,15 @@ ROUNDING = 1e-6
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Harvested:
-    """Pairs with Origin's scores. Those that teach stay in Arrow, since there may be a hundred million.
+    """Pairs with Origin's scores. Those that teach stay in Arrow, since there may be a hundred million."""
 
-    Attributes:
-        table: what teaches: ``sentence1``, ``sentence2`` and ``label``, Origin's score.
-        dev: what selects.
-        held: what tests in the end.
-        kinds: rows by how their pairs were chosen, all parts together.
-        source: the folders as the user gave them.
-        name: short name for people.
-        sha256: fingerprint of what teaches, in order.
-    """
-
-    table: pa.Table
-    dev: PairData
-    held: PairData
-    kinds: dict[str, int]
-    source: str
-    name: str
-    sha256: str
+    table: pa.Table  # what teaches: sentence1, sentence2 and label, Origin's score
+    dev: PairData  # what selects
+    held: PairData  # what tests in the end
+    kinds: dict[str, int]  # rows by how their pairs were chosen, all parts together
+    source: str  # the folders as the user gave them
+    name: str  # short name for people
+    sha256: str  # fingerprint of what teaches, in order
 
     def __len__(self) -> int:
         return int(self.table.num_rows)

@@ -31,25 +31,15 @@ ARITHMETIC = "arithmetic"
 
 @dataclass(frozen=True)
 class CellResults:
-    """What one cell has left.
+    """What one cell has left."""
 
-    Attributes:
-        entry: its line of the plan: variant, dataset, seed and folder.
-        record: its own record; empty if it was never begun.
-        results: its figures; none unless it is finished.
-        evidence: what lies behind them.
-        run: its training, if it was trained.
-        outcome: how the training ended.
-        made: versions of the libraries by name, and the arithmetic in which it was trained.
-    """
-
-    entry: dict[str, Any]
-    record: dict[str, Any]
-    results: list[Result]
-    evidence: list[Evidence]
-    run: Run | None
-    outcome: dict[str, Any]
-    made: dict[str, str]
+    entry: dict[str, Any]  # its line of the plan: variant, dataset, seed and folder
+    record: dict[str, Any]  # its own record; empty if it was never begun
+    results: list[Result]  # its figures; none unless it is finished
+    evidence: list[Evidence]  # what lies behind them
+    run: Run | None  # its training, if it was trained
+    outcome: dict[str, Any]  # how the training ended
+    made: dict[str, str]  # versions of the libraries by name, and the arithmetic in which it was trained
 
     @property
     def status(self) -> str:

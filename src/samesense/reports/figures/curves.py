@@ -23,17 +23,11 @@ RATIO = 15
 
 @dataclass(frozen=True)
 class Curve:
-    """Values along steps, of one run.
+    """Values along steps, of one run."""
 
-    Attributes:
-        name: of the run; runs of one name are seeds of the same thing.
-        steps: ascending ``(points,)``.
-        values: in their natural unit ``(points,)``.
-    """
-
-    name: str
-    steps: tuple[float, ...]
-    values: tuple[float, ...]
+    name: str  # of the run; runs of one name are seeds of the same thing
+    steps: tuple[float, ...]  # ascending (points,)
+    values: tuple[float, ...]  # in their natural unit (points,)
 
 
 def learning_curves(curves: Sequence[Curve], *, name: str = "learning") -> Plot:

@@ -27,19 +27,12 @@ Box = tuple[float, float, float, float]
 
 @dataclass(frozen=True)
 class ModelPoint:
-    """Where a model lies.
-
-    Attributes:
-        model: its name.
-        alignment: mean squared distance of equals.
-        uniformity: logarithm of the mean Gaussian potential of all.
-        note: more to say behind the name, such as its average on STS.
-    """
+    """Where a model lies."""
 
     model: str
-    alignment: float
-    uniformity: float
-    note: str = ""
+    alignment: float  # mean squared distance of equals
+    uniformity: float  # logarithm of the mean Gaussian potential of all
+    note: str = ""  # more to say behind the name, such as its average on STS
 
 
 def plane(places: Sequence[ModelPoint], *, styles: Mapping[str, Style], dataset: str, name: str = "plane") -> Plot:

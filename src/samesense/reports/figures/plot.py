@@ -65,17 +65,11 @@ _STYLE: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Plot:
-    """A figure and the words that belong to it.
+    """A figure and the words that belong to it."""
 
-    Attributes:
-        name: stem of its files.
-        caption: what it shows, for people who see it and for people who do not.
-        figure: of matplotlib, drawn in the light colours.
-    """
-
-    name: str
-    caption: str
-    figure: Figure
+    name: str  # stem of its files
+    caption: str  # what it shows, for people who see it and for people who do not
+    figure: Figure  # of matplotlib, drawn in the light colours
 
 
 def need_matplotlib() -> None:

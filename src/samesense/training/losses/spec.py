@@ -33,29 +33,18 @@ class NoSettings(BaseModel):
 
 @dataclass(frozen=True, kw_only=True)
 class LossSpec:
-    """One loss.
+    """One loss."""
 
-    Attributes:
-        name: as in ``--loss``.
-        module: class of the loss module below ``samesense.training.losses``, as in ``pairs.CoSENT``.
-        settings: what the module takes by these names.
-        targets: forms the columns and labels that the module takes out of the training data.
-        target_settings: what ``targets`` takes by these names.
-        kinds: of the labels that it fits.
-        takes: the labels that it fits, in words.
-        batches: how its batches can be formed, besides at random.
-        encoder: the kind of encoder that it trains.
-    """
-
-    name: str
-    module: str
-    settings: type[BaseModel] = NoSettings
+    name: str  # as in --loss
+    module: str  # class of the loss module below samesense.training.losses, as in pairs.CoSENT
+    settings: type[BaseModel] = NoSettings  # what the module takes by these names
+    # forms the columns and labels that the module takes out of the training data
     targets: Callable[..., Targets] | None = None
-    target_settings: type[BaseModel] = NoSettings
-    kinds: tuple[Kind, ...] = ("scored", "binary", "nli", "triple")
-    takes: str = "labelled pairs"
-    batches: tuple[str, ...] = ()
-    encoder: Encoder = "bi"
+    target_settings: type[BaseModel] = NoSettings  # what targets takes by these names
+    kinds: tuple[Kind, ...] = ("scored", "binary", "nli", "triple")  # of the labels that it fits
+    takes: str = "labelled pairs"  # the labels that it fits, in words
+    batches: tuple[str, ...] = ()  # how its batches can be formed, besides at random
+    encoder: Encoder = "bi"  # the kind of encoder that it trains
 
     @property
     def fields(self) -> dict[str, Any]:

@@ -25,17 +25,12 @@ TAKES = "one text column, put together by TupleBatches out of anchors with their
 
 @dataclass(frozen=True)
 class UnfoldedBatch:
-    """A batch, unfolded.
+    """A batch, unfolded."""
 
-    Attributes:
-        columns: embeddings of the anchors, of all positives, and of all negatives, in the order of their anchors.
-        counts: ``(anchors, 2)`` numbers of positives and negatives.
-        keys: one number a text, in the order of the embeddings; texts that count as the same share it.
-    """
-
+    # embeddings of the anchors, of all positives, and of all negatives, in the order of their anchors
     columns: list[Tensor]
-    counts: Tensor
-    keys: Tensor
+    counts: Tensor  # (anchors, 2) numbers of positives and negatives
+    keys: Tensor  # one number a text, in the order of the embeddings; texts that count as the same share it
 
 
 def unfolded(texts: Tensor, labels: Tensor | None, positives: int) -> UnfoldedBatch:
