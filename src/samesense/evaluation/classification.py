@@ -33,11 +33,7 @@ def check_examples(dataset: str, examples: Sequence[str] | Sequence[Pair], *, pa
 
 
 def part_size(dataset: str, name: str, part: tuple[Sequence[Any], Labels]) -> int:
-    """Return the number of rows of a part.
-
-    Raises:
-        DataError: if there are none, or not one label for each example.
-    """
+    """Return the number of rows of a part; DataError if there are none, or not one label for each example."""
     examples, labels = part
     if len(examples) != len(labels):
         raise DataError(

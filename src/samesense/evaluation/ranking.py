@@ -123,11 +123,7 @@ class RankingTask(BaseTask):
 
 
 def ranked_lists(data: PairData) -> list[RankedList]:
-    """Return every query of the data with its partners, by first appearance; empty if there is none.
-
-    Raises:
-        DataError: if a label is negative.
-    """
+    """Return every query of the data with its partners, by first appearance; empty if there is none."""
     found: dict[str, dict[str, list[float]]] = {}
     for row, (pair, label) in enumerate(zip(data.pairs(), data.labels, strict=True)):
         if label < 0:

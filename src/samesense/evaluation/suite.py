@@ -105,11 +105,7 @@ class Suite:
         return self.on_pairs(data, name, note, intervals=splits.intervals)
 
     def on_pairs(self, data: PairData, dataset: str, note: str, *, intervals: bool) -> Task:
-        """Return the task on labelled pairs.
-
-        Raises:
-            DataError: if they do not fit it.
-        """
+        """Return the task on labelled pairs; DataError if they do not fit it."""
         settings = {"intervals": intervals} if self.has_intervals else {}
         task: Task = self.task(data, dataset=dataset, note=note, **settings)
         return task

@@ -117,11 +117,7 @@ def timed_scores(candidate: Scorer, pairs: Sequence[Pair]) -> tuple[Scores, floa
 
 
 def checked_scores(scores: Scores, pairs: Sequence[Pair]) -> Scores:
-    """Return the scores that a model gave for ``pairs`` ``(n,)`` as float64 ``(n,)``.
-
-    Raises:
-        ModelError: if there is not one finite score a pair.
-    """
+    """Return the scores that a model gave for ``pairs`` ``(n,)`` as float64 ``(n,)``."""
     vector = np.asarray(scores, dtype=np.float64)
     if vector.shape != (len(pairs),):
         raise ModelError(

@@ -70,11 +70,7 @@ class Method:
         return self.name if config == "auto" else config, bind(self.settings, read_settings(self.name), named, given)
 
     def read(self, sources: Sequence[Source], settings: EncoderSettings, how: Reading) -> Examples:
-        """Return the training data.
-
-        Raises:
-            ConfigError: if it is told how to read labels, and the method takes none.
-        """
+        """Return the training data; ConfigError if it is told how to read labels, and the method takes none."""
         if how != Reading():
             raise ConfigError(
                 f"columns, label order, label range and drop bad rows are for labelled pairs; method {self.name} takes "
@@ -234,11 +230,7 @@ DATA_TYPES = tuple(kind for method in METHODS.values() for kind in method.data)
 
 
 def method_named(name: str) -> Method:
-    """Return a method.
-
-    Raises:
-        ConfigError: if there is none of this name.
-    """
+    """Return a method; ConfigError if there is none of this name."""
     if name not in METHODS:
         raise ConfigError(f"The methods are {', '.join(METHODS)}; received {name!r}.")
     return METHODS[name]
@@ -262,11 +254,7 @@ def fitting_method(data: Sequence[Source] | Examples, config: str, given: Mappin
 
 
 def check_known(method: Method, given: Mapping[str, Any]) -> None:
-    """Raise if a setting that was given is none of the method's, but another's.
-
-    Raises:
-        ConfigError: names the methods that have it. One that no method has is left to :func:`bind`.
-    """
+    """Raise if a setting that was given is none of the method's, but another's; one of no method is left to :func:`bind`."""
     for name in given:
         if name not in method.settings.model_fields:
             owners = [other.name for other in METHODS.values() if name in other.settings.model_fields]

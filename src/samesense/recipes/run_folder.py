@@ -46,12 +46,7 @@ def _scale(data: Examples) -> dict[str, Any]:
 
 
 def check(output: Path, record: dict[str, Any], *, resume: bool, overwrite: bool) -> dict[str, Any]:
-    """Raise where this run may not write to ``output``; returns the manifest of the run that is resumed, or nothing.
-
-    Raises:
-        OutputError: if the folder holds something and ``overwrite`` is false, or the run to be resumed is finished.
-        ConfigError: if there is no run to resume, or another one.
-    """
+    """Raise where this run may not write to ``output``; returns the manifest of the run that is resumed, or nothing."""
     if not resume:
         if is_main():
             check_free(output, overwrite=overwrite)

@@ -69,11 +69,7 @@ class CosentSettings(EncoderSettings):
 
 
 def check_belongs(stated: Iterable[str], loss: str, encoder: Encoder = "bi") -> None:
-    """Raise if a stated setting would have no effect, because it belongs to another loss or encoder.
-
-    Raises:
-        ConfigError: names the losses to which it belongs.
-    """
+    """Raise if a stated setting would have no effect, because it belongs to another loss or encoder."""
     PAIR_LOSSES.check(stated, loss, encoder)
     for name in stated:
         if not belongs(name, loss, encoder):

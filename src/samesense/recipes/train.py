@@ -57,11 +57,7 @@ class TrainingPlan:
         return f"Spearman on {len(self.dev)} pairs {'held out' if self.held_out else 'of ' + self.dev.name}"
 
     def check(self) -> list[str]:
-        """Return, for people, what is made of the data.
-
-        Raises:
-            DataError: if they do not fit the settings.
-        """
+        """Return, for people, what is made of the data; DataError if they do not fit the settings."""
         return self.method.check(self.train, self.settings)
 
     def run(self, output: str | Path, *, resume: bool = False, overwrite: bool = False) -> TrainingRun:
@@ -73,11 +69,7 @@ class TrainingPlan:
     def cross_validate(
         self, folds: str, output: str | Path, *, resume: bool = False, overwrite: bool = False
     ) -> list[Result]:
-        """Evaluate by cross-validation; see :func:`samesense.recipes.folds.cross_validate`.
-
-        Raises:
-            ConfigError: if the data are no labelled pairs.
-        """
+        """Evaluate by cross-validation; see :func:`samesense.recipes.folds.cross_validate`."""
         from samesense.recipes.folds import cross_validate
 
         if not isinstance(self.train, PairData):

@@ -37,11 +37,7 @@ class Home:
 
     @property
     def file(self) -> Path:
-        """Where its calibration is kept.
-
-        Raises:
-            ConfigError: if none can be.
-        """
+        """Where its calibration is kept; ConfigError if none can be."""
         if self.kept is None:
             raise ConfigError(
                 f"A calibration is kept in the model's folder, and {self.name!r} has none of its own. Name a file for "
@@ -50,11 +46,7 @@ class Home:
         return self.kept
 
     def place(self, output: Path | None) -> Path:
-        """Return where a calibration is to be written: ``output``, or else its :attr:`file`.
-
-        Raises:
-            ConfigError: if none can be kept, or ``output`` would change what the model is told by.
-        """
+        """Return where a calibration is to be written: ``output``, or else its :attr:`file`."""
         if output is None:
             return self.file
         folder, path = (self.folder or Path()).resolve(), output.expanduser().resolve()
@@ -127,11 +119,7 @@ def _commit(name: str) -> str:
 
 
 def store(calibration: Calibration, path: Path) -> None:
-    """Write a calibration.
-
-    Raises:
-        OutputError: if it cannot be written.
-    """
+    """Write a calibration; OutputError if it cannot be written."""
     write_json(path, asdict(calibration))
 
 

@@ -93,11 +93,7 @@ def is_exported(name: str | Path) -> bool:
 
 
 def read_description(folder: str | Path) -> Description:
-    """Return the description of an exported folder.
-
-    Raises:
-        ModelError: if it is absent, damaged, or of another version.
-    """
+    """Return the description of an exported folder; ModelError if it is absent, damaged, or of another version."""
     path = Path(folder).expanduser() / DESCRIPTION
     try:
         description = Description.model_validate_json(path.read_bytes())

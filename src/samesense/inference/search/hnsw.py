@@ -37,11 +37,7 @@ def has_usearch() -> bool:
 
 
 def check_usearch() -> None:
-    """Refuse to go on without the extra.
-
-    Raises:
-        MissingExtraError: if it is not installed.
-    """
+    """Raise MissingExtraError if the extra is not installed."""
     if not has_usearch():
         raise MissingExtraError("usearch", "search")
 
@@ -94,12 +90,7 @@ class Graph:
 
     @classmethod
     def open(cls, path: Path, expansion: int, rows: int) -> Graph:
-        """Open a saved graph.
-
-        Raises:
-            DataError: if it is damaged, or of another number of rows.
-            MissingExtraError: without usearch.
-        """
+        """Open a saved graph."""
         kind = _index_type()
         if not path.is_file():
             raise FileNotFoundError(path)

@@ -22,11 +22,7 @@ KEY_VARIABLE = "SAMESENSE_API_KEY"
 
 
 def reranker_of(model: Model) -> Score:
-    """Return the score of a cross-encoder, which remembers nothing between calls, as a server runs for long.
-
-    Raises:
-        ModelError: if it is an encoder.
-    """
+    """Return the score of a cross-encoder, which remembers nothing between calls, as a server runs for long."""
     if model.embeds:
         raise ModelError(f"A reranker must be a cross-encoder; {model.name!r} is none.")
     return model.scores
@@ -69,12 +65,7 @@ def search_in(collection: Collection) -> Search:
 
 
 def read_keys(file: Path | None) -> list[str]:
-    """Return the keys of a file, one a line, or the one of the environment; none where neither is given.
-
-    Raises:
-        ConfigError: if a file is named and there is none, no key is in it or in the environment's variable, or a key
-            holds what a header cannot.
-    """
+    """Return the keys of a file, one a line, or the one of the environment; none where neither is given."""
     if file is None:
         given = os.environ.get(KEY_VARIABLE)
         if given is not None and not given.strip():

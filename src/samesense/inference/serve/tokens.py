@@ -30,11 +30,7 @@ class Tokens(Protocol):
         """Return the tokens of each text before any cut, special ones included."""
 
     def text(self, ids: Sequence[int]) -> str:
-        """Return the text of token ids.
-
-        Raises:
-            DataError: if no text has these tokens.
-        """
+        """Return the text of token ids; DataError if no text has these tokens."""
 
 
 class FastTokens:
@@ -60,11 +56,7 @@ class FastTokens:
         return [len(one.ids) for one in self._tokenizer.encode_batch(read, add_special_tokens=self._special)]
 
     def text(self, ids: Sequence[int]) -> str:
-        """Return the text that the tokenizer turns into exactly these ids, special ones at the ends left out or not.
-
-        Raises:
-            DataError: if there is none, as for ids of another tokenizer.
-        """
+        """Return the text that the tokenizer turns into exactly these ids, special ones at the ends left out or not."""
         text = self._tokenizer.decode(list(ids), skip_special_tokens=True)
         again = self._tokenizer.encode(text)
         bare = [token for token, special in zip(again.ids, again.special_tokens_mask, strict=True) if not special]
@@ -93,11 +85,7 @@ def served_tokens(model: Model) -> FastTokens:
 
 
 def tokens_of(model: Any) -> FastTokens:
-    """Return the tokens of a sentence-transformers model.
-
-    Raises:
-        ConfigError: if its tokenizer is not one of the ``tokenizers`` library.
-    """
+    """Return the tokens of a sentence-transformers model."""
     from tokenizers import Tokenizer
 
     own = getattr(model.tokenizer, "backend_tokenizer", model.tokenizer)

@@ -42,11 +42,7 @@ class Input:
         return sum(part.rows for part in self.parts)
 
     def read(self, shard: int) -> list[str]:
-        """Return the texts of a shard; reads nothing else of the file.
-
-        Raises:
-            DataError: if the file is absent here, or has other bytes there.
-        """
+        """Return the texts of a shard; reads nothing else of the file."""
         part = self.parts[shard]
         try:
             with Path(self.path).open("rb") as stream:
@@ -98,12 +94,7 @@ def cut(path: Path, shard_size: int, on_bytes: Callable[[int], None] = lambda co
 
 
 def check_plain(path: Path) -> Path:
-    """Return the whole path of a file that can be read from any byte on.
-
-    Raises:
-        ConfigError: for standard input or a compressed file.
-        DataError: if there is no file.
-    """
+    """Return the whole path of a file that can be read from any byte on."""
     if str(path) == "-" or path.suffix == ".gz":
         raise ConfigError(
             f"Shards are read by their place in a plain text file; received {path}. Write it out first, for example: "

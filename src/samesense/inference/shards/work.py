@@ -68,12 +68,7 @@ class EncodeWork:
     expected: str | None = None  # identity that the model must have; None for any
 
     def __call__(self, shard: int) -> Shard:
-        """Make a shard.
-
-        Raises:
-            ModelError: if the model is not the expected one, or gives a number that is not finite.
-            DataError: if the input is not as it was.
-        """
+        """Make a shard."""
         started = time.perf_counter()
         embedder = opened(self.model, self.settings, self.open)
         if self.expected not in (None, embedder.identity):

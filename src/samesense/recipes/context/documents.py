@@ -42,11 +42,7 @@ class Documents:
         return f"documents of {self.name}"
 
     def take(self, indices: Iterable[int]) -> NoReturn:
-        """Documents are not cut to a part here.
-
-        Raises:
-            ConfigError: always; says what cuts them.
-        """
+        """Raise ConfigError, which says what cuts documents: they are not cut to a part here."""
         raise ConfigError("Documents are cut by their number of words: corpus_words of the Origin.")
 
 

@@ -97,11 +97,7 @@ class OriginSettings(BaseModel):
         return Shape(left=self.left, right=self.right, chunk=self.chunk)
 
     def scheme(self) -> Scheme:
-        """Return how similarity is computed.
-
-        Raises:
-            ConfigError: if settings contradict each other.
-        """
+        """Return how similarity is computed; ConfigError if settings contradict each other."""
         return Scheme(
             weights=Weights(**{term: getattr(self, f"weight_{term}") for term in Weights().__dict__}),
             normalisation=self.normalisation,

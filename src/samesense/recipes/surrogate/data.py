@@ -188,11 +188,7 @@ def _digest_of(table: pa.Table) -> str:
 
 
 def targets_of(scores: Any, low: float, high: float) -> npt.NDArray[np.float64]:
-    """Return scores with ``low`` moved to 0 and ``high`` to 1, the others between in proportion.
-
-    Raises:
-        DataError: if the two are one.
-    """
+    """Return scores with ``low`` moved to 0 and ``high`` to 1, the others between in proportion."""
     if not high > low:
         raise DataError(f"Scores are spread from the lowest to the highest, and all are {number_text(low)}.")
     return (np.asarray(scores, dtype=np.float64) - low) / (high - low)

@@ -48,11 +48,7 @@ class CellResults:
 
 
 def read_plan(output: Path) -> dict[str, Any]:
-    """Return the plan that a sweep has written to its folder.
-
-    Raises:
-        ConfigError: if the folder holds no sweep.
-    """
+    """Return the plan that a sweep has written to its folder; ConfigError if the folder holds no sweep."""
     path = output / PLAN
     if not path.is_file():
         raise ConfigError(f"{output} holds no sweep (no {PLAN}). Give the `output` folder of a sweep.")

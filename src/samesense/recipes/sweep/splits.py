@@ -72,11 +72,7 @@ def read_splits(
 
 
 def sample_rows(data: Rows, rows: int | None, seed: int) -> Rows:
-    """Return a random part of so many rows, in the order of the source; all of them if there are no more.
-
-    Raises:
-        DataError: if they are labelled, and all labels of the part are the same.
-    """
+    """Return a random part of so many rows, in the order of the source; all of them if there are no more."""
     part = data
     if rows is not None and rows < len(data):
         part = data.take(np.sort(np.random.default_rng(seed).choice(len(data), rows, replace=False)))

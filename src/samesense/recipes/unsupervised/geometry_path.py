@@ -51,11 +51,7 @@ class GeometryPath(TrainerCallback):
 
 
 def geometry_callbacks(settings: ViewSettings, dev: PairData | None) -> list[TrainerCallback]:
-    """Return the callback that the settings ask for, or none.
-
-    Raises:
-        ConfigError: if it is asked for, and there is no dev set.
-    """
+    """Return the callback that the settings ask for, or none."""
     if not settings.geometry:
         return []
     if dev is None:

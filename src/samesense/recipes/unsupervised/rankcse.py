@@ -37,12 +37,7 @@ NO_DROPOUT = (
 
 
 def prepare(model: SentenceTransformer, job: Job[Sentences, RankcseSettings]) -> TrainingInputs:
-    """Return what a model is trained on. Selection is without the train-only head.
-
-    Raises:
-        ConfigError: if there is no teacher, two views would be one, or a teacher does not embed.
-        ModelError: if a teacher cannot be read.
-    """
+    """Return what a model is trained on. Selection is without the train-only head."""
     settings = job.settings
     if settings.gamma and not settings.teacher:
         raise ConfigError("The ranking term learns from a teacher, and none was named. Give a teacher, or gamma 0.")

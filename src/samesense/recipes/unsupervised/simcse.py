@@ -48,12 +48,7 @@ def prepare(model: SentenceTransformer, job: Job[Sentences | PairData, SimcseSet
 
 
 def form(train: Sentences | PairData, settings: SimcseSettings) -> Targets:
-    """Return the columns that the loss takes.
-
-    Raises:
-        ConfigError: if bare sentences are given to supervised training, or pairs to the other.
-        DataError: if no anchor has both a positive and a hard negative.
-    """
+    """Return the columns that the loss takes."""
     if isinstance(train, PairData) != settings.supervised:
         fix = "Leave out supervised." if settings.supervised else "Set supervised, or read them as bare sentences."
         raise ConfigError(

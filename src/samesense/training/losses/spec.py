@@ -82,11 +82,7 @@ class Losses:
         return list(dict.fromkeys(spec.name for spec in self.specs if encoder in (None, spec.encoder)))
 
     def spec(self, name: str, encoder: Encoder = "bi") -> LossSpec:
-        """Return a loss.
-
-        Raises:
-            ConfigError: if this kind of encoder has none of this name.
-        """
+        """Return a loss; ConfigError if this kind of encoder has none of this name."""
         for spec in self.specs:
             if (spec.name, spec.encoder) == (name, encoder):
                 return spec
@@ -102,11 +98,7 @@ class Losses:
         return not self.owners(setting) or any(setting in fields for fields in own)
 
     def check(self, stated: Iterable[str], name: str, encoder: Encoder = "bi") -> None:
-        """Raise if a stated setting would have no effect, because it belongs to another loss.
-
-        Raises:
-            ConfigError: names the losses to which it belongs; or the encoder has no such loss.
-        """
+        """Raise if a stated setting would have no effect, because it belongs to another loss."""
         if self.names(encoder):  # an unknown encoder is left to the check of its own setting
             self.spec(name, encoder)
         for setting in stated:
@@ -119,11 +111,7 @@ class Losses:
                 )
 
     def check_batches(self, batches: str, name: str, encoder: Encoder = "bi") -> None:
-        """Raise if batches cannot be formed in this way for a loss.
-
-        Raises:
-            ConfigError: names the losses that take such batches.
-        """
+        """Raise if batches cannot be formed in this way for a loss."""
         if batches != "random" and batches not in self.spec(name, encoder).batches:
             owners = dict.fromkeys(spec.name for spec in self.specs if batches in spec.batches)
             raise ConfigError(
