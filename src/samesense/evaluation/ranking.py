@@ -84,9 +84,6 @@ class RankingTask(BaseTask):
 
         The evidence of ``kcc`` is left out if the candidate gives one score to all partners of some query, because
         it would not be about the same queries as that of other models.
-
-        Raises:
-            ModelError: if there is not one finite score a pair, or every list has constant scores.
         """
         pairs: list[Pair] = [(item.query, partner) for item in self.graded for partner in item.partners]
         scores, seconds = timed_scores(candidate, pairs)

@@ -54,10 +54,8 @@ class BenchmarkSplits:
     def note(self, benchmark: Benchmark, *splits: str, changed: Iterable[str] = ()) -> str:
         """Return what a protocol says of these splits.
 
-        Args:
-            benchmark: the set.
-            splits: those behind the figure; one that was not found is passed over.
-            changed: other reasons why the figure cannot be compared with published ones.
+        ``splits`` are those behind the figure; ``changed``: other reasons why it cannot be compared with published
+        ones.
         """
         facts, differing = [], [*changed]
         for split in splits:

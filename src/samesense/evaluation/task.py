@@ -106,11 +106,7 @@ def split_of(name: str) -> str:
 
 
 def timed_scores(candidate: Scorer, pairs: Sequence[Pair]) -> tuple[Scores, float]:
-    """Return the candidate's checked scores ``(n,)`` of the pairs ``(n,)``, and the seconds they took.
-
-    Raises:
-        ModelError: if there is not one finite score a pair.
-    """
+    """Return the candidate's checked scores ``(n,)`` of the pairs ``(n,)``, and the seconds they took."""
     started = time.perf_counter()
     scores = checked_scores(candidate.scores(pairs), pairs)
     return scores, time.perf_counter() - started

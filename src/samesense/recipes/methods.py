@@ -54,16 +54,8 @@ class Method:
     ) -> tuple[str, EncoderSettings]:
         """Return the settings of a run: the shipped ones, then the user's own file, then what was given.
 
-        Args:
-            config: name of a shipped file, path of the user's own, or ``"auto"`` for the paper's.
-            given: single settings.
-            read: reads the data, for a method whose settings depend on their kind.
-
-        Returns:
-            Name of the settings for people, and the settings.
-
-        Raises:
-            ConfigError: for a setting that the method does not have, or a value out of range.
+        For ``config`` see :func:`samesense.recipes.settings.choose`; the name returned is for people. ``read`` reads
+        the data, for a method whose settings depend on their kind.
         """
         check_known(self, given)
         named = {} if config == "auto" else read_settings(config)
@@ -105,17 +97,7 @@ class Method:
         resume: bool = False,
         overwrite: bool = False,
     ) -> TrainingRun:
-        """Train with settings and data that are there already; see :func:`samesense.recipes.runner.run`.
-
-        Args:
-            train: the training data.
-            settings: of the method.
-            output: run folder.
-            dev: labelled pairs that choose the best checkpoint; ``None`` keeps the last state.
-            test: labelled pairs on which the model is evaluated before and after.
-            resume: continue an interrupted run in the folder.
-            overwrite: replace what is in it.
-        """
+        """Train with settings and data that are there already; see :func:`samesense.recipes.runner.run`."""
         from samesense.recipes.runner import Job, run
 
         self.check(train, settings)
@@ -254,7 +236,7 @@ def fitting_method(data: Sequence[Source] | Examples, config: str, given: Mappin
 
 
 def check_known(method: Method, given: Mapping[str, Any]) -> None:
-    """Raise if a setting that was given is none of the method's, but another's; one of no method is left to :func:`bind`."""
+    """Raise if a given setting is none of the method's, but another's; one of no method is left to :func:`bind`."""
     for name in given:
         if name not in method.settings.model_fields:
             owners = [other.name for other in METHODS.values() if name in other.settings.model_fields]

@@ -200,9 +200,6 @@ def hold_out(train: Examples, seed: int) -> tuple[Examples, PairData | None]:
     """Split a dev set off the training data, no pair standing in both; none where they are no labelled pairs.
 
     A harvest has held out its own.
-
-    Raises:
-        DataError: if what is held out has one label only and could not select anything.
     """
     if not isinstance(train, PairData):
         return train, getattr(train, "dev", None)

@@ -30,9 +30,7 @@ class Case:
 def against_gold(evidence: Evidence, *, most: int = SHOWN) -> list[Case]:
     """Return the pairs that a model ranks farthest from where the gold labels do, each pair of sentences once.
 
-    Args:
-        evidence: scores with labels.
-        most: how many to return at most; pairs that both rank alike are none.
+    Pairs that both rank alike are none.
     """
     ranks = _ranks(evidence.values)
     return _chosen([evidence], [ranks], np.abs(ranks - _ranks(_labels(evidence))), most)
@@ -41,13 +39,7 @@ def against_gold(evidence: Evidence, *, most: int = SHOWN) -> list[Case]:
 def against_each_other(first: Evidence, second: Evidence, *, most: int = SHOWN) -> list[Case]:
     """Return the pairs that two models rank farthest from each other, each pair of sentences once.
 
-    Args:
-        first: scores with labels.
-        second: the same of another model, on the same pairs in the same order.
-        most: how many to return at most.
-
-    Raises:
-        DataError: if the models were evaluated on different pairs.
+    Both evidences are on the same pairs in the same order.
     """
     if list(first.examples) != list(second.examples):
         raise DataError(f"{first.model} and {second.model} were evaluated on different pairs of {first.dataset}.")

@@ -92,12 +92,6 @@ def grids(
     A suite has a table for each of its main metrics, or a single one where metrics only mean something together, as
     in geometry. A table of several data sets ends with the given averages, or with the plain mean where none is given;
     a model that lacks one of the data sets has no mean.
-
-    Args:
-        results: of all models on all data sets.
-        averages: such as the papers' average of seven STS sets.
-        comparisons: see :func:`samesense.reports.significance.paired_comparisons`.
-        failures: data sets on which a model failed.
     """
     models = list(dict.fromkeys([row.model for row in results] + [one.model for one in failures]))
     found = {key: runs for key, runs in headlines(results).items() if is_headline(key[0], key[2])}

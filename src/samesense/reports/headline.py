@@ -61,12 +61,7 @@ def headlines(results: Sequence[Result]) -> dict[Key, Seeds]:
     """Pick the one figure of every data set and metric that stands for the whole of it.
 
     That is subset ``"all"`` where any model has it, else ``"mean"``, else ``"wmean"``; the same for all models.
-
-    Args:
-        results: of all models.
-
-    Returns:
-        For each suite, data set and metric, in order of appearance, the results by model and seed.
+    Returned are, for each suite, data set and metric, by appearance, the results by model and seed.
     """
     found: dict[Key, dict[str, Seeds]] = {}
     for row in results:

@@ -46,21 +46,13 @@ def paired_comparisons(
 ) -> tuple[list[Comparison], list[str]]:
     """Compare every model with the reference on every data set, by paired bootstrap.
 
-    The p-values of one suite and metric, over its data sets and models, are adjusted together, since a table is read
-    as a whole; the number of resamples grows with them so that significance stays within reach. A model with several
-    seeds is represented by the run with the median figure (the lower one of two).
+    The p-values of one suite and metric, over its data sets and models, are adjusted together, since a table is read as
+    a whole; the number of resamples grows with them so that significance stays within reach. A model with several seeds
+    is represented by the run with the median figure (the lower one of two). Without ``against``, and where that has no
+    figure, the best model of a data set is the reference. Returned are the comparisons, and a line about each one that
+    could not be made and each data set without the reference.
 
     Source: Holm (1979), "A simple sequentially rejective multiple test procedure", for the adjustment.
-
-    Args:
-        evidence: per model, data set and metric, what lies behind the figure.
-        results: the figures; they decide which model is the best.
-        against: name of the reference; ``None`` takes the best model of each data set, as is done where the reference
-            has no figure.
-        seed: of the resampling.
-
-    Returns:
-        The comparisons, and a line about each one that could not be made and each data set without the reference.
     """
     behind: dict[Key, dict[str, Evidence]] = {}
     figures = headlines(results)

@@ -90,11 +90,7 @@ class TeacherStore:
     def rows(self, numbers: Tensor | npt.NDArray[np.integer]) -> Tensor:
         """Return the unit vectors of the sentences with these numbers, float32 ``(numbers, dim)``, on the CPU.
 
-        Args:
-            numbers: positions in the corpus ``(n,)``, in any order and repeated at will.
-
-        Raises:
-            ValueError: if a number is none of a row.
+        ``numbers`` are positions in the corpus ``(n,)``, in any order and repeated at will.
         """
         wanted = np.asarray(numbers.cpu() if isinstance(numbers, Tensor) else numbers)
         if wanted.size and not (wanted.min() >= 0 and wanted.max() < len(self)):

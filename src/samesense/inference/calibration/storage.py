@@ -71,8 +71,7 @@ class Home:
 def home_of(name: str) -> Home:
     """Return where the files of a model are.
 
-    Args:
-        name: model folder, output of train, hub name, ``"default"``, or ``origin:FOLDER``.
+    ``name`` is a model folder, output of train, hub name, ``"default"``, or ``origin:FOLDER``.
 
     Raises:
         ConfigError: if what is named has no files by which it could be told from another.
@@ -126,13 +125,7 @@ def store(calibration: Calibration, path: Path) -> None:
 def read(home: Home, path: Path | None = None) -> Calibration:
     """Return the calibration of a model.
 
-    Args:
-        home: of the model.
-        path: of the calibration; ``None`` for the model's own folder.
-
-    Raises:
-        ConfigError: if the model has no folder of its own, and no path is given.
-        ModelError: if there is none, it is damaged, or it is that of another model.
+    It lies at ``path``, or in the model's own folder; ModelError if it is absent, damaged, or that of another model.
     """
     file = path or home.file
     if not file.is_file():

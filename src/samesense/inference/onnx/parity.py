@@ -86,12 +86,7 @@ def _cosines(rows: Embeddings, reference: Embeddings) -> Embeddings:
 
 
 def drift(pairs: PairData, reference: Encode, others: Mapping[str, Encode]) -> Drift:
-    """Return what each backend's Spearman on ``pairs`` loses or gains against that of ``reference``, times 100.
-
-    Raises:
-        ModelError: if a vector has no cosine.
-        ValueError: if the labels or the scores are all alike.
-    """
+    """Return what each backend's Spearman on ``pairs`` loses or gains against that of ``reference``, times 100."""
     examples = list(zip(pairs.sentences1, pairs.sentences2, strict=True))
 
     def judged(one: Encode) -> float:

@@ -87,9 +87,7 @@ def mine(vectors: npt.NDArray[np.floating], *, top: int = 100, threshold: float 
 def near_pairs(vectors: npt.NDArray[np.floating], floor: Callable[[], float]) -> Iterator[Near]:
     """Yield every pair of rows once whose cosine may reach the floor, block by block; some may fall short by rounding.
 
-    Args:
-        vectors: rows ``(texts, dim)``.
-        floor: asked before each block, so that it may rise.
+    ``floor`` is asked before each block, so that it may rise.
     """
     if vectors.ndim != 2:
         raise ModelError(f"One row a text is needed, a matrix; received the shape {vectors.shape}.")

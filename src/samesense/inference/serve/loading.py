@@ -29,12 +29,7 @@ def reranker_of(model: Model) -> Score:
 
 
 def open_search(folder: Path, model: Model) -> Search:
-    """Return the search in a collection that was built with ``model``.
-
-    Raises:
-        DataError: if there is no collection.
-        ModelError: if it was built with another model.
-    """
+    """Return the search in a collection that was built with ``model``."""
     from samesense.inference.collection.writer import check_model
 
     collection = Collection.open(folder)
@@ -43,11 +38,7 @@ def open_search(folder: Path, model: Model) -> Search:
 
 
 def open_calibration(model: str, file: Path | None) -> Calibration | None:
-    """Return the calibration of a model: that of ``file``, or that in the model's folder, or none if neither is there.
-
-    Raises:
-        ModelError: if ``file`` is absent, or a calibration is damaged or that of other weights.
-    """
+    """Return the calibration of ``file``, or the one in the model's folder, or none if neither is there."""
     home = home_of(model)
     if file is None and (home.kept is None or not home.kept.is_file()):
         return None

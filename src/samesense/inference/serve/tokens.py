@@ -39,11 +39,7 @@ class FastTokens:
     def __init__(self, tokenizer: Tokenizer, longest: int, *, prompt: str = "", special: bool = True) -> None:
         """Take a tokenizer and how the model reads.
 
-        Args:
-            tokenizer: of the model.
-            longest: tokens that the model reads, those of the prompt among them.
-            prompt: put before every text by the model, and counted.
-            special: whether the model is given special tokens.
+        ``longest`` counts the tokens of the prompt, which the model puts before every text.
         """
         self._tokenizer = type(tokenizer).from_str(tokenizer.to_str())
         self._tokenizer.no_truncation()
@@ -69,12 +65,7 @@ class FastTokens:
 
 
 def served_tokens(model: Model) -> FastTokens:
-    """Return the tokens of a model.
-
-    Raises:
-        ConfigError: if its tokenizer is not one of the ``tokenizers`` library.
-        ModelError: if it is a cross-encoder, which has no embeddings to serve.
-    """
+    """Return the tokens of a model."""
     if model.onnx is not None:
         from tokenizers import Tokenizer
 

@@ -64,13 +64,7 @@ class Input:
 def cut(path: Path, shard_size: int, on_bytes: Callable[[int], None] = lambda count: None) -> Input:
     """Read a file once and note its shards.
 
-    Args:
-        path: one text a line; see :func:`check_plain`.
-        shard_size: lines of a shard; the last one may have fewer.
-        on_bytes: called with the number of bytes that have just been read.
-
-    Raises:
-        DataError: see :func:`~samesense.inference.stream.checked_lines`.
+    ``on_bytes`` is called with the number of bytes that have just been read.
     """
     before = path.stat()
     with path.open("rb") as stream:

@@ -45,11 +45,7 @@ Open = Callable[[str, ShardSettings], Embedder]
 
 
 def open_embedder(model: str, settings: ShardSettings) -> Embedder:
-    """Open a model to compute on one thread of the processor, since the last bits depend on the number of threads.
-
-    Raises:
-        ModelError, ConfigError, MissingExtraError: see :func:`~samesense.inference.models.load.load`.
-    """
+    """Open a model to compute on one thread of the processor, since the last bits depend on the number of threads."""
     opened = load(
         model, backend=settings.backend, precision=settings.precision, device="cpu",
         deterministic=settings.deterministic, threads=1,

@@ -82,12 +82,6 @@ def report_student(
 
     Quality is Spearman of cosines in float32. Speed is that of all of them on the same sentences, in turns, in the
     arithmetic that ``samesense encode`` would use.
-
-    Args:
-        output: run folder.
-        settings: of the run.
-        texts: sentences, of which some are timed.
-        evaluated: labelled pairs.
     """
     names = [str(output), *(name for name in settings.teacher if is_model(name))]
     notes = [f"Not evaluated, as it is no model: {name}." for name in settings.teacher if not is_model(name)]

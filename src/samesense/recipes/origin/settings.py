@@ -138,11 +138,7 @@ def shipped_origins() -> list[str]:
 
 
 def choose_origin(config: str, given: Mapping[str, Any]) -> OriginSettings:
-    """Return the settings of a shipped file (by name) or the user's own (by path), and then those that were given.
-
-    Raises:
-        ConfigError: if there is no such file, or a setting is unknown or out of range.
-    """
+    """Return the settings of a shipped file (by name) or the user's own (by path), and then those that were given."""
     named = read_settings(str(_folder() / f"{config}.toml") if config in shipped_origins() else config)
     return bind(OriginSettings, named, given)
 

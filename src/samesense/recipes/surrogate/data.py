@@ -74,12 +74,7 @@ class Harvested:
 def read_harvest(sources: Sequence[str], settings: SurrogateSettings) -> Harvested:
     """Read one harvest, or several as one.
 
-    Args:
-        sources: folders of ``samesense harvest``.
-        settings: ``held_out_share`` and ``most_pairs`` decide what is trained on.
-
-    Raises:
-        DataError: if a folder is no harvest, a row breaks a rule, or a part would be too small to evaluate on.
+    ``held_out_share`` and ``most_pairs`` of the settings decide what is trained on.
     """
     import pyarrow as pa
 

@@ -56,12 +56,7 @@ def read_plan(output: Path) -> dict[str, Any]:
 
 
 def gather(output: Path) -> list[CellResults]:
-    """Read every cell of the plan, in its order.
-
-    Raises:
-        ConfigError: if the folder holds no sweep.
-        DataError: if a finished cell cannot be read.
-    """
+    """Read every cell of the plan, in its order."""
     pairs: dict[str, tuple[list[Pair], npt.NDArray[np.float64]]] = {}
     return [_left(output, entry, pairs) for entry in read_plan(output)["cells"]]
 

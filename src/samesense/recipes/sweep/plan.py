@@ -75,9 +75,6 @@ def make_plan(file: SweepFile) -> Plan:
 
     The order is seed by seed, and data set by data set within a seed, so that an unfinished sweep compares like with
     like. Start points come first.
-
-    Raises:
-        ConfigError, DataError, ModelError: if any cell could not be run.
     """
     plan, variants, starts = Plan(file, [], {}), file.variants(), dict[str, str]()
     if file.start:

@@ -40,15 +40,7 @@ def read_splits(
 ) -> Splits:
     """Read the data of an entry, hold out what selects, and take the rows asked for.
 
-    Args:
-        entry: of the sweep's file.
-        seed: decides which rows are held out and taken.
-        method: what the training data are read for.
-        settings: of the method, where they decide what is read.
-
-    Raises:
-        ConfigError: if pairs shall be held out of data that are no labelled pairs.
-        DataError: if a source cannot be used, or a part of it has one label only.
+    ``seed`` decides which rows are held out and taken; ``method`` and ``settings`` how the data are read.
     """
     how = how_of(entry) if method is METHODS["cosent"] else Reading()
     train = method.read([entry.train], settings or method.settings(), how)

@@ -19,12 +19,7 @@ from samesense.recipes.unsupervised.settings import ViewSettings
 class GeometryPath(TrainerCallback):
     """Writes alignment and uniformity of the dev set into the history, before the first step and at each evaluation.
 
-    Args:
-        dev: labelled pairs, of which those near the top of the scale are positives; see
-            :class:`~samesense.evaluation.geometry.GeometryTask`.
-
-    Raises:
-        DataError: if the scale of the labels is unknown, or none is near its top.
+    Pairs near the top of the scale are positives; see :class:`~samesense.evaluation.geometry.GeometryTask`.
     """
 
     def __init__(self, dev: PairData) -> None:

@@ -63,10 +63,7 @@ def form(train: Sentences | PairData, settings: SimcseSettings) -> Targets:
 def loss_of(model: SentenceTransformer, settings: SimcseSettings, masked: dict[str, Any]) -> EmbeddingLoss:
     """Return InfoNCE with the head asked for; its weights are drawn here, so the seed must be set.
 
-    Args:
-        model: to be trained; given a kept head in place.
-        settings: of the run.
-        masked: the parts of masked language modelling, or nothing.
+    A kept head is put into ``model``.
     """
     how: dict[str, Any] = {
         "head": new_head(model, settings.head),

@@ -36,15 +36,7 @@ class Fitted:
 
 
 def calibration(fitted: Fitted, *, name: str = "calibration") -> Plot:
-    """Draw predicted beside observed values, the map, and a histogram of the scores below it.
-
-    Args:
-        fitted: what is drawn.
-        name: stem of the figure's files.
-
-    Raises:
-        DataError: if there are no pairs, or a number is not finite.
-    """
+    """Draw predicted beside observed values, the map, and a histogram of the scores below it."""
     with styled():
         figure = new_figure(8.4, 4.1)
         panels = figure.subplot_mosaic([["bins", "map"], ["bins", "scores"]], height_ratios=(3, 2))

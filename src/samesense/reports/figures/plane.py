@@ -38,17 +38,10 @@ class ModelPoint:
 def plane(places: Sequence[ModelPoint], *, styles: Mapping[str, Style], dataset: str, name: str = "plane") -> Plot:
     """Draw models by uniformity (across) and alignment (up), each with its name; lower left is better.
 
+    A place is that of a model, or of one seed of it; the label then stands at the mean.
+
     Source: figures of this kind are Fig. 4 of Liu et al. 2023 (RankCSE); quantities of Wang and Isola 2020.
     Differs: the quality of a model is written beside it rather than shown by colour.
-
-    Args:
-        places: one a model, or one a seed of a model, whose label stands at the mean.
-        styles: how each model is drawn.
-        dataset: on which the quantities were measured.
-        name: stem of the figure's files.
-
-    Raises:
-        DataError: if there are no places.
     """
     if not places:
         raise DataError("The alignment-uniformity plane needs one model or more.")

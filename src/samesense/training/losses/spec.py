@@ -54,10 +54,7 @@ class LossSpec:
     def build(self, model: nn.Module, settings: Any, targets: Targets) -> nn.Module:
         """Return the loss module.
 
-        Args:
-            model: to be trained.
-            settings: of the run; those of the loss, and ``mini_batch_num_tokens``, are taken.
-            targets: what the loss is trained on, of which it may take the number of classes and the like.
+        ``targets`` is what it is trained on, of which it may take the number of classes and the like.
         """
         own = {name: getattr(settings, name) for name in self.settings.model_fields}
         budget = settings.mini_batch_num_tokens
@@ -119,17 +116,7 @@ class Losses:
             )
 
     def targets(self, data: PairData, name: str, encoder: Encoder = "bi", /, **settings: Any) -> Targets:
-        """Return what a loss is trained on.
-
-        Args:
-            data: labelled pairs.
-            name: of the loss.
-            encoder: the kind that is trained.
-            settings: those of the targets, and others, which are left out.
-
-        Raises:
-            DataError: if labels of this kind do not fit the loss, or nothing can be formed.
-        """
+        """Return what a loss is trained on."""
         spec = self.spec(name, encoder)
         if data.kind not in spec.kinds or spec.targets is None:
             raise DataError(

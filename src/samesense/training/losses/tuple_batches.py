@@ -36,13 +36,8 @@ class UnfoldedBatch:
 def unfolded(texts: Tensor, labels: Tensor | None, positives: int) -> UnfoldedBatch:
     """Return the tuples of a batch.
 
-    Args:
-        texts: ``(texts, dim)`` embeddings, each once.
-        labels: ``(batch, 2, places)``; see :class:`~samesense.training.tuple_batches.TupleBatches`.
-        positives: places for positives.
-
-    Raises:
-        ValueError: if the labels are of another shape, or name a text that there is not.
+    Texts are ``(texts, dim)`` embeddings, each once, labels ``(batch, 2, places)``; see
+    :class:`~samesense.training.tuple_batches.TupleBatches`.
     """
     if labels is None or labels.ndim != 3 or labels.shape[1] != 2 or labels.shape[2] <= positives:
         received = "none" if labels is None else f"shape {tuple(labels.shape)}"
