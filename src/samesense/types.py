@@ -175,4 +175,4 @@ class Task(Protocol):
         """Return every text that will be encoded, so that those of several tasks can be encoded together."""
 
     def evaluate(self, candidate: Scorer) -> TaskResult:
-        """Return results and evidence."""
+        """Return results and evidence; ModelError if scores or embeddings are not finite, or not one for each text."""

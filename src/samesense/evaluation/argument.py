@@ -76,12 +76,7 @@ class ArgumentTask(BaseTask):
         yield from self.data.sentences2
 
     def evaluate(self, candidate: Scorer) -> TaskResult:
-        """Return ``spearman`` and ``pearson``: ``"all"``, ``"mean"`` over folds and, by topic, each topic.
-
-        Raises:
-            ModelError: if there is not one finite score a pair.
-            DataError: if all scores are the same.
-        """
+        """Return ``spearman`` and ``pearson``: ``"all"``, ``"mean"`` over folds and, by topic, each topic."""
         pairs = self.data.pairs()
         scores, seconds = timed_scores(candidate, pairs)
         build, labels = self.builder(candidate, seconds), np.asarray(self.data.labels, dtype=np.float64)
@@ -105,17 +100,8 @@ def cross_validation(data: PairData, k: int = 10, mode: Mode = "mixed", seed: in
     """Return the rows to train on and the rows held out, fold by fold; each row is held out once.
 
     Random folds put sentences on both sides, as the published ones do, and that flatters a model fine-tuned on them.
-    :func:`shared_sentences` counts the pairs concerned.
-
-    Args:
-        data: pairs whose subsets are their topics.
-        k: number of folds of ``"mixed"``, 2 to 30; their sizes differ by one at most.
-        mode: ``"mixed"`` deals all pairs at random; ``"by-topic"`` holds out each topic once.
-        seed: of the dealing.
-
-    Raises:
-        DataError: if there are fewer than 2 pairs for each fold, fewer than 2 topics, or a pair without a topic.
-        ConfigError: if a setting is out of range.
+    :func:`shared_sentences` counts the pairs concerned. ``"mixed"`` makes ``k`` folds, 2 to 30, whose sizes differ by
+    one at most; ``"by-topic"`` holds out each topic once.
     """
     if mode not in ("mixed", "by-topic"):
         raise ConfigError(f"Folds are 'mixed' or 'by-topic', got {mode!r}.")

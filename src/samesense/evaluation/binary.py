@@ -62,11 +62,7 @@ class BinaryTask(BaseTask):
                 yield from data.sentences2
 
     def evaluate(self, candidate: Scorer) -> TaskResult:
-        """Return ``average_precision`` and, with dev pairs, ``accuracy`` and ``f1``; accuracy has evidence.
-
-        Raises:
-            ModelError: if there is not one finite score a pair.
-        """
+        """Return ``average_precision`` and, with dev pairs, ``accuracy`` and ``f1``; accuracy has evidence."""
         pairs = self.test.pairs()
         both, seconds = timed_scores(candidate, pairs + (self.dev.pairs() if self.dev else []))
         scores = both[: len(pairs)]

@@ -33,11 +33,7 @@ def check_examples(dataset: str, examples: Sequence[str] | Sequence[Pair], *, pa
 
 
 def part_size(dataset: str, name: str, part: tuple[Sequence[Any], Labels]) -> int:
-    """Return the number of rows of a part.
-
-    Raises:
-        DataError: if there are none, or not one label for each example.
-    """
+    """Return the number of rows of a part; DataError if there are none, or not one label for each example."""
     examples, labels = part
     if len(examples) != len(labels):
         raise DataError(
@@ -52,16 +48,7 @@ def part_size(dataset: str, name: str, part: tuple[Sequence[Any], Labels]) -> in
 def class_numbers(dataset: str, labels: Labels, train: int, fewest: int, why: str) -> npt.NDArray[np.intp]:
     """Return each label as the number of its class ``(n,)``, in ascending order of the labels.
 
-    Args:
-        dataset: name of the data, for messages.
-        labels: all numbers or all strings, those of train first ``(n,)``.
-        train: rows of train.
-        fewest: rows that each class must have in train.
-        why: what they are needed for, for the message.
-
-    Raises:
-        DataError: if a label is missing or of another kind, if train has a single class or too few rows of one, or if
-            another part has a class that train lacks.
+    Labels ``(n,)`` are those of train first; each class must have ``fewest`` rows in train.
     """
     kind = str if isinstance(labels[0], str) else Real
     for row, label in enumerate(labels):

@@ -24,25 +24,17 @@ SEED = 1111
 
 @dataclass(frozen=True)
 class Fold:
-    """One final classifier.
-
-    Attributes:
-        train: the rows that it is trained on.
-        test: the rows that it is tested on.
-        trials: how its penalty is chosen: rows to train on, and others to evaluate on.
-    """
+    """One final classifier."""
 
     train: Rows
     test: Rows
-    trials: Sequence[tuple[Rows, Rows]]
+    trials: Sequence[tuple[Rows, Rows]]  # how its penalty is chosen: rows to train on, and others to evaluate on
 
 
 def nested_folds(classes: Classes, folds: int) -> list[Fold]:
     """Return outer folds, each with as many inner ones over its training rows.
 
-    Args:
-        classes: class of each row ``(n,)``.
-        folds: number of outer and of inner folds.
+    Classes are those of all rows ``(n,)``.
     """
     return [Fold(train, test, _trials(classes, train, folds)) for train, test in _stratified(classes, folds)]
 
@@ -50,10 +42,8 @@ def nested_folds(classes: Classes, folds: int) -> list[Fold]:
 def split_folds(classes: Classes, sizes: tuple[int, int, int], folds: int) -> list[Fold]:
     """Return the one fold of data that has a test part.
 
-    Args:
-        classes: class of each row, those of train first, then of dev, then of test ``(n,)``.
-        sizes: numbers of rows of train, dev and test; without dev the penalty is chosen by folds of train.
-        folds: number of these folds.
+    Classes ``(n,)`` are those of train first, then of dev, then of test; without dev the penalty is chosen by folds of
+    train.
     """
     train, dev, test = np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:2])
     return [Fold(train, test, [(train, dev)] if len(dev) else _trials(classes, train, folds))]
@@ -69,16 +59,9 @@ def cross_predict(
 
     Best is the highest mean of the trials' accuracies, and of equal ones the first penalty. All classifiers of all
     folds are trained together. That of a trial is stopped early by the rows that the trial is evaluated on; the final
-    one by dev, or without dev by 5 % of the training rows, which it is then not trained on.
-
-    Args:
-        features: features ``(n, dim)``.
-        classes: class of each row ``(n,)``, counted from 0.
-        folds: what to train on and to predict.
-        grid: strengths of the penalty.
-
-    Returns:
-        The predicted class of each row ``(n,)``, -1 for rows that no fold tests, and each fold's chosen penalty.
+    one by dev, or without dev by 5 % of the training rows, which it is then not trained on. Features are ``(n, dim)``,
+    classes ``(n,)``, counted from 0. Returned are the predicted class of each row ``(n,)``, -1 for rows that no fold
+    tests, and each fold's chosen penalty.
     """
     parts = [part for fold in folds for part in (_stopped(fold), *fold.trials)]
     training, held = _marks(len(classes), [a for a, _ in parts]), _marks(len(classes), [b for _, b in parts])

@@ -74,12 +74,7 @@ class GeometryTask(BaseTask):
         return self._place.keys()
 
     def evaluate(self, candidate: Scorer) -> TaskResult:
-        """Return ``alignment``, ``uniformity``, ``anisotropy`` and ``effective_rank``; there is no evidence.
-
-        Raises:
-            ModelError: if the candidate cannot embed, or an embedding is zero or not finite.
-            DataError: if all embeddings are the same.
-        """
+        """Return ``alignment``, ``uniformity``, ``anisotropy`` and ``effective_rank``; there is no evidence."""
         if not candidate.embeds:
             raise ModelError(
                 f"Geometry is about embeddings, and {candidate.name} only scores pairs. Leave it out here."

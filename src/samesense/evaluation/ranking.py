@@ -25,17 +25,11 @@ QUERIES = "queries: sentences in either position with more than 3 pairs, subsets
 
 @dataclass(frozen=True)
 class RankedList:
-    """One query.
-
-    Attributes:
-        query: the sentence.
-        partners: the sentences it is paired with, each once ``(k,)``.
-        labels: their similarity to the query, averaged where a pair occurs more than once ``(k,)``.
-    """
+    """One query."""
 
     query: str
-    partners: list[str]
-    labels: Scores
+    partners: list[str]  # the sentences it is paired with, each once (k,)
+    labels: Scores  # their similarity to the query, averaged where a pair occurs more than once (k,)
 
 
 class RankingTask(BaseTask):
@@ -90,9 +84,6 @@ class RankingTask(BaseTask):
 
         The evidence of ``kcc`` is left out if the candidate gives one score to all partners of some query, because
         it would not be about the same queries as that of other models.
-
-        Raises:
-            ModelError: if there is not one finite score a pair, or every list has constant scores.
         """
         pairs: list[Pair] = [(item.query, partner) for item in self.graded for partner in item.partners]
         scores, seconds = timed_scores(candidate, pairs)
@@ -129,11 +120,7 @@ class RankingTask(BaseTask):
 
 
 def ranked_lists(data: PairData) -> list[RankedList]:
-    """Return every query of the data with its partners, by first appearance; empty if there is none.
-
-    Raises:
-        DataError: if a label is negative.
-    """
+    """Return every query of the data with its partners, by first appearance; empty if there is none."""
     found: dict[str, dict[str, list[float]]] = {}
     for row, (pair, label) in enumerate(zip(data.pairs(), data.labels, strict=True)):
         if label < 0:

@@ -107,13 +107,9 @@ def evaluate_candidates(
 ) -> Evaluations:
     """Evaluate every model on every task that it can do.
 
-    A task that a model fails (a NaN, constant scores) is recorded with its reason and has no figure. A model is
-    dropped once it is evaluated, so that its memory is free for the next.
-
-    Args:
-        opened: what the user gave, and the model it names; emptied.
-        tasks: what to evaluate on.
-        sentences: for the heatmap.
+    A task that a model fails (a NaN, constant scores) is recorded with its reason and has no figure. A model is dropped
+    once it is evaluated, so that its memory is free for the next. ``opened`` holds what the user gave and the model it
+    names, and is emptied.
     """
     found = Evaluations()
     pairs = [(first, second) for first in sentences for second in sentences]

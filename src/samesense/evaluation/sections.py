@@ -58,9 +58,6 @@ class SectionTask(BaseTask):
         """Return ``accuracy``, with the outcome of every triplet as evidence.
 
         An example of the evidence is the triplet, its sentences joined by line breaks.
-
-        Raises:
-            ModelError: if there is not one finite score a pair.
         """
         positives = [(anchor, positive) for anchor, positive, _ in self.triplets]
         negatives = [(anchor, negative) for anchor, _, negative in self.triplets]

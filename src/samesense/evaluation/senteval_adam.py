@@ -31,23 +31,15 @@ def descend(
     """Train one linear layer for each set of rows and each weight decay, and keep its best state on held-out rows.
 
     Adam with coupled weight decay follows the cross-entropy of batches of about 64 rows. After every four passes the
-    held-out accuracy is computed, and at the sixth evaluation in total without improvement a problem ends. All
-    problems go through the rows in one order, each learning from those that are its own, so that a step is two
-    products of matrices for all of them.
+    held-out accuracy is computed, and at the sixth evaluation in total without improvement a problem ends. All problems
+    go through the rows in one order, each learning from those that are its own, so that a step is two products of
+    matrices for all of them. Features are ``(n, dim)``, without a column for the bias, classes ``(n,)``, counted from
+    0, ``training`` and ``held`` ``(problems, n)`` with a row or more each. Weights are ``(len(grid), problems, dim + 1,
+    logits)``, the bias last; two classes have one logit.
 
     Source: Conneau and Kiela (2018), "SentEval", classifier without hidden layer in its test mode.
     Differs: there each problem has batches of its own, of exactly 64 rows. Of two classes, one has the weights of the
     other negated, as Adam keeps them when they start so; there both start at random.
-
-    Args:
-        features: finite numbers ``(n, dim)``, without a column for the bias.
-        classes: class of each row ``(n,)``, counted from 0.
-        training: rows that each problem learns from ``(problems, n)``, at least one each.
-        held: rows that each problem is stopped by ``(problems, n)``, at least one each.
-        grid: weight decays.
-
-    Returns:
-        Weights ``(len(grid), problems, dim + 1, logits)``, the bias last; one logit for two classes.
     """
     x = np.ones((len(features), features.shape[1] + 1), dtype=np.float32)
     x[:, :-1] = features
@@ -86,9 +78,7 @@ def descend(
 def predict(features: npt.NDArray[np.floating], weights: Floats) -> Classes:
     """Return the most probable class of each row ``(n,)``; of equally probable ones the first.
 
-    Args:
-        features: as they were fitted ``(n, dim)``.
-        weights: one of the solutions ``(dim + 1, logits)``.
+    Features are ``(n, dim)``, as they were fitted, weights ``(dim + 1, logits)``.
     """
     scores = features.astype(np.float64) @ weights[:-1] + weights[-1]
     chosen: Classes = scores.argmax(axis=1) if weights.shape[1] > 1 else (scores[:, 0] > 0).astype(np.intp)

@@ -54,12 +54,7 @@ class StsTask(BaseTask):
         yield from self.data.sentences2
 
     def evaluate(self, candidate: Scorer) -> TaskResult:
-        """Return every row of :func:`evaluate_sts`, and scores and labels behind Spearman of ``"all"``.
-
-        Raises:
-            ModelError: if there is not one finite score a pair.
-            DataError: if all scores are the same.
-        """
+        """Return every row of :func:`evaluate_sts`, and scores and labels behind Spearman of ``"all"``."""
         pairs = self.data.pairs()
         scores, seconds = timed_scores(candidate, pairs)
         build, labels = self.builder(candidate, seconds), np.asarray(self.data.labels, dtype=np.float64)
@@ -175,17 +170,7 @@ def _correlation(
 
 
 def check_inputs(pairs: Sequence[Pair], labels: Sequence[float], subsets: Sequence[str] | None) -> None:
-    """Raise before any model runs, if no score could give a correlation with these labels.
-
-    Args:
-        pairs: the pairs ``(n,)``.
-        labels: the reference similarity of each pair.
-        subsets: the subset name of each pair, if there are subsets.
-
-    Raises:
-        DataError: if lengths differ, n is less than 2, labels are not finite or all the same, or a subset has a name
-            that stands for all of the data.
-    """
+    """Raise before any model runs, if no score could give a correlation with these labels."""
     if len(labels) != len(pairs):
         raise DataError(f"There must be one label for each pair, got {len(labels)} labels and {len(pairs)} pairs.")
     if subsets is not None and len(subsets) != len(pairs):
@@ -197,14 +182,7 @@ def check_inputs(pairs: Sequence[Pair], labels: Sequence[float], subsets: Sequen
 def subset_members(subsets: Sequence[str] | None) -> dict[str, npt.NDArray[np.intp]]:
     """Return the members of each subset, or nothing if there are not 2 to 30 subsets.
 
-    Args:
-        subsets: the subset name of each pair ``(n,)``; a pair with an empty name is in none.
-
-    Returns:
-        For each name, by first appearance, the indices of its pairs in ascending order.
-
-    Raises:
-        DataError: if a subset has a name that stands for all of the data.
+    Subsets come by first appearance, indices ascend; a pair with an empty name is in none.
     """
     members: dict[str, list[int]] = {}
     for index, name in enumerate(subsets or ()):

@@ -18,34 +18,21 @@ from samesense.types import Task
 
 @dataclass(frozen=True)
 class Average:
-    """An average over data sets that papers print.
+    """An average over data sets that papers print."""
 
-    Attributes:
-        name: what its result is called.
-        metric: the metric of its members.
-        members: the data sets, in the order of the papers' columns.
-    """
-
-    name: str
-    metric: str
-    members: tuple[str, ...]
+    name: str  # what its result is called
+    metric: str  # the metric of its members
+    members: tuple[str, ...]  # the data sets, in the order of the papers' columns
 
 
 @dataclass
 class BenchmarkSplits:
-    """The splits of benchmarks that were found, each read once, and the settings of their tasks.
+    """The splits of benchmarks that were found, each read once, and the settings of their tasks."""
 
-    Attributes:
-        parts: the splits by name.
-        fast: fewer folds in the transfer suite.
-        intervals: bootstrap intervals in the sts suite.
-        loaded: what was read of them so far.
-    """
-
-    parts: dict[str, Part]
-    fast: bool = False
-    intervals: bool = True
-    loaded: dict[str, Loaded] = field(default_factory=dict)
+    parts: dict[str, Part]  # the splits by name
+    fast: bool = False  # fewer folds in the transfer suite
+    intervals: bool = True  # bootstrap intervals in the sts suite
+    loaded: dict[str, Loaded] = field(default_factory=dict)  # what was read of them so far
 
     def load(self, benchmark: Benchmark, split: str) -> Loaded | None:
         """Return one split, or ``None`` if it was not found."""
@@ -67,10 +54,8 @@ class BenchmarkSplits:
     def note(self, benchmark: Benchmark, *splits: str, changed: Iterable[str] = ()) -> str:
         """Return what a protocol says of these splits.
 
-        Args:
-            benchmark: the set.
-            splits: those behind the figure; one that was not found is passed over.
-            changed: other reasons why the figure cannot be compared with published ones.
+        ``splits`` are those behind the figure; ``changed``: other reasons why it cannot be compared with published
+        ones.
         """
         facts, differing = [], [*changed]
         for split in splits:
@@ -87,33 +72,20 @@ class BenchmarkSplits:
 
 @dataclass(frozen=True, kw_only=True)
 class Suite:
-    """One way of evaluating models.
+    """One way of evaluating models."""
 
-    Attributes:
-        task: class of its tasks, which has the suite's name.
-        data: what it evaluates on, for the documentation.
-        figures: what it gives, for the documentation.
-        metrics: those that the main tables of a report show.
-        one_table: whether these metrics stand side by side in one table.
-        averages: formed over its data sets.
-        takes_pairs: whether labelled pairs of any origin can take part.
-        has_intervals: whether its task has a setting ``intervals``.
-        split: of a benchmark, the split that it evaluates on.
-        from_benchmark: makes the task of a benchmark where one split of pairs is not all it needs.
-        from_documents: makes the task of a file of documents.
-    """
-
-    task: type[Any]
-    data: str
-    figures: str
-    metrics: tuple[str, ...]
-    one_table: bool = False
-    averages: tuple[Average, ...] = ()
-    takes_pairs: bool = False
-    has_intervals: bool = False
-    split: str = "test"
+    task: type[Any]  # class of its tasks, which has the suite's name
+    data: str  # what it evaluates on, for the documentation
+    figures: str  # what it gives, for the documentation
+    metrics: tuple[str, ...]  # those that the main tables of a report show
+    one_table: bool = False  # whether these metrics stand side by side in one table
+    averages: tuple[Average, ...] = ()  # formed over its data sets
+    takes_pairs: bool = False  # whether labelled pairs of any origin can take part
+    has_intervals: bool = False  # whether its task has a setting intervals
+    split: str = "test"  # of a benchmark, the split that it evaluates on
+    # makes the task of a benchmark where one split of pairs is not all it needs
     from_benchmark: Callable[[BenchmarkSplits, Benchmark], Task | None] | None = None
-    from_documents: Callable[[str | Path], Task] | None = None
+    from_documents: Callable[[str | Path], Task] | None = None  # makes the task of a file of documents
 
     @property
     def name(self) -> str:
@@ -131,11 +103,7 @@ class Suite:
         return self.on_pairs(data, name, note, intervals=splits.intervals)
 
     def on_pairs(self, data: PairData, dataset: str, note: str, *, intervals: bool) -> Task:
-        """Return the task on labelled pairs.
-
-        Raises:
-            DataError: if they do not fit it.
-        """
+        """Return the task on labelled pairs; DataError if they do not fit it."""
         settings = {"intervals": intervals} if self.has_intervals else {}
         task: Task = self.task(data, dataset=dataset, note=note, **settings)
         return task

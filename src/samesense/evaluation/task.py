@@ -19,19 +19,12 @@ SAMPLES = 1000
 
 
 class BaseTask:
-    """One data set with one way of evaluating on it.
+    """One data set with one way of evaluating on it."""
 
-    Attributes:
-        suite: name of the suite, such as ``"sts"``.
-        embeds: True if the candidate must have ``encode``; else a score of pairs is enough.
-        dataset: name of the data, such as ``"stsb.test"``.
-        note: what the protocol of every result says of the data.
-    """
-
-    suite: str
-    embeds: bool = False
-    dataset: str
-    note: str = ""
+    suite: str  # name of the suite, such as "sts"
+    embeds: bool = False  # True if the candidate must have encode; else a score of pairs is enough
+    dataset: str  # name of the data, such as "stsb.test"
+    note: str = ""  # what the protocol of every result says of the data
 
     def builder(self, candidate: Scorer, seconds: float) -> ResultBuilder:
         """Return what makes the results of a candidate that took ``seconds`` to score or encode."""
@@ -113,22 +106,14 @@ def split_of(name: str) -> str:
 
 
 def timed_scores(candidate: Scorer, pairs: Sequence[Pair]) -> tuple[Scores, float]:
-    """Return the candidate's checked scores ``(n,)`` of the pairs ``(n,)``, and the seconds they took.
-
-    Raises:
-        ModelError: if there is not one finite score a pair.
-    """
+    """Return the candidate's checked scores ``(n,)`` of the pairs ``(n,)``, and the seconds they took."""
     started = time.perf_counter()
     scores = checked_scores(candidate.scores(pairs), pairs)
     return scores, time.perf_counter() - started
 
 
 def checked_scores(scores: Scores, pairs: Sequence[Pair]) -> Scores:
-    """Return the scores that a model gave for ``pairs`` ``(n,)`` as float64 ``(n,)``.
-
-    Raises:
-        ModelError: if there is not one finite score a pair.
-    """
+    """Return the scores that a model gave for ``pairs`` ``(n,)`` as float64 ``(n,)``."""
     vector = np.asarray(scores, dtype=np.float64)
     if vector.shape != (len(pairs),):
         raise ModelError(

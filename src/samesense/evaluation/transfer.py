@@ -128,11 +128,7 @@ class TransferTask(BaseTask):
             yield from (example,) if isinstance(example, str) else example
 
     def evaluate(self, candidate: Scorer) -> TaskResult:
-        """Return the accuracy, for pairs also F1, and for each tested row, in order, whether it was right.
-
-        Raises:
-            ModelError: if the candidate cannot embed, or an embedding is not finite.
-        """
+        """Return the accuracy, for pairs also F1, and for each tested row, in order, whether it was right."""
         if not candidate.embeds:
             raise ModelError(
                 f"The transfer suite needs embeddings, and {candidate.name} only scores pairs. Leave it out here."

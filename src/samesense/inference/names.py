@@ -50,11 +50,7 @@ def split_kind(name: str) -> tuple[str, str]:
 
 
 def split_pooling(name: str) -> tuple[str, PoolingName | None]:
-    """Return the name of a model and the pooling that may follow it; a folder of the whole name comes first.
-
-    Raises:
-        ConfigError: if what follows is no pooling.
-    """
+    """Return the name of a model and the pooling that may follow it; a folder of the whole name comes first."""
     if "?" not in name or Path(name).expanduser().exists():
         return name, None
     rest, _, option = name.rpartition("?")

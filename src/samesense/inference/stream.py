@@ -29,11 +29,7 @@ LINE_END = "\r\n"
 
 
 def format_of(output: str, wanted: Format | None) -> Format:
-    """Return the format to write: the one asked for, else the one of the suffix; JSON lines on standard output.
-
-    Raises:
-        ConfigError: if neither says one, or a binary format is asked for on a terminal.
-    """
+    """Return the format to write: the one asked for, else the one of the suffix; JSON lines on standard output."""
     if wanted is not None:
         chosen = wanted
     elif output == "-":
@@ -59,11 +55,7 @@ def read_texts(source: str) -> list[str]:
 
 
 def checked_lines(source: str) -> Iterator[str]:
-    """Yield the lines of a text file (plain or .gz), or of standard input for ``"-"``, with their ends.
-
-    Raises:
-        DataError: for a missing file, wrong encoding, an empty line (with its number), or no line at all.
-    """
+    """Yield the lines of a text file (plain or .gz), or of standard input for ``"-"``, with their ends."""
     number = 0
     for number, line in _numbered(source):
         if not line.strip():
@@ -119,11 +111,7 @@ def write_rows(embeddings: Embeddings, texts: Iterable[str], stream: IO[bytes], 
 
 
 def encode_with_bar(model: Model, texts: list[str], *, normalize: bool) -> Embeddings:
-    """Return the embeddings of ``texts`` while a bar shows how far it is.
-
-    Raises:
-        ModelError: if a number is not finite.
-    """
+    """Return the embeddings of ``texts`` while a bar shows how far it is; ModelError if a number is not finite."""
     with progress_bar("encode", "text", len(texts)) as bar:
         rows = model.encode(texts, normalize=normalize, on_progress=bar.update)
     checked_rows(rows, texts)

@@ -32,31 +32,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Method:
-    """One way to train.
+    """One way to train."""
 
-    Attributes:
-        name: as in ``--method``.
-        takes: the data, in words.
-        settings: its settings.
-        data: classes of the data that it takes.
-        reader: reads them from sources; the settings of the method say how.
-        prepare: ``module:function`` that gives :class:`~samesense.recipes.runner.TrainingInputs` for a start model and
-            a :class:`~samesense.recipes.runner.Job`; by name, since it imports torch.
-        pipeline: ``module:function`` of a method that is more than one training: takes the job in place of the runner.
-        reading: the settings that decide what is read.
-        from_files: data in memory are not taken.
-        selects: what it selects by where no pairs are given for that, in words.
-    """
-
-    name: str
-    takes: str
+    name: str  # as in --method
+    takes: str  # the data, in words
     settings: type[EncoderSettings]
-    data: tuple[type, ...]
-    reader: Callable[[Sequence[str], Any], Examples]
+    data: tuple[type, ...]  # classes of the data that it takes
+    reader: Callable[[Sequence[str], Any], Examples]  # reads them from sources; the settings of the method say how
+    # module:function that gives :class:`~samesense.recipes.runner.TrainingInputs` for a start model and a
+    # :class:`~samesense.recipes.runner.Job`; by name, since it imports torch
     prepare: str = ""
+    # module:function of a method that is more than one training: takes the job in place of the runner
     pipeline: str = ""
-    reading: tuple[str, ...] = ()
-    from_files: bool = False
+    reading: tuple[str, ...] = ()  # the settings that decide what is read
+    from_files: bool = False  # data in memory are not taken
+    # what it selects by where no pairs are given for that, in words
     selects: str = "none, the last state is kept; labelled pairs as dev choose the best checkpoint"
 
     def choose(
@@ -64,27 +54,15 @@ class Method:
     ) -> tuple[str, EncoderSettings]:
         """Return the settings of a run: the shipped ones, then the user's own file, then what was given.
 
-        Args:
-            config: name of a shipped file, path of the user's own, or ``"auto"`` for the paper's.
-            given: single settings.
-            read: reads the data, for a method whose settings depend on their kind.
-
-        Returns:
-            Name of the settings for people, and the settings.
-
-        Raises:
-            ConfigError: for a setting that the method does not have, or a value out of range.
+        For ``config`` see :func:`samesense.recipes.settings.choose`; the name returned is for people. ``read`` reads
+        the data, for a method whose settings depend on their kind.
         """
         check_known(self, given)
         named = {} if config == "auto" else read_settings(config)
         return self.name if config == "auto" else config, bind(self.settings, read_settings(self.name), named, given)
 
     def read(self, sources: Sequence[Source], settings: EncoderSettings, how: Reading) -> Examples:
-        """Return the training data.
-
-        Raises:
-            ConfigError: if it is told how to read labels, and the method takes none.
-        """
+        """Return the training data; ConfigError if it is told how to read labels, and the method takes none."""
         if how != Reading():
             raise ConfigError(
                 f"columns, label order, label range and drop bad rows are for labelled pairs; method {self.name} takes "
@@ -119,17 +97,7 @@ class Method:
         resume: bool = False,
         overwrite: bool = False,
     ) -> TrainingRun:
-        """Train with settings and data that are there already; see :func:`samesense.recipes.runner.run`.
-
-        Args:
-            train: the training data.
-            settings: of the method.
-            output: run folder.
-            dev: labelled pairs that choose the best checkpoint; ``None`` keeps the last state.
-            test: labelled pairs on which the model is evaluated before and after.
-            resume: continue an interrupted run in the folder.
-            overwrite: replace what is in it.
-        """
+        """Train with settings and data that are there already; see :func:`samesense.recipes.runner.run`."""
         from samesense.recipes.runner import Job, run
 
         self.check(train, settings)
@@ -244,11 +212,7 @@ DATA_TYPES = tuple(kind for method in METHODS.values() for kind in method.data)
 
 
 def method_named(name: str) -> Method:
-    """Return a method.
-
-    Raises:
-        ConfigError: if there is none of this name.
-    """
+    """Return a method; ConfigError if there is none of this name."""
     if name not in METHODS:
         raise ConfigError(f"The methods are {', '.join(METHODS)}; received {name!r}.")
     return METHODS[name]
@@ -272,11 +236,7 @@ def fitting_method(data: Sequence[Source] | Examples, config: str, given: Mappin
 
 
 def check_known(method: Method, given: Mapping[str, Any]) -> None:
-    """Raise if a setting that was given is none of the method's, but another's.
-
-    Raises:
-        ConfigError: names the methods that have it. One that no method has is left to :func:`bind`.
-    """
+    """Raise if a given setting is none of the method's, but another's; one of no method is left to :func:`bind`."""
     for name in given:
         if name not in method.settings.model_fields:
             owners = [other.name for other in METHODS.values() if name in other.settings.model_fields]

@@ -46,12 +46,7 @@ def _scale(data: Examples) -> dict[str, Any]:
 
 
 def check(output: Path, record: dict[str, Any], *, resume: bool, overwrite: bool) -> dict[str, Any]:
-    """Raise where this run may not write to ``output``; returns the manifest of the run that is resumed, or nothing.
-
-    Raises:
-        OutputError: if the folder holds something and ``overwrite`` is false, or the run to be resumed is finished.
-        ConfigError: if there is no run to resume, or another one.
-    """
+    """Raise where this run may not write to ``output``; returns the manifest of the run that is resumed, or nothing."""
     if not resume:
         if is_main():
             check_free(output, overwrite=overwrite)
@@ -74,24 +69,14 @@ def save_model(output: Path, record: dict[str, Any], trained: TrainOutput, write
 
 
 def locked(output: Path) -> AbstractContextManager[None]:
-    """Lock the folder against another run; of several processes of one run, the one that writes does.
-
-    Raises:
-        OutputError: if another run writes to it.
-    """
+    """Lock the folder against another run; of several processes of one run, the one that writes does."""
     return only_writer(output) if is_main() else nullcontext()
 
 
 def begin(output: Path, record: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
     """Take the folder: remove what an earlier run left, and nothing else, and write the manifest.
 
-    Args:
-        output: run folder.
-        record: manifest of this run.
-        before: manifest of the run that it resumes, or nothing.
-
-    Returns:
-        The manifest that holds from now on.
+    ``before`` is the manifest of the run that it resumes, or empty; the one that holds from now on is returned.
     """
     if before:
         record = before | {"status": "running", "resumed": [*before.get("resumed", []), record["started"]]}
@@ -111,12 +96,7 @@ def begin(output: Path, record: dict[str, Any], before: dict[str, Any]) -> dict[
 def run_or_resume(output: Path, run: Callable[..., TrainingRun]) -> bool:
     """Run unless that is done; go on with what was begun, and begin anew if it was another run.
 
-    Args:
-        output: run folder.
-        run: takes ``resume`` and ``overwrite``.
-
-    Returns:
-        Whether the run is finished; otherwise it was interrupted, and the same call goes on.
+    Returned is whether the run is finished; otherwise it was interrupted, and the same call goes on.
     """
     if (output / manifest.FILE).is_file():
         if (output / MODEL).is_dir() and manifest.read(output)["status"] == "finished":

@@ -47,48 +47,31 @@ WARN_UNKNOWN = 0.02
 
 @dataclass(frozen=True, kw_only=True)
 class Job(Generic[Data, Settings]):
-    """What is trained on what.
+    """What is trained on what."""
 
-    Attributes:
-        method: its name in the manifest.
-        data: what is trained on.
-        settings: of the method.
-        output: run folder; holds ``model/``, ``manifest.json``, ``history.jsonl`` and ``results.jsonl``.
-        dev: labelled pairs; the checkpoint with the best Spearman on them is kept. ``None`` keeps the last state.
-        test: labelled pairs on which the model is evaluated before and after.
-    """
-
-    method: str
-    data: Data
-    settings: Settings
-    output: Path
+    method: str  # its name in the manifest
+    data: Data  # what is trained on
+    settings: Settings  # of the method
+    output: Path  # run folder; holds model/, manifest.json, history.jsonl and results.jsonl
+    # labelled pairs; the checkpoint with the best Spearman on them is kept. None keeps the last state
     dev: PairData | None = None
-    test: PairData | None = None
+    test: PairData | None = None  # labelled pairs on which the model is evaluated before and after
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingInputs:
-    """What a model is trained on, and how.
+    """What a model is trained on, and how."""
 
-    Attributes:
-        dataset: text columns, then ``label`` where the loss takes one.
-        loss: makes the loss; called once the seed is set, since a loss may have weights of its own.
-        summary: lines for people and for the manifest: what was read, formed and left out.
-        batches: how examples are put into batches.
-        collator: puts examples into a batch, where the trainer's own does not do.
-        callbacks: of the trainer.
-        before_training: what takes long, and is done once the folder is taken, so that an interrupted run can be
-            resumed.
-        after_training: evaluates the saved model further; returns results, and what the manifest shall hold besides.
-    """
-
-    dataset: Dataset
+    dataset: Dataset  # text columns, then label where the loss takes one
+    # makes the loss; called once the seed is set, since a loss may have weights of its own
     loss: Callable[[], nn.Module]
-    summary: Sequence[str] = ()
-    batches: Batches = "random"
-    collator: Callable[..., Any] | None = None
-    callbacks: Sequence[TrainerCallback] = ()
+    summary: Sequence[str] = ()  # lines for people and for the manifest: what was read, formed and left out
+    batches: Batches = "random"  # how examples are put into batches
+    collator: Callable[..., Any] | None = None  # puts examples into a batch, where the trainer's own does not do
+    callbacks: Sequence[TrainerCallback] = ()  # of the trainer
+    # what takes long, and is done once the folder is taken, so that an interrupted run can be resumed
     before_training: Callable[[], None] | None = None
+    # evaluates the saved model further; returns results, and what the manifest shall hold besides
     after_training: Callable[[], tuple[list[Result], dict[str, Any]]] | None = None
 
 

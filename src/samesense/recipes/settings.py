@@ -37,11 +37,7 @@ class EncoderSettings(TrainingSettings):
 
 @PAIR_LOSSES.add_settings
 class CosentSettings(EncoderSettings):
-    """Settings of the CoSENT recipe and of the losses it is compared with; the defaults are the paper's.
-
-    Raises:
-        ConfigError: if a setting has another value than its default, and does not belong to the loss or the encoder.
-    """
+    """Settings of the CoSENT recipe and of the losses it is compared with; the defaults are the paper's."""
 
     encoder: Encoder = Field("bi", description="bi embeds the sentences apart; cross reads both together")
     loss: str = Field(
@@ -69,11 +65,7 @@ class CosentSettings(EncoderSettings):
 
 
 def check_belongs(stated: Iterable[str], loss: str, encoder: Encoder = "bi") -> None:
-    """Raise if a stated setting would have no effect, because it belongs to another loss or encoder.
-
-    Raises:
-        ConfigError: names the losses to which it belongs.
-    """
+    """Raise if a stated setting would have no effect, because it belongs to another loss or encoder."""
     PAIR_LOSSES.check(stated, loss, encoder)
     for name in stated:
         if not belongs(name, loss, encoder):
@@ -91,16 +83,8 @@ def belongs(name: str, loss: str, encoder: Encoder = "bi") -> bool:
 def choose(config: str, given: Mapping[str, Any], *, kind: str) -> tuple[str, CosentSettings]:
     """Return the settings of a run: the shipped ones for its kind of data, then the user's file, then flags.
 
-    Args:
-        config: name of a shipped file, path of the user's own, or ``"auto"`` for the paper's on such data.
-        given: flags by name; only those that were given.
-        kind: of the labels, see :class:`samesense.data.PairData`.
-
-    Returns:
-        Name of the settings for people, and the settings.
-
-    Raises:
-        ConfigError: see :func:`read_settings` and :func:`bind`; or a flag does not belong to the loss.
+    ``config`` is the name of a shipped file, the path of the user's own, or ``"auto"`` for the paper's on data of this
+    ``kind``; the name returned is for people.
     """
     named = {} if config == "auto" else read_settings(config)
     encoder, loss = ({**named, **given}.get(key, default) for key, default in (("encoder", "bi"), ("loss", "cosent")))

@@ -17,12 +17,8 @@ def open_teacher(
 ) -> Teacher:
     """Open what ``name`` names.
 
-    Args:
-        name: as :func:`~samesense.inference.models.load.load` takes it. With ``+whiten`` or ``+flow`` behind it, the
-            map is fitted on the corpus to be embedded, whose embeddings are then held in memory meanwhile.
-        precision: arithmetic of models; ``"auto"`` is bfloat16 where the device computes in it.
-        pooling: of models; ``None`` is their own, or mean for a bare transformer.
-        device: torch device of models; ``None`` lets sentence-transformers choose.
+    With ``+whiten`` or ``+flow`` behind the name, the map is fitted on the corpus to be embedded, whose embeddings are
+    then held in memory meanwhile. ``pooling`` is ``None`` for the model's own, or mean for a bare transformer.
 
     Raises:
         ConfigError: if it does not embed, or cannot be told from others (a function).

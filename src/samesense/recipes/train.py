@@ -28,27 +28,16 @@ HELD_OUT_SHARE = 0.1
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingPlan:
-    """Data and settings of a training, checked, before anything is computed.
+    """Data and settings of a training, checked, before anything is computed."""
 
-    Attributes:
-        method: by which is trained.
-        config: name of the settings, for people.
-        settings: of the run.
-        given: settings that were given one by one.
-        train: what is trained on.
-        dev: labelled pairs that choose the best checkpoint, if any.
-        test: labelled pairs on which the model is evaluated before and after, if any.
-        held_out: whether ``dev`` was held out of the training data.
-    """
-
-    method: Method
-    config: str
-    settings: EncoderSettings
-    given: Mapping[str, Any] = field(default_factory=dict)
-    train: Examples
-    dev: PairData | None = None
-    test: PairData | None = None
-    held_out: bool = False
+    method: Method  # by which is trained
+    config: str  # name of the settings, for people
+    settings: EncoderSettings  # of the run
+    given: Mapping[str, Any] = field(default_factory=dict)  # settings that were given one by one
+    train: Examples  # what is trained on
+    dev: PairData | None = None  # labelled pairs that choose the best checkpoint, if any
+    test: PairData | None = None  # labelled pairs on which the model is evaluated before and after, if any
+    held_out: bool = False  # whether dev was held out of the training data
 
     def lines(self) -> list[str]:
         """Return, for people, what the data are, what selects, and which settings hold."""
@@ -68,11 +57,7 @@ class TrainingPlan:
         return f"Spearman on {len(self.dev)} pairs {'held out' if self.held_out else 'of ' + self.dev.name}"
 
     def check(self) -> list[str]:
-        """Return, for people, what is made of the data.
-
-        Raises:
-            DataError: if they do not fit the settings.
-        """
+        """Return, for people, what is made of the data; DataError if they do not fit the settings."""
         return self.method.check(self.train, self.settings)
 
     def run(self, output: str | Path, *, resume: bool = False, overwrite: bool = False) -> TrainingRun:
@@ -84,11 +69,7 @@ class TrainingPlan:
     def cross_validate(
         self, folds: str, output: str | Path, *, resume: bool = False, overwrite: bool = False
     ) -> list[Result]:
-        """Evaluate by cross-validation; see :func:`samesense.recipes.folds.cross_validate`.
-
-        Raises:
-            ConfigError: if the data are no labelled pairs.
-        """
+        """Evaluate by cross-validation; see :func:`samesense.recipes.folds.cross_validate`."""
         from samesense.recipes.folds import cross_validate
 
         if not isinstance(self.train, PairData):
@@ -219,9 +200,6 @@ def hold_out(train: Examples, seed: int) -> tuple[Examples, PairData | None]:
     """Split a dev set off the training data, no pair standing in both; none where they are no labelled pairs.
 
     A harvest has held out its own.
-
-    Raises:
-        DataError: if what is held out has one label only and could not select anything.
     """
     if not isinstance(train, PairData):
         return train, getattr(train, "dev", None)

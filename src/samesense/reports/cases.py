@@ -18,29 +18,19 @@ SHOWN = 5
 
 @dataclass(frozen=True)
 class Case:
-    """A pair and the rank that the gold labels and each model give it.
+    """A pair and the rank that the gold labels and each model give it."""
 
-    Attributes:
-        texts: the two sentences.
-        gold: reference similarity, on the scale of the data.
-        gold_rank: its rank among all pairs as a share, from 0 (least similar) to 1.
-        scores: similarity by model.
-        ranks: rank among all pairs by model.
-    """
-
-    texts: tuple[str, str]
-    gold: float
-    gold_rank: float
-    scores: dict[str, float]
-    ranks: dict[str, float]
+    texts: tuple[str, str]  # the two sentences
+    gold: float  # reference similarity, on the scale of the data
+    gold_rank: float  # its rank among all pairs as a share, from 0 (least similar) to 1
+    scores: dict[str, float]  # similarity by model
+    ranks: dict[str, float]  # rank among all pairs by model
 
 
 def against_gold(evidence: Evidence, *, most: int = SHOWN) -> list[Case]:
     """Return the pairs that a model ranks farthest from where the gold labels do, each pair of sentences once.
 
-    Args:
-        evidence: scores with labels.
-        most: how many to return at most; pairs that both rank alike are none.
+    Pairs that both rank alike are none.
     """
     ranks = _ranks(evidence.values)
     return _chosen([evidence], [ranks], np.abs(ranks - _ranks(_labels(evidence))), most)
@@ -49,13 +39,7 @@ def against_gold(evidence: Evidence, *, most: int = SHOWN) -> list[Case]:
 def against_each_other(first: Evidence, second: Evidence, *, most: int = SHOWN) -> list[Case]:
     """Return the pairs that two models rank farthest from each other, each pair of sentences once.
 
-    Args:
-        first: scores with labels.
-        second: the same of another model, on the same pairs in the same order.
-        most: how many to return at most.
-
-    Raises:
-        DataError: if the models were evaluated on different pairs.
+    Both evidences are on the same pairs in the same order.
     """
     if list(first.examples) != list(second.examples):
         raise DataError(f"{first.model} and {second.model} were evaluated on different pairs of {first.dataset}.")

@@ -14,34 +14,19 @@ from samesense.types import Evidence, Result
 
 @dataclass(frozen=True, kw_only=True)
 class Content:
-    """What a report shows.
+    """What a report shows."""
 
-    Attributes:
-        models: in the order of the tables.
-        results: of all models on all data sets.
-        averages: over data sets.
-        evidence: what lies behind the results.
-        comparisons: of models, data set by data set.
-        against: name of the reference, or ``None`` for the best of each data set.
-        failures: data sets on which a model failed.
-        notes: what was left out, and why.
-        general: figures about models or runs, not about one data set.
-        by_dataset: figures by suite and data set.
-        environment: versions and machine.
-        title: heading of the page.
-    """
-
-    models: Sequence[EvaluatedModel]
-    results: Sequence[Result]
-    averages: Sequence[Result] = ()
-    evidence: Sequence[Evidence] = ()
-    comparisons: Sequence[Comparison] = ()
-    against: str | None = None
-    failures: Sequence[Failure] = ()
-    notes: Sequence[str] = ()
-    general: Sequence[Plot] = ()
-    by_dataset: dict[tuple[str, str], list[Plot]] = field(default_factory=dict)
-    environment: dict[str, str] = field(default_factory=dict)
+    models: Sequence[EvaluatedModel]  # in the order of the tables
+    results: Sequence[Result]  # of all models on all data sets
+    averages: Sequence[Result] = ()  # over data sets
+    evidence: Sequence[Evidence] = ()  # what lies behind the results
+    comparisons: Sequence[Comparison] = ()  # of models, data set by data set
+    against: str | None = None  # name of the reference, or None for the best of each data set
+    failures: Sequence[Failure] = ()  # data sets on which a model failed
+    notes: Sequence[str] = ()  # what was left out, and why
+    general: Sequence[Plot] = ()  # figures about models or runs, not about one data set
+    by_dataset: dict[tuple[str, str], list[Plot]] = field(default_factory=dict)  # figures by suite and data set
+    environment: dict[str, str] = field(default_factory=dict)  # versions and machine
     title: str = "Model comparison"
 
     def grids(self) -> list[Grid]:

@@ -19,21 +19,13 @@ ABSENT = "-"
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """One model on one data set.
+    """One model on one data set."""
 
-    Attributes:
-        values: in the natural unit, one a seed; none where there is no figure.
-        interval: ends of the 95 % interval, for one seed.
-        undefined: why there is no figure, where that is known.
-        comparison: with the reference, where one was made.
-        best: whether this is the best figure of the column.
-    """
-
-    values: tuple[float, ...] = ()
-    interval: tuple[float, float] | None = None
-    undefined: str = ""
-    comparison: Comparison | None = None
-    best: bool = False
+    values: tuple[float, ...] = ()  # in the natural unit, one a seed; none where there is no figure
+    interval: tuple[float, float] | None = None  # ends of the 95 % interval, for one seed
+    undefined: str = ""  # why there is no figure, where that is known
+    comparison: Comparison | None = None  # with the reference, where one was made
+    best: bool = False  # whether this is the best figure of the column
 
     @classmethod
     def of(cls, rows: Sequence[Result]) -> Cell:
@@ -80,19 +72,12 @@ class Column:
 
 @dataclass(frozen=True)
 class Grid:
-    """One table.
+    """One table."""
 
-    Attributes:
-        suite: such as ``"sts"``.
-        title: of the table.
-        columns: what stands side by side.
-        rows: for each model one cell a column.
-    """
-
-    suite: str
+    suite: str  # such as "sts"
     title: str
-    columns: list[Column]
-    rows: dict[str, list[Cell]]
+    columns: list[Column]  # what stands side by side
+    rows: dict[str, list[Cell]]  # for each model one cell a column
 
 
 def grids(
@@ -107,12 +92,6 @@ def grids(
     A suite has a table for each of its main metrics, or a single one where metrics only mean something together, as
     in geometry. A table of several data sets ends with the given averages, or with the plain mean where none is given;
     a model that lacks one of the data sets has no mean.
-
-    Args:
-        results: of all models on all data sets.
-        averages: such as the papers' average of seven STS sets.
-        comparisons: see :func:`samesense.reports.significance.paired_comparisons`.
-        failures: data sets on which a model failed.
     """
     models = list(dict.fromkeys([row.model for row in results] + [one.model for one in failures]))
     found = {key: runs for key, runs in headlines(results).items() if is_headline(key[0], key[2])}

@@ -13,19 +13,12 @@ from samesense.types import Result
 
 @dataclass(frozen=True)
 class Measure:
-    """How a metric is shown.
+    """How a metric is shown."""
 
-    Attributes:
-        label: its name for people.
-        factor: what values are multiplied by.
-        digits: decimals that are shown.
-        better: which direction is better; ``""`` where neither is so by itself.
-    """
-
-    label: str
-    factor: float = 100.0
-    digits: int = 2
-    better: Literal["higher", "lower", ""] = "higher"
+    label: str  # its name for people
+    factor: float = 100.0  # what values are multiplied by
+    digits: int = 2  # decimals that are shown
+    better: Literal["higher", "lower", ""] = "higher"  # which direction is better; "" where neither is so by itself
 
     def text(self, value: float) -> str:
         """Return a value in its natural unit as text."""
@@ -68,12 +61,7 @@ def headlines(results: Sequence[Result]) -> dict[Key, Seeds]:
     """Pick the one figure of every data set and metric that stands for the whole of it.
 
     That is subset ``"all"`` where any model has it, else ``"mean"``, else ``"wmean"``; the same for all models.
-
-    Args:
-        results: of all models.
-
-    Returns:
-        For each suite, data set and metric, in order of appearance, the results by model and seed.
+    Returned are, for each suite, data set and metric, by appearance, the results by model and seed.
     """
     found: dict[Key, dict[str, Seeds]] = {}
     for row in results:

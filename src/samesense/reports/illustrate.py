@@ -88,9 +88,7 @@ def _averages(averages: Sequence[Result]) -> tuple[dict[str, str], str]:
 def heatmaps(scores: Mapping[str, Scores], groups: Groups) -> list[Plot]:
     """Return the heatmap of chosen sentences, if any model scored them.
 
-    Args:
-        scores: for each model, of every ordered pair of sentences, row by row ``(sentences * sentences,)``.
-        groups: the sentences by topic.
+    Scores are those of every ordered pair of sentences, row by row ``(sentences * sentences,)``.
     """
     size = sum(map(len, groups))
     return [heatmap({model: own.reshape(size, size) for model, own in scores.items()}, groups)] if scores else []

@@ -55,10 +55,8 @@ def _plain(text: str) -> str:
 def latex_grids(grids: Sequence[Grid], *, marks: str, legend: str) -> str:
     """Return the tables in LaTeX, for a document that loads booktabs.
 
-    Args:
-        grids: one becomes one ``table``.
-        marks: what the marks mean, in short; stands in each caption, after the title.
-        legend: the same at length; stands above the tables as a comment.
+    ``marks`` stands in each caption, after the title; ``legend`` says the same at length, as a comment above the
+    tables.
     """
     return "\n\n".join([f"% {one_line(legend)}", *(_latex_grid(grid, marks) for grid in grids)]) + "\n"
 

@@ -19,31 +19,16 @@ DEV = "eval_dev_spearman"
 
 @dataclass(frozen=True)
 class Run:
-    """One training run.
+    """One training run."""
 
-    Attributes:
-        name: what the report calls it; seeds of one thing have one name.
-        settings: as the run was started with.
-        curve: Spearman on dev along the steps; ``None`` if it was never evaluated on dev.
-        results: of the trained model on test data.
-    """
-
-    name: str
-    settings: dict[str, Any]
-    curve: Curve | None
-    results: list[Result]
+    name: str  # what the report calls it; seeds of one thing have one name
+    settings: dict[str, Any]  # as the run was started with
+    curve: Curve | None  # Spearman on dev along the steps; None if it was never evaluated on dev
+    results: list[Result]  # of the trained model on test data
 
 
 def read_run(folder: str | Path, name: str | None = None) -> Run:
-    """Read the folder that ``samesense train`` wrote.
-
-    Args:
-        folder: holds ``manifest.json`` and ``history.jsonl``, and ``results.jsonl`` if there was a test set.
-        name: what to call the run; ``None`` takes the name of the folder.
-
-    Raises:
-        DataError: if the folder holds no run, or a file of it cannot be read.
-    """
+    """Read the folder that ``samesense train`` wrote."""
     home = Path(folder)
     if not (home / "manifest.json").is_file():
         raise DataError(f"{folder} holds no training run (no manifest.json). Give the `output` folder of a training.")
@@ -63,18 +48,9 @@ def read_run(folder: str | Path, name: str | None = None) -> Run:
 def sweep_points(runs: Sequence[Run], setting: str) -> dict[str, dict[float, list[float]]]:
     """Gather Spearman (x100) of runs by the value of one setting.
 
-    There is a series for each test set, or for the best dev score where a run has no test set, and for each
-    combination of the other settings in which the runs differ, the seed left aside.
-
-    Args:
-        runs: of one method.
-        setting: a number in the settings of every run.
-
-    Returns:
-        For each series, for each value of the setting, one figure a run.
-
-    Raises:
-        DataError: if a run lacks the setting, or has neither a test nor a dev figure.
+    There is a series for each test set, or for the best dev score where a run has no test set, and for each combination
+    of the other settings in which the runs differ, the seed left aside. Returned is, for each series and each value of
+    the setting, one figure a run.
     """
     keys = sorted({key for run in runs for key in run.settings} - {"seed", setting})
     varying = [key for key in keys if len({json.dumps(run.settings.get(key)) for run in runs}) > 1]

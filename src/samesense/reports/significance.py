@@ -21,33 +21,19 @@ SAMPLES = 2000
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """A model against the reference on one data set.
+    """A model against the reference on one data set."""
 
-    Attributes:
-        task: as in the results.
-        dataset: as in the results.
-        metric: as in the results.
-        model: what is compared.
-        reference: what it is compared with.
-        difference: figure of the model less that of the reference.
-        low: lower end of the 95 % interval of the difference.
-        high: upper end of it.
-        p_value: two-sided, of this comparison alone.
-        adjusted: by Holm, over all comparisons of the suite and metric.
-        n: examples behind it.
-    """
-
-    task: str
+    task: str  # as in the results, as are dataset and metric
     dataset: str
     metric: str
-    model: str
-    reference: str
-    difference: float
-    low: float
-    high: float
-    p_value: float
-    adjusted: float
-    n: int
+    model: str  # what is compared
+    reference: str  # what it is compared with
+    difference: float  # figure of the model less that of the reference
+    low: float  # lower end of the 95 % interval of the difference
+    high: float  # upper end of it
+    p_value: float  # two-sided, of this comparison alone
+    adjusted: float  # by Holm, over all comparisons of the suite and metric
+    n: int  # examples behind it
 
     @property
     def significant(self) -> bool:
@@ -60,21 +46,13 @@ def paired_comparisons(
 ) -> tuple[list[Comparison], list[str]]:
     """Compare every model with the reference on every data set, by paired bootstrap.
 
-    The p-values of one suite and metric, over its data sets and models, are adjusted together, since a table is read
-    as a whole; the number of resamples grows with them so that significance stays within reach. A model with several
-    seeds is represented by the run with the median figure (the lower one of two).
+    The p-values of one suite and metric, over its data sets and models, are adjusted together, since a table is read as
+    a whole; the number of resamples grows with them so that significance stays within reach. A model with several seeds
+    is represented by the run with the median figure (the lower one of two). Without ``against``, and where that has no
+    figure, the best model of a data set is the reference. Returned are the comparisons, and a line about each one that
+    could not be made and each data set without the reference.
 
     Source: Holm (1979), "A simple sequentially rejective multiple test procedure", for the adjustment.
-
-    Args:
-        evidence: per model, data set and metric, what lies behind the figure.
-        results: the figures; they decide which model is the best.
-        against: name of the reference; ``None`` takes the best model of each data set, as is done where the reference
-            has no figure.
-        seed: of the resampling.
-
-    Returns:
-        The comparisons, and a line about each one that could not be made and each data set without the reference.
     """
     behind: dict[Key, dict[str, Evidence]] = {}
     figures = headlines(results)

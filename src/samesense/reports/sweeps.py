@@ -23,20 +23,13 @@ Curves = Mapping[str, Mapping[int, Curve]]
 
 @dataclass(frozen=True, kw_only=True)
 class StepsToScore:
-    """How soon one variant reaches the best dev score of another.
+    """How soon one variant reaches the best dev score of another."""
 
-    Attributes:
-        variant: the variant that is timed.
-        baseline: the variant whose best dev score is the level.
-        level: that score, the mean over seeds.
-        baseline_steps: steps after which the baseline has it, one a seed.
-        variant_steps: steps after which the variant has it, one a seed; ``None`` where it never does.
-    """
-
-    variant: str
-    baseline: str
-    level: float
-    baseline_steps: tuple[float, ...]
+    variant: str  # the variant that is timed
+    baseline: str  # the variant whose best dev score is the level
+    level: float  # that score, the mean over seeds
+    baseline_steps: tuple[float, ...]  # steps after which the baseline has it, one a seed
+    # steps after which the variant has it, one a seed; None where it never does
     variant_steps: tuple[float | None, ...]
 
     @property
@@ -65,11 +58,10 @@ def steps_to_reach(curve: Curve, level: float) -> float | None:
 def steps_to_scores(curves: Curves) -> list[StepsToScore]:
     """Time every variant to the best dev score of every other, seed by seed.
 
+    Pairs of variants without a common seed are left out.
+
     Source: Huang et al. 2024 (CoSENT), Fig. 3 and section V-F, which times losses to a common level.
     Differs: the level is the baseline's best score of the same seed, not one read off a mean curve.
-
-    Args:
-        curves: on one data set. Pairs of variants without a common seed are left out.
     """
     found = []
     for baseline, own in curves.items():
@@ -141,12 +133,7 @@ def curve_figure(curves: Curves, dataset: str, stem: str) -> Plot:
 
 
 def setting_figures(runs: Mapping[str, Sequence[Run]], settings: Sequence[str]) -> list[Plot]:
-    """Draw the test figure against each setting that took two numbers or more while others stayed the same.
-
-    Args:
-        runs: by data set.
-        settings: names of those that were varied.
-    """
+    """Draw the test figure against each setting that took two numbers or more while others stayed the same."""
     plots = []
     for setting in settings:
         for dataset, own in runs.items():

@@ -12,30 +12,15 @@ from samesense.types import Result
 
 
 def markdown_table(results: Sequence[Result]) -> str:
-    """Lay out results as a Markdown table with the same columns as :func:`samesense.results.results_table`.
-
-    Args:
-        results: what to show, in this order.
-
-    Returns:
-        Lines joined by newlines, without one at the end.
-    """
+    """Lay out results as a Markdown table with the same columns as :func:`samesense.results.results_table`."""
     return markdown(*result_cells(results))
 
 
 def seeds_table(rows: Mapping[str, Sequence[float]]) -> str:
     """Lay out repeated runs as a Markdown table of mean and standard deviation.
 
-    The deviation is that of a sample (divided by one less than the number of seeds), and so absent for one seed.
-
-    Args:
-        rows: for each name, the value of every seed in its natural unit; shown multiplied by 100.
-
-    Returns:
-        Lines joined by newlines, without one at the end.
-
-    Raises:
-        DataError: if a row has no value, or one that is not finite.
+    The deviation is that of a sample (divided by one less than the number of seeds), and so absent for one seed. Values
+    are in their natural unit, and shown multiplied by 100.
     """
     cells: Rows = []
     for name, values in rows.items():
@@ -53,13 +38,7 @@ def seeds_table(rows: Mapping[str, Sequence[float]]) -> str:
 def markdown(header: list[str], rows: Rows, numeric: Collection[str] = NUMERIC) -> str:
     """Lay out cells as a Markdown table.
 
-    Args:
-        header: name of each column, as Markdown.
-        rows: cells of each row, as Markdown; a vertical bar is escaped.
-        numeric: names of the columns that are set flush right.
-
-    Returns:
-        Lines joined by newlines, without one at the end.
+    A vertical bar in a cell is escaped; columns named in ``numeric`` are set flush right.
     """
     rule = ["---:" if name in numeric else "---" for name in header]
     escaped = [[cell.replace("|", "\\|") for cell in row] for row in [header, rule, *rows]]

@@ -25,11 +25,7 @@ def write(folder: Path, manifest: dict[str, Any]) -> None:
 
 
 def read(folder: Path) -> dict[str, Any]:
-    """Return the manifest in ``folder``.
-
-    Raises:
-        ConfigError: if there is none.
-    """
+    """Return the manifest in ``folder``; ConfigError if there is none."""
     path = folder / FILE
     if not path.is_file():
         raise ConfigError(f"resume continues a run, and {folder} holds none (no {FILE}). Start it without resume.")
@@ -37,11 +33,7 @@ def read(folder: Path) -> dict[str, Any]:
 
 
 def check_same_run(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
-    """Return the manifest of the run in ``folder``, if it has this one's method, settings and data.
-
-    Raises:
-        ConfigError: if there is no run, or another one.
-    """
+    """Return the manifest of the run in ``folder``, if it has this one's method, settings and data."""
     before = read(folder)
     differences = []
     for part in _IDENTITY:

@@ -45,17 +45,12 @@ _FORM = 1
 
 @dataclass(frozen=True)
 class Teacher:
-    """Something that embeds, to be learnt from.
+    """Something that embeds, to be learnt from."""
 
-    Attributes:
-        name: as it was asked for.
-        identity: everything that decides its vectors, but for the texts on which a map of it is fitted.
-        encode: from the texts of a corpus, and a folder for what a killed run need not compute again, to the function
-            that embeds them.
-    """
-
-    name: str
-    identity: str
+    name: str  # as it was asked for
+    identity: str  # everything that decides its vectors, but for the texts on which a map of it is fitted
+    # from the texts of a corpus, and a folder for what a killed run need not compute again, to the function
+    # that embeds them
     encode: Callable[[Sequence[str], Path], Encode]
 
 
@@ -95,11 +90,7 @@ class TeacherStore:
     def rows(self, numbers: Tensor | npt.NDArray[np.integer]) -> Tensor:
         """Return the unit vectors of the sentences with these numbers, float32 ``(numbers, dim)``, on the CPU.
 
-        Args:
-            numbers: positions in the corpus ``(n,)``, in any order and repeated at will.
-
-        Raises:
-            ValueError: if a number is none of a row.
+        ``numbers`` are positions in the corpus ``(n,)``, in any order and repeated at will.
         """
         wanted = np.asarray(numbers.cpu() if isinstance(numbers, Tensor) else numbers)
         if wanted.size and not (wanted.min() >= 0 and wanted.max() < len(self)):

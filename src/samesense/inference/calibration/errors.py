@@ -22,13 +22,8 @@ TARGETS: tuple[Target, ...] = ("accuracy", "f1")
 def fold_numbers(pairs: Sequence[Pair], labels: Scores, count: int, seed: int) -> Folds:
     """Return the fold of each pair ``(n,)``: folds of like size and with like labels.
 
-    A pair that occurs again, in either order, is in the same fold. The order of the rows decides nothing.
-
-    Args:
-        pairs: the pairs ``(n,)``.
-        labels: of the pairs ``(n,)``.
-        count: of folds.
-        seed: another seed, other folds.
+    A pair that occurs again, in either order, is in the same fold. The order of the rows decides nothing. Pairs and
+    labels are ``(n,)``.
     """
     keys = [pair_key(*pair) for pair in pairs]
     label_of: dict[Pair, float] = {}
@@ -61,10 +56,7 @@ def value_errors(values: Scores, labels: Scores, *, graded: bool) -> dict[str, f
 def decision_quality(scores: Scores, right: Scores, folds: Folds) -> dict[str, float]:
     """Return accuracy and F1, each with a threshold that was fitted for it on the other folds.
 
-    Args:
-        scores: of the model ``(n,)``.
-        right: 1 for a yes, 0 for a no ``(n,)``.
-        folds: of the pairs ``(n,)``.
+    All are ``(n,)``; ``right`` is 1 for a yes, 0 for a no.
     """
     called = {target: np.empty_like(scores) for target in TARGETS}
     for fold in np.unique(folds):

@@ -154,11 +154,7 @@ def calibrate(
 def check_labels(data: PairData, settings: CalibrationSettings) -> tuple[Scale, float | None]:
     """Raise before any model runs, if no calibration could be fitted with these labels.
 
-    Returns:
-        The scale, and the label from which on a pair counts as a yes, if there is one.
-
-    Raises:
-        ConfigError, DataError: as :func:`calibrate`.
+    Returned are the scale, and the label from which on a pair counts as a yes, if there is one.
     """
     if len(data) < LEAST:
         raise DataError(f"{data.source}: a calibration needs at least {LEAST} pairs, and these are {len(data)}.")

@@ -76,15 +76,9 @@ class Logistic:
 def fit_isotonic(scores: Scores, labels: Scores, scale: Scale) -> Isotonic:
     """Fit the monotone map of least squared error.
 
+    Scores of the model and labels are ``(n,)``; DataError if labels do not rise with scores.
+
     Source: Zadrozny and Elkan 2002, "Transforming classifier scores into accurate multiclass probability estimates".
-
-    Args:
-        scores: of the model ``(n,)``.
-        labels: on the scale ``(n,)``.
-        scale: lowest and highest label.
-
-    Raises:
-        DataError: if labels do not rise with scores.
     """
     from sklearn.isotonic import IsotonicRegression
 
@@ -96,17 +90,11 @@ def fit_isotonic(scores: Scores, labels: Scores, scale: Scale) -> Isotonic:
 def fit_logistic(scores: Scores, labels: Scores, scale: Scale) -> Logistic:
     """Fit a logistic curve by cross-entropy; a label between the ends of the scale counts in part for either.
 
+    Scores of the model and labels are ``(n,)``; DataError if labels do not rise with scores.
+
     Source: Platt 1999, "Probabilistic outputs for support vector machines", section 2: targets are drawn in from the
         ends, so that there is a best curve even where scores tell all pairs apart.
     Differs: labels between the ends are drawn in in proportion; for 0 and 1 it is Platt's.
-
-    Args:
-        scores: of the model ``(n,)``.
-        labels: on the scale ``(n,)``.
-        scale: lowest and highest label.
-
-    Raises:
-        DataError: if labels do not rise with scores.
     """
     from sklearn.linear_model import LogisticRegression
 

@@ -24,17 +24,11 @@ NOTES = (".md", ".png", ".svg")
 
 @dataclass(frozen=True)
 class Home:
-    """Where the files of a model are.
+    """Where the files of a model are."""
 
-    Attributes:
-        name: as the user gave it.
-        folder: of the model, or of an Origin; ``None`` for a repository of the hub.
-        keeps: whether a calibration may be kept in the folder; not in that of a package.
-    """
-
-    name: str
-    folder: Path | None
-    keeps: bool = True
+    name: str  # as the user gave it
+    folder: Path | None  # of the model, or of an Origin; None for a repository of the hub
+    keeps: bool = True  # whether a calibration may be kept in the folder; not in that of a package
 
     @property
     def kept(self) -> Path | None:
@@ -43,11 +37,7 @@ class Home:
 
     @property
     def file(self) -> Path:
-        """Where its calibration is kept.
-
-        Raises:
-            ConfigError: if none can be.
-        """
+        """Where its calibration is kept; ConfigError if none can be."""
         if self.kept is None:
             raise ConfigError(
                 f"A calibration is kept in the model's folder, and {self.name!r} has none of its own. Name a file for "
@@ -56,11 +46,7 @@ class Home:
         return self.kept
 
     def place(self, output: Path | None) -> Path:
-        """Return where a calibration is to be written: ``output``, or else its :attr:`file`.
-
-        Raises:
-            ConfigError: if none can be kept, or ``output`` would change what the model is told by.
-        """
+        """Return where a calibration is to be written: ``output``, or else its :attr:`file`."""
         if output is None:
             return self.file
         folder, path = (self.folder or Path()).resolve(), output.expanduser().resolve()
@@ -85,8 +71,7 @@ class Home:
 def home_of(name: str) -> Home:
     """Return where the files of a model are.
 
-    Args:
-        name: model folder, output of train, hub name, ``"default"``, or ``origin:FOLDER``.
+    ``name`` is a model folder, output of train, hub name, ``"default"``, or ``origin:FOLDER``.
 
     Raises:
         ConfigError: if what is named has no files by which it could be told from another.
@@ -133,24 +118,14 @@ def _commit(name: str) -> str:
 
 
 def store(calibration: Calibration, path: Path) -> None:
-    """Write a calibration.
-
-    Raises:
-        OutputError: if it cannot be written.
-    """
+    """Write a calibration; OutputError if it cannot be written."""
     write_json(path, asdict(calibration))
 
 
 def read(home: Home, path: Path | None = None) -> Calibration:
     """Return the calibration of a model.
 
-    Args:
-        home: of the model.
-        path: of the calibration; ``None`` for the model's own folder.
-
-    Raises:
-        ConfigError: if the model has no folder of its own, and no path is given.
-        ModelError: if there is none, it is damaged, or it is that of another model.
+    It lies at ``path``, or in the model's own folder; ModelError if it is absent, damaged, or that of another model.
     """
     file = path or home.file
     if not file.is_file():

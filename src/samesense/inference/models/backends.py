@@ -67,12 +67,7 @@ def exported_backends(
 ) -> list[Backend]:
     """Return the backends that an exported folder offers for what is asked, the one taken unmeasured first.
 
-    Args:
-        description: of the folder.
-        backend: as asked for.
-        precision: as asked for.
-        torch_there: whether torch is installed and the folder holds its weights.
-        bfloat16_there: whether the processor computes in bfloat16.
+    ``torch_there``: torch is installed and the folder holds its weights.
     """
     check_backend(backend, precision)
     if backend in ("onnx", "onnx-int8"):
@@ -105,10 +100,8 @@ def keeps_spearman(description: Description, backend: Backend) -> bool:
 def choose(source: str, openers: Mapping[Backend, Callable[[], Encode]], texts: Sequence[str] | None) -> Choice:
     """Return the fastest of several backends for this model, machine and kind of text.
 
-    Args:
-        source: folder or name of the model; a choice is remembered for its files.
-        openers: backend to what opens it; the first one is taken where nothing is known or measured.
-        texts: what is about to be encoded. ``None`` takes the first backend, so that nothing depends on earlier runs.
+    A choice is remembered for the model's files. The first of ``openers`` is taken where nothing is known or measured,
+    and without ``texts``, so that nothing depends on earlier runs.
     """
     found = list(openers)
     if texts is None or len(found) == 1:

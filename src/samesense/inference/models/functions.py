@@ -33,11 +33,7 @@ class FunctionEncoder:
 
     @property
     def identity(self) -> str:
-        """A text that is the same only for functions that give the same vectors.
-
-        Raises:
-            ConfigError: for a function of the user's own, which may change between runs.
-        """
+        """A text that is the same only for functions that give the same vectors."""
         if self._identity is None:
             raise ConfigError(
                 "Vectors are kept only of what can be told from others, and a function may change between runs "

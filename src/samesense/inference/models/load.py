@@ -109,15 +109,7 @@ def apply_maps(
 ) -> Model:
     """Return the model followed by maps such as ``"+whiten:64+flow"``, which are fitted here.
 
-    Args:
-        model: gives the embeddings.
-        maps: applied from left to right; ``""`` returns the model itself.
-        fit_texts: unlabelled texts to fit on.
-        seed: of a flow.
-        cache: encode each distinct text once.
-
-    Raises:
-        ConfigError: if the model has no embeddings, there are no texts, or the map cannot have these dimensions.
+    Maps are applied from left to right (``""``: none), and fitted on ``fit_texts``, a flow with ``seed``.
     """
     for name, dim in parse_maps(maps):
         if not model.embeds:

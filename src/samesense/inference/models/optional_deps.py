@@ -23,11 +23,7 @@ def has_torch() -> bool:
 
 @contextlib.contextmanager
 def needs_torch() -> Iterator[None]:
-    """Say in one sentence what to install where torch is not.
-
-    Raises:
-        MissingExtraError: for an import of torch, transformers or sentence-transformers that failed inside.
-    """
+    """Say in one sentence what to install where torch is not."""
     try:
         yield
     except ModuleNotFoundError as error:

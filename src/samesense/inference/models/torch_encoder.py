@@ -92,9 +92,6 @@ def _encode_alone(
 
     Every text is a batch of its own: how products are cut and summed depends on the shape of a batch, and so do the
     last bits. They depend on the number of threads too, which must be one.
-
-    Raises:
-        ModelError: if a text is not a string.
     """
     arithmetic = inference_precision(precision, model.device)
     prompt = model.prompts.get(model.default_prompt_name) if model.default_prompt_name else None

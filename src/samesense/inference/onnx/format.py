@@ -33,34 +33,22 @@ class GraphFile(_Part):
 
 
 class Parity(_Part):
-    """How far a backend's vectors are from those of torch in float32, over the sentences of the check.
+    """How far a backend's vectors are from those of torch in float32, over the sentences of the check."""
 
-    Attributes:
-        texts: number of sentences, of different lengths, in batches with each other and alone.
-        least_cosine: that of the vector that strays furthest.
-        alone: largest difference of a coordinate between a text alone and among neighbours, as a share of the
-            vector's length.
-    """
-
-    texts: int
-    least_cosine: float
+    texts: int  # number of sentences, of different lengths, in batches with each other and alone
+    least_cosine: float  # that of the vector that strays furthest
+    # largest difference of a coordinate between a text alone and among neighbours, as a share of the vector's
+    # length
     alone: float
 
 
 class Drift(_Part):
-    """Spearman on labelled pairs, times 100, of each backend against torch in float32.
+    """Spearman on labelled pairs, times 100, of each backend against torch in float32."""
 
-    Attributes:
-        data: name of the pairs.
-        pairs: how many they are.
-        reference: torch in float32.
-        points: backend to its Spearman minus the reference's.
-    """
-
-    data: str
-    pairs: int
-    reference: float
-    points: dict[str, float]
+    data: str  # name of the pairs
+    pairs: int  # how many they are
+    reference: float  # torch in float32
+    points: dict[str, float]  # backend to its Spearman minus the reference's
 
 
 class Description(_Part):
@@ -105,11 +93,7 @@ def is_exported(name: str | Path) -> bool:
 
 
 def read_description(folder: str | Path) -> Description:
-    """Return the description of an exported folder.
-
-    Raises:
-        ModelError: if it is absent, damaged, or of another version.
-    """
+    """Return the description of an exported folder; ModelError if it is absent, damaged, or of another version."""
     path = Path(folder).expanduser() / DESCRIPTION
     try:
         description = Description.model_validate_json(path.read_bytes())

@@ -29,10 +29,6 @@ def write_graph(model: SentenceTransformer, path: Path) -> list[str]:
     """Write the graph of ``model`` and return the names of its inputs, each ``(batch, tokens)`` of int64.
 
     Its one output, ``sentence_embedding``, is ``(batch, dim)`` of float32.
-
-    Raises:
-        ModelError: if the model takes inputs that a graph cannot have, or cannot be recorded.
-        MissingExtraError: if onnx or onnxscript is not installed.
     """
     for package in ("onnx", "onnxscript"):
         _needs(package)

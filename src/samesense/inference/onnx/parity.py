@@ -34,11 +34,7 @@ AWKWARD = (
 
 
 def check_tokens(model: SentenceTransformer, exported: OnnxEncoder, texts: list[str]) -> None:
-    """Make sure that the folder's tokenizer alone gives the ids that the model is given by sentence-transformers.
-
-    Raises:
-        ModelError: otherwise, naming the text.
-    """
+    """Make sure that the folder's tokenizer alone gives the ids that the model is given by sentence-transformers."""
     prompt = model.prompts.get(model.default_prompt_name) if model.default_prompt_name else None
     for text in texts:
         wanted = model.preprocess([text], prompt=prompt)["input_ids"].flatten().tolist()
@@ -53,11 +49,7 @@ def check_tokens(model: SentenceTransformer, exported: OnnxEncoder, texts: list[
 
 
 def reference_rows(model: SentenceTransformer, texts: list[str]) -> Embeddings:
-    """Return the vectors of torch in float32, ``(texts, dim)``.
-
-    Raises:
-        ModelError: if one is not finite.
-    """
+    """Return the vectors of torch in float32, ``(texts, dim)``; ModelError if one is not finite."""
     rows = encode(model, texts, precision="float32")
     if not np.isfinite(rows).all():
         raise ModelError("The model gives vectors that are not finite; there is nothing to compare a graph with.")
@@ -65,11 +57,7 @@ def reference_rows(model: SentenceTransformer, texts: list[str]) -> Embeddings:
 
 
 def parity(exported: OnnxEncoder, reference: Embeddings, texts: list[str]) -> Parity:
-    """Compare the vectors of a graph with ``reference``, computed among neighbours and alone.
-
-    Raises:
-        ModelError: if a vector is not finite, or a float32 graph strays too far.
-    """
+    """Compare the vectors of a graph with ``reference``, computed among neighbours and alone."""
     together = exported.encode(texts)
     alone = np.concatenate([exported.encode([text]) for text in texts])
     least = 1.0
@@ -98,12 +86,7 @@ def _cosines(rows: Embeddings, reference: Embeddings) -> Embeddings:
 
 
 def drift(pairs: PairData, reference: Encode, others: Mapping[str, Encode]) -> Drift:
-    """Return what each backend's Spearman on ``pairs`` loses or gains against that of ``reference``, times 100.
-
-    Raises:
-        ModelError: if a vector has no cosine.
-        ValueError: if the labels or the scores are all alike.
-    """
+    """Return what each backend's Spearman on ``pairs`` loses or gains against that of ``reference``, times 100."""
     examples = list(zip(pairs.sentences1, pairs.sentences2, strict=True))
 
     def judged(one: Encode) -> float:

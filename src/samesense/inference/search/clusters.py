@@ -57,11 +57,7 @@ def cluster(vectors: npt.NDArray[np.floating], threshold: float, *, smallest: in
 
 
 def check_arguments(threshold: float, smallest: int) -> None:
-    """Refuse what :func:`cluster` cannot be asked for, before anything is encoded for it.
-
-    Raises:
-        ConfigError: if the threshold is no cosine, or ``smallest`` is less than 1.
-    """
+    """Refuse what :func:`cluster` cannot be asked for, before anything is encoded for it."""
     check_threshold(threshold)
     if smallest < 1:
         raise ConfigError(f"A cluster has one member or more; received {smallest}. Example: 2")

@@ -25,12 +25,7 @@ BLOCK_QUERIES = 256
 def unit_rows(vectors: npt.NDArray[Any], first: int = 0) -> Embeddings:
     """Return the rows ``(rows, dim)`` divided by their lengths, as float32.
 
-    Args:
-        vectors: finite rows, none of zeros only.
-        first: number of the first row, for messages.
-
-    Raises:
-        ModelError: for a row without a direction, naming it.
+    ``first`` is the number of the first row, for messages.
     """
     wide = np.asarray(vectors, dtype=np.float64)
     largest = np.abs(wide).max(axis=1, initial=0.0)
@@ -92,13 +87,8 @@ class Best:
 def nearest(queries: Embeddings, blocks: Callable[[], Iterable[Block]], best: list[Best], count: int) -> None:
     """Let every row of the blocks compete for every query; no matrix of all scores is ever held.
 
-    A float32 product finds what may belong to the best; the scores that decide are computed again in float64.
-
-    Args:
-        queries: unit rows ``(queries, dim)``.
-        blocks: gives all rows, block by block, each time it is called.
-        best: of each query, filled further.
-        count: how many ids each of ``best`` holds at most.
+    A float32 product finds what may belong to the best; the scores that decide are computed again in float64. Queries
+    are unit rows ``(queries, dim)``; ``blocks`` gives all rows each time it is called; ``best`` is filled further.
     """
     slack = margin(queries.shape[1])
     for start in range(0, len(queries), BLOCK_QUERIES):

@@ -37,11 +37,7 @@ def has_usearch() -> bool:
 
 
 def check_usearch() -> None:
-    """Refuse to go on without the extra.
-
-    Raises:
-        MissingExtraError: if it is not installed.
-    """
+    """Raise MissingExtraError if the extra is not installed."""
     if not has_usearch():
         raise MissingExtraError("usearch", "search")
 
@@ -69,14 +65,7 @@ class Graph:
     def build(cls, blocks: Iterable[Block], dim: int, *, half: bool, threads: int = 0) -> Graph:
         """Put the rows of the blocks into a new graph, numbered in the order they come.
 
-        Args:
-            blocks: ids, which are not looked at, and vectors.
-            dim: numbers of a vector.
-            half: keep them as float16.
-            threads: 0 for all cores; with 1 the graph is the same each time.
-
-        Raises:
-            MissingExtraError: without usearch.
+        ``threads`` is 0 for all cores; with 1 the graph is the same each time.
         """
         index = _index_type()(
             ndim=dim,
@@ -94,12 +83,7 @@ class Graph:
 
     @classmethod
     def open(cls, path: Path, expansion: int, rows: int) -> Graph:
-        """Open a saved graph.
-
-        Raises:
-            DataError: if it is damaged, or of another number of rows.
-            MissingExtraError: without usearch.
-        """
+        """Open a saved graph."""
         kind = _index_type()
         if not path.is_file():
             raise FileNotFoundError(path)
@@ -137,10 +121,7 @@ def neighbours(
 ) -> list[Scores]:
     """Return for each query the scores of its ten nearest rows in order, itself left out, by exact search.
 
-    Args:
-        queries: unit rows ``(sample, dim)``.
-        blocks: row numbers and vectors of all rows.
-        sample: numbers of the rows that are the queries.
+    Queries are unit rows ``(sample, dim)``, ``sample`` the numbers of these rows.
     """
     best = [Best(11) for _ in sample]
     nearest(queries, blocks, best, 11)
@@ -152,17 +133,8 @@ def measure_recall(
 ) -> float:
     """Return recall@10: the share of the ten nearest neighbours that the graph finds, over all queries.
 
-    A found row counts if its score reaches that of the last true neighbour, so that ties are no misses.
-
-    Args:
-        graph: over all rows.
-        rows: vectors of rows by number.
-        queries: unit rows ``(sample, dim)``.
-        sample: numbers of the rows that are the queries; none is its own neighbour.
-        truth: see :func:`neighbours`.
-
-    Raises:
-        DataError: if there are fewer than two rows, so that there is no neighbour.
+    A found row counts if its score reaches that of the last true neighbour, so that ties are no misses. Queries are
+    unit rows ``(sample, dim)``, ``sample`` the numbers of these rows; for ``truth`` see :func:`neighbours`.
     """
     hits = wanted = 0
     for query, own, true, found in zip(queries, sample, truth, graph.search(queries, 11), strict=True):
@@ -181,9 +153,6 @@ def tune(
     """Widen the graph's search until its recall@10 is ``wanted`` or the widest is reached; return recall and queries.
 
     The queries are sampled from the rows, the same ones for the same number of rows.
-
-    Raises:
-        DataError: if there are fewer than two rows.
     """
     sample = np.sort(np.random.default_rng(0).choice(total, size=min(queries, total), replace=False))
     asked = unit_rows(rows(sample))

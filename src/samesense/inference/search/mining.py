@@ -87,9 +87,7 @@ def mine(vectors: npt.NDArray[np.floating], *, top: int = 100, threshold: float 
 def near_pairs(vectors: npt.NDArray[np.floating], floor: Callable[[], float]) -> Iterator[Near]:
     """Yield every pair of rows once whose cosine may reach the floor, block by block; some may fall short by rounding.
 
-    Args:
-        vectors: rows ``(texts, dim)``.
-        floor: asked before each block, so that it may rise.
+    ``floor`` is asked before each block, so that it may rise.
     """
     if vectors.ndim != 2:
         raise ModelError(f"One row a text is needed, a matrix; received the shape {vectors.shape}.")
@@ -118,21 +116,13 @@ def pair_cosines(vectors: npt.NDArray[np.floating], near: Near) -> Scores:
 
 
 def check_arguments(top: int, threshold: float) -> None:
-    """Refuse what :func:`mine` cannot be asked for, before anything is encoded for it.
-
-    Raises:
-        ConfigError: if ``top`` is less than 1, or the threshold is no cosine.
-    """
+    """Refuse what :func:`mine` cannot be asked for, before anything is encoded for it."""
     if top < 1:
         raise ConfigError(f"At least one pair must be asked for; received {top}. Example: 100")
     check_threshold(threshold)
 
 
 def check_threshold(threshold: float) -> None:
-    """Refuse what is no cosine.
-
-    Raises:
-        ConfigError: outside [-1, 1].
-    """
+    """Raise ConfigError for what is no cosine: outside [-1, 1]."""
     if not -1.0 <= threshold <= 1.0:
         raise ConfigError(f"A threshold is a cosine, from -1 to 1; received {threshold:g}. Example: 0.9")

@@ -56,13 +56,9 @@ _Part = tuple[_Job[Item], int, int]
 class Batcher(Generic[Item]):
     """Puts the items of waiting requests together, each distinct one once a batch.
 
-    Args:
-        run: computes one row for each item, in order; called in the executor.
-        executor: with one thread, so that computations do not fight for the processor.
-        batch_tokens: of one batch; a single larger item is a batch of its own.
-        queue_tokens: that may wait or be computed; a request beyond it is refused, unless nothing else is there.
-        wait: seconds for which an idle batcher waits for more after the first request.
-        meter: is told of every batch.
+    ``run`` computes one row an item, in order, in an executor with one thread, so that computations do not fight for
+    the processor. An item larger than ``batch_tokens`` is a batch of its own; a request beyond ``queue_tokens`` is
+    refused, unless nothing else is there. An idle batcher waits ``wait`` seconds for more after a first request.
     """
 
     def __init__(
@@ -105,15 +101,8 @@ class Batcher(Generic[Item]):
     async def submit(self, items: Sequence[Item], sizes: Sequence[int]) -> Rows:
         """Return one row an item ``(items, ...)``, in order.
 
-        A caller that is cancelled leaves the queue; the batch that holds its items goes on for the others.
-
-        Args:
-            items: at least one.
-            sizes: tokens of each.
-
-        Raises:
-            RequestError: 429 if the queue is full.
-            ModelError: if the computation gives another number of rows, or raises it.
+        A caller that is cancelled leaves the queue; the batch that holds its items goes on for the others. RequestError
+        429 if the queue is full.
         """
         job = _Job(dict(zip(items, sizes, strict=True)), asyncio.get_running_loop().create_future())
         if self.queued and self.queued + job.tokens > self._queue_tokens:

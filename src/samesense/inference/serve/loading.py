@@ -22,23 +22,14 @@ KEY_VARIABLE = "SAMESENSE_API_KEY"
 
 
 def reranker_of(model: Model) -> Score:
-    """Return the score of a cross-encoder, which remembers nothing between calls, as a server runs for long.
-
-    Raises:
-        ModelError: if it is an encoder.
-    """
+    """Return the score of a cross-encoder, which remembers nothing between calls, as a server runs for long."""
     if model.embeds:
         raise ModelError(f"A reranker must be a cross-encoder; {model.name!r} is none.")
     return model.scores
 
 
 def open_search(folder: Path, model: Model) -> Search:
-    """Return the search in a collection that was built with ``model``.
-
-    Raises:
-        DataError: if there is no collection.
-        ModelError: if it was built with another model.
-    """
+    """Return the search in a collection that was built with ``model``."""
     from samesense.inference.collection.writer import check_model
 
     collection = Collection.open(folder)
@@ -47,11 +38,7 @@ def open_search(folder: Path, model: Model) -> Search:
 
 
 def open_calibration(model: str, file: Path | None) -> Calibration | None:
-    """Return the calibration of a model: that of ``file``, or that in the model's folder, or none if neither is there.
-
-    Raises:
-        ModelError: if ``file`` is absent, or a calibration is damaged or that of other weights.
-    """
+    """Return the calibration of ``file``, or the one in the model's folder, or none if neither is there."""
     home = home_of(model)
     if file is None and (home.kept is None or not home.kept.is_file()):
         return None
@@ -69,12 +56,7 @@ def search_in(collection: Collection) -> Search:
 
 
 def read_keys(file: Path | None) -> list[str]:
-    """Return the keys of a file, one a line, or the one of the environment; none where neither is given.
-
-    Raises:
-        ConfigError: if a file is named and there is none, no key is in it or in the environment's variable, or a key
-            holds what a header cannot.
-    """
+    """Return the keys of a file, one a line, or the one of the environment; none where neither is given."""
     if file is None:
         given = os.environ.get(KEY_VARIABLE)
         if given is not None and not given.strip():

@@ -24,10 +24,7 @@ ALWAYS = ("/health", "/metrics")
 class RequestMiddleware:
     """ASGI middleware: refuses with 401, 408, 413 or 503 before anything is parsed, and counts every request.
 
-    Args:
-        app: what comes next.
-        service: whose limits and counters are used.
-        keys: any of which opens; none lets everyone in.
+    Any of ``keys`` opens; none lets everyone in.
     """
 
     def __init__(self, app: ASGIApp, *, service: Service, keys: Sequence[str] = ()) -> None:

@@ -43,11 +43,7 @@ Meaning = Callable[[Scores], npt.NDArray[Any]]
 
 
 def meanings(form: SimilarityRequest, service: Service) -> dict[str, Meaning]:
-    """Return what a request wants beside scores, by name.
-
-    Raises:
-        RequestError: if there is no calibration, or it has no threshold for yes and no.
-    """
+    """Return what a request wants beside scores, by name."""
     found: dict[str, Meaning] = {}
     if form.calibrated:
         found["calibrated"] = service.calibrated().apply

@@ -18,11 +18,7 @@ Ids = tuple[int, ...]
 
 
 def read_input(value: object) -> list[str] | list[Ids]:
-    """Return the ``input`` of a request as a list: of texts, or of token ids of texts.
-
-    Raises:
-        ValueError: if it is neither a text, nor texts, nor token ids, nor lists of token ids.
-    """
+    """Return the ``input`` of a request as a list: of texts, or of token ids of texts."""
     many = [value] if isinstance(value, str) or _is_ids(value) else value
     if isinstance(many, list) and many:
         if all(isinstance(one, str) for one in many):

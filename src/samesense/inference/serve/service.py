@@ -130,11 +130,7 @@ class Service:
         return await asyncio.to_thread(_cosines, texts, rows, pairs), tokens
 
     def calibrated(self) -> Calibration:
-        """Return the calibration.
-
-        Raises:
-            RequestError: if there is none.
-        """
+        """Return the calibration; RequestError if there is none."""
         if self.serving.calibration is None:
             raise RequestError(
                 404, "This server has no calibration; whoever serves the model makes one with samesense calibrate.",
@@ -172,11 +168,7 @@ class Service:
         return hits, tokens
 
     def shortened(self, rows: Embeddings, dimensions: int | None) -> Embeddings:
-        """Return vectors of as many dimensions as asked for.
-
-        Raises:
-            RequestError: if the model does not have so many, or its vectors may not be cut.
-        """
+        """Return vectors of as many dimensions as asked for."""
         if dimensions is None or dimensions == self.dimension:
             return rows
         if dimensions > self.dimension or not self.serving.shorten:

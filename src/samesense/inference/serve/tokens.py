@@ -30,11 +30,7 @@ class Tokens(Protocol):
         """Return the tokens of each text before any cut, special ones included."""
 
     def text(self, ids: Sequence[int]) -> str:
-        """Return the text of token ids.
-
-        Raises:
-            DataError: if no text has these tokens.
-        """
+        """Return the text of token ids; DataError if no text has these tokens."""
 
 
 class FastTokens:
@@ -43,11 +39,7 @@ class FastTokens:
     def __init__(self, tokenizer: Tokenizer, longest: int, *, prompt: str = "", special: bool = True) -> None:
         """Take a tokenizer and how the model reads.
 
-        Args:
-            tokenizer: of the model.
-            longest: tokens that the model reads, those of the prompt among them.
-            prompt: put before every text by the model, and counted.
-            special: whether the model is given special tokens.
+        ``longest`` counts the tokens of the prompt, which the model puts before every text.
         """
         self._tokenizer = type(tokenizer).from_str(tokenizer.to_str())
         self._tokenizer.no_truncation()
@@ -60,11 +52,7 @@ class FastTokens:
         return [len(one.ids) for one in self._tokenizer.encode_batch(read, add_special_tokens=self._special)]
 
     def text(self, ids: Sequence[int]) -> str:
-        """Return the text that the tokenizer turns into exactly these ids, special ones at the ends left out or not.
-
-        Raises:
-            DataError: if there is none, as for ids of another tokenizer.
-        """
+        """Return the text that the tokenizer turns into exactly these ids, special ones at the ends left out or not."""
         text = self._tokenizer.decode(list(ids), skip_special_tokens=True)
         again = self._tokenizer.encode(text)
         bare = [token for token, special in zip(again.ids, again.special_tokens_mask, strict=True) if not special]
@@ -77,12 +65,7 @@ class FastTokens:
 
 
 def served_tokens(model: Model) -> FastTokens:
-    """Return the tokens of a model.
-
-    Raises:
-        ConfigError: if its tokenizer is not one of the ``tokenizers`` library.
-        ModelError: if it is a cross-encoder, which has no embeddings to serve.
-    """
+    """Return the tokens of a model."""
     if model.onnx is not None:
         from tokenizers import Tokenizer
 
@@ -93,11 +76,7 @@ def served_tokens(model: Model) -> FastTokens:
 
 
 def tokens_of(model: Any) -> FastTokens:
-    """Return the tokens of a sentence-transformers model.
-
-    Raises:
-        ConfigError: if its tokenizer is not one of the ``tokenizers`` library.
-    """
+    """Return the tokens of a sentence-transformers model."""
     from tokenizers import Tokenizer
 
     own = getattr(model.tokenizer, "backend_tokenizer", model.tokenizer)

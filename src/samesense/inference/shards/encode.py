@@ -100,11 +100,7 @@ def _model_part(name: str, embedder: Embedder) -> dict[str, Any]:
 
 
 def _dim(path: Path, rows: int, form: Literal["npy", "parquet"]) -> int:
-    """Return the width of the vectors in a shard, reading its header or footer alone.
-
-    Raises:
-        DataError: if it is damaged, or does not hold ``rows`` vectors.
-    """
+    """Return the width of the vectors in a shard, reading its header or footer alone."""
     try:
         found, dim = _shape(path, form)
     except (OSError, ValueError, EOFError, KeyError, AttributeError) as error:

@@ -28,21 +28,13 @@ class Part:
 
 @dataclass(frozen=True)
 class Input:
-    """A text file, cut into shards.
+    """A text file, cut into shards."""
 
-    Attributes:
-        path: of the file, the same on every machine that reads it.
-        size: in bytes.
-        changed: when, in nanoseconds.
-        sha256: of its content.
-        parts: the shards, one after the other.
-    """
-
-    path: str
-    size: int
-    changed: int
-    sha256: str
-    parts: tuple[Part, ...]
+    path: str  # of the file, the same on every machine that reads it
+    size: int  # in bytes
+    changed: int  # when, in nanoseconds
+    sha256: str  # of its content
+    parts: tuple[Part, ...]  # the shards, one after the other
 
     @property
     def rows(self) -> int:
@@ -50,11 +42,7 @@ class Input:
         return sum(part.rows for part in self.parts)
 
     def read(self, shard: int) -> list[str]:
-        """Return the texts of a shard; reads nothing else of the file.
-
-        Raises:
-            DataError: if the file is absent here, or has other bytes there.
-        """
+        """Return the texts of a shard; reads nothing else of the file."""
         part = self.parts[shard]
         try:
             with Path(self.path).open("rb") as stream:
@@ -76,13 +64,7 @@ class Input:
 def cut(path: Path, shard_size: int, on_bytes: Callable[[int], None] = lambda count: None) -> Input:
     """Read a file once and note its shards.
 
-    Args:
-        path: one text a line; see :func:`check_plain`.
-        shard_size: lines of a shard; the last one may have fewer.
-        on_bytes: called with the number of bytes that have just been read.
-
-    Raises:
-        DataError: see :func:`~samesense.inference.stream.checked_lines`.
+    ``on_bytes`` is called with the number of bytes that have just been read.
     """
     before = path.stat()
     with path.open("rb") as stream:
@@ -106,12 +88,7 @@ def cut(path: Path, shard_size: int, on_bytes: Callable[[int], None] = lambda co
 
 
 def check_plain(path: Path) -> Path:
-    """Return the whole path of a file that can be read from any byte on.
-
-    Raises:
-        ConfigError: for standard input or a compressed file.
-        DataError: if there is no file.
-    """
+    """Return the whole path of a file that can be read from any byte on."""
     if str(path) == "-" or path.suffix == ".gz":
         raise ConfigError(
             f"Shards are read by their place in a plain text file; received {path}. Write it out first, for example: "

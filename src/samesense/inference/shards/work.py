@@ -45,11 +45,7 @@ Open = Callable[[str, ShardSettings], Embedder]
 
 
 def open_embedder(model: str, settings: ShardSettings) -> Embedder:
-    """Open a model to compute on one thread of the processor, since the last bits depend on the number of threads.
-
-    Raises:
-        ModelError, ConfigError, MissingExtraError: see :func:`~samesense.inference.models.load.load`.
-    """
+    """Open a model to compute on one thread of the processor, since the last bits depend on the number of threads."""
     opened = load(
         model, backend=settings.backend, precision=settings.precision, device="cpu",
         deterministic=settings.deterministic, threads=1,
@@ -59,29 +55,16 @@ def open_embedder(model: str, settings: ShardSettings) -> Embedder:
 
 @dataclass(frozen=True)
 class EncodeWork:
-    """Makes shards; picklable, opens the model where it runs, once in a process.
+    """Makes shards; picklable, opens the model where it runs, once in a process."""
 
-    Attributes:
-        model: folder or name.
-        source: the texts.
-        settings: of the encoding.
-        open: opens the model.
-        expected: identity that the model must have; ``None`` for any.
-    """
-
-    model: str
-    source: Input
-    settings: ShardSettings
-    open: Open = open_embedder
-    expected: str | None = None
+    model: str  # folder or name
+    source: Input  # the texts
+    settings: ShardSettings  # of the encoding
+    open: Open = open_embedder  # opens the model
+    expected: str | None = None  # identity that the model must have; None for any
 
     def __call__(self, shard: int) -> Shard:
-        """Make a shard.
-
-        Raises:
-            ModelError: if the model is not the expected one, or gives a number that is not finite.
-            DataError: if the input is not as it was.
-        """
+        """Make a shard."""
         started = time.perf_counter()
         embedder = opened(self.model, self.settings, self.open)
         if self.expected not in (None, embedder.identity):

@@ -27,19 +27,8 @@ def open_models(
 ) -> list[tuple[str, Scorer]]:
     """Open every model before any is evaluated, so that a misspelt one costs nothing.
 
-    Args:
-        models: what ``load`` takes, by name in a mapping; or a sequence, in which ``"NAME=MODEL"`` names one. Models of
-            one name are seeds of one thing. The seed of a run folder is read from it.
-        precision: arithmetic of models.
-        fit_texts: unlabelled texts for whitening and flow.
-        cache: folder in which embeddings are kept between runs.
-
-    Returns:
-        What was given, and what it opened, in order.
-
-    Raises:
-        ConfigError: if two models have the same name and seed.
-        ModelError: if one cannot be read.
+    In a sequence, ``"NAME=MODEL"`` names a model. Models of one name are seeds of one thing; the seed of a run folder
+    is read from it. Returned are what was given, and what it opened, in order.
     """
     names = _names(models)
     seeds = [_seed(spec) for _, spec in names]

@@ -101,11 +101,7 @@ def compare(  # noqa: PLR0913 - each is one flag of the command
 
 
 def read_topics(path: Path) -> list[list[str]]:
-    """Read sentences for the heatmap: one a line, an empty line between topics.
-
-    Raises:
-        DataError: if the file cannot be read, or holds fewer than two sentences.
-    """
+    """Read sentences for the heatmap: one a line, an empty line between topics."""
     if not path.is_file():
         raise DataError(f"There is no file {path}. Give a text file with one sentence a line.")
     topics: list[list[str]] = [[]]

@@ -13,15 +13,10 @@ from samesense.recipes.origin.stages import fingerprint
 
 @dataclass(frozen=True, kw_only=True)
 class Documents:
-    """Sources of running documents.
+    """Sources of running documents."""
 
-    Attributes:
-        sources: files, folders or names, see :func:`~samesense.data.documents.running.running_documents`.
-        prints: fingerprint of the content of each.
-    """
-
-    sources: tuple[str, ...]
-    prints: dict[str, str]
+    sources: tuple[str, ...]  # files, folders or names, see :func:`~samesense.data.documents.running.running_documents`
+    prints: dict[str, str]  # fingerprint of the content of each
 
     def __len__(self) -> int:
         return len(self.sources)
@@ -47,11 +42,7 @@ class Documents:
         return f"documents of {self.name}"
 
     def take(self, indices: Iterable[int]) -> NoReturn:
-        """Documents are not cut to a part here.
-
-        Raises:
-            ConfigError: always; says what cuts them.
-        """
+        """Raise ConfigError, which says what cuts documents: they are not cut to a part here."""
         raise ConfigError("Documents are cut by their number of words: corpus_words of the Origin.")
 
 

@@ -49,16 +49,8 @@ RESULTS, REPORT = "results.jsonl", "report.md"
 def run(job: Job[Documents, ContextSettings], *, resume: bool = False, overwrite: bool = False) -> TrainingRun:
     """Make what is not made yet, up to the report.
 
-    Args:
-        job: documents and settings. Without a dev set, pairs that are held out of the harvest select.
-        resume: of no effect: the same call always goes on.
-        overwrite: replace stages that were made with other inputs.
-
-    Returns:
-        How the training of the Surrogate ended, and the results on ``test`` and on what was held out.
-
-    Raises:
-        ConfigError, DataError, ModelError, OutputError: as soon as it is known that it cannot end well.
+    Without a dev set, pairs that are held out of the harvest select. ``resume`` has no effect: the same call always
+    goes on. Returned are how the training of the Surrogate ended, and the results on test and on what was held out.
     """
     settings, output = job.settings, job.output
     data = {"documents": job.data.prints, **data_identity({"dev": job.dev, "test": job.test})}

@@ -35,13 +35,7 @@ PARTS = ("origin", "")
 def evaluate(output: Path, settings: ContextSettings, given: Sequence[PairData]) -> list[str]:
     """Evaluate the Surrogate and its start model on labelled pairs, and test the difference.
 
-    Args:
-        output: folder; its ``surrogate/`` is finished.
-        settings: of the run.
-        given: labelled pairs; without any, what was held out of the harvest is all there is.
-
-    Returns:
-        Lines about the outcome.
+    Without ``given`` pairs, what was held out of the harvest is all there is. Returns lines about the outcome.
     """
     folder, path = output / SURROGATE, output / "results.jsonl"
     own = [row for row in read_results(folder / "results.jsonl") if row.task == TASK]

@@ -16,11 +16,7 @@ Part = dict[str, Any]
 
 
 class ContextSettings(SurrogateSettings):
-    """Settings of the Surrogate, and of the Origin and the harvest that it learns from.
-
-    Raises:
-        ConfigError: if a setting of a part is unknown or out of range.
-    """
+    """Settings of the Surrogate, and of the Origin and the harvest that it learns from."""
 
     origin_config: str = Field("scaled", description="settings of the Origin: scaled, paper, or a TOML file")
     origin: Part | None = Field(None, description="single settings of the Origin, as in: --origin.contexts 50")

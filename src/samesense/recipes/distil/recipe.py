@@ -63,17 +63,8 @@ def run(
 ) -> Distillate:
     """Encode by the teachers, train the student, and evaluate and time both; all of it is left in ``output``.
 
-    Args:
-        train: unlabelled sentences.
-        settings: see :class:`DistilSettings`.
-        output: run folder; see :func:`samesense.recipes.runner.run`.
-        dev: labelled pairs that choose the best checkpoint; also what is evaluated on where there are no tests.
-        tests: labelled pairs on which student and teachers are evaluated.
-        resume: continue an interrupted run in ``output``; one that was trained, and not evaluated, is evaluated.
-        overwrite: replace what is in ``output``; vectors of teachers stay.
-
-    Raises:
-        ConfigError, DataError, ModelError, OutputError: before the first step, where a run could not end well.
+    ``dev`` chooses the best checkpoint, and is evaluated on where there are no ``tests``. ``resume`` also evaluates
+    what was trained and not evaluated; ``overwrite`` leaves the vectors of teachers.
     """
     if not settings.teacher:
         raise ConfigError(NO_TEACHER)
@@ -118,9 +109,7 @@ def prepare(model: SentenceTransformer, job: Job[Sentences, DistilSettings]) -> 
 class ShortInputs(TrainerCallback):
     """Cuts inputs short in training; the student then reads as many tokens as it did before.
 
-    Args:
-        model: the student.
-        tokens: of the longest input in training.
+    ``tokens`` are those of the longest input in training.
     """
 
     def __init__(self, model: SentenceTransformer, tokens: int) -> None:

@@ -34,25 +34,16 @@ KEPT = "distilled"
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """One model of the table.
-
-    Attributes:
-        model: its name.
-        spearman: by data set, in [-1, 1]; empty without labelled pairs.
-        parameters: how many it has.
-        megabytes: of its weights in memory.
-        sentences_per_second: median over the rounds.
-        faster: how many times as fast the student is, median over the rounds; ``None`` for the student.
-        kept: mean Spearman of the student as a share of this model's; ``None`` for the student, without pairs, and
-            where this model's is not above 0.
-    """
+    """One model of the table."""
 
     model: str
-    spearman: dict[str, float]
-    parameters: int
-    megabytes: float
-    sentences_per_second: float
-    faster: float | None = None
+    spearman: dict[str, float]  # by data set, in [-1, 1]; empty without labelled pairs
+    parameters: int  # how many it has
+    megabytes: float  # of its weights in memory
+    sentences_per_second: float  # median over the rounds
+    faster: float | None = None  # how many times as fast the student is, median over the rounds; None for the student
+    # mean Spearman of the student as a share of this model's; None for the student, without pairs, and where
+    # this model's is not above 0
     kept: float | None = None
 
 
@@ -91,12 +82,6 @@ def report_student(
 
     Quality is Spearman of cosines in float32. Speed is that of all of them on the same sentences, in turns, in the
     arithmetic that ``samesense encode`` would use.
-
-    Args:
-        output: run folder.
-        settings: of the run.
-        texts: sentences, of which some are timed.
-        evaluated: labelled pairs.
     """
     names = [str(output), *(name for name in settings.teacher if is_model(name))]
     notes = [f"Not evaluated, as it is no model: {name}." for name in settings.teacher if not is_model(name)]

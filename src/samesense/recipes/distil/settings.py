@@ -18,11 +18,7 @@ NO_TEACHER = "A student learns from a teacher, and none was named. Give a teache
 
 
 class DistilSettings(RankcseSettings):
-    """Settings of a student and of its training; the defaults are those of ``configs/distil/encoder.toml``.
-
-    Raises:
-        ConfigError: if settings contradict each other.
-    """
+    """Settings of a student and of its training; the defaults are those of ``configs/distil/encoder.toml``."""
 
     model: str = Field(
         "layers:3", description="the student: layers:N of the first teacher, static[:DIM], or a folder or hub name"
@@ -66,15 +62,7 @@ class DistilSettings(RankcseSettings):
 def choose_distil(config: str, given: Mapping[str, Any]) -> tuple[str, DistilSettings]:
     """Return the settings of a run: the shipped ones for the kind of student, the user's own file, and what was given.
 
-    Args:
-        config: path of the user's own file, or ``"auto"`` for none.
-        given: single settings.
-
-    Returns:
-        Name of the settings for people, and the settings.
-
-    Raises:
-        ConfigError: for an unknown setting, a value out of range, or no teacher.
+    ``config`` is ``"auto"`` for no file of the user's own; the name returned is for people.
     """
     named = {} if config == "auto" else read_settings(config)
     static = str({**named, **given}.get("model", "")).partition(":")[0] == "static"

@@ -14,11 +14,7 @@ _HOW = ("workers", "executor", "address", "retries")
 
 
 class HarvestSettings(BaseModel):
-    """Settings of a harvest.
-
-    Raises:
-        ConfigError: if a setting is for another executor.
-    """
+    """Settings of a harvest; ConfigError if a setting is for another executor."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

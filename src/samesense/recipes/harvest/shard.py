@@ -39,30 +39,19 @@ def open_scorer(folder: Path, device: str) -> Scorer:
 
 @dataclass(frozen=True)
 class ShardWork:
-    """Makes shards; picklable, opens what it needs where it runs, once in a process.
+    """Makes shards; picklable, opens what it needs where it runs, once in a process."""
 
-    Attributes:
-        origin: folder of the Origin.
-        settings: of the harvest.
-        open: opens the folder as a scorer; importable by its name.
-        expected: identity that the scorer must have; ``None`` for any.
-    """
-
-    origin: Path
-    settings: HarvestSettings
-    open: Callable[[Path, str], Scorer] = open_scorer
-    expected: tuple[tuple[str, str], ...] | None = None
+    origin: Path  # folder of the Origin
+    settings: HarvestSettings  # of the harvest
+    open: Callable[[Path, str], Scorer] = open_scorer  # opens the folder as a scorer; importable by its name
+    expected: tuple[tuple[str, str], ...] | None = None  # identity that the scorer must have; None for any
 
     def expecting(self, identity: dict[str, str]) -> ShardWork:
         """Return the same work, refused where the folder holds another Origin."""
         return replace(self, expected=tuple(sorted(identity.items())))
 
     def __call__(self, shard: int) -> Shard:
-        """Make a shard.
-
-        Raises:
-            ModelError: if the Origin is not the expected one.
-        """
+        """Make a shard; ModelError if the Origin is not the expected one."""
         started = time.perf_counter()
         scorer, plan = opened(self)
         planned = plan.shard(shard)
@@ -72,11 +61,7 @@ class ShardWork:
 
 
 def opened(work: ShardWork, *, anew: bool = False) -> tuple[Scorer, Plan]:
-    """Return the scorer and the plan of some work, opened once in a process unless they are wanted anew.
-
-    Raises:
-        ModelError: if the Origin is not the expected one.
-    """
+    """Return the scorer and the plan of some work, opened once in a process unless they are wanted anew."""
     if anew:
         _opened.cache_clear()
     scorer, plan = _opened(work.origin, work.settings, work.open)
@@ -135,11 +120,7 @@ def parquet(corpus: Corpus, planned: Planned, scored: Scored, shard: int) -> byt
 
 
 def read_counts(path: Path) -> dict[str, Any]:
-    """Return the counts in the footer of a shard.
-
-    Raises:
-        DataError: if the file is damaged, or no shard of a harvest.
-    """
+    """Return the counts in the footer of a shard; DataError if the file is damaged, or no shard of a harvest."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -70,17 +70,8 @@ def run(
 ) -> bool:
     """Make an Origin, or go on making it; what is there with the same inputs is not made again.
 
-    Args:
-        sources: files, folders or names of documents, see :func:`~samesense.data.documents.running.running_documents`.
-        settings: see :class:`OriginSettings`.
-        output: folder; opened by :meth:`samesense.context.origin.origin.Origin.open` when done.
-        overwrite: replace stages that were made with other inputs.
-
-    Returns:
-        False if it was interrupted; the same call goes on.
-
-    Raises:
-        ConfigError, DataError, ModelError, OutputError: as soon as it is known that it cannot end well.
+    For sources see :func:`~samesense.data.documents.running.running_documents`. Returned is False if it was
+    interrupted; the same call goes on.
     """
     scheme = settings.scheme()
     _check_apart(sources, output)

@@ -97,11 +97,7 @@ class OriginSettings(BaseModel):
         return Shape(left=self.left, right=self.right, chunk=self.chunk)
 
     def scheme(self) -> Scheme:
-        """Return how similarity is computed.
-
-        Raises:
-            ConfigError: if settings contradict each other.
-        """
+        """Return how similarity is computed; ConfigError if settings contradict each other."""
         return Scheme(
             weights=Weights(**{term: getattr(self, f"weight_{term}") for term in Weights().__dict__}),
             normalisation=self.normalisation,
@@ -142,11 +138,7 @@ def shipped_origins() -> list[str]:
 
 
 def choose_origin(config: str, given: Mapping[str, Any]) -> OriginSettings:
-    """Return the settings of a shipped file (by name) or the user's own (by path), and then those that were given.
-
-    Raises:
-        ConfigError: if there is no such file, or a setting is unknown or out of range.
-    """
+    """Return the settings of a shipped file (by name) or the user's own (by path), and then those that were given."""
     named = read_settings(str(_folder() / f"{config}.toml") if config in shipped_origins() else config)
     return bind(OriginSettings, named, given)
 

@@ -26,10 +26,7 @@ class Interrupted(Exception):  # noqa: N818 - no error: everything is kept
 class Stages:
     """The stages in a folder, recorded in its ``manifest.json``.
 
-    Args:
-        folder: of the making.
-        record: the manifest of this run; stages done by earlier ones are taken over.
-        overwrite: stages with other inputs may be replaced.
+    ``record`` is the manifest of this run; stages done by earlier ones are taken over.
     """
 
     def __init__(self, folder: Path, record: dict[str, Any], *, overwrite: bool) -> None:
@@ -48,14 +45,9 @@ class Stages:
     def run(self, name: str, inputs: dict[str, Any], outputs: Iterable[str], make: Callable[[], list[str]]) -> None:
         """Do a stage, unless it was done with these inputs.
 
-        Args:
-            name: of the stage.
-            inputs: everything that decides what it makes, as JSON types.
-            outputs: files and folders that it makes, temporary ones too; removed before it is made with other inputs.
-            make: makes them, or goes on making them; returns lines about the outcome.
-
-        Raises:
-            OutputError: if it was done or begun with other inputs, has left something, and ``overwrite`` is false.
+        ``inputs`` is all that decides what the stage makes, as JSON types. ``outputs``, temporary files too, are
+        removed before they are made with other inputs. ``make`` makes them, or goes on making them, and returns lines
+        about the outcome.
         """
         inputs = json.loads(json.dumps(inputs))
         before = self.record["stages"].get(name)

@@ -17,19 +17,12 @@ NAMES = ("anchor", "positive", "negative")
 
 @dataclass(frozen=True, kw_only=True)
 class SectionTriplets:
-    """Triplets of some documents.
+    """Triplets of some documents."""
 
-    Attributes:
-        triplets: anchor, positive and negative, in the order of the documents.
-        documents: how many they were drawn from.
-        source: the files as the user gave them.
-        name: short name for people.
-    """
-
-    triplets: list[Triplet]
-    documents: int
-    source: str
-    name: str
+    triplets: list[Triplet]  # anchor, positive and negative, in the order of the documents
+    documents: int  # how many they were drawn from
+    source: str  # the files as the user gave them
+    name: str  # short name for people
 
     def __len__(self) -> int:
         return len(self.triplets)

@@ -31,12 +31,7 @@ logger = logging.getLogger(__name__)
 
 
 def prepare(model: SentenceTransformer, job: Job[TupleData, SupmpnSettings]) -> TrainingInputs:
-    """Return what a model is trained on; its dropout is set.
-
-    Raises:
-        DataError: if the data do not fit the loss.
-        MissingExtraError, ModelError: if what augments is not at hand.
-    """
+    """Return what a model is trained on; its dropout is set."""
     train, settings = job.data, job.settings
     if settings.dropout is not None:
         set_dropout(model, settings.dropout)

@@ -18,11 +18,7 @@ from samesense.types import First, PoolingName
 
 @TUPLE_LOSSES.add_settings
 class SupmpnSettings(PlacesSettings, Filter, EncoderSettings):
-    """Settings of the SupMPN recipe and of the losses it is compared with; the defaults are the paper's.
-
-    Raises:
-        ConfigError: if a setting has another value than its default, and does not belong to the loss.
-    """
+    """Settings of the SupMPN recipe and of the losses it is compared with; the defaults are the paper's."""
 
     loss: str = Field("supmpn", description="what is minimised; info-nce is supmpn with one positive and one negative")
     merge: bool = Field(True, description="put rows of one anchor together; those of NLI data always are")

@@ -38,25 +38,15 @@ ROUNDING = 1e-6
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Harvested:
-    """Pairs with Origin's scores. Those that teach stay in Arrow, since there may be a hundred million.
+    """Pairs with Origin's scores. Those that teach stay in Arrow, since there may be a hundred million."""
 
-    Attributes:
-        table: what teaches: ``sentence1``, ``sentence2`` and ``label``, Origin's score.
-        dev: what selects.
-        held: what tests in the end.
-        kinds: rows by how their pairs were chosen, all parts together.
-        source: the folders as the user gave them.
-        name: short name for people.
-        sha256: fingerprint of what teaches, in order.
-    """
-
-    table: pa.Table
-    dev: PairData
-    held: PairData
-    kinds: dict[str, int]
-    source: str
-    name: str
-    sha256: str
+    table: pa.Table  # what teaches: sentence1, sentence2 and label, Origin's score
+    dev: PairData  # what selects
+    held: PairData  # what tests in the end
+    kinds: dict[str, int]  # rows by how their pairs were chosen, all parts together
+    source: str  # the folders as the user gave them
+    name: str  # short name for people
+    sha256: str  # fingerprint of what teaches, in order
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
@@ -84,12 +74,7 @@ class Harvested:
 def read_harvest(sources: Sequence[str], settings: SurrogateSettings) -> Harvested:
     """Read one harvest, or several as one.
 
-    Args:
-        sources: folders of ``samesense harvest``.
-        settings: ``held_out_share`` and ``most_pairs`` decide what is trained on.
-
-    Raises:
-        DataError: if a folder is no harvest, a row breaks a rule, or a part would be too small to evaluate on.
+    ``held_out_share`` and ``most_pairs`` of the settings decide what is trained on.
     """
     import pyarrow as pa
 
@@ -198,11 +183,7 @@ def _digest_of(table: pa.Table) -> str:
 
 
 def targets_of(scores: Any, low: float, high: float) -> npt.NDArray[np.float64]:
-    """Return scores with ``low`` moved to 0 and ``high`` to 1, the others between in proportion.
-
-    Raises:
-        DataError: if the two are one.
-    """
+    """Return scores with ``low`` moved to 0 and ``high`` to 1, the others between in proportion."""
     if not high > low:
         raise DataError(f"Scores are spread from the lowest to the highest, and all are {number_text(low)}.")
     return (np.asarray(scores, dtype=np.float64) - low) / (high - low)

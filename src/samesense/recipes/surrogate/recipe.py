@@ -104,9 +104,8 @@ def measure_kept(
 ) -> tuple[list[Result], dict[str, Any]]:
     """Evaluate the saved model against Origin's scores on what is held out, and write that into its card.
 
-    Returns:
-        ``spearman``, ``pearson`` and ``mse``, the mean squared distance from the targets (the paper's L2), as results
-        and for the manifest.
+    Returned are ``spearman``, ``pearson`` and ``mse``, the mean squared distance from the targets (the paper's L2), as
+    results and for the manifest.
     """
     held, output = job.data.held, job.output
     model = load(output, precision="float32", seed=job.settings.seed, cache=True)

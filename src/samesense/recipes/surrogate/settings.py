@@ -13,11 +13,7 @@ from samesense.types import PoolingName
 
 
 class SurrogateSettings(EncoderSettings):
-    """Settings of a model that learns the scores of an Origin; the defaults are the paper's, where it states them.
-
-    Raises:
-        ConfigError: if settings contradict each other.
-    """
+    """Settings of a model that learns the scores of an Origin; the defaults are the paper's, where it states them."""
 
     encoder: Encoder = Field("bi", description="bi embeds the sentences apart; cross reads both together")
     targets: Literal["score", "spread"] = Field(

@@ -69,11 +69,7 @@ def status_of(folder: Path) -> str:
 
 
 def read_record(folder: Path) -> dict[str, Any]:
-    """Return what a cell has written of itself; nothing if it was never begun.
-
-    Raises:
-        DataError: if the file is broken.
-    """
+    """Return what a cell has written of itself; nothing if it was never begun."""
     path = folder / RECORD
     if not path.is_file():
         return {}

@@ -35,9 +35,6 @@ def evaluate(candidate: Scorer, splits: Splits) -> tuple[list[Result], dict[str,
     """Return all figures, and what lies behind them by ``suite:dataset:metric``.
 
     Labels 0 and 1 are also evaluated as two classes, with thresholds fitted on the pairs that select.
-
-    Raises:
-        ModelError, DataError: if a figure is undefined.
     """
     results: list[Result] = []
     scores: dict[str, Scores] = {}

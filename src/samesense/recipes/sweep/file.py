@@ -141,13 +141,7 @@ def _word(key: str, value: Any) -> str:
 def read_sweep(path: str | Path, values: Mapping[str, str]) -> SweepFile:
     """Read the file of a sweep.
 
-    Args:
-        path: a TOML file.
-        values: what stands for each ``${NAME}`` in its texts.
-
-    Raises:
-        ConfigError: if it cannot be read, has an unknown key or a value out of range, a placeholder without a value,
-            or a value without a placeholder.
+    ``values`` is what stands for each ``${NAME}`` in its texts.
     """
     try:
         content = tomllib.loads(Path(path).read_text(encoding="utf-8"))

@@ -31,25 +31,15 @@ ARITHMETIC = "arithmetic"
 
 @dataclass(frozen=True)
 class CellResults:
-    """What one cell has left.
+    """What one cell has left."""
 
-    Attributes:
-        entry: its line of the plan: variant, dataset, seed and folder.
-        record: its own record; empty if it was never begun.
-        results: its figures; none unless it is finished.
-        evidence: what lies behind them.
-        run: its training, if it was trained.
-        outcome: how the training ended.
-        made: versions of the libraries by name, and the arithmetic in which it was trained.
-    """
-
-    entry: dict[str, Any]
-    record: dict[str, Any]
-    results: list[Result]
-    evidence: list[Evidence]
-    run: Run | None
-    outcome: dict[str, Any]
-    made: dict[str, str]
+    entry: dict[str, Any]  # its line of the plan: variant, dataset, seed and folder
+    record: dict[str, Any]  # its own record; empty if it was never begun
+    results: list[Result]  # its figures; none unless it is finished
+    evidence: list[Evidence]  # what lies behind them
+    run: Run | None  # its training, if it was trained
+    outcome: dict[str, Any]  # how the training ended
+    made: dict[str, str]  # versions of the libraries by name, and the arithmetic in which it was trained
 
     @property
     def status(self) -> str:
@@ -58,11 +48,7 @@ class CellResults:
 
 
 def read_plan(output: Path) -> dict[str, Any]:
-    """Return the plan that a sweep has written to its folder.
-
-    Raises:
-        ConfigError: if the folder holds no sweep.
-    """
+    """Return the plan that a sweep has written to its folder; ConfigError if the folder holds no sweep."""
     path = output / PLAN
     if not path.is_file():
         raise ConfigError(f"{output} holds no sweep (no {PLAN}). Give the `output` folder of a sweep.")
@@ -70,12 +56,7 @@ def read_plan(output: Path) -> dict[str, Any]:
 
 
 def gather(output: Path) -> list[CellResults]:
-    """Read every cell of the plan, in its order.
-
-    Raises:
-        ConfigError: if the folder holds no sweep.
-        DataError: if a finished cell cannot be read.
-    """
+    """Read every cell of the plan, in its order."""
     pairs: dict[str, tuple[list[Pair], npt.NDArray[np.float64]]] = {}
     return [_left(output, entry, pairs) for entry in read_plan(output)["cells"]]
 

@@ -23,29 +23,17 @@ LONGEST = 80
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """One run of a sweep.
+    """One run of a sweep."""
 
-    Attributes:
-        variant: name of its settings.
-        dataset: name of its data entry.
-        seed: of the run; ``None`` for the untouched start point, which is not trained.
-        method: by which it is trained.
-        settings: of the method.
-        reading: with the dataset, tells which :class:`Splits` are its data.
-        layers: of the start model that are kept; ``None`` for all.
-        given: what the file set for it.
-        identity: everything that decides its figures.
-    """
-
-    variant: str
-    dataset: str
-    seed: int | None
-    method: Method
-    settings: EncoderSettings
-    reading: str
-    layers: int | None
-    given: dict[str, Any]
-    identity: dict[str, Any]
+    variant: str  # name of its settings
+    dataset: str  # name of its data entry
+    seed: int | None  # of the run; None for the untouched start point, which is not trained
+    method: Method  # by which it is trained
+    settings: EncoderSettings  # of the method
+    reading: str  # with the dataset, tells which :class:`Splits` are its data
+    layers: int | None  # of the start model that are kept; None for all
+    given: dict[str, Any]  # what the file set for it
+    identity: dict[str, Any]  # everything that decides its figures
 
     @property
     def key(self) -> str:
@@ -87,9 +75,6 @@ def make_plan(file: SweepFile) -> Plan:
 
     The order is seed by seed, and data set by data set within a seed, so that an unfinished sweep compares like with
     like. Start points come first.
-
-    Raises:
-        ConfigError, DataError, ModelError: if any cell could not be run.
     """
     plan, variants, starts = Plan(file, [], {}), file.variants(), dict[str, str]()
     if file.start:

@@ -26,11 +26,7 @@ Curves = dict[str, dict[str, dict[int, Curve]]]
 def write_report(output: Path) -> tuple[str, list[Path]]:
     """Write ``results.jsonl``, ``tables.md``, ``comparisons.jsonl`` and, with matplotlib, ``report.html``.
 
-    Args:
-        output: folder of the sweep; cells that are not finished are named and have no figure.
-
-    Returns:
-        The tables in Markdown, and the files.
+    Cells that are not finished are named and have no figure. Returned are the tables in Markdown, and the files.
     """
     cells = gather(output)
     against = read_plan(output)["against"]

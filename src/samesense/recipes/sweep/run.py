@@ -61,15 +61,7 @@ def run(plan: Plan, output: Path, *, jobs: int = 1) -> SweepOutput:
     """Run every cell that is not finished.
 
     A failed cell is recorded, and tried again by the next call. The first Ctrl-C lets the running cells write a
-    checkpoint.
-
-    Args:
-        plan: from :func:`~samesense.recipes.sweep.plan.make_plan`.
-        output: folder of the sweep.
-        jobs: cells at a time, each in a process of its own if there are several.
-
-    Raises:
-        OutputError: if another process runs this sweep.
+    checkpoint. Several ``jobs`` run in a process of their own each.
     """
     if jobs < 1:
         raise ConfigError(f"`jobs` must be 1 or more; received {jobs}.")

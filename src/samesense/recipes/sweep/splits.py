@@ -40,15 +40,7 @@ def read_splits(
 ) -> Splits:
     """Read the data of an entry, hold out what selects, and take the rows asked for.
 
-    Args:
-        entry: of the sweep's file.
-        seed: decides which rows are held out and taken.
-        method: what the training data are read for.
-        settings: of the method, where they decide what is read.
-
-    Raises:
-        ConfigError: if pairs shall be held out of data that are no labelled pairs.
-        DataError: if a source cannot be used, or a part of it has one label only.
+    ``seed`` decides which rows are held out and taken; ``method`` and ``settings`` how the data are read.
     """
     how = how_of(entry) if method is METHODS["cosent"] else Reading()
     train = method.read([entry.train], settings or method.settings(), how)
@@ -72,11 +64,7 @@ def read_splits(
 
 
 def sample_rows(data: Rows, rows: int | None, seed: int) -> Rows:
-    """Return a random part of so many rows, in the order of the source; all of them if there are no more.
-
-    Raises:
-        DataError: if they are labelled, and all labels of the part are the same.
-    """
+    """Return a random part of so many rows, in the order of the source; all of them if there are no more."""
     part = data
     if rows is not None and rows < len(data):
         part = data.take(np.sort(np.random.default_rng(seed).choice(len(data), rows, replace=False)))

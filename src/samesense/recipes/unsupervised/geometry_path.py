@@ -19,12 +19,7 @@ from samesense.recipes.unsupervised.settings import ViewSettings
 class GeometryPath(TrainerCallback):
     """Writes alignment and uniformity of the dev set into the history, before the first step and at each evaluation.
 
-    Args:
-        dev: labelled pairs, of which those near the top of the scale are positives; see
-            :class:`~samesense.evaluation.geometry.GeometryTask`.
-
-    Raises:
-        DataError: if the scale of the labels is unknown, or none is near its top.
+    Pairs near the top of the scale are positives; see :class:`~samesense.evaluation.geometry.GeometryTask`.
     """
 
     def __init__(self, dev: PairData) -> None:
@@ -51,11 +46,7 @@ class GeometryPath(TrainerCallback):
 
 
 def geometry_callbacks(settings: ViewSettings, dev: PairData | None) -> list[TrainerCallback]:
-    """Return the callback that the settings ask for, or none.
-
-    Raises:
-        ConfigError: if it is asked for, and there is no dev set.
-    """
+    """Return the callback that the settings ask for, or none."""
     if not settings.geometry:
         return []
     if dev is None:

@@ -37,12 +37,7 @@ NO_DROPOUT = (
 
 
 def prepare(model: SentenceTransformer, job: Job[Sentences, RankcseSettings]) -> TrainingInputs:
-    """Return what a model is trained on. Selection is without the train-only head.
-
-    Raises:
-        ConfigError: if there is no teacher, two views would be one, or a teacher does not embed.
-        ModelError: if a teacher cannot be read.
-    """
+    """Return what a model is trained on. Selection is without the train-only head."""
     settings = job.settings
     if settings.gamma and not settings.teacher:
         raise ConfigError("The ranking term learns from a teacher, and none was named. Give a teacher, or gamma 0.")
@@ -59,16 +54,8 @@ def with_teachers(
 ) -> TrainingInputs:
     """Return what a model is trained on: the sentences, and what the teachers make of them.
 
-    Args:
-        model: to be trained; its dropout is set.
-        job: with :class:`RankcseSettings`. Teachers' vectors are kept in ``teachers`` in the run folder, unless the
-            settings name another one.
-        loss: made of the stores of the teachers; the weights of its head are drawn there, so the seed must be set.
-        summary: which terms it has, for people.
-
-    Raises:
-        ConfigError: if two views would be one, or a teacher does not embed.
-        ModelError: if a teacher cannot be read.
+    Teachers' vectors are kept in ``teachers`` in the run folder, unless the settings name another one. Where ``loss``
+    is made, the weights of its head are drawn, so the seed must be set.
     """
     settings, train = job.settings, job.data
     if settings.dropout is not None:
@@ -120,10 +107,7 @@ def weights(settings: RankcseSettings) -> list[float]:
 def terms(model: SentenceTransformer, settings: RankcseSettings, stores: list[TeacherStore]) -> dict[str, Any]:
     """Return the arguments of the loss but for the model; the weights of its head are drawn here.
 
-    Args:
-        model: to be trained; given a kept head in place.
-        settings: of the run.
-        stores: one a teacher, of the sentences to be trained on; none where the ranking has no weight.
+    A kept head is put into ``model``. There is one store a teacher; none where the ranking has no weight.
     """
     return {
         "teachers": [store.rows for store in stores],

@@ -47,11 +47,7 @@ class ViewSettings(EncoderSettings):
 
 
 class SimcseSettings(ViewSettings):
-    """Settings of the SimCSE recipe; the defaults are those of its code for BERT-base without supervision.
-
-    Raises:
-        ConfigError: if settings contradict each other.
-    """
+    """Settings of the SimCSE recipe; the defaults are those of its code for BERT-base without supervision."""
 
     supervised: bool = Field(False, description="learn from anchor, positive and hard negative of NLI pairs or triples")
     temperature: float = Field(0.05, gt=0, description="divides the cosines")
@@ -78,11 +74,7 @@ class SimcseSettings(ViewSettings):
 
 
 class RankcseSettings(ViewSettings):
-    """Settings of the RankCSE recipe; the defaults are the paper's for ListMLE on BERT-base.
-
-    Raises:
-        ConfigError: if settings contradict each other.
-    """
+    """Settings of the RankCSE recipe; the defaults are the paper's for ListMLE on BERT-base."""
 
     learning_rate: float = Field(2e-5, gt=0, description="peak learning rate of AdamW")
     warmup_ratio: float = Field(

@@ -48,12 +48,7 @@ def prepare(model: SentenceTransformer, job: Job[Sentences | PairData, SimcseSet
 
 
 def form(train: Sentences | PairData, settings: SimcseSettings) -> Targets:
-    """Return the columns that the loss takes.
-
-    Raises:
-        ConfigError: if unlabelled sentences are given to supervised training, or pairs to the other.
-        DataError: if no anchor has both a positive and a hard negative.
-    """
+    """Return the columns that the loss takes."""
     if isinstance(train, PairData) != settings.supervised:
         fix = (
             "Leave out supervised." if settings.supervised else "Set supervised, or read them as unlabelled sentences."
@@ -71,10 +66,7 @@ def form(train: Sentences | PairData, settings: SimcseSettings) -> Targets:
 def loss_of(model: SentenceTransformer, settings: SimcseSettings, masked: dict[str, Any]) -> EmbeddingLoss:
     """Return InfoNCE with the head asked for; its weights are drawn here, so the seed must be set.
 
-    Args:
-        model: to be trained; given a kept head in place.
-        settings: of the run.
-        masked: the parts of masked language modelling, or nothing.
+    A kept head is put into ``model``.
     """
     how: dict[str, Any] = {
         "head": new_head(model, settings.head),

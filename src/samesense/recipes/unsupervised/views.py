@@ -27,16 +27,7 @@ def set_dropout(model: nn.Module, p: float) -> None:
 
 
 def check_two_views(model: SentenceTransformer, texts: Sequence[str], advice: str) -> None:
-    """Raise if a model in training gives a text the same vector twice; leaves the random state as it was.
-
-    Args:
-        model: to be asked.
-        texts: some of those to be trained on.
-        advice: what to do about it.
-
-    Raises:
-        ConfigError: if no dropout tells two views apart.
-    """
+    """Raise if a model in training gives a text the same vector twice; leaves the random state as it was."""
     features = {
         key: value.to(model.device) if isinstance(value, torch.Tensor) else value
         for key, value in model.preprocess(list(texts[:8])).items()
@@ -56,14 +47,8 @@ def check_two_views(model: SentenceTransformer, texts: Sequence[str], advice: st
 def new_head(model: SentenceTransformer, head: Head) -> nn.Module | None:
     """Return the head that is trained and thrown away, where that is asked for; a kept one goes behind the model.
 
-    To be called once the seed is set: its weights are drawn here.
-
-    Args:
-        model: given a ``Dense`` behind its last module, in place, if the head is kept.
-        head: which it is.
-
-    Raises:
-        ModelError: if the model does not say how wide its embeddings are.
+    To be called once the seed is set: its weights are drawn here. A kept head is a ``Dense`` behind the model's last
+    module, put there in place.
     """
     from sentence_transformers.base.modules import Dense
 

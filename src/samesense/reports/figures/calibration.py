@@ -22,39 +22,21 @@ HISTOGRAM_BINS = 40
 
 @dataclass(frozen=True, kw_only=True)
 class Fitted:
-    """What a figure shows of a calibration.
+    """What a figure shows of a calibration."""
 
-    Attributes:
-        scores: of the model ``(n,)``.
-        labels: of the pairs ``(n,)``.
-        predicted: by name, values on the scale of the labels ``(n,)``, such as held-out ones and the score as it is.
-        scale: lowest and highest label.
-        map: scores, and the values that they are mapped to.
-        thresholds: by name, scores from which on a pair is called a yes.
-        yes: the label from which on it is one; ``None`` for graded labels.
-        data: name of the pairs.
-    """
-
-    scores: Scores
-    labels: Scores
+    scores: Scores  # of the model (n,)
+    labels: Scores  # of the pairs (n,)
+    # by name, values on the scale of the labels (n,), such as held-out ones and the score as it is
     predicted: Mapping[str, Scores]
-    scale: tuple[float, float]
-    map: tuple[Scores, Scores]
-    thresholds: Mapping[str, float]
-    yes: float | None
-    data: str
+    scale: tuple[float, float]  # lowest and highest label
+    map: tuple[Scores, Scores]  # scores, and the values that they are mapped to
+    thresholds: Mapping[str, float]  # by name, scores from which on a pair is called a yes
+    yes: float | None  # the label from which on it is one; None for graded labels
+    data: str  # name of the pairs
 
 
 def calibration(fitted: Fitted, *, name: str = "calibration") -> Plot:
-    """Draw predicted beside observed values, the map, and a histogram of the scores below it.
-
-    Args:
-        fitted: what is drawn.
-        name: stem of the figure's files.
-
-    Raises:
-        DataError: if there are no pairs, or a number is not finite.
-    """
+    """Draw predicted beside observed values, the map, and a histogram of the scores below it."""
     with styled():
         figure = new_figure(8.4, 4.1)
         panels = figure.subplot_mosaic([["bins", "map"], ["bins", "scores"]], height_ratios=(3, 2))

@@ -23,30 +23,19 @@ RATIO = 15
 
 @dataclass(frozen=True)
 class Curve:
-    """Values along steps, of one run.
+    """Values along steps, of one run."""
 
-    Attributes:
-        name: of the run; runs of one name are seeds of the same thing.
-        steps: ascending ``(points,)``.
-        values: in their natural unit ``(points,)``.
-    """
-
-    name: str
-    steps: tuple[float, ...]
-    values: tuple[float, ...]
+    name: str  # of the run; runs of one name are seeds of the same thing
+    steps: tuple[float, ...]  # ascending (points,)
+    values: tuple[float, ...]  # in their natural unit (points,)
 
 
 def learning_curves(curves: Sequence[Curve], *, name: str = "learning") -> Plot:
     """Draw Spearman on dev along the steps; seeds of one run become their mean and a band of one deviation.
 
+    The mean is taken at the steps that all seeds of a run have.
+
     Source: figures of this kind are Fig. 3 of Huang et al. 2024 (CoSENT).
-
-    Args:
-        curves: one a run and seed. The mean is taken at the steps that all seeds of a run have.
-        name: stem of the figure's files.
-
-    Raises:
-        DataError: if there are none, one has no points, or the seeds of a run have no step in common.
     """
     if not curves or not all(curve.steps for curve in curves):
         raise DataError("Learning curves need runs that were evaluated on dev at one step or more.")
@@ -74,16 +63,9 @@ def sweep(
 ) -> Plot:
     """Draw a figure against a setting, mean and one deviation over seeds.
 
+    ``points`` has for each series and each value of the setting one figure a seed, as it is to be shown.
+
     Source: figures of this kind are Fig. 4 of Huang et al. 2024 (CoSENT) and Fig. 3 of Liu et al. 2023 (RankCSE).
-
-    Args:
-        points: for each series, for each value of the setting, one figure a seed, as it is to be shown.
-        setting: name of the setting.
-        metric: name of the figure.
-        name: stem of the figure's files.
-
-    Raises:
-        DataError: if no series has two values of the setting or more.
     """
     if not any(len(values) > 1 for values in points.values()):
         raise DataError(f"A sweep needs runs with two values of {setting!r} or more. Give more run folders.")

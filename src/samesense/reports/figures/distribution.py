@@ -33,14 +33,9 @@ Groups = list[tuple[str, npt.NDArray[np.intp]]]
 def rating_groups(labels: Scores) -> Groups:
     """Group pairs by their rating: one group a value if there are at most six, else fifths of the scale.
 
-    The scale is the smallest known one that holds the ratings, or their own range. The upper end of a fifth belongs
-    to the next one, except for the last. Ratings outside the scale go to its first or last fifth.
-
-    Args:
-        labels: ratings ``(n,)``.
-
-    Returns:
-        Name and members of each group that has any, in ascending order.
+    The scale is the smallest known one that holds the ratings, or their own range. The upper end of a fifth belongs to
+    the next one, except for the last. Ratings outside the scale go to its first or last fifth. Ratings are ``(n,)``.
+    Groups that have members are returned, in ascending order.
     """
     distinct = np.unique(labels)
     if len(distinct) <= BANDS + 1:
@@ -56,14 +51,6 @@ def distribution(evidence: Sequence[Evidence], *, styles: Mapping[str, Style], n
     """Draw the scores of each rating group, one panel a model.
 
     Source: figures of this kind are Fig. 5 of Liu et al. 2023 (RankCSE) and Fig. 5 of Huang et al. 2024 (CoSENT).
-
-    Args:
-        evidence: of one data set, with labels, one a model.
-        styles: how each model is drawn.
-        name: stem of the figure's files.
-
-    Raises:
-        DataError: if there is no evidence, or one has no labels.
     """
     if not evidence or any(one.labels is None for one in evidence):
         raise DataError("A distribution by rating needs scores with labels, of one model or more.")

@@ -39,15 +39,9 @@ SHOWN = 46
 def heatmap(similarities: Mapping[str, npt.NDArray[np.float64]], groups: Groups, *, name: str = "heatmap") -> Plot:
     """Draw a matrix of similarities for each model, all on one scale of colour, with the number in each cell.
 
+    Similarities are ``(sentences, sentences)`` for each model; a line is drawn between topics.
+
     Source: figures of this kind are Fig. 2 of Dehghan and Amasyali 2022 (SupMPN).
-
-    Args:
-        similarities: for each model, those of the sentences ``(sentences, sentences)``.
-        groups: the sentences by topic; a line is drawn between topics.
-        name: stem of the figure's files.
-
-    Raises:
-        DataError: if there is no model, a matrix has another shape, or there are more than 40 sentences.
     """
     sentences = [sentence for group in groups for sentence in group]
     _check(similarities, len(sentences))

@@ -27,35 +27,21 @@ Box = tuple[float, float, float, float]
 
 @dataclass(frozen=True)
 class ModelPoint:
-    """Where a model lies.
-
-    Attributes:
-        model: its name.
-        alignment: mean squared distance of equals.
-        uniformity: logarithm of the mean Gaussian potential of all.
-        note: more to say behind the name, such as its average on STS.
-    """
+    """Where a model lies."""
 
     model: str
-    alignment: float
-    uniformity: float
-    note: str = ""
+    alignment: float  # mean squared distance of equals
+    uniformity: float  # logarithm of the mean Gaussian potential of all
+    note: str = ""  # more to say behind the name, such as its average on STS
 
 
 def plane(places: Sequence[ModelPoint], *, styles: Mapping[str, Style], dataset: str, name: str = "plane") -> Plot:
     """Draw models by uniformity (across) and alignment (up), each with its name; lower left is better.
 
+    A place is that of a model, or of one seed of it; the label then stands at the mean.
+
     Source: figures of this kind are Fig. 4 of Liu et al. 2023 (RankCSE); quantities of Wang and Isola 2020.
     Differs: the quality of a model is written beside it rather than shown by colour.
-
-    Args:
-        places: one a model, or one a seed of a model, whose label stands at the mean.
-        styles: how each model is drawn.
-        dataset: on which the quantities were measured.
-        name: stem of the figure's files.
-
-    Raises:
-        DataError: if there are no places.
     """
     if not places:
         raise DataError("The alignment-uniformity plane needs one model or more.")

@@ -65,17 +65,11 @@ _STYLE: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Plot:
-    """A figure and the words that belong to it.
+    """A figure and the words that belong to it."""
 
-    Attributes:
-        name: stem of its files.
-        caption: what it shows, for people who see it and for people who do not.
-        figure: of matplotlib, drawn in the light colours.
-    """
-
-    name: str
-    caption: str
-    figure: Figure
+    name: str  # stem of its files
+    caption: str  # what it shows, for people who see it and for people who do not
+    figure: Figure  # of matplotlib, drawn in the light colours
 
 
 def need_matplotlib() -> None:
@@ -134,9 +128,7 @@ def svg_text(plot: Plot) -> str:
 def inline_svg(plot: Plot, prefix: str) -> str:
     """Return the figure as an SVG element for an HTML page that defines the variables of the palette.
 
-    Args:
-        plot: the figure.
-        prefix: put before every identifier, so that figures of one page do not clash.
+    ``prefix`` is put before every identifier, so that figures of one page do not clash.
     """
     svg = svg_text(plot)
     svg = svg[svg.index("<svg") :]
@@ -157,11 +149,7 @@ def inline_svg(plot: Plot, prefix: str) -> str:
 
 
 def save_plots(plots: Sequence[Plot], folder: Path) -> list[Path]:
-    """Write every figure as SVG and as PNG (200 dots an inch), in the light colours.
-
-    Returns:
-        The files.
-    """
+    """Write every figure as SVG and as PNG (200 dots an inch), in the light colours."""
     return [save_plot(plot, folder / f"{plot.name}{kind}") for plot in plots for kind in WRITTEN]
 
 

@@ -103,13 +103,9 @@ def gather(rows: Tensor) -> Tensor:
     """Return the rows of every rank, in order of rank; ``rows`` itself where there is one process.
 
     Ranks may bring different numbers of rows (the last batch of an epoch). A loss formed from what comes back is the
-    loss of the joined batch on every rank, and after DDP has averaged the ranks' gradients, so is the gradient.
-
-    Args:
-        rows: ``(own rows, ...)``; all dimensions but the first must agree between ranks.
-
-    Returns:
-        ``(rows of all ranks, ...)``, differentiable in the own rows.
+    loss of the joined batch on every rank, and after DDP has averaged the ranks' gradients, so is the gradient. Rows
+    ``(own rows, ...)`` agree between ranks in all dimensions but the first; the outcome ``(rows of all ranks, ...)`` is
+    differentiable in the own rows.
     """
     if not (dist.is_available() and dist.is_initialized()) or dist.get_world_size() == 1:
         return rows

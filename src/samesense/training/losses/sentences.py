@@ -144,9 +144,7 @@ class RankCSE(EmbeddingLoss):
     def total(self, views: list[Tensor], known: list[Tensor]) -> Tensor:
         """Return the loss of the sentences of all processes.
 
-        Args:
-            views: ``(sentences, dim)`` embeddings, one or two of each sentence.
-            known: ``(sentences, dim)`` embeddings of each teacher.
+        ``views`` are one or two ``(sentences, dim)`` embeddings of each sentence, ``known`` those of each teacher.
         """
         teacher = teacher_scores(known, self.weights) if known else None
         return rank_cse(cosine_matrix(views[0], views[-1]), teacher, **self.settings).total

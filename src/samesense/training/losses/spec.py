@@ -33,29 +33,18 @@ class NoSettings(BaseModel):
 
 @dataclass(frozen=True, kw_only=True)
 class LossSpec:
-    """One loss.
+    """One loss."""
 
-    Attributes:
-        name: as in ``--loss``.
-        module: class of the loss module below ``samesense.training.losses``, as in ``pairs.CoSENT``.
-        settings: what the module takes by these names.
-        targets: forms the columns and labels that the module takes out of the training data.
-        target_settings: what ``targets`` takes by these names.
-        kinds: of the labels that it fits.
-        takes: the labels that it fits, in words.
-        batches: how its batches can be formed, besides at random.
-        encoder: the kind of encoder that it trains.
-    """
-
-    name: str
-    module: str
-    settings: type[BaseModel] = NoSettings
+    name: str  # as in --loss
+    module: str  # class of the loss module below samesense.training.losses, as in pairs.CoSENT
+    settings: type[BaseModel] = NoSettings  # what the module takes by these names
+    # forms the columns and labels that the module takes out of the training data
     targets: Callable[..., Targets] | None = None
-    target_settings: type[BaseModel] = NoSettings
-    kinds: tuple[Kind, ...] = ("scored", "binary", "nli", "triple")
-    takes: str = "labelled pairs"
-    batches: tuple[str, ...] = ()
-    encoder: Encoder = "bi"
+    target_settings: type[BaseModel] = NoSettings  # what targets takes by these names
+    kinds: tuple[Kind, ...] = ("scored", "binary", "nli", "triple")  # of the labels that it fits
+    takes: str = "labelled pairs"  # the labels that it fits, in words
+    batches: tuple[str, ...] = ()  # how its batches can be formed, besides at random
+    encoder: Encoder = "bi"  # the kind of encoder that it trains
 
     @property
     def fields(self) -> dict[str, Any]:
@@ -65,10 +54,7 @@ class LossSpec:
     def build(self, model: nn.Module, settings: Any, targets: Targets) -> nn.Module:
         """Return the loss module.
 
-        Args:
-            model: to be trained.
-            settings: of the run; those of the loss, and ``mini_batch_num_tokens``, are taken.
-            targets: what the loss is trained on, of which it may take the number of classes and the like.
+        ``targets`` is what it is trained on, of which it may take the number of classes and the like.
         """
         own = {name: getattr(settings, name) for name in self.settings.model_fields}
         budget = settings.mini_batch_num_tokens
@@ -93,11 +79,7 @@ class Losses:
         return list(dict.fromkeys(spec.name for spec in self.specs if encoder in (None, spec.encoder)))
 
     def spec(self, name: str, encoder: Encoder = "bi") -> LossSpec:
-        """Return a loss.
-
-        Raises:
-            ConfigError: if this kind of encoder has none of this name.
-        """
+        """Return a loss; ConfigError if this kind of encoder has none of this name."""
         for spec in self.specs:
             if (spec.name, spec.encoder) == (name, encoder):
                 return spec
@@ -113,11 +95,7 @@ class Losses:
         return not self.owners(setting) or any(setting in fields for fields in own)
 
     def check(self, stated: Iterable[str], name: str, encoder: Encoder = "bi") -> None:
-        """Raise if a stated setting would have no effect, because it belongs to another loss.
-
-        Raises:
-            ConfigError: names the losses to which it belongs; or the encoder has no such loss.
-        """
+        """Raise if a stated setting would have no effect, because it belongs to another loss."""
         if self.names(encoder):  # an unknown encoder is left to the check of its own setting
             self.spec(name, encoder)
         for setting in stated:
@@ -130,11 +108,7 @@ class Losses:
                 )
 
     def check_batches(self, batches: str, name: str, encoder: Encoder = "bi") -> None:
-        """Raise if batches cannot be formed in this way for a loss.
-
-        Raises:
-            ConfigError: names the losses that take such batches.
-        """
+        """Raise if batches cannot be formed in this way for a loss."""
         if batches != "random" and batches not in self.spec(name, encoder).batches:
             owners = dict.fromkeys(spec.name for spec in self.specs if batches in spec.batches)
             raise ConfigError(
@@ -142,17 +116,7 @@ class Losses:
             )
 
     def targets(self, data: PairData, name: str, encoder: Encoder = "bi", /, **settings: Any) -> Targets:
-        """Return what a loss is trained on.
-
-        Args:
-            data: labelled pairs.
-            name: of the loss.
-            encoder: the kind that is trained.
-            settings: those of the targets, and others, which are left out.
-
-        Raises:
-            DataError: if labels of this kind do not fit the loss, or nothing can be formed.
-        """
+        """Return what a loss is trained on."""
         spec = self.spec(name, encoder)
         if data.kind not in spec.kinds or spec.targets is None:
             raise DataError(

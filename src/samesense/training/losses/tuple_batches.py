@@ -25,29 +25,19 @@ TAKES = "one text column, put together by TupleBatches out of anchors with their
 
 @dataclass(frozen=True)
 class UnfoldedBatch:
-    """A batch, unfolded.
+    """A batch, unfolded."""
 
-    Attributes:
-        columns: embeddings of the anchors, of all positives, and of all negatives, in the order of their anchors.
-        counts: ``(anchors, 2)`` numbers of positives and negatives.
-        keys: one number a text, in the order of the embeddings; texts that count as the same share it.
-    """
-
+    # embeddings of the anchors, of all positives, and of all negatives, in the order of their anchors
     columns: list[Tensor]
-    counts: Tensor
-    keys: Tensor
+    counts: Tensor  # (anchors, 2) numbers of positives and negatives
+    keys: Tensor  # one number a text, in the order of the embeddings; texts that count as the same share it
 
 
 def unfolded(texts: Tensor, labels: Tensor | None, positives: int) -> UnfoldedBatch:
     """Return the tuples of a batch.
 
-    Args:
-        texts: ``(texts, dim)`` embeddings, each once.
-        labels: ``(batch, 2, places)``; see :class:`~samesense.training.tuple_batches.TupleBatches`.
-        positives: places for positives.
-
-    Raises:
-        ValueError: if the labels are of another shape, or name a text that there is not.
+    Texts are ``(texts, dim)`` embeddings, each once, labels ``(batch, 2, places)``; see
+    :class:`~samesense.training.tuple_batches.TupleBatches`.
     """
     if labels is None or labels.ndim != 3 or labels.shape[1] != 2 or labels.shape[2] <= positives:
         received = "none" if labels is None else f"shape {tuple(labels.shape)}"
