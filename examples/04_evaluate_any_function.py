@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from samesense.data import read_pairs, sample_path
-from samesense.evaluation import evaluate_sts
+import samesense
+from samesense.data import sample_path
 from samesense.types import Pair, Scores
 
 
@@ -23,11 +23,8 @@ def word_overlap(pairs: Sequence[Pair]) -> Scores:
 
 
 def main(model: str = "word overlap") -> None:
-    data = read_pairs(sample_path("test"))
-    results = evaluate_sts(
-        word_overlap, data.pairs(), data.labels, dataset=data.name, model=model, protocol="Jaccard of lower-case words"
-    )
-    print(results)
+    scorer = samesense.Model(name=model, score=word_overlap, protocol="Jaccard of lower-case words")
+    print(samesense.evaluate(scorer, samesense.read(sample_path("test"))))
 
 
 if __name__ == "__main__":
