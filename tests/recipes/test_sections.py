@@ -12,7 +12,7 @@ from samesense.evaluation.sections import SectionTask
 from samesense.inference.models.load import load
 from samesense.recipes.methods import METHODS
 from samesense.recipes.sections.data import read_triplets
-from samesense.recipes.sections.settings import SectionsSettings
+from samesense.recipes.settings import SectionsSettings
 from tests.conftest import WORDS
 
 

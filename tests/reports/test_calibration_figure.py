@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from samesense.errors import ConfigError, DataError, OutputError
-from samesense.reports.figures import Fitted, calibration, check_figure, inline_svg, save_plot, svg_text
+from samesense.reports.figures.calibration import Fitted, calibration
+from samesense.reports.figures.plot import check_figure, inline_svg, save_plot, svg_text
 
 pytest.importorskip("matplotlib")
 

@@ -172,7 +172,7 @@ def calibrate(  # noqa: PLR0913 - the flags of the command
     from samesense.inference.calibration.fit import calibrate as run
     from samesense.inference.calibration.storage import home_of, store
     from samesense.inference.models.load import load
-    from samesense.reports.figures import check_figure, save_plot
+    from samesense.reports.figures.plot import check_figure, save_plot
 
     pairs = labelled_pairs(
         data, columns=columns, label_order=label_order, label_range=label_range, drop_bad_rows=drop_bad_rows
@@ -195,7 +195,7 @@ def calibrate(  # noqa: PLR0913 - the flags of the command
 def _calibration_plot(made: Calibrated, name: str) -> Any:
     import numpy as np
 
-    from samesense.reports.figures import Fitted, calibration
+    from samesense.reports.figures.calibration import Fitted, calibration
 
     fitted, scores = made.calibration, made.scores
     grid = np.union1d(np.linspace(scores.min(), scores.max(), 400), scores)

@@ -53,7 +53,6 @@ def cross_predict(
     features: npt.NDArray[np.floating],
     classes: Classes,
     folds: Sequence[Fold],
-    grid: Sequence[float] = GRID,
 ) -> tuple[Classes, list[float]]:
     """Predict the test rows of every fold with the penalty that does best in its trials.
 
@@ -66,17 +65,17 @@ def cross_predict(
     parts = [part for fold in folds for part in (_stopped(fold), *fold.trials)]
     training, held = _marks(len(classes), [a for a, _ in parts]), _marks(len(classes), [b for _, b in parts])
     used = (training | held).any(axis=0)
-    weights = descend(features[used], classes[used], training[:, used], held[:, used], grid)
+    weights = descend(features[used], classes[used], training[:, used], held[:, used], GRID)
     predicted: Classes = np.full(len(classes), -1, dtype=np.intp)
     chosen = []
     problem = 0
     for fold in folds:
-        accuracy = np.zeros(len(grid))
+        accuracy = np.zeros(len(GRID))
         for trial, (_, tested) in enumerate(fold.trials, start=problem + 1):
             accuracy += [np.mean(predict(features[tested], one[trial]) == classes[tested]) for one in weights]
         best = int(np.argmax(accuracy))
         predicted[fold.test] = predict(features[fold.test], weights[best, problem])
-        chosen.append(grid[best])
+        chosen.append(GRID[best])
         problem += 1 + len(fold.trials)
     return predicted, chosen
 

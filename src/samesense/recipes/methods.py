@@ -19,8 +19,15 @@ from samesense.recipes.context.documents import Documents, read_documents
 from samesense.recipes.context.settings import ContextSettings
 from samesense.recipes.reading import Reading, read_labelled
 from samesense.recipes.sections.data import SectionTriplets, read_triplets
-from samesense.recipes.sections.settings import SectionsSettings
-from samesense.recipes.settings import CosentSettings, EncoderSettings, bind, choose, read_settings, shipped
+from samesense.recipes.settings import (
+    CosentSettings,
+    EncoderSettings,
+    SectionsSettings,
+    bind,
+    choose,
+    read_settings,
+    shipped,
+)
 from samesense.recipes.supmpn.settings import SupmpnSettings, read_for_supmpn
 from samesense.recipes.surrogate.data import Harvested, read_harvest
 from samesense.recipes.surrogate.settings import SurrogateSettings

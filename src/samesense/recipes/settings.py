@@ -64,6 +64,18 @@ class CosentSettings(EncoderSettings):
         return PAIR_LOSSES.targets(train, self.loss, self.encoder, **dict(self))
 
 
+class SectionsSettings(EncoderSettings):
+    """Settings of section triplets; the defaults are those of the recipe's sources."""
+
+    per_document: int = Field(100, ge=1, description="most triplets drawn from a document")
+    triplets_seed: int = Field(0, ge=0, description="seed of the drawing, the same for all seeds of a model")
+    distance: Literal["cosine", "euclidean"] = Field("euclidean", description="triplet: distance")
+    triplet_margin: float | None = Field(
+        None, ge=0, description="triplet: how much nearer the positive must be [cosine 0.5, euclidean 1]"
+    )
+    epochs: float = Field(1.0, gt=0, description="passes over the training data")
+
+
 def check_belongs(stated: Iterable[str], loss: str, encoder: Encoder = "bi") -> None:
     """Raise if a stated setting would have no effect, because it belongs to another loss or encoder."""
     PAIR_LOSSES.check(stated, loss, encoder)

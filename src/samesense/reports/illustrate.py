@@ -7,19 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from samesense.reports.figures import (
-    Curve,
-    ModelPoint,
-    Plot,
-    Style,
-    distribution,
-    heatmap,
-    learning_curves,
-    plane,
-    style_of,
-    sweep,
-)
-from samesense.reports.figures.heatmap import Groups
+from samesense.reports.figures.curves import Curve, learning_curves, sweep
+from samesense.reports.figures.distribution import distribution
+from samesense.reports.figures.heatmap import Groups, heatmap
+from samesense.reports.figures.palette import Style, style_of
+from samesense.reports.figures.plane import ModelPoint, plane
+from samesense.reports.figures.plot import Plot
 from samesense.reports.grid import ABSENT
 from samesense.reports.headline import headlines
 from samesense.reports.runs import Run, sweep_points

@@ -42,7 +42,7 @@ class Comparison:
 
 
 def paired_comparisons(
-    evidence: Sequence[Evidence], results: Sequence[Result], *, against: str | None = None, seed: int = 0
+    evidence: Sequence[Evidence], results: Sequence[Result], *, against: str | None = None
 ) -> tuple[list[Comparison], list[str]]:
     """Compare every model with the reference on every data set, by paired bootstrap.
 
@@ -75,7 +75,7 @@ def paired_comparisons(
                 if model == reference:
                     continue
                 try:
-                    made.append(_compared(own, behind[key][reference], samples, seed))
+                    made.append(_compared(own, behind[key][reference], samples))
                 except DataError as error:
                     problems.append(f"{key[1]}, {key[2]}: {model} against {reference} is undefined: {error}")
         adjusted = holm([one.p_value for one in made]) if made else []
@@ -105,14 +105,14 @@ def _best(key: Key, runs: Seeds, among: Mapping[str, Evidence]) -> str:
     return max(means, key=lambda model: sign * means[model])
 
 
-def _compared(own: Evidence, other: Evidence, samples: int, seed: int) -> Comparison:
+def _compared(own: Evidence, other: Evidence, samples: int) -> Comparison:
     """Return the comparison of two models, with the p-value not yet adjusted."""
     first, second, labels = _aligned(own, other)
     found: PairedDifference
     if own.statistic == "mean":
-        found = paired_mean(first, second, samples=samples, seed=seed)
+        found = paired_mean(first, second, samples=samples)
     else:
-        found = paired_bootstrap(first, second, labels, "spearman", samples=samples, seed=seed)
+        found = paired_bootstrap(first, second, labels, "spearman", samples=samples)
     return Comparison(
         task=own.task,
         dataset=own.dataset,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
@@ -162,7 +162,7 @@ class Service:
             )
         rows, tokens = await self.embed(queries, "query")
         try:
-            hits = await self._in_thread(lambda search: search(rows, top, where), self.serving.search)
+            hits = await asyncio.get_running_loop().run_in_executor(self._thread, self.serving.search, rows, top, where)
         except DataError as error:
             raise invalid(str(error), param="where") from error
         return hits, tokens
@@ -224,9 +224,6 @@ class Service:
         ):
             counter.inc(amount)
         return read
-
-    def _in_thread(self, run: Callable[..., Any], *given: Any) -> Awaitable[Any]:
-        return asyncio.get_running_loop().run_in_executor(self._thread, run, *given)
 
 
 def _started(batcher: Batcher[str] | None) -> Batcher[str]:

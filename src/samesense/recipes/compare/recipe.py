@@ -19,7 +19,7 @@ from samesense.evaluation.averages import averages
 from samesense.evaluation.run import Evaluations, evaluate_candidates
 from samesense.evaluation.suites import find_tasks
 from samesense.recipes.compare.models import Models, open_models
-from samesense.reports.figures import TOPICS
+from samesense.reports.figures.heatmap import TOPICS
 from samesense.reports.figures.plot import need_matplotlib
 from samesense.reports.illustrate import distributions, heatmaps, model_styles, planes, run_figures
 from samesense.reports.report import Report

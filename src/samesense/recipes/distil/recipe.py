@@ -17,8 +17,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from sentence_transformers import SentenceTransformer
+from torch import nn
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from samesense.data import PairData
@@ -35,10 +37,6 @@ from samesense.recipes.unsupervised.rankcse import describe, terms, with_teacher
 from samesense.training.losses.distillation import Distillation
 from samesense.training.teachers import TeacherStore
 from samesense.types import Result
-
-if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
-    from torch import nn
 
 
 @dataclass(frozen=True)

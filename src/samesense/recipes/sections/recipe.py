@@ -11,15 +11,12 @@ Differs: triplets are drawn from any documents, see :func:`~samesense.data.docum
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from sentence_transformers import SentenceTransformer
 
 from samesense.recipes.runner import Job, TrainingInputs, as_dataset
 from samesense.recipes.sections.data import SectionTriplets
-from samesense.recipes.sections.settings import SectionsSettings
+from samesense.recipes.settings import SectionsSettings
 from samesense.training.losses.tuples import Triplet
-
-if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
 
 
 def prepare(model: SentenceTransformer, job: Job[SectionTriplets, SectionsSettings]) -> TrainingInputs:

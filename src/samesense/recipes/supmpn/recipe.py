@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import logging
 from functools import partial
-from typing import TYPE_CHECKING
+
+from sentence_transformers import SentenceTransformer
 
 from samesense.data.pairs.targets import Targets
 from samesense.data.tuples.augment import Augment, augmented, shown
@@ -23,9 +24,6 @@ from samesense.recipes.runner import Job, TrainingInputs, as_dataset
 from samesense.recipes.supmpn.settings import SupmpnSettings
 from samesense.recipes.unsupervised.views import set_dropout
 from samesense.training.tuple_batches import LogSavings, SetEpoch, TupleBatches, has_dropout
-
-if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
 
 logger = logging.getLogger(__name__)
 

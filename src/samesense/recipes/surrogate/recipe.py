@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from sentence_transformers import CrossEncoder, SentenceTransformer
+from torch import nn
 
 from samesense.errors import MissingExtraError
 from samesense.evaluation.pairs import evaluate_pairs
@@ -35,7 +36,6 @@ from samesense.types import Result
 
 if TYPE_CHECKING:
     from datasets import Dataset
-    from torch import nn
 
 KEPT = "kept"
 """Where the manifest says how much of Origin was kept."""

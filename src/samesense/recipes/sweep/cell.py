@@ -6,10 +6,9 @@ cell.json  manifest.json  history.jsonl  results.jsonl  scores.npz  model/ (unti
 from __future__ import annotations
 
 import re
-import shutil
 import time
 import traceback
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from samesense.errors import SamesenseError
 from samesense.files import read_json, write_json
 from samesense.recipes.sweep.evaluate import evaluate, open_start, open_trained, write_scores
 from samesense.recipes.sweep.file import LAYERS
-from samesense.recipes.sweep.plan import Cell, with_start
+from samesense.recipes.sweep.plan import Cell
 from samesense.recipes.sweep.splits import Splits
 from samesense.reports import append_results
 from samesense.types import Precision
@@ -110,11 +109,6 @@ def _train(job: CellJob) -> bool:
     return cell.method.run_or_resume(splits.train, cell.settings, job.folder, dev=splits.dev)
 
 
-def drop_model(folder: Path) -> None:
-    """Delete the model of a finished cell; everything else stays."""
-    shutil.rmtree(folder / "model", ignore_errors=True)
-
-
 def with_cut_start(cell: Cell, output: Path) -> Cell:
     """Return the cell with its start model cut to the layers it keeps, which is made on demand below ``output``."""
     if cell.layers is None:
@@ -128,4 +122,4 @@ def with_cut_start(cell: Cell, output: Path) -> Cell:
     folder = output / "starts" / f"{short}-first-{cell.layers}"
     if not folder.is_dir():
         save(first_layers(build(cell.settings.model, device="cpu"), cell.layers), folder, card=False)
-    return with_start(cell, str(folder))
+    return replace(cell, settings=cell.settings.model_copy(update={"model": str(folder)}))

@@ -129,9 +129,10 @@ def rows(cells: Sequence[CellResults]) -> list[dict[str, Any]]:
             row = {key: cell.entry[key] for key in ("variant", "dataset", "seed")}
             row |= {"start": cell.record["start"], "settings": settings_of(cell), "layers": cell.record["layers"]}
             row |= {"test": dataset, "n": own[0].n, "rows": cell.record["rows"], "protocol": own[0].protocol}
-            row |= {"data": {"train": cell.record["identity"].get("train"), "test": _sha(cell, dataset)}}
+            made_of = cell.record["identity"]
+            row |= {"data": {"train": made_of.get("train"), "test": made_of["tests"][dataset]}}
             row |= {result.metric: result.value for result in own}
-            row |= {"cosines": _by_label(cell, dataset)} if _by_label(cell, dataset) else {}
+            row |= {"cosines": cosines} if (cosines := _by_label(cell, dataset)) else {}
             row |= {"outcome": cell.outcome, "curve": _points(cell)} if cell.run is not None else {}
             found.append(row)
     return found
@@ -153,10 +154,6 @@ def _named(value: Any) -> Any:
     kind, colon, base = head.rpartition(":")
     path = Path(base).expanduser()
     return f"{kind}{colon}{path.name or base}{plus}{maps}" if path.is_absolute() or path.exists() else value
-
-
-def _sha(cell: CellResults, dataset: str) -> str:
-    return str(cell.record["identity"]["tests"][dataset])
 
 
 def _points(cell: CellResults) -> list[list[float]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -233,8 +233,3 @@ def _fingerprint(model: str, known: dict[str, str]) -> str:
 
 def _decides(path: Path) -> bool:
     return path.suffix != ".md" and not path.name.startswith(".")
-
-
-def with_start(cell: Cell, model: str) -> Cell:
-    """Return the cell with another folder for its start model."""
-    return replace(cell, settings=cell.settings.model_copy(update={"model": model}))

@@ -149,7 +149,7 @@ def _failures(cells: Sequence[CellResults]) -> list[Failure]:
             model=str(cell.entry["variant"]),
             task="sts",
             dataset=str(cell.entry["dataset"]),
-            reason=f"seed {cell.entry['seed']}: {_last(cell)}",
+            reason=f"seed {cell.entry['seed']}: {str(cell.record['error']).splitlines()[-1]}",
         )
         for cell in cells
         if cell.status == "failed"
@@ -183,7 +183,3 @@ def _unlike(cells: Sequence[CellResults]) -> list[str]:
         for what, values in _made(cells).items()
         if len(values) > 1
     ]
-
-
-def _last(cell: CellResults) -> str:
-    return str(cell.record["error"]).splitlines()[-1]

@@ -6,6 +6,7 @@ samesense sweep losses.toml --output sweeps/losses
 from __future__ import annotations
 
 import logging
+import shutil
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +18,6 @@ from samesense.files import only_writer, write_json, write_json_lines
 from samesense.recipes.sweep.cell import (
     RESULTS,
     CellJob,
-    drop_model,
     read_record,
     record,
     run_cell,
@@ -164,7 +164,7 @@ def _forget(plan: Plan, output: Path, dataset: str) -> None:
     if plan.file.keep == "best" and done:
         done.remove(max(done, key=_best_dev))
     for folder in done:
-        drop_model(folder)
+        shutil.rmtree(folder / "model", ignore_errors=True)
 
 
 def _best_dev(folder: Path) -> float:

@@ -14,22 +14,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from sentence_transformers import SentenceTransformer
 from torch import nn
 
 from samesense.data.sentences import Sentences
 from samesense.errors import ConfigError
 from samesense.recipes.runner import Job, TrainingInputs, as_dataset
 from samesense.recipes.teachers import open_teacher
-from samesense.recipes.unsupervised.geometry_path import geometry_callbacks
 from samesense.recipes.unsupervised.settings import RankcseSettings
-from samesense.recipes.unsupervised.views import check_two_views, new_head, set_dropout
+from samesense.recipes.unsupervised.views import check_two_views, geometry_callbacks, new_head, set_dropout
 from samesense.training.losses.sentences import RankCSE
 from samesense.training.teachers import TeacherStore, teacher_store
-
-if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
 
 NO_DROPOUT = (
     "Set dropout, start from a model with dropout, or learn the ranking from one view alone: views one and beta 0."

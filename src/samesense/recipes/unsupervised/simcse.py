@@ -11,23 +11,21 @@ Differs: dev is the set that is given, where the code evaluates on two whole dat
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from sentence_transformers import SentenceTransformer
 
 from samesense.data import PairData
 from samesense.data.pairs.targets import Targets
 from samesense.data.sentences import Sentences
 from samesense.errors import ConfigError
 from samesense.recipes.runner import Job, TrainingInputs, as_dataset
-from samesense.recipes.unsupervised.geometry_path import geometry_callbacks
 from samesense.recipes.unsupervised.settings import SimcseSettings
-from samesense.recipes.unsupervised.views import check_two_views, new_head, set_dropout
+from samesense.recipes.unsupervised.views import check_two_views, geometry_callbacks, new_head, set_dropout
 from samesense.training.losses.base import EmbeddingLoss
 from samesense.training.losses.mlm import InfoNCEWithMLM, Masking, masked_lm_head
 from samesense.training.losses.registry import PAIR_LOSSES
 from samesense.training.losses.tuples import InfoNCE
-
-if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
 
 
 def prepare(model: SentenceTransformer, job: Job[Sentences | PairData, SimcseSettings]) -> TrainingInputs:

@@ -1,20 +1,22 @@
-"""What SimCSE and RankCSE do to a model: see to it that dropout makes two views of a text, and put a head behind it."""
+"""What SimCSE and RankCSE do to a model: make two views of a text by dropout, add a head, follow its geometry."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 
 import torch
+from sentence_transformers import SentenceTransformer
 from torch import nn
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
+from samesense.data import PairData
 from samesense.encoder.grad_cache import forward
 from samesense.errors import ConfigError, ModelError
-from samesense.recipes.unsupervised.settings import Head
+from samesense.evaluation.geometry import GeometryTask
+from samesense.inference.models.load import load
+from samesense.recipes.unsupervised.settings import Head, ViewSettings
 from samesense.training.losses.tuples import projection
-
-if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
 
 
 def set_dropout(model: nn.Module, p: float) -> None:
@@ -58,3 +60,43 @@ def new_head(model: SentenceTransformer, head: Head) -> nn.Module | None:
     if head == "kept":
         model.append(Dense(dim, dim).to(model.device))
     return projection(dim).to(model.device) if head == "train-only" else None
+
+
+class GeometryPath(TrainerCallback):
+    """Writes alignment and uniformity of the dev set into the history, before the first step and at each evaluation.
+
+    Pairs near the top of the scale are positives; see :class:`~samesense.evaluation.geometry.GeometryTask`.
+
+    Source: Liu et al. 2023 (RankCSE), Fig. 4 and appendix H; Wang and Isola 2020 for the quantities.
+    """
+
+    def __init__(self, dev: PairData) -> None:
+        self.task = GeometryTask(dev)
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, model: Any = None, **kwargs: Any
+    ) -> None:
+        """Measure the start point; a resumed run has it already."""
+        if state.global_step == 0:
+            self._measure(state, model)
+
+    def on_evaluate(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, model: Any = None, **kwargs: Any
+    ) -> None:
+        """Measure the model as it was just evaluated on dev."""
+        self._measure(state, model)
+
+    def _measure(self, state: TrainerState, model: Any) -> None:
+        trained = load(getattr(model, "module", model), name="dev", precision="float32")
+        found = {result.metric: result.value for result in self.task.evaluate(trained).results}
+        measured = {f"dev_{name}": found[name] for name in ("alignment", "uniformity")}
+        state.log_history.append({"epoch": state.epoch or 0.0, "step": state.global_step, **measured})
+
+
+def geometry_callbacks(settings: ViewSettings, dev: PairData | None) -> list[TrainerCallback]:
+    """Return the callback that the settings ask for, or none."""
+    if not settings.geometry:
+        return []
+    if dev is None:
+        raise ConfigError("geometry is measured on the dev set, and there is none. Give dev, or leave out geometry.")
+    return [GeometryPath(dev)]

@@ -36,7 +36,7 @@ SHOWN = 46
 """Characters of a sentence that are shown."""
 
 
-def heatmap(similarities: Mapping[str, npt.NDArray[np.float64]], groups: Groups, *, name: str = "heatmap") -> Plot:
+def heatmap(similarities: Mapping[str, npt.NDArray[np.float64]], groups: Groups) -> Plot:
     """Draw a matrix of similarities for each model, all on one scale of colour, with the number in each cell.
 
     Similarities are ``(sentences, sentences)`` for each model; a line is drawn between topics.
@@ -63,7 +63,9 @@ def heatmap(similarities: Mapping[str, npt.NDArray[np.float64]], groups: Groups,
         if bar.solids is not None:
             bar.solids.set(rasterized=False, edgecolor="face")
         bar.outline.set_visible(False)
-    return Plot(name, f"Similarities of {len(sentences)} sentences of {len(groups)} topics, model by model.", figure)
+    return Plot(
+        "heatmap", f"Similarities of {len(sentences)} sentences of {len(groups)} topics, model by model.", figure
+    )
 
 
 def _check(similarities: Mapping[str, npt.NDArray[np.float64]], size: int) -> None:
