@@ -37,14 +37,7 @@ class ArgumentTask(BaseTask):
     suite = "argument"
 
     def __init__(
-        self,
-        data: PairData,
-        *,
-        folds: int = 10,
-        mode: Mode = "mixed",
-        seed: int = 0,
-        dataset: str = "",
-        note: str = "",
+        self, data: PairData, *, folds: int = 10, mode: Mode = "mixed", seed: int = 0, dataset: str = "", note: str = ""
     ) -> None:
         """Deal the pairs into folds.
 

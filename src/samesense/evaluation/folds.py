@@ -50,9 +50,7 @@ def split_folds(classes: Classes, sizes: tuple[int, int, int], folds: int) -> li
 
 
 def cross_predict(
-    features: npt.NDArray[np.floating],
-    classes: Classes,
-    folds: Sequence[Fold],
+    features: npt.NDArray[np.floating], classes: Classes, folds: Sequence[Fold]
 ) -> tuple[Classes, list[float]]:
     """Predict the test rows of every fold with the penalty that does best in its trials.
 

@@ -73,12 +73,7 @@ class Evaluations:
 
 
 def evaluate(
-    candidate: Scorer,
-    data: Source,
-    *,
-    suites: Sequence[str] = ("sts",),
-    fast: bool = False,
-    intervals: bool = True,
+    candidate: Scorer, data: Source, *, suites: Sequence[str] = ("sts",), fast: bool = False, intervals: bool = True
 ) -> Results:
     """Evaluate one model on all tasks of some suites, and average as papers do.
 

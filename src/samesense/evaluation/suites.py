@@ -40,11 +40,7 @@ class Found(NamedTuple):
 
 
 def find_tasks(
-    sources: Source,
-    suites: Sequence[str] = ("sts",),
-    *,
-    fast: bool = False,
-    intervals: bool = True,
+    sources: Source, suites: Sequence[str] = ("sts",), *, fast: bool = False, intervals: bool = True
 ) -> Found:
     """Make the tasks of the suites out of the data that is there.
 

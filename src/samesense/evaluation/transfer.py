@@ -86,13 +86,7 @@ class TransferTask(BaseTask):
 
     @classmethod
     def split(
-        cls,
-        dataset: str,
-        train: Labelled,
-        dev: Labelled | None,
-        test: Labelled,
-        fast: bool = False,
-        note: str = "",
+        cls, dataset: str, train: Labelled, dev: Labelled | None, test: Labelled, fast: bool = False, note: str = ""
     ) -> TransferTask:
         """Return the task of (texts, labels) in parts, as for SST-2, or without dev as for TREC."""
         train_rows, test_rows = part_size(dataset, "train", train), part_size(dataset, "test", test)
@@ -104,12 +98,7 @@ class TransferTask(BaseTask):
 
     @classmethod
     def pairs(
-        cls,
-        dataset: str,
-        train: LabelledPairs,
-        test: LabelledPairs,
-        fast: bool = False,
-        note: str = "",
+        cls, dataset: str, train: LabelledPairs, test: LabelledPairs, fast: bool = False, note: str = ""
     ) -> TransferTask:
         """Return the task of (pairs, labels), labels 0 and 1, as for MRPC: features |u - v| and u * v, also F1."""
         sizes = (part_size(dataset, "train", train), 0, part_size(dataset, "test", test))

@@ -60,10 +60,7 @@ def _labels(evidence: Evidence) -> npt.NDArray[np.float64]:
 
 
 def _chosen(
-    evidence: Sequence[Evidence],
-    ranks: Sequence[npt.NDArray[np.float64]],
-    distance: npt.NDArray[np.float64],
-    most: int,
+    evidence: Sequence[Evidence], ranks: Sequence[npt.NDArray[np.float64]], distance: npt.NDArray[np.float64], most: int
 ) -> list[Case]:
     labels = _labels(evidence[0])
     gold = _ranks(labels)

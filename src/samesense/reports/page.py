@@ -109,11 +109,7 @@ def _datasets(content: Content) -> Html:
     parts = []
     for suite, dataset in keys:
         plots = content.by_dataset.get((suite, dataset), [])
-        inside = [
-            *map(figure, plots),
-            dataset_details(content, suite, dataset),
-            cases_table(content, suite, dataset),
-        ]
+        inside = [*map(figure, plots), dataset_details(content, suite, dataset), cases_table(content, suite, dataset)]
         parts.append(folded(f"{suite}: {dataset}", *inside))
     return joined(parts)
 

@@ -63,10 +63,5 @@ def _json_lines(report: Report) -> str:
     return "".join(json.dumps(row.to_dict(), allow_nan=False) + "\n" for row in rows)
 
 
-FORMATS: dict[str, Callable[[Report], str]] = {
-    "html": html_page,
-    "md": _markdown,
-    "tex": _latex,
-    "jsonl": _json_lines,
-}
+FORMATS: dict[str, Callable[[Report], str]] = {"html": html_page, "md": _markdown, "tex": _latex, "jsonl": _json_lines}
 """What a report is written as, by the end of its name."""

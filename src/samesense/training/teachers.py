@@ -101,13 +101,7 @@ class TeacherStore:
         return unit(torch.from_numpy(self._vectors[wanted].astype(np.float32)))
 
 
-def teacher_store(
-    teacher: Teacher,
-    sentences: Sentences,
-    folder: Path,
-    *,
-    dtype: Dtype = "float16",
-) -> TeacherStore:
+def teacher_store(teacher: Teacher, sentences: Sentences, folder: Path, *, dtype: Dtype = "float16") -> TeacherStore:
     """Return what a teacher makes of a corpus; encoded here, unless that has been done before.
 
     Args:

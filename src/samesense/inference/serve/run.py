@@ -52,13 +52,7 @@ class GracefulServer(uvicorn.Server):
         return await super().on_tick(counter)
 
 
-def serve(
-    serving: Serving,
-    *,
-    host: str = "127.0.0.1",
-    port: int = 8000,
-    keys: Sequence[str] = (),
-) -> None:
+def serve(serving: Serving, *, host: str = "127.0.0.1", port: int = 8000, keys: Sequence[str] = ()) -> None:
     """Serve until SIGTERM or SIGINT, then answer what was accepted and return.
 
     Args:

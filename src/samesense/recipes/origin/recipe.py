@@ -61,13 +61,7 @@ CHECKED_WINDOWS = 200
 Arithmetic = Literal["float32", "bfloat16"]
 
 
-def run(
-    sources: Sequence[str],
-    settings: OriginSettings,
-    output: Path,
-    *,
-    overwrite: bool = False,
-) -> bool:
+def run(sources: Sequence[str], settings: OriginSettings, output: Path, *, overwrite: bool = False) -> bool:
     """Make an Origin, or go on making it; what is there with the same inputs is not made again.
 
     For sources see :func:`~samesense.data.documents.running.running_documents`. Returned is False if it was

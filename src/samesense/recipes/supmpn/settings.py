@@ -85,8 +85,5 @@ class SupmpnSettings(PlacesSettings, Filter, EncoderSettings):
 def read_for_supmpn(sources: Sequence[str], settings: SupmpnSettings) -> TupleData:
     """Return the training data; see :func:`samesense.data.tuples.read.read_tuples`."""
     return read_tuples(
-        sources,
-        merge=settings.merge,
-        label_order=settings.label_order,
-        drop_bad_rows=settings.drop_bad_rows,
+        sources, merge=settings.merge, label_order=settings.label_order, drop_bad_rows=settings.drop_bad_rows
     )

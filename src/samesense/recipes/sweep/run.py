@@ -15,15 +15,7 @@ from pathlib import Path
 from samesense.data import PairData, examine
 from samesense.errors import ConfigError, SamesenseError
 from samesense.files import only_writer, write_json, write_json_lines
-from samesense.recipes.sweep.cell import (
-    RESULTS,
-    CellJob,
-    read_record,
-    record,
-    run_cell,
-    status_of,
-    with_cut_start,
-)
+from samesense.recipes.sweep.cell import RESULTS, CellJob, read_record, record, run_cell, status_of, with_cut_start
 from samesense.recipes.sweep.plan import Cell, Plan
 from samesense.recipes.sweep.processes import side_by_side
 from samesense.reports import read_results

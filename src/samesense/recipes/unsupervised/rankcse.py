@@ -44,10 +44,7 @@ def prepare(model: SentenceTransformer, job: Job[Sentences, RankcseSettings]) ->
 
 
 def with_teachers(
-    model: SentenceTransformer,
-    job: Job[Sentences, Any],
-    loss: Callable[[list[TeacherStore]], nn.Module],
-    summary: str,
+    model: SentenceTransformer, job: Job[Sentences, Any], loss: Callable[[list[TeacherStore]], nn.Module], summary: str
 ) -> TrainingInputs:
     """Return what a model is trained on: the sentences, and what the teachers make of them.
 

@@ -95,13 +95,7 @@ def _draw(
 
 
 def _line(
-    axes: Axes,
-    name: str,
-    x: npt.NDArray[np.float64],
-    values: Sequence[Sequence[float]],
-    own: Style,
-    *,
-    rings: bool,
+    axes: Axes, name: str, x: npt.NDArray[np.float64], values: Sequence[Sequence[float]], own: Style, *, rings: bool
 ) -> None:
     means = np.array([np.mean(seeds) for seeds in values])
     spread = np.array([np.std(seeds, ddof=1) if len(seeds) > 1 else 0.0 for seeds in values])

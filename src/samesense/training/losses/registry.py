@@ -219,12 +219,7 @@ TUPLE_LOSSES = Losses(
         target_settings=FilteredDrawnSettings,
     ),
     LossSpec(name="softmax", module="pairs.Softmax", targets=partners_as_classes),
-    LossSpec(
-        name="supcon",
-        module="tuple_batches.TupleSupCon",
-        settings=Temperature,
-        target_settings=PlacesSettings,
-    ),
+    LossSpec(name="supcon", module="tuple_batches.TupleSupCon", settings=Temperature, target_settings=PlacesSettings),
     LossSpec(
         name="batch-hard",
         module="tuple_batches.TupleBatchTriplet",

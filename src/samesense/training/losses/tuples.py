@@ -69,11 +69,7 @@ class InfoNCE(EmbeddingLoss):
         mini_batch_num_tokens: int | None = None,
     ) -> None:
         super().__init__(model, mini_batch_num_tokens=mini_batch_num_tokens)
-        self.settings = {
-            "temperature": temperature,
-            "own_negative_weight": own_negative_weight,
-            "symmetric": symmetric,
-        }
+        self.settings = {"temperature": temperature, "own_negative_weight": own_negative_weight, "symmetric": symmetric}
         self.head = head
         if some_negatives:
             self.takes, self.columns, self.labels = (
