@@ -52,7 +52,7 @@ def test_own_other_positives_receive_no_push():
 @pytest.mark.parametrize("share", [0.1, 0.9, 1.0])
 def test_excluded_candidates_are_in_no_sum(vectors, value_and_gradients, share):
     for n in [1, 2, 31]:
-        a, p, q, owner, _ = ragged(vectors, n, 50)
+        a, p, q, owner = ragged(vectors, n, 50)
         exclude = torch.rand(n, len(p) + len(q), generator=torch.Generator().manual_seed(n)) < share
         expected = reference(a.tolist(), p.tolist(), q.tolist(), owner.tolist(), 0.05, exclude.tolist())
 
@@ -69,7 +69,7 @@ def test_excluded_candidates_are_in_no_sum(vectors, value_and_gradients, share):
 def test_a_mask_of_blocks_of_rows_is_that_of_the_whole(vectors, monkeypatch):
     from samesense.losses import cosine
 
-    a, p, q, owner, _ = ragged(vectors, 31, 50)
+    a, p, q, owner = ragged(vectors, 31, 50)
     exclude = torch.rand(31, len(p) + 50, generator=torch.Generator().manual_seed(0)) < 0.3
     whole = multi_positive(a, p, q, positive_owner=owner, exclude=exclude)
     monkeypatch.setattr(cosine, "BLOCK", 300)
