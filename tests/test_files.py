@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from samesense import files
+from samesense import files, hashes
 from samesense.errors import DataError, OutputError
 
 HOLD = """
@@ -145,11 +145,11 @@ def test_hashes_are_those_of_the_bytes(tmp_path):
     path = files.write_bytes(tmp_path / "one" / "a.bin", bytes(3 << 20))
     matrix = np.arange(6, dtype=np.float32).reshape(2, 3)
     whole = sha256(b"a" + bytes(3 << 20) + matrix.tobytes())
-    assert files.content_hash(iter([b"a", path, matrix.data])) == whole
-    assert files.text_hash("é\ud800") == sha256("é".encode() + b"\xed\xa0\x80") == files.text_digest("é\ud800").hex()
-    assert files.json_hash({"b": 1, "a": [2]}) == sha256(b'{"a": [2], "b": 1}') == files.json_hash({"a": [2], "b": 1})
-    assert files.rows_hash([("é", 1)], b"kind") == sha256(b'kind["\\u00e9", 1]\n')
-    assert files.folder_hash(tmp_path, [path]) == sha256(f"one/a.bin {sha256(bytes(3 << 20))}\n".encode())
+    assert hashes.content_hash(iter([b"a", path, matrix.data])) == whole
+    assert hashes.text_hash("é\ud800") == sha256("é".encode() + b"\xed\xa0\x80") == hashes.text_digest("é\ud800").hex()
+    assert hashes.json_hash({"b": 1, "a": [2]}) == sha256(b'{"a": [2], "b": 1}') == hashes.json_hash({"a": [2], "b": 1})
+    assert hashes.rows_hash([("é", 1)], b"kind") == sha256(b'kind["\\u00e9", 1]\n')
+    assert hashes.folder_hash(tmp_path, [path]) == sha256(f"one/a.bin {sha256(bytes(3 << 20))}\n".encode())
 
 
 def test_a_second_process_is_kept_out_until_the_first_is_killed(tmp_path):

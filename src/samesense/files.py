@@ -1,4 +1,4 @@
-"""Files: written whole or not at all, appended to, read as JSON, hashed by SHA-256 and locked, all in one place.
+"""Files: written whole or not at all, appended to, read as JSON, and locked, all in one place.
 
 A file is written under a temporary name beside its place and renamed. The name is one of a kind, so that processes that
 write the same file at the same time do not disturb each other: the last one wins.
@@ -6,7 +6,6 @@ write the same file at the same time do not disturb each other: the last one win
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -14,7 +13,6 @@ import secrets
 import shutil
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -236,44 +234,6 @@ def read_json_lines(path: Path) -> list[dict[str, Any]]:
         except ValueError:
             continue
     return found
-
-
-def content_hash(parts: Iterable[bytes | memoryview | Path]) -> str:
-    """Return the SHA-256, in hex, of bytes and of the content of files, one after the other."""
-    digest = hashlib.sha256()
-    for part in parts:
-        if not isinstance(part, Path):
-            digest.update(part)
-            continue
-        with part.open("rb") as stream:
-            while block := stream.read(1 << 20):
-                digest.update(block)
-    return digest.hexdigest()
-
-
-def text_digest(text: str) -> bytes:
-    """Return the 32 bytes of the SHA-256 of a text; half a surrogate pair is no error."""
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
-
-
-def text_hash(text: str) -> str:
-    """Return the SHA-256 of a text, in hex."""
-    return text_digest(text).hex()
-
-
-def json_hash(value: object) -> str:
-    """Return the SHA-256 of a value of JSON types; the order of keys does not count."""
-    return text_hash(json.dumps(value, sort_keys=True))
-
-
-def rows_hash(rows: Iterable[object], start: bytes = b"") -> str:
-    """Return the SHA-256 of rows of JSON types in their order, after ``start``, which tells kinds of rows apart."""
-    return content_hash(chain((start,), (json.dumps(row).encode() + b"\n" for row in rows)))
-
-
-def folder_hash(folder: Path, files: Iterable[Path]) -> str:
-    """Return the SHA-256 of files in a folder: their places in it and their contents."""
-    return content_hash(f"{path.relative_to(folder).as_posix()} {content_hash([path])}\n".encode() for path in files)
 
 
 @contextmanager

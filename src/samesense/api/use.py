@@ -171,7 +171,7 @@ def rerank(
     from samesense.inference.search.rerank import rerank as run
 
     if not query.strip():
-        raise DataError("The `query` is empty. Give a text, such as 'How do I get home?'.")
+        raise DataError('The `query` is empty. Give a text, such as "How do I get home?".')
     finder = load(model, precision=precision)
     if not finder.embeds:
         raise ConfigError(f"`model` finds texts by their embeddings, and {finder.name} has none: {finder.protocol}.")

@@ -14,7 +14,7 @@ from samesense.data.formats.files import HALF_CHARACTER, Row, holds_half_charact
 from samesense.data.formats.memory import Source, as_sources, in_memory, name_of, short_name
 from samesense.data.formats.sources import load_rows
 from samesense.errors import ConfigError, DataError
-from samesense.files import content_hash
+from samesense.hashes import content_hash
 
 
 @dataclass(frozen=True, kw_only=True)

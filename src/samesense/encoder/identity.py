@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from sentence_transformers import SentenceTransformer
 
-from samesense.files import content_hash
+from samesense.hashes import content_hash
 
 
 def model_identity(model: SentenceTransformer, precision: str) -> str:

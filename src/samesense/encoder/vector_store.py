@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from samesense.errors import ModelError
-from samesense.files import content_hash, text_digest, text_hash, write_array, write_text
+from samesense.files import write_array, write_text
+from samesense.hashes import content_hash, text_digest, text_hash
 from samesense.types import Embeddings
 
 

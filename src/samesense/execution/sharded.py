@@ -24,7 +24,6 @@ from samesense.execution.versions import environment
 from samesense.files import (
     append_json,
     clear_temporary,
-    content_hash,
     is_empty,
     only_writer,
     read_json,
@@ -32,6 +31,7 @@ from samesense.files import (
     write_bytes,
     write_json,
 )
+from samesense.hashes import content_hash
 
 logger = logging.getLogger(__name__)
 

@@ -27,7 +27,8 @@ from samesense.data.sentences import Sentences
 from samesense.encoder.cosine import checked_rows, nonzero_rows
 from samesense.errors import ConfigError, DataError, ModelError
 from samesense.execution.progress import progress_bar
-from samesense.files import json_hash, locked, read_json, replacing, write_json
+from samesense.files import locked, read_json, replacing, write_json
+from samesense.hashes import json_hash
 from samesense.losses.cosine import unit
 from samesense.types import Embeddings, Encode
 

@@ -26,7 +26,8 @@ import numpy as np
 
 from samesense.context.corpus.words import text_keys
 from samesense.errors import DataError, OutputError
-from samesense.files import append, text_digest, write_json
+from samesense.files import append, write_json
+from samesense.hashes import text_digest
 
 BLOCK_DOCUMENTS = 500
 """Documents held, and written, at a time."""

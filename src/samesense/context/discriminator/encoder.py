@@ -14,17 +14,8 @@ from scipy.sparse import csr_array
 from samesense.context.corpus.corpus import Corpus, Shape, spans
 from samesense.context.discriminator.lstm import Coherence, Vocabulary, padded
 from samesense.errors import ConfigError, ModelError, OutputError
-from samesense.files import (
-    append,
-    content_hash,
-    map_array,
-    read_json,
-    replacing_folder,
-    text_hash,
-    truncate,
-    write_json,
-    write_text,
-)
+from samesense.files import append, map_array, read_json, replacing_folder, truncate, write_json, write_text
+from samesense.hashes import content_hash, text_hash
 from samesense.types import Embeddings, Floats, Indices
 
 BATCH_SENTENCES = 256

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from samesense.context.generator.base import Generator
 from samesense.errors import DataError
-from samesense.files import content_hash
+from samesense.hashes import content_hash
 
 CPU_TOKENS = 1024
 """Tokens of one forward on a CPU, padding included; each has a row of the vocabulary's width."""

@@ -37,7 +37,8 @@ from samesense.context.generator.tokens import (
 from samesense.context.generator.transformer import Architecture, Seq2Seq
 from samesense.errors import ModelError
 from samesense.execution.onednn import fast_linear
-from samesense.files import content_hash, read_json, write_json
+from samesense.files import read_json, write_json
+from samesense.hashes import content_hash
 from samesense.types import Indices
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from samesense.context.corpus.corpus import Corpus
 from samesense.context.harvest.units import Finds
 from samesense.context.origin.context_set import NoContextError
 from samesense.execution.threads import torch_threads
-from samesense.files import json_hash
+from samesense.hashes import json_hash
 from samesense.types import Floats, Indices, Pair
 
 if TYPE_CHECKING:

@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from samesense.errors import DataError
-from samesense.files import content_hash, text_digest, text_hash, write_array, write_text
+from samesense.files import write_array, write_text
+from samesense.hashes import content_hash, text_digest, text_hash
 
 Keys = npt.NDArray[np.uint64]
 """Matrix of 128-bit keys, ``(n, 2)``."""

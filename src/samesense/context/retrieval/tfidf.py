@@ -20,7 +20,7 @@ from samesense.context.retrieval.postings import (
     top_k,
 )
 from samesense.errors import ConfigError
-from samesense.files import text_hash
+from samesense.hashes import text_hash
 from samesense.types import Floats, Indices
 
 MOST_POSTINGS = 1_000_000

@@ -11,7 +11,7 @@ from pathlib import Path
 from samesense.data.formats.files import split_suffix
 from samesense.data.formats.labels import Kind, Scale
 from samesense.errors import ConfigError, DataError
-from samesense.files import json_hash, rows_hash
+from samesense.hashes import json_hash, rows_hash
 from samesense.types import Pair
 
 _JOINT = " + "

@@ -174,6 +174,9 @@ class DataReport:
         content["scale"] = None if self.scale is None else list(self.scale)
         return content
 
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
     def lines(self) -> list[str]:
         """Return the report for people, the warnings last."""
         return _report_lines(self.to_dict())

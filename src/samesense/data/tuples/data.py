@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from samesense.data.tuples.groups import Group
-from samesense.files import rows_hash
+from samesense.hashes import rows_hash
 
 
 @dataclass(frozen=True, kw_only=True)

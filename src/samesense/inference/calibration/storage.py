@@ -9,7 +9,8 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from samesense.errors import ConfigError, ModelError
-from samesense.files import folder_hash, write_json
+from samesense.files import write_json
+from samesense.hashes import folder_hash
 from samesense.inference.calibration.calibration import Calibration
 from samesense.inference.names import ORIGIN
 from samesense.inference.onnx.format import is_exported

@@ -14,7 +14,8 @@ from typing import Literal
 from samesense.errors import ConfigError, DataError, OutputError
 from samesense.execution.threads import cores
 from samesense.execution.versions import installed_versions
-from samesense.files import json_hash, read_json, write_json
+from samesense.files import read_json, write_json
+from samesense.hashes import json_hash
 from samesense.inference.onnx.format import Description
 from samesense.types import Encode, Precision
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from samesense.encoder.cosine import checked_rows, unit
 from samesense.errors import ConfigError
-from samesense.files import content_hash
+from samesense.hashes import content_hash
 from samesense.inference.models.model import Model
 from samesense.types import Embeddings, Encode
 

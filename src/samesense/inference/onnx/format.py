@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from samesense.errors import ModelError
-from samesense.files import content_hash
+from samesense.hashes import content_hash
 
 DESCRIPTION = "samesense_onnx.json"
 GRAPHS = {"onnx": "onnx/model.onnx", "onnx-int8": "onnx/model_int8.onnx"}

@@ -19,7 +19,7 @@ from samesense.errors import DataError
 from samesense.execution.progress import progress_bar
 from samesense.execution.sharded import sharded_job
 from samesense.execution.tasks import Executor
-from samesense.files import text_hash
+from samesense.hashes import text_hash
 from samesense.inference.collection.embedder import Embedder
 from samesense.inference.shards import input as inputs
 from samesense.inference.shards.work import EncodeWork, Open, ShardSettings, open_embedder, opened

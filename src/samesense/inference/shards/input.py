@@ -9,7 +9,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from samesense.errors import ConfigError, DataError
-from samesense.files import content_hash, read_json, write_json
+from samesense.files import read_json, write_json
+from samesense.hashes import content_hash
 from samesense.inference.stream import LINE_END, checked_lines
 
 FILE = "input.json"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from samesense.data.documents.running import running_documents
 from samesense.data.documents.triplets import Triplet, section_triplets
-from samesense.files import text_hash
+from samesense.hashes import text_hash
 from samesense.recipes.settings import SectionsSettings
 
 NAMES = ("anchor", "positive", "negative")

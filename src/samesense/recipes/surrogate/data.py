@@ -19,7 +19,8 @@ import numpy.typing as npt
 from samesense.data.formats.labels import number_text
 from samesense.data.pairs.data import PairData, pair_key
 from samesense.errors import DataError
-from samesense.files import read_json, rows_hash
+from samesense.files import read_json
+from samesense.hashes import rows_hash
 from samesense.recipes.surrogate.settings import SurrogateSettings
 from samesense.training import manifest
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from samesense.errors import ConfigError, DataError
-from samesense.files import folder_hash, json_hash
+from samesense.hashes import folder_hash, json_hash
 from samesense.recipes.context.settings import ContextSettings
 from samesense.recipes.methods import Method, method_named
 from samesense.recipes.settings import EncoderSettings

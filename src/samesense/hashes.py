@@ -1,0 +1,47 @@
+"""SHA-256 of texts, values, rows, files and folders."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from itertools import chain
+from pathlib import Path
+
+
+def content_hash(parts: Iterable[bytes | memoryview | Path]) -> str:
+    """Return the SHA-256, in hex, of bytes and of the content of files, one after the other."""
+    digest = hashlib.sha256()
+    for part in parts:
+        if not isinstance(part, Path):
+            digest.update(part)
+            continue
+        with part.open("rb") as stream:
+            while block := stream.read(1 << 20):
+                digest.update(block)
+    return digest.hexdigest()
+
+
+def text_digest(text: str) -> bytes:
+    """Return the 32 bytes of the SHA-256 of a text; half a surrogate pair is no error."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+
+
+def text_hash(text: str) -> str:
+    """Return the SHA-256 of a text, in hex."""
+    return text_digest(text).hex()
+
+
+def json_hash(value: object) -> str:
+    """Return the SHA-256 of a value of JSON types; the order of keys does not count."""
+    return text_hash(json.dumps(value, sort_keys=True))
+
+
+def rows_hash(rows: Iterable[object], start: bytes = b"") -> str:
+    """Return the SHA-256 of rows of JSON types in their order, after ``start``, which tells kinds of rows apart."""
+    return content_hash(chain((start,), (json.dumps(row).encode() + b"\n" for row in rows)))
+
+
+def folder_hash(folder: Path, files: Iterable[Path]) -> str:
+    """Return the SHA-256 of files in a folder: their places in it and their contents."""
+    return content_hash(f"{path.relative_to(folder).as_posix()} {content_hash([path])}\n".encode() for path in files)
