@@ -1,6 +1,7 @@
 """Shared by all tests: a tiny encoder made on the spot, no network, and slow tests on request."""
 
 import os
+import signal
 import socket
 
 import pytest
@@ -11,6 +12,8 @@ from tests.messages import forget_listeners
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["HF_DATASETS_OFFLINE"] = "1"
 os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a script; tests of Ctrl-C would hang
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 WORDS = (
     "a the one two some no not man woman child dog cat bird fish eats eating meal drinks sleeps runs "

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from samesense.evaluation.folds import cross_predict, nested_folds, split_folds
-from tests.references.senteval_probe import by_dev, nested
+from samesense.evaluation.folds import cross_predict, split_folds
+from tests.references.senteval_probe import by_dev
 
 
 def data(n, classes=2, dim=24, seed=0):
@@ -18,18 +18,10 @@ def accuracy(x, y, folds):
 
 
 @pytest.mark.slow
-def test_nested_folds_agree_with_sentevals_classifier():
-    x, y = data(4000)
-    theirs = np.mean([value for value, _ in nested(x, y, folds=2)])
-    assert abs(accuracy(x, y, nested_folds(y, 2)) - theirs) < 0.5
-    assert 70 < theirs < 95
-
-
-@pytest.mark.slow
 def test_parts_agree_with_sentevals_classifier():
-    x, y = data(11_000, classes=3)
-    train, dev, test = np.split(np.arange(len(x)), [4000, 5000])
+    x, y = data(7300, classes=3)
+    train, dev, test = np.split(np.arange(len(x)), [1000, 1300])
     final, _ = by_dev(x[train], y[train], (x[dev], y[dev]))
     theirs = 100 * final.score(x[test], y[test])
-    assert abs(accuracy(x, y, split_folds(y, (4000, 1000, 6000), 2)) - theirs) < 0.5
+    assert abs(accuracy(x, y, split_folds(y, (1000, 300, 6000), 2)) - theirs) < 0.5
     assert 70 < theirs < 95

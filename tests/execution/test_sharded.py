@@ -153,9 +153,9 @@ def test_shards_made_with_other_libraries_are_said_and_noted(tmp_path, monkeypat
     assert content["other_versions"] == [now] and content["versions"] == before["versions"]
 
 
-@pytest.mark.parametrize("stride", [13, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="kills forked processes")
-def test_a_job_killed_at_any_file_operation_resumes(tmp_path, stride):
+def test_a_job_killed_at_any_file_operation_resumes(tmp_path, pytestconfig):
+    stride = 1 if pytestconfig.getoption("--runslow") else 13
     done = subprocess.run(program("killed", tmp_path, stride), capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) * stride > 40

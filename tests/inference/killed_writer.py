@@ -83,7 +83,7 @@ def keep_changing(folder, report):
     collection = Collection.open(folder)
     number = 1 + max((batch for _, batch in contents(folder).values()), default=0)
     while True:
-        collection.add(batch(number, 40), embedder())
+        collection.add(batch(number, 10), embedder())
         os.write(report, f"+{number}\n".encode())
         if number % 3 == 0:
             collection.delete(where={"batch": number - 2})
@@ -96,7 +96,7 @@ def keep_changing(folder, report):
 def at_random(place, kills):
     """Kill writers; what they reported must be there, whole, and at most one change more."""
     folder = place / "random"
-    Collection.build(folder, batch(0, 40), embedder())
+    Collection.build(folder, batch(0, 10), embedder())
     chance = random.Random(0)
     kept = {0}
     for _ in range(kills):
@@ -112,7 +112,7 @@ def at_random(place, kills):
             for line in stream:
                 kept ^= {int(line[1:])}
         found = [number for _, number in contents(folder).values()]
-        assert all(found.count(number) == 40 for number in found), "half a batch"
+        assert all(found.count(number) == 10 for number in found), "half a batch"
         assert len(kept ^ set(found)) <= 1, (kept, set(found))
         kept = set(found)
     return kills

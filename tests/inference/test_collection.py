@@ -257,9 +257,9 @@ def test_a_lock_of_this_process_is_given_back_after_a_failure(folder):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="kills forked processes")
-@pytest.mark.parametrize(("stride", "kills"), [(9, 3), pytest.param(1, 12, marks=pytest.mark.slow)])
-def test_a_killed_writer_leaves_the_state_before_or_after(tmp_path, stride, kills):
+def test_a_killed_writer_leaves_the_state_before_or_after(tmp_path, pytestconfig):
     """See killed_writer.py: killed at its file operations, each one with stride 1, and by SIGKILL at random moments."""
+    stride, kills = (1, 4) if pytestconfig.getoption("--runslow") else (9, 1)
     done = subprocess.run(
         [sys.executable, "-m", "tests.inference.killed_writer", str(tmp_path), str(stride), str(kills)],
         capture_output=True, text=True, check=False,

@@ -9,7 +9,6 @@ import copy
 
 import numpy as np
 import torch
-from sklearn.model_selection import StratifiedKFold
 
 SEED = 1111
 GRID = (1e-5, 1e-4, 1e-3, 1e-2)
@@ -62,26 +61,6 @@ class Classifier:
         return float((self.predict(x) == y).mean())
 
 
-def stratified(y, folds):
-    return list(StratifiedKFold(folds, shuffle=True, random_state=SEED).split(y, y))
-
-
-def by_folds(x, y, folds=10, grid=GRID, **settings):
-    """Choose the penalty by folds of the rows, then learn from all of them; returns the classifier and the penalty."""
-    dim, classes = x.shape[1], int(y.max()) + 1
-    scores = []
-    for l2 in grid:
-        accuracies = []
-        for learnt, held in stratified(y, folds):
-            one = Classifier(dim, classes, l2, **settings)
-            accuracies.append(one.fit(x[learnt], y[learnt], (x[held], y[held])))
-        scores.append(round(100 * np.mean(accuracies), 2))
-    chosen = grid[int(np.argmax(scores))]
-    final = Classifier(dim, classes, chosen, **settings)
-    final.fit(x, y)
-    return final, chosen
-
-
 def by_dev(x, y, dev, grid=GRID, **settings):
     """Choose the penalty on dev, and stop on dev when learning from train again."""
     dim, classes = x.shape[1], int(y.max()) + 1
@@ -90,12 +69,3 @@ def by_dev(x, y, dev, grid=GRID, **settings):
     final = Classifier(dim, classes, chosen, **settings)
     final.fit(x, y, dev)
     return final, chosen
-
-
-def nested(x, y, folds=10, outer=None, **settings):
-    """Accuracy of each outer fold, to two decimals of a per cent as there, and its penalty; ``outer`` limits them."""
-    results = []
-    for train, test in stratified(y, folds)[:outer]:
-        final, chosen = by_folds(x[train], y[train], folds, **settings)
-        results.append((round(100 * final.score(x[test], y[test]), 2), chosen))
-    return results
