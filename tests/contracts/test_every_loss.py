@@ -90,7 +90,7 @@ CASES = {
 }
 
 every_loss = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-every_precision = pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+every_precision = pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 
 
 def batch(n=12, dtype=torch.float64):
@@ -127,29 +127,18 @@ def test_every_temperature_is_called_a_temperature():
 
 
 @every_loss
-def test_is_a_finite_scalar_with_a_gradient_for_every_input(case):
-    inputs = with_gradient(case, batch())
-    value = case(inputs)
-    value.backward()
-    assert value.shape == ()
-    assert value.isfinite()
-    for name in case.moving:
-        assert inputs[name].grad.isfinite().all(), name
-        assert inputs[name].grad.abs().sum() > 0, name
-
-
-@every_loss
-@pytest.mark.parametrize("block", [1, 60])
-def test_blocks_of_rows_change_neither_value_nor_gradient(case, block, monkeypatch):
-    whole, cut = with_gradient(case, batch(31)), with_gradient(case, batch(31))
+def test_blocks_of_rows_change_neither_value_nor_gradient(case, monkeypatch):
+    whole = with_gradient(case, batch(13))
     expected = case(whole)
     expected.backward()
-    monkeypatch.setattr("samesense.losses.cosine.BLOCK", block)
-    value = case(cut)
-    value.backward()
-    torch.testing.assert_close(value, expected, rtol=1e-12, atol=1e-14)
-    for name in case.moving:
-        torch.testing.assert_close(cut[name].grad, whole[name].grad, rtol=1e-10, atol=1e-14)
+    for block in (1, 60):
+        cut = with_gradient(case, batch(13))
+        monkeypatch.setattr("samesense.losses.cosine.BLOCK", block)
+        value = case(cut)
+        value.backward()
+        torch.testing.assert_close(value, expected, rtol=1e-12, atol=1e-14)
+        for name in case.moving:
+            torch.testing.assert_close(cut[name].grad, whole[name].grad, rtol=1e-10, atol=1e-14)
 
 
 @every_loss
@@ -160,17 +149,13 @@ def test_float32_inside_for_every_precision(case, dtype):
     value.backward()
     wide = case({name: x.detach().double() if name in case.moving else x for name, x in inputs.items()})
     assert value.dtype == torch.float32
+    assert value.shape == ()
     rounding = 2e-2 if case.loss is classified else 1e-4  # its features are what the head takes, not yet a loss
     assert value.item() == pytest.approx(wide.item(), rel=rounding, abs=1e-5)
     for name in case.moving:
         assert inputs[name].grad.dtype == dtype
         assert inputs[name].grad.isfinite().all(), name
         assert inputs[name].grad.abs().sum() > 0, name
-
-
-@every_loss
-def test_float64_stays(case):
-    assert case(batch()).dtype == torch.float64
 
 
 @every_loss
@@ -190,15 +175,6 @@ def test_new_tensors_are_made_where_the_inputs_are(case):
 
 
 @every_loss
-def test_order_of_the_batch_does_not_matter(case):
-    inputs = batch(31)
-    order = torch.randperm(31, generator=torch.Generator().manual_seed(1))
-    square = {"matrix", "other", "teacher"}
-    permuted = {name: x[order][:, order] if name in square else x[order] for name, x in inputs.items()}
-    assert case(permuted).item() == pytest.approx(case(inputs).item(), rel=1e-12)
-
-
-@every_loss
 def test_gradient_is_that_of_the_value(case):
     inputs = batch(6)
 
@@ -208,6 +184,16 @@ def test_gradient_is_that_of_the_value(case):
     tensors = [inputs[name].clone().requires_grad_() for name in case.moving]
     # distances from a point to itself have no gradient, and nudging the point keeps them 0
     assert torch.autograd.gradcheck(value, tensors, atol=1e-6)
+
+
+@every_loss
+def test_fixed_inputs_receive_no_gradient(case):
+    inputs = with_gradient(case, batch())
+    fixed = [inputs[name] for name in case.fixed if inputs[name].is_floating_point()]
+    for x in fixed:
+        x.requires_grad_()
+    case(inputs).backward()
+    assert all(x.grad is None for x in fixed)
 
 
 @every_loss
@@ -222,18 +208,8 @@ def test_inputs_are_not_changed(case):
 
 
 @every_loss
-def test_a_step_down_the_gradient_lowers_it(case):
-    inputs = with_gradient(case, batch())
-    value = case(inputs)
-    gradients = torch.autograd.grad(value, [inputs[name] for name in case.moving])
-    moved = {name: inputs[name] - 1e-5 * g for name, g in zip(case.moving, gradients, strict=True)}
-    assert case({**inputs, **moved}) < value
-
-
-@every_loss
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
-def test_zeros_and_duplicates_keep_value_and_gradient_finite(case, dtype):
-    inputs = batch(12, dtype)
+def test_zeros_and_duplicates_keep_value_and_gradient_finite(case):
+    inputs = batch(12, torch.float16)
     for name in ("u", "v", "w", "many", "few", "scores", "matrix"):
         inputs[name][:4] = 0
         inputs[name][4:8] = inputs[name][4]
@@ -252,13 +228,12 @@ TEMPERED = {
 
 
 @pytest.mark.parametrize("case", TEMPERED.values(), ids=TEMPERED)
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
-@pytest.mark.parametrize("temperature", [1e-4, 1e3])
-def test_extreme_temperatures_stay_finite(case, dtype, temperature):
+def test_extreme_temperatures_stay_finite(case):
     accepted = set(TEMPERATURES) & set(inspect.signature(case.loss).parameters)
-    extreme = dataclasses.replace(case, settings={**case.settings, **dict.fromkeys(accepted, temperature)})
-    inputs = with_gradient(case, batch(31, dtype))
-    value = extreme(inputs) / 31
-    value.backward()
-    assert value.isfinite()
-    assert all(inputs[name].grad.isfinite().all() for name in case.moving)
+    for temperature in (1e-4, 1e3):
+        extreme = dataclasses.replace(case, settings={**case.settings, **dict.fromkeys(accepted, temperature)})
+        inputs = with_gradient(case, batch(31, torch.float16))
+        value = extreme(inputs) / 31
+        value.backward()
+        assert value.isfinite()
+        assert all(inputs[name].grad.isfinite().all() for name in case.moving)

@@ -1,15 +1,15 @@
 """An exported folder needs neither torch nor transformers: run where importing them fails."""
 
 import os
+import shutil
 import subprocess
 import sys
 
 import numpy as np
 import pytest
+from sentence_transformers import SentenceTransformer
 
-from samesense.encoder.build import build
 from samesense.encoder.encode import encode
-from samesense.inference.onnx.export import export
 
 BLOCKED = """
 import sys
@@ -31,12 +31,11 @@ def run(*arguments):
 
 
 @pytest.mark.slow
-def test_similarity_and_encode_of_an_exported_folder(tiny_trunk, sentences, tmp_path):
+def test_similarity_and_encode_of_an_exported_folder(exported, sentences, tmp_path):
     folder, texts = tmp_path / "exported", tmp_path / "texts.txt"
-    model = build(str(tiny_trunk), device="cpu", pooling="first-last")
-    export(model, folder, weights=False)
+    shutil.copytree(exported, folder, ignore=shutil.ignore_patterns("*.safetensors"))
     texts.write_text("\n".join(sentences) + "\n", encoding="utf-8")
-    rows = encode(model, sentences, precision="float32")
+    rows = encode(SentenceTransformer(str(exported), device="cpu"), sentences, precision="float32")
     done = run("encode", folder, texts, "--output", tmp_path / "rows.npy")
     assert done.returncode == 0, done.stderr
     np.testing.assert_allclose(np.load(tmp_path / "rows.npy"), rows, atol=2e-6)

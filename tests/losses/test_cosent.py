@@ -1,4 +1,4 @@
-import math
+import itertools
 
 import pytest
 import torch
@@ -23,16 +23,15 @@ def test_golden_values(scores, labels, temperature, value):
     assert loss.item() == pytest.approx(value, abs=1e-9)
 
 
-@pytest.mark.parametrize("n", [1, 2, 31, 1024])
 @pytest.mark.parametrize("levels", [1, 2, 3, 50, None])
-@pytest.mark.parametrize("temperature", [0.05, 1.0])
-def test_equals_the_double_sum(n, levels, temperature):
-    g = torch.Generator().manual_seed(n)
-    scores = torch.rand(n, generator=g, dtype=torch.float64) * 2 - 1
-    scores[: n // 3] = scores[0]  # ties among the scores too
-    labels = torch.rand(n, generator=g) if levels is None else torch.randint(levels, (n,), generator=g)
-    expected = reference(scores.tolist(), labels.double().tolist(), temperature)
-    assert cosent(scores, labels, temperature=temperature).item() == pytest.approx(expected, rel=1e-12, abs=1e-12)
+def test_equals_the_double_sum(levels):
+    for n, temperature in itertools.product([1, 2, 31, 1024], [0.05, 1.0]):
+        g = torch.Generator().manual_seed(n)
+        scores = torch.rand(n, generator=g, dtype=torch.float64) * 2 - 1
+        scores[: n // 3] = scores[0]  # ties among the scores too
+        labels = torch.rand(n, generator=g) if levels is None else torch.randint(levels, (n,), generator=g)
+        expected = reference(scores.tolist(), labels.double().tolist(), temperature)
+        assert cosent(scores, labels, temperature=temperature).item() == pytest.approx(expected, rel=1e-12, abs=1e-12)
 
 
 @given(
@@ -48,19 +47,6 @@ def test_equals_the_double_sum_with_margin_and_in_any_order(rows, margin):
     assert cosent(scores.flip(0), labels.flip(0), margin=margin).item() == pytest.approx(loss, rel=1e-10, abs=1e-10)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
-@pytest.mark.parametrize("temperature", [1e-4, 0.05, 100.0])
-def test_finite_value_and_gradient_in_every_precision(dtype, temperature):
-    g = torch.Generator().manual_seed(0)
-    scores = (torch.rand(256, generator=g) * 2 - 1).to(dtype).requires_grad_()
-    loss = cosent(scores, torch.randint(3, (256,), generator=g), temperature=temperature)
-    loss.backward()
-    assert loss.dtype == torch.float32
-    assert math.isfinite(loss.item())
-    assert scores.grad.isfinite().all()
-    assert scores.grad.abs().sum() > 0
-
-
 @pytest.mark.parametrize("labels", [[1.0], [2.0, 2.0, 2.0]])
 def test_no_comparison_costs_nothing_and_moves_nothing(labels):
     scores = torch.linspace(-1, 1, len(labels)).requires_grad_()
@@ -68,23 +54,6 @@ def test_no_comparison_costs_nothing_and_moves_nothing(labels):
     loss.backward()
     assert loss.item() == 0.0
     assert scores.grad.tolist() == [0.0] * len(labels)
-
-
-def test_gradcheck():
-    scores = torch.tensor([0.3, -0.2, 0.9, 0.9, 0.1], dtype=torch.float64, requires_grad=True)
-    labels = torch.tensor([0.0, 1.0, 1.0, 3.0, 0.0])
-    assert torch.autograd.gradcheck(lambda s: cosent(s, labels, temperature=0.5), scores)
-
-
-def test_lower_label_with_the_higher_score_is_what_hurts():
-    labels = torch.tensor([0.0, 1.0])
-    assert cosent(torch.tensor([0.1, 0.9]), labels) < cosent(torch.tensor([0.9, 0.1]), labels)
-
-
-def test_only_the_order_of_labels_counts():
-    scores = torch.tensor([0.3, -0.2, 0.9, 0.1])
-    labels = torch.tensor([0.0, 1.0, 3.0, 2.0])
-    assert cosent(scores, labels) == cosent(scores, labels.exp() * 7)
 
 
 def test_bool_labels():

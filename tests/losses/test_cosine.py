@@ -1,7 +1,5 @@
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from samesense.losses import cosine_matrix, row_cosine
 from samesense.losses.cosine import reduced, without_diagonal
@@ -9,77 +7,59 @@ from tests.references.cosine import cosine
 from tests.references.cosine import cosine_matrix as reference
 
 
-@pytest.mark.parametrize("n", [1, 2, 31, 1024])
-def test_rows_equal_the_loop(vectors, n):
-    u, v = vectors(n), vectors(n, seed=1)
-    expected = [cosine(a, b) for a, b in zip(u.tolist(), v.tolist(), strict=True)]
-    assert row_cosine(u, v).tolist() == pytest.approx(expected, abs=1e-14)
+def test_rows_equal_the_loop(vectors):
+    for n in [1, 2, 31, 1024]:
+        u, v = vectors(n), vectors(n, seed=1)
+        expected = [cosine(a, b) for a, b in zip(u.tolist(), v.tolist(), strict=True)]
+        assert row_cosine(u, v).tolist() == pytest.approx(expected, abs=1e-14)
 
 
-@pytest.mark.parametrize(("n", "m"), [(1, 1), (2, 5), (31, 31), (64, 40)])
-def test_matrix_equals_the_loop(vectors, n, m):
-    u, v = vectors(n), vectors(m, seed=1)
-    torch.testing.assert_close(
-        cosine_matrix(u, v), torch.tensor(reference(u.tolist(), v.tolist()), dtype=torch.float64), rtol=0, atol=1e-14
-    )
+def test_matrix_equals_the_loop(vectors):
+    for n, m in [(1, 1), (2, 5), (31, 31), (64, 40)]:
+        u, v = vectors(n), vectors(m, seed=1)
+        expected = torch.tensor(reference(u.tolist(), v.tolist()), dtype=torch.float64)
+        torch.testing.assert_close(cosine_matrix(u, v), expected, rtol=0, atol=1e-14)
 
 
-@given(st.lists(st.integers(-1000, 1000), min_size=3, max_size=3), st.floats(1e-12, 1e12))
-@settings(deadline=None, max_examples=60)
-def test_length_does_not_count(values, factor):
-    u = torch.tensor([values], dtype=torch.float64)
-    v = torch.tensor([[1.0, -2.0, 0.5]], dtype=torch.float64)
-    assert row_cosine(u * factor, v).item() == pytest.approx(row_cosine(u, v).item(), abs=1e-12)
-    assert abs(row_cosine(u, v).item()) <= 1 + 1e-12
+def test_no_size_overflows_or_vanishes():
+    for size in [1e-30, 1e-12, 1.0, 1e12, 1e30]:
+        u = torch.tensor([[3.0, 4.0]]) * size
+        assert row_cosine(u, torch.tensor([[1.0, 0.0]])).item() == pytest.approx(0.6, abs=1e-6)
+        assert cosine_matrix(u, u).item() == pytest.approx(1, abs=1e-6)
 
 
-@pytest.mark.parametrize("size", [1e-30, 1e-12, 1.0, 1e12, 1e30])
-def test_no_size_overflows_or_vanishes(size):
-    u = torch.tensor([[3.0, 4.0]]) * size
-    assert row_cosine(u, torch.tensor([[1.0, 0.0]])).item() == pytest.approx(0.6, abs=1e-6)
-    assert cosine_matrix(u, u).item() == pytest.approx(1, abs=1e-6)
-
-
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16])
-def test_zeros_have_cosine_zero_and_no_gradient(dtype):
-    u = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=dtype, requires_grad=True)
-    v = torch.tensor([[1.0, 2.0], [0.0, 0.0]], dtype=dtype)
-    assert row_cosine(u, v).tolist() == [0.0, 0.0]
-    (row_cosine(u, v).sum() + cosine_matrix(u, u).sum()).backward()
-    assert u.grad.isfinite().all()
-    assert u.grad[0].tolist() == [0.0, 0.0]
+def test_zeros_have_cosine_zero_and_no_gradient():
+    for dtype in [torch.float64, torch.float32, torch.float16]:
+        u = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=dtype, requires_grad=True)
+        v = torch.tensor([[1.0, 2.0], [0.0, 0.0]], dtype=dtype)
+        assert row_cosine(u, v).tolist() == [0.0, 0.0]
+        (row_cosine(u, v).sum() + cosine_matrix(u, u).sum()).backward()
+        assert u.grad.isfinite().all()
+        assert u.grad[0].tolist() == [0.0, 0.0]
 
 
 def test_what_is_not_a_number_stays_visible():
     assert row_cosine(torch.tensor([[torch.nan, 1.0]]), torch.ones(1, 2)).isnan().all()
 
 
-def test_gradcheck():
-    g = torch.Generator().manual_seed(0)
-    u = torch.randn(3, 4, generator=g, dtype=torch.float64, requires_grad=True)
-    v = torch.randn(3, 4, generator=g, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(row_cosine, (u, v))
-    assert torch.autograd.gradcheck(cosine_matrix, (u, v))
+def test_float32_under_autocast():
+    for dtype in [torch.float16, torch.bfloat16, torch.float32]:
+        u = torch.randn(5, 4, generator=torch.Generator().manual_seed(0)).to(dtype)
+        plain = cosine_matrix(u, u)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            cast = cosine_matrix(u, u)
+        assert plain.dtype == torch.float32
+        assert torch.equal(plain, cast)
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
-def test_float32_under_autocast(dtype):
-    u = torch.randn(5, 4, generator=torch.Generator().manual_seed(0)).to(dtype)
-    plain = cosine_matrix(u, u)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        cast = cosine_matrix(u, u)
-    assert plain.dtype == torch.float32
-    assert torch.equal(plain, cast)
-
-
-@pytest.mark.parametrize("n", [1, 2, 3, 7])
-def test_without_diagonal(n):
-    square = torch.arange(n * n).reshape(n, n)
-    expected = [[value for j, value in enumerate(row) if j != i] for i, row in enumerate(square.tolist())]
-    assert without_diagonal(square).tolist() == expected
-    assert without_diagonal(square.T).tolist() == [
-        [value for j, value in enumerate(row) if j != i] for i, row in enumerate(square.T.tolist())
-    ]
+def test_without_diagonal():
+    for n in [1, 2, 3, 7]:
+        square = torch.arange(n * n).reshape(n, n)
+        expected = [[value for j, value in enumerate(row) if j != i] for i, row in enumerate(square.tolist())]
+        assert without_diagonal(square).tolist() == expected
+        assert without_diagonal(square.T).tolist() == [
+            [value for j, value in enumerate(row) if j != i] for i, row in enumerate(square.T.tolist())
+        ]
 
 
 def test_the_mean_of_none_is_zero():

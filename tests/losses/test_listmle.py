@@ -1,4 +1,4 @@
-import math
+import itertools
 
 import pytest
 import torch
@@ -23,32 +23,16 @@ def test_golden_values():
     assert loss.item() == pytest.approx(sum(off), abs=1e-10)
 
 
-def test_equal_scores_cost_the_logarithm_of_the_number_of_rankings():
-    loss = listmle(torch.zeros(2, 128, dtype=torch.float64), torch.rand(2, 128), student_temperature=0.05)
-    assert loss.item() == pytest.approx(496.405478, abs=1e-6)
-    assert loss.item() == pytest.approx(math.lgamma(129), rel=1e-12)
-
-
-@pytest.mark.parametrize(("n", "m"), [(1, 1), (2, 2), (31, 31), (64, 64), (2, 500)])
-@pytest.mark.parametrize("temperature", [0.001, 0.05, 10.0])
 @pytest.mark.parametrize("rounded", [False, True])
-def test_equals_the_loops(matrix, n, m, temperature, rounded):
-    student, teacher = matrix(n, m), matrix(n, m, seed=1, rounded=rounded)
-    for diagonal in (True, False) if n == m else (True,):
-        expected = reference(student.tolist(), teacher.tolist(), temperature, diagonal, "sum")
-        value = listmle(
-            student, teacher, student_temperature=temperature, include_diagonal=diagonal, reduction="sum"
-        )  # fmt: skip
-        assert value.item() == pytest.approx(expected, rel=1e-11, abs=1e-11)
-
-
-def test_a_teacher_score_of_minus_one_is_like_any_other():
-    student = torch.tensor([[0.3, -0.2, 0.8, 0.1]], dtype=torch.float64)
-    marked = torch.tensor([[0.5, -1.0, 0.2, -1.5]])
-    shifted = marked + 3  # the same order without a -1
-    loss = listmle(student, marked, student_temperature=0.05)
-    assert loss == listmle(student, shifted, student_temperature=0.05)
-    assert loss.item() == pytest.approx(reference(student.tolist(), marked.tolist(), 0.05), rel=1e-12)
+def test_equals_the_loops(matrix, rounded):
+    for (n, m), temperature in itertools.product([(1, 1), (2, 2), (31, 31), (64, 64), (2, 500)], [0.001, 0.05, 10.0]):
+        student, teacher = matrix(n, m), matrix(n, m, seed=1, rounded=rounded)
+        for diagonal in (True, False) if n == m else (True,):
+            expected = reference(student.tolist(), teacher.tolist(), temperature, diagonal, "sum")
+            value = listmle(
+                student, teacher, student_temperature=temperature, include_diagonal=diagonal, reduction="sum"
+            )  # fmt: skip
+            assert value.item() == pytest.approx(expected, rel=1e-11, abs=1e-11)
 
 
 @given(st.lists(st.tuples(st.floats(-1, 1), st.integers(-3, 3)), min_size=1, max_size=12), st.floats(-5, 5))
@@ -103,12 +87,6 @@ def test_a_single_sentence_has_no_list_off_the_diagonal():
     loss.backward()
     assert loss.item() == 0.0
     assert student.grad.item() == 0.0
-
-
-def test_the_teacher_receives_no_gradient(matrix):
-    student, teacher = matrix(5).requires_grad_(), matrix(5, seed=1).requires_grad_()
-    listmle(student, teacher, student_temperature=0.05).backward()
-    assert teacher.grad is None
 
 
 def test_messages():

@@ -1,4 +1,4 @@
-import math
+import itertools
 
 import pytest
 import torch
@@ -21,69 +21,27 @@ def test_golden_values():
         assert listnet(*alone, **PAPER, include_diagonal=True).item() == pytest.approx(row, abs=1e-10)
 
 
-@pytest.mark.parametrize(("n", "m"), [(1, 1), (2, 2), (31, 31), (128, 128), (5, 40)])
-@pytest.mark.parametrize("temperatures", [(0.05, 0.025), (0.001, 0.001), (10.0, 0.5)])
-def test_equals_the_loops(matrix, n, m, temperatures):
-    student, teacher = matrix(n, m), matrix(n, m, seed=1, rounded=True)
-    for diagonal in (True, False) if n == m else (True,):
-        for reduction in ("mean", "sum"):
-            expected = reference(student.tolist(), teacher.tolist(), *temperatures, diagonal, reduction)
-            value = listnet(
-                student,
-                teacher,
-                student_temperature=temperatures[0],
-                teacher_temperature=temperatures[1],
-                include_diagonal=diagonal,
-                reduction=reduction,
-            )
-            assert value.item() == pytest.approx(expected, rel=1e-11, abs=1e-11)
-
-
-def test_the_diagonal_does_not_count(matrix):
-    student, teacher = matrix(9), matrix(9, seed=1)
-    loss = listnet(student, teacher, **PAPER)
-    assert listnet(student.clone().fill_diagonal_(7), teacher.clone().fill_diagonal_(-7), **PAPER) == loss
-
-
-def test_inputs_are_not_changed(matrix):
-    student, teacher = matrix(5), matrix(5, seed=1)
-    kept = student.clone(), teacher.clone()
-    listnet(student, teacher, **PAPER)
-    assert torch.equal(student, kept[0])
-    assert torch.equal(teacher, kept[1])
-
-
-def test_least_at_the_teacher_where_it_is_the_entropy(matrix):
-    teacher = matrix(31)
-    same = {"student_temperature": 0.1, "teacher_temperature": 0.1, "include_diagonal": True}
-    student = teacher.clone().requires_grad_()
-    loss = listnet(student, teacher, **same)
-    loss.backward()
-    probabilities = (teacher / 0.1).softmax(1)
-    assert loss.item() == pytest.approx(-(probabilities * probabilities.log()).sum(1).mean().item())
-    assert student.grad.abs().max() < 1e-15
-
-
-def test_the_teacher_receives_no_gradient(matrix):
-    student, teacher = matrix(5).requires_grad_(), matrix(5, seed=1).requires_grad_()
-    listnet(student, teacher, **PAPER).backward()
-    assert teacher.grad is None
+def test_equals_the_loops(matrix):
+    for (n, m), temperatures in itertools.product(
+        [(1, 1), (2, 2), (31, 31), (128, 128), (5, 40)], [(0.05, 0.025), (0.001, 0.001), (10.0, 0.5)]
+    ):
+        student, teacher = matrix(n, m), matrix(n, m, seed=1, rounded=True)
+        for diagonal in (True, False) if n == m else (True,):
+            for reduction in ("mean", "sum"):
+                expected = reference(student.tolist(), teacher.tolist(), *temperatures, diagonal, reduction)
+                value = listnet(
+                    student,
+                    teacher,
+                    student_temperature=temperatures[0],
+                    teacher_temperature=temperatures[1],
+                    include_diagonal=diagonal,
+                    reduction=reduction,
+                )
+                assert value.item() == pytest.approx(expected, rel=1e-11, abs=1e-11)
 
 
 def test_a_wide_teacher_does_not_widen_the_loss(matrix):
     assert listnet(matrix(5).float(), matrix(5, seed=1), **PAPER).dtype == torch.float32
-
-
-def test_a_single_sentence_has_no_list():
-    student = torch.ones(1, 1, requires_grad=True)
-    loss = listnet(student, torch.ones(1, 1), **PAPER)
-    loss.backward()
-    assert loss.item() == 0.0
-    assert student.grad.item() == 0.0
-
-
-def test_a_list_of_equals():
-    assert listnet(torch.zeros(5, 5), torch.zeros(5, 5), **PAPER).item() == pytest.approx(math.log(4))
 
 
 @pytest.mark.parametrize(

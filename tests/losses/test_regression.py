@@ -5,10 +5,10 @@ from samesense.losses import mse
 from tests.references.regression import mse as reference
 
 
-@pytest.mark.parametrize("n", [1, 2, 31, 1024])
-def test_equals_the_loop(matrix, n):
-    scores, labels = matrix(n, 1).view(-1), matrix(n, 1, seed=1, rounded=True).view(-1)
-    assert mse(scores, labels).item() == pytest.approx(reference(scores.tolist(), labels.tolist()), abs=1e-14)
+def test_equals_the_loop(matrix):
+    for n in [1, 2, 31, 1024]:
+        scores, labels = matrix(n, 1).view(-1), matrix(n, 1, seed=1, rounded=True).view(-1)
+        assert mse(scores, labels).item() == pytest.approx(reference(scores.tolist(), labels.tolist()), abs=1e-14)
 
 
 def test_gradient_is_the_error():

@@ -1,6 +1,7 @@
 """From documents to a model: each stage once, through stops, only what changed made anew, and a report of it all."""
 
 import json
+import shutil
 import signal
 
 import pytest
@@ -35,7 +36,7 @@ def documents(tmp_path_factory):
     return str(path)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def given(tiny_trunk):
     return {
         "model": str(tiny_trunk), "max_steps": 4, "batch_size": 8, "precision": "float32", "held_out_share": 0.2,
@@ -49,14 +50,29 @@ def make(documents, output, given, **how):
     return trained, lines
 
 
+@pytest.fixture(scope="module")
+def whole(documents, given, toy_pairs, tmp_path_factory):
+    """A finished folder, and what was said on the way."""
+    output = tmp_path_factory.mktemp("whole") / "made"
+    trained, lines = make(documents, output, given, test=read_pairs(toy_pairs / "test.tsv"))
+    return trained, list(lines), output
+
+
+def harvested(whole, output):
+    """Begin a folder at the stage after the harvest: stages are known by their content."""
+    for stage in ("origin", "harvest"):
+        shutil.copytree(whole[2] / stage, output / stage)
+    return output
+
+
 def begun(lines):
     return [line.removesuffix(": begins") for line in lines if line.endswith(": begins")]
 
 
 @pytest.mark.slow
-def test_from_documents_to_an_evaluated_model_and_only_what_changed_again(documents, given, toy_pairs, tmp_path):
-    output, test = tmp_path / "made", read_pairs(toy_pairs / "test.tsv")
-    trained, lines = make(documents, output, given, test=test)
+def test_from_documents_to_an_evaluated_model_and_only_what_changed_again(documents, given, whole, toy_pairs, tmp_path):
+    trained, lines, output = whole
+    test = read_pairs(toy_pairs / "test.tsv")
     assert begun(lines) == [
         "corpus", "discriminator", "generator", "harvest", "surrogate", "evaluation",
     ]  # fmt: skip
@@ -72,6 +88,7 @@ def test_from_documents_to_an_evaluated_model_and_only_what_changed_again(docume
         assert word in report
     assert json.loads((output / "manifest.json").read_text())["status"] == "finished"
 
+    output = shutil.copytree(output, tmp_path / "made")
     _, lines = make(documents, output, given, test=test)
     assert begun(lines) == []
     assert (output / "report.md").read_text() == report
@@ -110,9 +127,8 @@ class Dies(TrainerCallback):
 
 
 @pytest.mark.slow
-def test_a_run_that_was_stopped_anywhere_goes_on(documents, given, tmp_path, monkeypatch):
-    output = tmp_path / "made"
-    whole, _ = make(documents, tmp_path / "whole", given)
+def test_a_run_that_was_stopped_anywhere_goes_on(documents, given, whole, toy_pairs, tmp_path, monkeypatch):
+    output, test = tmp_path / "made", read_pairs(toy_pairs / "test.tsv")
 
     def killed(*args, **kwargs):
         raise RuntimeError("killed")
@@ -127,18 +143,18 @@ def test_a_run_that_was_stopped_anywhere_goes_on(documents, given, tmp_path, mon
         with monkeypatch.context() as patch:
             patch.setattr(module, name, killed)
             with pytest.raises(RuntimeError, match="killed"):
-                make(documents, output, given)
-    trained, lines = make(documents, output, given)
+                make(documents, output, given, test=test)
+    trained, lines = make(documents, output, given, test=test)
     assert "surrogate: there already" in "\n".join(lines) and "evaluation: going on" in lines
-    places, pair = (output, tmp_path / "whole"), ("a dog eats", "a cat sleeps")
+    places, pair = (output, whole[2]), ("a dog eats", "a cat sleeps")
     scores = [load(str(place), precision="float32").scores([pair])[0] for place in places]
     assert scores[0] == pytest.approx(scores[1], abs=1e-5)
-    assert [row.value for row in trained.results] == pytest.approx([row.value for row in whole.results], abs=1e-5)
+    assert [row.value for row in trained.results] == pytest.approx([row.value for row in whole[0].results], abs=1e-5)
 
 
 @pytest.mark.slow
-def test_a_surrogate_that_was_interrupted_goes_on_from_its_checkpoint(documents, given, tmp_path, monkeypatch):
-    output, prepared = tmp_path / "made", surrogate.TrainingInputs
+def test_a_surrogate_that_was_interrupted_goes_on_from_its_checkpoint(documents, given, whole, tmp_path, monkeypatch):
+    output, prepared = harvested(whole, tmp_path / "made"), surrogate.TrainingInputs
     with monkeypatch.context() as patch:
         patch.setattr(surrogate, "TrainingInputs", lambda **rest: prepared(callbacks=[PressesCtrlC()], **rest))
         trained, lines = make(documents, output, given)
@@ -152,9 +168,9 @@ def test_a_surrogate_that_was_interrupted_goes_on_from_its_checkpoint(documents,
 
 @pytest.mark.slow
 def test_a_surrogate_killed_before_a_checkpoint_or_at_its_very_end_is_trained_anew(
-    documents, given, tmp_path, monkeypatch
+    documents, given, whole, tmp_path, monkeypatch
 ):
-    output, prepared = tmp_path / "made", surrogate.TrainingInputs
+    output, prepared = harvested(whole, tmp_path / "made"), surrogate.TrainingInputs
 
     def killed(*args, **kwargs):
         raise RuntimeError("killed")

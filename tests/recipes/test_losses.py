@@ -115,11 +115,14 @@ class KillAtStep8(TrainerCallback):
 )
 @pytest.mark.slow
 def test_a_killed_run_goes_on_as_if_nothing_had_happened(loss, batches, topics, tiny_trunk, tmp_path, monkeypatch):
-    settings = CosentSettings(model=str(tiny_trunk), loss=loss, batches=batches, epochs=3, eval_steps=3, **QUICK)
+    given = {**QUICK, "precision": "auto" if loss == "cosent" else "float32"}
+    settings = CosentSettings(model=str(tiny_trunk), loss=loss, batches=batches, epochs=3, eval_steps=3, **given)
+    train, test = topics["train"].take(range(64)), topics["dev"]
 
     def run(name, **more):
-        return METHODS["cosent"].run(topics["train"], settings, tmp_path / name, **more)
+        return METHODS["cosent"].run(train, settings, tmp_path / name, test=test, **more)
 
+    monkeypatch.setattr(runner, "pick_precision", lambda *_: runner.Choice("bfloat16", "measured first"))
     whole = run("whole")
     real = module.fit
     monkeypatch.setattr(runner, "fit", lambda *a, **k: real(*a, **{**k, "callbacks": [KillAtStep8()]}))
@@ -128,8 +131,12 @@ def test_a_killed_run_goes_on_as_if_nothing_had_happened(loss, batches, topics, 
     monkeypatch.setattr(runner, "fit", real)
     head = tmp_path / "killed" / "checkpoints" / "checkpoint-6" / "loss.pt"
     assert head.exists() == (loss == "softmax")
+    assert json.loads((tmp_path / "killed" / "manifest.json").read_text())["status"] == "running"
     torch.manual_seed(99)  # what happened before in the process must not matter
-    run("killed", resume=True)
+    monkeypatch.setattr(runner, "pick_precision", lambda *_: runner.Choice("float32", "measured later"))
+    resumed = run("killed", resume=True)
+    assert resumed.output.precision == whole.output.precision == ("bfloat16" if loss == "cosent" else "float32")
+    assert [r.value for r in resumed.results] == [r.value for r in whole.results]
     one, two = (build(str(tmp_path / name), device="cpu").state_dict() for name in ("whole", "killed"))
     assert all(torch.equal(one[name], two[name]) for name in one)
     history = [(tmp_path / name / "history.jsonl").read_text() for name in ("whole", "killed")]

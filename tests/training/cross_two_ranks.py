@@ -1,15 +1,9 @@
-"""Run by test_cross_gather.py under torchrun: each rank holds an unequal part of a batch of pairs."""
-
-import json
-import sys
-from datetime import timedelta
-from pathlib import Path
+"""The part of two_ranks.py with cross-encoders: each rank holds an unequal part of a batch of pairs."""
 
 import torch
 from torch import distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-from samesense.execution.ranks import finish
 from samesense.training.losses.cross import CrossMSE
 from tests.training.registered import specs, trained_on
 
@@ -58,16 +52,12 @@ def loss_and_gradient(name, model, inner, rows, budget=None):
     return [loss.item(), inner.table.weight.grad.flatten().tolist()]
 
 
-if __name__ == "__main__":
-    dist.init_process_group("gloo", timeout=timedelta(seconds=60))
+def shared_out():
     model = DistributedDataParallel(CrossModel())
     model.preprocess = model.module.preprocess  # as the trainer does
     rows = slice(0, 7) if dist.get_rank() == 0 else slice(7, 11)
-    out = {
+    return {
         f"{name} {budget}": loss_and_gradient(name, model, model.module, rows, budget)
         for name in LOSSES
         for budget in (None, 12)
     }
-    if dist.get_rank() == 0:
-        Path(sys.argv[1]).write_text(json.dumps(out))
-    finish()

@@ -1,16 +1,10 @@
-"""Run by torchrun: the loss and gradient of a batch of tuples shared out to two processes."""
-
-import json
-import sys
-from datetime import timedelta
-from pathlib import Path
+"""The part of two_ranks.py with tuples: loss and gradient of a batch shared out to two processes."""
 
 import torch
 from torch import distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from samesense.execution.ranks import finish
 from samesense.training.losses.tuple_batches import TupleBatchTriplet, TupleMultiPositive, TupleSupCon
 from samesense.training.tuple_batches import TupleBatches
 
@@ -62,11 +56,6 @@ def results(model, table, rows):
     return found
 
 
-if __name__ == "__main__":
-    dist.init_process_group("gloo", timeout=timedelta(seconds=60))
+def shared_out():
     wrapped = DistributedDataParallel(Encoder())
-    own = [0, 1, 2] if dist.get_rank() == 0 else [3, 4]
-    found = results(wrapped, wrapped.module.table, own)
-    if dist.get_rank() == 0:
-        Path(sys.argv[1]).write_text(json.dumps(found))
-    finish()
+    return results(wrapped, wrapped.module.table, [0, 1, 2] if dist.get_rank() == 0 else [3, 4])

@@ -1,11 +1,7 @@
 """Tuples in batches: each text once, with the loss and gradient of the plain way; texts that count as the same."""
 
-import json
 import random
-import subprocess
-import sys
 from itertools import chain
-from pathlib import Path
 
 import pytest
 import torch
@@ -26,7 +22,6 @@ from samesense.training.losses.tuples import MultiPositive
 from samesense.training.settings import TrainingSettings
 from samesense.training.tuple_batches import LogSavings, SetEpoch, TupleBatches, has_dropout
 from tests.messages import listen
-from tests.training.ragged_two_ranks import Encoder, results
 
 ANCHORS = 9
 
@@ -243,16 +238,3 @@ def test_misuse(tiny, data):
     dataset = Dataset.from_dict({"anchor": ["a", "b"], "positive": ["c", "d"]})
     with pytest.raises(DataError, match="TupleMultiPositive takes one text column, put together by TupleBatches"):
         check_dataset(TupleMultiPositive(tiny), dataset)
-
-
-@pytest.mark.slow
-def test_two_ranks_equal_one_process(tmp_path):
-    worker = Path(__file__).with_name("ragged_two_ranks.py")
-    command = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", worker, tmp_path / "out.json"]
-    done = subprocess.run([sys.executable, *map(str, command)], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
-    out = json.loads((tmp_path / "out.json").read_text())
-    model = Encoder()
-    for name, expected in results(model, model.table, range(5)).items():
-        assert out[name] == pytest.approx(expected, rel=1e-9, abs=1e-12), name
-        assert expected[0] > 0

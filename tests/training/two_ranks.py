@@ -1,4 +1,7 @@
-"""Run by test_gather.py under torchrun: each rank holds an unequal part of a batch; rank 0 writes loss and gradient."""
+"""Run by test_gather.py under torchrun: each rank holds an unequal part of a batch; rank 0 writes loss and gradient.
+
+One launch for all kinds of models, since most of its time goes into imports.
+"""
 
 import json
 import sys
@@ -15,6 +18,7 @@ from samesense.training.losses.mlm import IGNORED, InfoNCEWithMLM
 from samesense.training.losses.sentences import BatchTriplet, RankCSE, SupCon
 from samesense.training.losses.tuples import InfoNCE, MultiPositive, projection
 from tests.conftest import WORDS
+from tests.training import cross_two_ranks, ragged_two_ranks
 from tests.training.registered import specs, trained_on
 
 
@@ -123,8 +127,7 @@ def part(columns, labels, start, end):
     return cut, None if labels is None else labels[start:end]
 
 
-if __name__ == "__main__":
-    dist.init_process_group("gloo", timeout=timedelta(seconds=60))
+def shared_out():
     rank = dist.get_rank()
     model = DistributedDataParallel(Encoder())
     rows = (0, 7) if rank == 0 else (7, 11)
@@ -141,7 +144,12 @@ if __name__ == "__main__":
                 model.module.table.weight.grad.flatten().tolist(),
                 head_gradient(loss_module),
             ]
-    out["gathered"] = gather(torch.arange(3 - rank) + 10 * rank).tolist()
-    if rank == 0:
+    return {**out, "gathered": gather(torch.arange(3 - rank) + 10 * rank).tolist()}
+
+
+if __name__ == "__main__":
+    dist.init_process_group("gloo", timeout=timedelta(seconds=60))
+    out = {"bi": shared_out(), "cross": cross_two_ranks.shared_out(), "ragged": ragged_two_ranks.shared_out()}
+    if dist.get_rank() == 0:
         Path(sys.argv[1]).write_text(json.dumps(out))
     finish()
