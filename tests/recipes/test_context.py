@@ -59,9 +59,12 @@ def whole(documents, given, toy_pairs, tmp_path_factory):
 
 
 def harvested(whole, output):
-    """Begin a folder at the stage after the harvest: stages are known by their content."""
+    """Leave of a finished folder what there is after the harvest."""
     for stage in ("origin", "harvest"):
         shutil.copytree(whole[2] / stage, output / stage)
+    record = json.loads((whole[2] / "manifest.json").read_text())
+    record |= {"status": "running", "stages": {"harvest": record["stages"]["harvest"]}}
+    (output / "manifest.json").write_text(json.dumps(record))
     return output
 
 

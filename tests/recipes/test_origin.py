@@ -255,9 +255,3 @@ def test_the_page_lists_every_setting_with_its_default():
     assert [name for name, _ in rows] == list(fields)
     for name, shown in rows:
         assert shown == ("none" if fields[name].default is None else str(fields[name].default)), name
-
-
-def test_reproduction_pages_show_what_is_in_the_results():
-    words = [sys.executable, "reproduce/context/run.py", "--check"]
-    done = subprocess.run(words, cwd=Path(__file__).parents[2], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr

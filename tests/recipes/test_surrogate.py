@@ -1,6 +1,8 @@
 """The Surrogate: which pairs teach and which judge, what is regressed on what, and what a run leaves."""
 
 import json
+import re
+from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -17,8 +19,13 @@ from samesense.recipes.methods import METHODS
 from samesense.recipes.surrogate import recipe as surrogate
 from samesense.recipes.surrogate.data import read_harvest, targets_of
 from samesense.recipes.surrogate.settings import SurrogateSettings
+from samesense.recipes.sweep.file import SweepFile
+from samesense.recipes.sweep.plan import make_plan
+from samesense.recipes.sweep.run import run
 from samesense.reports import read_results
 from tests.recipes.harvests import cross_pairs, some_pairs, write_harvest
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -226,3 +233,34 @@ def test_the_command_holds_out_selects_and_goes_on_from_the_model(folder, tiny_t
 def test_the_method_is_registered():
     assert METHODS["surrogate"].reading == ("held_out_share", "most_pairs")
     assert METHODS["surrogate"].choose("auto", {}, lambda: None)[1] == SurrogateSettings()
+
+
+def test_the_page_lists_every_setting_with_its_default():
+    text = (ROOT / "docs" / "methods" / "surrogate.md").read_text(encoding="utf-8")
+    section = text.partition("\n## Settings\n")[2].partition("\n## ")[0].partition("`--method context`")[0]
+    rows = re.findall(r"^\| `(\w+)` \| ([^|]+?) \|", section, re.M)
+    fields = SurrogateSettings.model_fields
+    assert [name for name, _ in rows] == list(fields)
+    for name, shown in rows:
+        assert shown == ("none" if fields[name].default is None else str(fields[name].default)), name
+
+
+@pytest.mark.slow
+def test_surrogates_by_number_of_pairs_and_structure_in_one_sweep(tiny_trunk, toy_pairs, tmp_path):
+    quick = {"max_steps": 2, "batch_size": 8, "precision": "float32", "held_out_share": 0.15, "max_seq_length": 32}
+    file = SweepFile(
+        seeds=(1,),
+        start=True,
+        base={"method": "surrogate", "model": str(tiny_trunk), "layers": 2, **quick},
+        case=({"most_pairs": 20}, {"most_pairs": 60}, {"name": "both together", "encoder": "cross"}),
+        data=(
+            {
+                "name": "harvest", "train": write_harvest(tmp_path / "h", some_pairs(120)), "dev": "none",
+                "test": str(toy_pairs / "test.tsv"),
+            },
+        ),
+    )  # fmt: skip
+    plan = make_plan(file)
+    assert [len(plan.splits_of(cell).train) for cell in plan.cells[1:3]] == [20, 60]
+    ended = run(plan, tmp_path / "sweep")
+    assert (ended.finished, ended.failed) == (4, 0)
