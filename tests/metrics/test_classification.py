@@ -1,3 +1,5 @@
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -19,31 +21,18 @@ def data(n, decimals, share=0.3, seed=0):
     return np.round(labels + rng.normal(size=n), decimals), labels
 
 
-@pytest.mark.parametrize("decimals", [0, 1, 12])
-@pytest.mark.parametrize("n", [2, 31, 40_000])
-def test_average_precision_equals_scikit_learn(n, decimals):
-    scores, labels = data(n, decimals)
-    assert average_precision(scores, labels) == pytest.approx(average_precision_score(labels, scores), abs=1e-12)
-
-
-@pytest.mark.parametrize("decimals", [0, 1, 12])
-def test_average_precision_equals_plain_loops(decimals):
-    scores, labels = data(120, decimals)
-    assert average_precision(scores, labels) == pytest.approx(reference.average_precision(scores, labels), abs=1e-12)
-
-
-def test_average_precision_of_constant_scores_is_the_share_of_positives():
-    _, labels = data(200, 1)
-    assert average_precision(np.zeros(200), labels) == pytest.approx(labels.mean())
+def test_average_precision_equals_scikit_learn():
+    for decimals, n in itertools.product([0, 1, 12], [2, 31, 40_000]):
+        scores, labels = data(n, decimals)
+        assert average_precision(scores, labels) == pytest.approx(average_precision_score(labels, scores), abs=1e-12)
 
 
 @pytest.mark.parametrize("metric", MEASURES)
-@pytest.mark.parametrize("decimals", [0, 1, 12])
-@pytest.mark.parametrize("share", [0.05, 0.5, 0.95])
-def test_no_other_threshold_is_better(metric, decimals, share):
-    scores, labels = data(150, decimals, share)
-    reached = MEASURES[metric](scores, labels, best_threshold(scores, labels, metric))
-    assert reached == pytest.approx(reference.best_value(scores, labels, metric), abs=1e-12)
+def test_no_other_threshold_is_better(metric):
+    for decimals, share in itertools.product([0, 1, 12], [0.05, 0.5, 0.95]):
+        scores, labels = data(150, decimals, share)
+        reached = MEASURES[metric](scores, labels, best_threshold(scores, labels, metric))
+        assert reached == pytest.approx(reference.best_value(scores, labels, metric), abs=1e-12)
 
 
 @settings(max_examples=150, deadline=None)
@@ -63,8 +52,6 @@ def test_measures_equal_scikit_learn(threshold):
     called = (scores >= threshold).astype(float)
     assert accuracy_at(scores, labels, threshold) == pytest.approx(accuracy_score(labels, called), abs=1e-14)
     assert f1_at(scores, labels, threshold) == pytest.approx(f1_score(labels, called), abs=1e-14)
-    assert accuracy_at(scores, labels, threshold) == pytest.approx(reference.accuracy_at(scores, labels, threshold))
-    assert f1_at(scores, labels, threshold) == pytest.approx(reference.f1_at(scores, labels, threshold))
 
 
 def test_the_threshold_lies_midway():

@@ -42,17 +42,20 @@ def settings(tiny_trunk, wise):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("rank", ["listnet", "listmle", "cosent"])
-def test_a_student_learns_what_its_teacher_knows(corpus, settings, toy_pairs, tmp_path, rank):
-    dev, said = read_pairs(toy_pairs / "dev.tsv"), listen()
-    trained = METHODS["rankcse"].run(
-        corpus, settings.model_copy(update={"rank": rank}), tmp_path / "run", dev=dev, test=dev
-    )
+def test_a_student_learns_what_its_teacher_knows(corpus, settings, toy_pairs, tmp_path):
+    dev = read_pairs(toy_pairs / "dev.tsv")
+    trained = METHODS["rankcse"].run(corpus, settings, tmp_path / "run", dev=dev, test=dev)
     before, after = (r.value for r in trained.results if r.metric == "spearman")
     assert after > before + 0.4
-    assert f"loss: 1 x InfoNCE + 1 x JS consistency + 1 x {rank} of 1 x {settings.teacher[0]}" in said
     stores = list((tmp_path / "run" / "teachers").glob("*/vectors.npy"))
     assert [np.load(store).shape for store in stores] == [(len(corpus), 6)]
+
+
+def test_every_ranking_loss_is_said(corpus, settings, tmp_path):
+    for rank in ("listnet", "listmle", "cosent"):
+        said = listen()
+        METHODS["rankcse"].run(corpus, settings.model_copy(update={"rank": rank, "max_steps": 1}), tmp_path / rank)
+        assert f"loss: 1 x InfoNCE + 1 x JS consistency + 1 x {rank} of 1 x {settings.teacher[0]}" in said
 
 
 def test_teachers_are_shared_by_runs(corpus, settings, tiny_trunk, tmp_path):
@@ -72,10 +75,7 @@ def test_teachers_are_shared_by_runs(corpus, settings, tiny_trunk, tmp_path):
     assert f"listmle of 0.333333 x {tiny_trunk} + 0.666667 x {settings.teacher[0]}" in record["summary"][1]
 
 
-@pytest.mark.parametrize(
-    "off",
-    [{"contrast": 0.0}, {"beta": 0.0}, {"gamma": 0.0}, {"contrast": 0.0, "beta": 0.0}, {"contrast": 0.0, "gamma": 0.0}],
-)
+@pytest.mark.parametrize("off", [{"gamma": 0.0}, {"contrast": 0.0, "beta": 0.0}])
 def test_every_ablation_of_table_4_is_a_switch(corpus, settings, tmp_path, off):
     said = listen()
     quick = settings.model_copy(update={**off, "max_steps": 2})

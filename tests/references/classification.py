@@ -1,14 +1,4 @@
-"""Average precision and thresholds by trying every cut, one pair at a time."""
-
-
-def average_precision(scores, labels):
-    total, positives = 0.0, sum(labels)
-    found_before = 0
-    for cut in sorted(set(scores), reverse=True):
-        taken = [label for score, label in zip(scores, labels, strict=True) if score >= cut]
-        total += (sum(taken) - found_before) / positives * sum(taken) / len(taken)
-        found_before = sum(taken)
-    return total
+"""Thresholds by trying every cut, one pair at a time."""
 
 
 def counts(scores, labels, threshold):
