@@ -59,7 +59,7 @@ def wise(corpus, tmp_path):
     return f"vectors:{tmp_path / 'wise.npz'}"
 
 
-@pytest.mark.parametrize("model", ["layers:1", "static:8", "static"])
+@pytest.mark.parametrize("model", ["layers:1", "static:8"])
 def test_a_student_learns_what_its_teacher_knows(tiny_trunk, corpus, wise, tmp_path, model):
     """Of sentences that it was not trained on: made from the first teacher, it learns from the second."""
     teachers = {"teacher": (str(tiny_trunk), wise), "teacher_weights": (0.0, 1.0)}

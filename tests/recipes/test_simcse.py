@@ -46,12 +46,6 @@ def test_bare_sentences_give_a_whole_run_without_the_head(corpus, settings, toy_
     assert corpus.account in said
 
 
-def test_a_run_shorter_than_125_steps_is_selected_at_its_end(corpus, settings, toy_pairs, tmp_path):
-    dev = read_pairs(toy_pairs / "dev.tsv")
-    trained = METHODS["simcse"].run(corpus, settings, tmp_path / "run", dev=dev)
-    assert trained.output.steps == trained.output.best_step == settings.steps(len(corpus)) == 10
-
-
 @pytest.fixture
 def nli(tmp_path, sentences):
     rows = ["premise\thypothesis\tlabel"]
