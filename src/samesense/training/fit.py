@@ -123,7 +123,8 @@ def fit(  # noqa: PLR0913 - what a run may be told
     set_seed(settings.seed)  # after the measurement of the precision, which draws numbers
     if model.device.type == "cpu":
         use_cheap_dropout(model)
-    model.model_card_data.generate_widget_examples = False  # they would be training sentences, in a card to be shared
+    # sentence-transformers would copy training sentences into the card of the model, which is made to be shared
+    model.model_card_data.set_widget_examples = lambda dataset: None
     checkpoints, stop = folder / "checkpoints", StopOnInterrupt()
     resume_from = _resumed(loss, checkpoints) if resume else None
     trainer = (_PairTrainer if isinstance(model, CrossEncoder) else SentenceTransformerTrainer)(
