@@ -53,7 +53,7 @@ def test_four_columns_without_a_header_are_refused_with_the_way_out(tmp_path):
         "sentence1/sentence2, sentence_a/sentence_b, text1/text2, text_a/text_b, premise/hypothesis, "
         "question1/question2, anchor/positive, query/positive, sent0/sent1. Accepted label columns: score, scores, "
         "similarity, similarity_score, label, labels, gold_label, relatedness_score. Name them with `columns` "
-        "first,second,label (columns='first,second,label'). A file without a header line needs one, unless it has "
+        "first,second,label. A file without a header line needs one, unless it has "
         "exactly three columns, text, text and a number."
     )
 

@@ -205,7 +205,7 @@ def test_folds_are_alike_keep_a_pair_together_and_ignore_the_order_of_rows():
     ("data", "wanted", "error", "message"),
     [
         (labelled(*graded(49)), {}, DataError, "at least 50 pairs, and these are 49"),
-        (labelled(*graded(), scale=None), {}, ConfigError, "--label-range 0 5"),
+        (labelled(*graded(), scale=None), {}, ConfigError, "`label_range` 0 5"),
         (labelled(*graded()), {"yes": 5.5}, DataError, "0 are a yes and 600 a no"),
         (labelled(*graded()), {"yes": 0.0}, DataError, "600 are a yes and 0 a no"),
         (labelled(np.linspace(0, 1, 60), np.arange(60) > 50, "binary", (0.0, 1.0)), {}, DataError, "9 are a yes"),

@@ -203,7 +203,7 @@ def test_an_origin_that_was_interrupted_says_so(documents, given, tmp_path, monk
     [
         ({"origin": {"contxts": 5}}, "Did you mean 'contexts'"),
         ({"harvest": {"pairs": "many"}}, "pairs: input should be a valid integer"),
-        ({"origin_config": "big"}, "--config takes a TOML file"),
+        ({"origin_config": "big"}, "`config` takes a TOML file"),
         ({"origin": {"contexts": 5000}}, "A context set has"),
     ],
 )

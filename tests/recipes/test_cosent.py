@@ -106,7 +106,7 @@ def test_overwrite_is_asked_for_and_takes_only_its_own(parts, settings, tmp_path
     with pytest.raises(OutputError) as error:
         METHODS["cosent"].run(parts["train"], quick, tmp_path / "run")
     assert str(error.value) == (
-        f"{tmp_path / 'run'} is not empty. Choose another output folder, or pass --overwrite to replace it."
+        f"{tmp_path / 'run'} is not empty. Choose another output folder, or pass `overwrite` to replace it."
     )
     METHODS["cosent"].run(parts["train"], quick, tmp_path / "run", overwrite=True)
     assert (tmp_path / "run" / "notes.txt").read_text() == "mine"
@@ -142,7 +142,7 @@ def test_settings_are_checked_before_anything_runs(tmp_path):
     with pytest.raises(ConfigError) as error:
         bind(CosentSettings, {"temperature": 0})
     assert str(error.value) == "temperature: input should be greater than 0; received 0."
-    known = rf"--config takes a TOML file or one of {', '.join(shipped())}; received 'cosine', which is neither\."
+    known = rf"`config` takes a TOML file or one of {', '.join(shipped())}; received 'cosine', which is neither\."
     with pytest.raises(ConfigError, match=f"^{known}$"):
         read_settings("cosine")
     (tmp_path / "bad.toml").write_text("epochs = = 2")

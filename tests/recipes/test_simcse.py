@@ -43,7 +43,7 @@ def test_bare_sentences_give_a_whole_run_without_the_head(corpus, settings, toy_
     assert after[0] == pytest.approx(trained.output.best_dev_spearman, abs=1e-6)  # judged as selected: without it
     record = json.loads((tmp_path / "run" / "manifest.json").read_text())
     assert (record["method"], record["data"]["train"]["sha256"]) == ("simcse", corpus.sha256)
-    assert corpus.account in said
+    assert corpus.summary in said
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import pytest
 
 from samesense.data import read_pairs
 from samesense.data.sentences import read_unlabelled
-from samesense.errors import ConfigError
+from samesense.errors import ConfigError, DataError
 from samesense.recipes.train import plan, train
 from samesense.recipes.training_run import TrainingRun
 from samesense.results import Results
@@ -31,7 +31,7 @@ def test_data_that_are_read_already_tell_the_method(toy_pairs):
     assert plan(read_pairs(toy_pairs / "train.tsv"), config="simcse-sup").method.name == "simcse"
     with pytest.raises(ConfigError, match=r"Method cosent trains on labelled pairs.*; received Sentences"):
         plan(sentences, method="cosent")
-    with pytest.raises(ConfigError, match="No method trains on dict"):
+    with pytest.raises(DataError, match="several splits or columns were given"):
         plan({"sentence1": ["a"]})
 
 
