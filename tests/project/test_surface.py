@@ -13,7 +13,29 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_public_names():
-    assert {"Model", "compare", "evaluate", "load", "mine", "read", "train"} < set(samesense.__all__)
+    assert samesense.__all__ == [
+        "Model",
+        "__version__",
+        "calibrate",
+        "cluster",
+        "compare",
+        "cross_validate",
+        "distil",
+        "doctor",
+        "encode",
+        "evaluate",
+        "export",
+        "harvest",
+        "load",
+        "mine",
+        "origin",
+        "read",
+        "rerank",
+        "similarity",
+        "sweep",
+        "train",
+        "whiten",
+    ]
     assert dir(samesense) == samesense.__all__
     for name in samesense.__all__:
         assert getattr(samesense, name)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from samesense.api.data import labelled_pairs
+from samesense.api.data import Scale, labelled_pairs
 from samesense.data.formats.memory import Source, as_sources
 
 if TYPE_CHECKING:
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from samesense.types import Precision
 
 logger = logging.getLogger(__name__)
-
-Scale = tuple[float, float]
 
 
 def evaluate(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from samesense.api.data import labelled_pairs
+from samesense.api.data import Scale, labelled_pairs
 from samesense.data.formats.memory import Source, as_sources
 from samesense.errors import ConfigError
 
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from samesense.recipes.harvest.recipe import HarvestSummary
     from samesense.recipes.training_run import TrainingRun
     from samesense.results import Results
-
-Scale = tuple[float, float]
 
 
 def train(  # noqa: PLR0913 - the flags of the command
