@@ -36,16 +36,20 @@ class RequestMiddleware:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        started, status = time.perf_counter(), 500
+        started, status, waiting = time.perf_counter(), 500, 1
 
         async def answer(message: Message) -> None:
-            nonlocal status
+            nonlocal status, waiting
             if message["type"] == "http.response.start":
                 status = message["status"]
                 headers = MutableHeaders(scope=message)
                 headers.setdefault("X-Content-Type-Options", "nosniff")
                 if self._service.stopping:
                     headers["Connection"] = "close"
+            elif not message.get("more_body", False):
+                # Before the last bytes leave: a caller who has them may stop the server, and is not waiting any more.
+                self._service.running -= waiting
+                waiting = 0
             await send(message)
 
         self._service.running += 1
@@ -56,7 +60,7 @@ class RequestMiddleware:
             refused = JSONResponse(error.body(), error.status, headers=error.headers)
             await refused(scope, receive, answer)
         finally:
-            self._service.running -= 1
+            self._service.running -= waiting
             route = getattr(scope.get("route"), "path", "other")
             self._service.metrics.requests.labels(route, str(status)).inc()
             self._service.metrics.seconds.labels(route).observe(time.perf_counter() - started)

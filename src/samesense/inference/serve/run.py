@@ -47,7 +47,9 @@ class GracefulServer(uvicorn.Server):
 
     async def on_tick(self, counter: int) -> bool:
         """Leave when everything accepted is answered, or the time for it is over."""
-        if self._service.stopping and (not self._service.running or time.monotonic() > self._until):
+        # A request that is answered may still be on its way to a slow caller: that is one of uvicorn's tasks.
+        done = not self._service.running and not self.server_state.tasks
+        if self._service.stopping and (done or time.monotonic() > self._until):
             self.should_exit = True
         return await super().on_tick(counter)
 
