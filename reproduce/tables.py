@@ -89,8 +89,8 @@ def check_same_data(rows: Rows) -> None:
             raise DataError(f"{row['test']}: {row['variant']} was judged on other pairs. Run the sweep as a whole.")
 
 
-def differences(paper: str, sweep: str) -> str:
-    """Return the comparisons of a sweep by Spearman, with what they mean; nothing if there are none."""
+def comparisons_of(paper: str, sweep: str) -> list[Comparison]:
+    """Return the comparisons of a sweep by Spearman; none if it was not run."""
     path = HOME / paper / "results" / f"{sweep}.comparisons.jsonl"
     found = []
     for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
@@ -98,10 +98,15 @@ def differences(paper: str, sweep: str) -> str:
         content.pop("significant")
         if content["metric"] == "spearman":
             found.append(Comparison(**content))
+    return found
+
+
+def differences(paper: str, sweep: str) -> str:
+    """Return the comparisons of a sweep, with what they mean; nothing if there are none."""
+    found = comparisons_of(paper, sweep)
     if not found:
         return ""
-    note = "Paired bootstrap over the test pairs, of the run with the median figure of its seeds; p adjusted by Holm."
-    return f"\n\n{note}\n\n{difference_table(found)}"
+    return f"\n\nTested over seeds and test pairs together; p adjusted by Holm.\n\n{difference_table(found)}"
 
 
 def convergence(rows: Rows) -> str:

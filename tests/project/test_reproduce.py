@@ -3,6 +3,7 @@
 import importlib
 import re
 import runpy
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -186,6 +187,39 @@ def test_pages_show_what_is_in_the_results(tables, monkeypatch, paper):
     with pytest.raises(SystemExit) as ended:
         tables.main()
     assert ended.value.code == 0
+
+
+def test_claims_are_what_the_runs_show(tables, monkeypatch):
+    claims = importlib.import_module("claims")
+    monkeypatch.setattr("sys.argv", ["claims.py", "--check"])
+    claims.main()
+    claim = next(one for one in claims.claims() if one["says"] == "below")
+    one = replace(claims.compared(claim), difference=-0.1, adjusted=0.01, seeds=3)
+    assert claims.outcome(claim, one) == "shown in these runs"
+    assert claims.outcome({**claim, "says": "above"}, replace(one, seeds=5)) == "opposite"
+    assert claims.outcome(claim, replace(one, adjusted=0.06)) == "not shown"
+    monkeypatch.setattr(
+        claims, "comparisons_of", lambda *_: [replace(one, **dict(zip(NAMED, named(claim), strict=True)))]
+    )
+    with pytest.raises(DataError, match="does not agree with the runs"):
+        claims.compared(claim)
+
+
+NAMED = ("dataset", "model", "reference")
+
+
+def named(claim):
+    return claim["data"], claim["model"], claim["reference"]
+
+
+def test_no_page_calls_significant_what_few_seeds_show(tables):
+    for paper, pages in tables.PAGES.items():
+        for name, part in pages.items():
+            if all(one.scope != "runs" for one in tables.comparisons_of(paper, part.sweep)):
+                continue
+            text = (HOME / paper / f"{name}.md").read_text(encoding="utf-8")
+            prose = text.split(tables.BEGIN)[0] + text.split(tables.END)[1]
+            assert "significan" not in prose, f"{paper}/{name}.md"
 
 
 def test_pages_of_the_origin_show_what_is_in_its_results(monkeypatch):

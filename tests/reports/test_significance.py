@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from samesense.metrics import paired_bootstrap
+from samesense.metrics import paired_bootstrap, paired_seeds, spearman
 from samesense.reports.significance import LEVEL, SAMPLES, paired_comparisons
 from tests.reports.made import evidence, result, scored
 
@@ -14,23 +14,21 @@ def holm_by_hand(values):
     return adjusted
 
 
-def test_every_other_model_is_compared_with_the_best():
+def test_every_other_model_is_compared_with_the_first():
     results, behind = scored(200)
     found, problems = paired_comparisons(behind, results)
-    best = max(results, key=lambda row: row.value).model
     assert problems == []
-    assert [(one.model, one.reference) for one in found] == [(name, best) for name in "abc" if name != best]
+    assert [(one.model, one.reference) for one in found] == [("b", "a"), ("c", "a")]
     by_model = {one.model: one for one in behind}
     for one in found:
         expected = paired_bootstrap(
-            by_model[one.model].values, by_model[best].values, behind[0].labels, "spearman", samples=SAMPLES, seed=0
+            by_model[one.model].values, by_model["a"].values, behind[0].labels, "spearman", samples=SAMPLES, seed=0
         )
         assert (one.difference, one.low, one.high, one.p_value) == (
             expected.difference, expected.low, expected.high, expected.p_value,
         )  # fmt: skip
-        assert one.n == 200
-    assert {one.model: one.significant for one in found}["c"]
-    assert not next(one for one in found if one.model in "ab").significant
+        assert (one.n, one.seeds, one.scope) == (200, None, "models")
+    assert {one.model: one.finding for one in found} == {"b": "no", "c": "yes"}
 
 
 def test_p_values_are_adjusted_over_the_data_sets_and_models_of_a_table():
@@ -61,14 +59,13 @@ def test_a_named_reference_and_lower_is_not_confused_with_better():
     assert all(one.difference > 0 for one in found)
 
 
-def test_it_is_said_where_the_named_reference_has_no_figure():
+def test_it_is_said_where_the_reference_has_no_figure():
     first, second = scored(), scored(seed=1, dataset="two.test")
     results = [row for row in first[0] + second[0] if (row.model, row.dataset) != ("c", "two.test")]
     behind = [one for one in first[1] + second[1] if (one.model, one.dataset) != ("c", "two.test")]
     found, problems = paired_comparisons(behind, results, against="c")
-    assert {one.reference for one in found if one.dataset == "one.test"} == {"c"}
-    [other] = [one for one in found if one.dataset == "two.test"]
-    assert problems == [f"two.test, spearman: c has no figure; the reference is the best, {other.reference}."]
+    assert {(one.dataset, one.reference) for one in found} == {("one.test", "c")}
+    assert problems == ["two.test, spearman: nothing is compared, since c has no figure."]
 
 
 def test_outcomes_are_compared_by_their_mean():
@@ -82,16 +79,35 @@ def test_outcomes_are_compared_by_their_mean():
     assert one.significant
 
 
-def test_the_median_run_stands_for_several_seeds():
-    results, behind = scored()
+@pytest.mark.parametrize(("count", "scope", "finding"), [(5, "methods", "yes"), (3, "runs", "of these runs")])
+def test_all_runs_of_a_method_count_and_few_of_them_say_little(count, scope, finding):
+    _, behind = scored()
     labels = behind[0].labels
     rng = np.random.default_rng(5)
-    values = {seed: labels + seed * rng.normal(size=60) for seed in (1, 2, 3, 4)}
-    rows = [result("s", {1: 0.9, 2: 0.7, 3: 0.5, 4: 0.3}[seed], seed=seed) for seed in values]
-    runs = [evidence("s", own, labels, seed=seed) for seed, own in values.items()]
-    found, _ = paired_comparisons([*behind, *runs], [*results, *rows], against="a")
-    expected = paired_bootstrap(values[3], behind[0].values, labels, "spearman", samples=SAMPLES, seed=0)
-    assert next(one for one in found if one.model == "s").difference == expected.difference
+    rows, made = [], []
+    for name, noise in (("a", 3.0), ("b", 0.1)):
+        for seed in range(count):
+            values = labels + noise * rng.normal(size=60)
+            rows.append(result(name, spearman(values, labels), seed=seed))
+            made.append(evidence(name, values, labels, seed=seed))
+    [one], _ = paired_comparisons([*reversed(made)], rows)
+    expected = paired_seeds(
+        [run.values for run in made[count:]], [run.values for run in made[:count]], labels, same_seeds=True
+    )
+    assert (one.difference, one.low, one.high, one.p_value) == pytest.approx(
+        (expected.difference, expected.low, expected.high, expected.p_value)
+    )
+    assert (one.seeds, one.scope, one.finding) == (count, scope, finding)
+
+
+def test_a_method_is_compared_with_a_model_as_it_is():
+    results, behind = scored(noise=(3.0, 0.6, 3.0))
+    labels, rng = behind[0].labels, np.random.default_rng(5)
+    values = [labels + 0.1 * rng.normal(size=60) for _ in range(5)]
+    rows = [result("s", spearman(run, labels), seed=seed) for seed, run in enumerate(values)]
+    runs = [evidence("s", run, labels, seed=seed) for seed, run in enumerate(values)]
+    found, _ = paired_comparisons([behind[0], *runs], [results[0], *rows])
+    assert [(one.model, one.reference, one.seeds, one.finding) for one in found] == [("s", "a", 5, "yes")]
 
 
 def test_examples_are_matched_where_a_model_lacks_some():

@@ -87,7 +87,7 @@ def compare(  # noqa: PLR0913 - the flags of the command
         data: folders of benchmarks, files of labelled pairs or documents, names of benchmarks, or pairs.
         suites: of ``sts``, ``transfer``, ``ranking``, ``geometry``, ``binary``, ``argument``, ``sections``.
         output: one self-contained HTML page; the report can also be saved later, by ``save``.
-        against: name of the model to compare the others with; by default the best of each data set.
+        against: name of the model to compare the others with; by default the first.
         fast: transfer with 5 folds instead of 10.
         texts: unlabelled texts on which ``MODEL+whiten`` and ``MODEL+flow`` are fitted.
         sentences: file with sentences for the heatmap, an empty line between topics.

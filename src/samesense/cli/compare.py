@@ -40,7 +40,7 @@ def compare(
         data: folders of benchmarks, files of labelled pairs or documents, or names of benchmarks.
         output: the page.
         suite: one or more of sts, transfer, ranking, geometry, binary, argument, sections, as in: sts,transfer
-        against: name of the model to compare the others with; by default the best of each data set.
+        against: name of the model to compare the others with; by default the first.
         fast: transfer with 5 folds instead of 10.
         texts: text files or tables on whose texts MODEL+whiten, MODEL+whiten:256 and MODEL+flow are fitted.
         sentences: file with sentences for the heatmap, an empty line between topics.

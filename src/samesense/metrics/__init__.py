@@ -7,6 +7,7 @@ from samesense.metrics.correlation import pearson, spearman
 from samesense.metrics.geometry import alignment, anisotropy, effective_rank, uniformity
 from samesense.metrics.permutation import PermutedDifference, paired_permutation
 from samesense.metrics.ranking import kendall, ndcg
+from samesense.metrics.seeds import paired_seeds
 from samesense.metrics.significance import (
     PairedDifference,
     Statistic,
@@ -36,6 +37,7 @@ __all__ = [
     "paired_bootstrap",
     "paired_mean",
     "paired_permutation",
+    "paired_seeds",
     "pearson",
     "spearman",
     "uniformity",

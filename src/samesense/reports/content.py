@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from samesense.evaluation.run import EvaluatedModel, Failure
 from samesense.reports.figures.plot import Plot
 from samesense.reports.grid import Grid, grids
-from samesense.reports.significance import LEVEL, Comparison
+from samesense.reports.significance import LEVEL, MIN_SEEDS, Comparison
 from samesense.types import Evidence, Result
 
 
@@ -21,7 +21,7 @@ class Content:
     averages: Sequence[Result] = ()  # over data sets
     evidence: Sequence[Evidence] = ()  # what lies behind the results
     comparisons: Sequence[Comparison] = ()  # of models, data set by data set
-    against: str | None = None  # name of the reference, or None for the best of each data set
+    against: str | None = None  # name of the reference, or None for the first model
     failures: Sequence[Failure] = ()  # data sets on which a model failed
     notes: Sequence[str] = ()  # what was left out, and why
     general: Sequence[Plot] = ()  # figures about models or runs, not about one data set
@@ -39,16 +39,24 @@ class Content:
 
     def marks(self) -> str:
         """Return in short what the marks of the main tables mean."""
-        reference = "the best" if self.against is None else self.against
-        return f"Bold: best. ≈: not significantly different from {reference} (paired bootstrap, Holm, {LEVEL})."
+        return f"Bold: best. ≈: not significantly different from {self.reference} (Holm, {LEVEL}).{self._few_seeds()}"
 
     def legend(self) -> str:
         """Return what the marks of the main tables mean."""
-        reference = "the best of its column" if self.against is None else self.against
         return (
             "Bold: the best of a column. Correlations, accuracies and gains are multiplied by 100; several seeds are "
-            f"shown as mean ± standard deviation. ≈: not significantly different from {reference} (paired bootstrap "
-            f"over the same examples, p adjusted by Holm over the table, level {LEVEL}; it says nothing about seeds of "
-            "training, of which the median run is compared). Averages, and columns without a ≈ or a p-value, are not "
-            "tested."
+            f"shown as mean ± standard deviation. ≈: not significantly different from {self.reference}, by a test over "
+            f"the same examples, and over seeds where there are several; p adjusted by Holm over the table, level "
+            f"{LEVEL}.{self._few_seeds()} Averages, and columns without a ≈ or a p-value, are not tested."
         )
+
+    @property
+    def reference(self) -> str:
+        """Name of the model that the others are compared with."""
+        return self.against or next((one.reference for one in self.comparisons), "the first model")
+
+    def _few_seeds(self) -> str:
+        """Return what a difference does not say where a method was trained a few times only."""
+        few = any(one.scope == "runs" for one in self.comparisons)
+        said = f" With fewer than {MIN_SEEDS} seeds a difference is one of these runs, not of their methods."
+        return said if few else ""

@@ -21,7 +21,7 @@ def comparison_table(content: Content, suite: str) -> Html:
             continue
         measure = measure_of(one.metric)
         interval = f"[{measure.text(one.low)}, {measure.text(one.high)}]"
-        outcome = "significant" if one.significant else "not significant"
+        outcome = {"yes": "significant", "no": "not significant"}.get(one.finding, f"significant {one.finding}")
         numbers = [measure.text(one.difference), interval, f"{one.p_value:.3g}", f"{one.adjusted:.3g}", one.n]
         rows.append([one.model, one.reference, f"{one.dataset}, {measure.label}", *numbers, outcome])
     if not rows:

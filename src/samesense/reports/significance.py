@@ -1,22 +1,30 @@
-"""Which differences between models are more than chance: paired comparisons on the same examples."""
+"""Which differences between models are more than chance: over the same examples, and over seeds of training."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
 from samesense.errors import DataError
-from samesense.metrics import PairedDifference, holm, paired_bootstrap, paired_mean
-from samesense.reports.headline import Key, Seeds, headlines, is_headline, measure_of
+from samesense.metrics import PairedDifference, holm, paired_bootstrap, paired_mean, paired_seeds
+from samesense.reports.headline import Key, Seeds, headlines, is_headline
 from samesense.types import Evidence, Result, Scores
 
 LEVEL = 0.05
 """A difference is called significant if its adjusted p-value is smaller."""
 
+MIN_SEEDS = 5
+"""Fewest training runs of a method from which a comparison speaks of the method, not only of these runs."""
+
 SAMPLES = 2000
 """Fewest resamples of a comparison."""
+
+
+Scope = Literal["methods", "models", "runs"]
+"""What a comparison speaks of: methods, models as they are, or only the training runs at hand."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,49 +36,65 @@ class Comparison:
     metric: str
     model: str  # what is compared
     reference: str  # what it is compared with
-    difference: float  # figure of the model less that of the reference
+    difference: float  # figure of the model less that of the reference, means over their seeds
     low: float  # lower end of the 95 % interval of the difference
     high: float  # upper end of it
     p_value: float  # two-sided, of this comparison alone
     adjusted: float  # by Holm, over all comparisons of the suite and metric
     n: int  # examples behind it
+    seeds: int | None  # fewest training runs behind a side that was trained; None if neither was
 
     @property
     def significant(self) -> bool:
-        """Whether the difference is significant after adjustment."""
+        """Whether the difference is significant after adjustment, of what ``scope`` says."""
         return self.adjusted < LEVEL
+
+    @property
+    def scope(self) -> Scope:
+        """Of what the comparison speaks: fewer than ``MIN_SEEDS`` runs say nothing of the methods that made them."""
+        return "models" if self.seeds is None else "methods" if self.seeds >= MIN_SEEDS else "runs"
+
+    @property
+    def finding(self) -> str:
+        """``yes``, ``no``, or ``of these runs``, whether the difference is significant."""
+        return "no" if not self.significant else "of these runs" if self.scope == "runs" else "yes"
 
 
 def paired_comparisons(
     evidence: Sequence[Evidence], results: Sequence[Result], *, against: str | None = None
 ) -> tuple[list[Comparison], list[str]]:
-    """Compare every model with the reference on every data set, by paired bootstrap.
+    """Compare every model with the reference on every data set.
 
-    The p-values of one suite and metric, over its data sets and models, are adjusted together, since a table is read as
-    a whole; the number of resamples grows with them so that significance stays within reach. A model with several seeds
-    is represented by the run with the median figure (the lower one of two). Without ``against``, and where that has no
-    figure, the best model of a data set is the reference. Returned are the comparisons, and a line about each one that
-    could not be made and each data set without the reference.
+    A model with several seeds enters with the mean of all its runs, and the test is over seeds and examples together
+    (:func:`~samesense.metrics.paired_seeds`); single runs are compared by paired bootstrap. The p-values of one suite
+    and metric, over its data sets and models, are adjusted together, since a table is read as a whole; the number of
+    resamples of a bootstrap grows with them so that significance stays within reach.
+
+    The reference is chosen before the figures are seen: ``against``, else the first model. The best on the test data
+    would be the luckiest of several equal models, from which the others seem to differ. A data set on which the
+    reference has no figure is not compared. Returned are the comparisons, and a line about each one that could not be
+    made.
 
     Source: Holm (1979), "A simple sequentially rejective multiple test procedure", for the adjustment.
     """
-    behind: dict[Key, dict[str, Evidence]] = {}
     figures = headlines(results)
-    for key, runs in figures.items():
-        if is_headline(key[0], key[2]):
-            found = _representatives(key, runs, evidence)
-            if len(found) > 1:
-                behind[key] = found
+    models = list(dict.fromkeys(model for runs in figures.values() for model, _ in runs))
+    reference = against or (models[0] if models else "")
+    behind = {key: _runs(key, runs, evidence) for key, runs in figures.items() if is_headline(key[0], key[2])}
     comparisons: list[Comparison] = []
     problems: list[str] = []
     for family in dict.fromkeys((suite, metric) for suite, _, metric in behind):
-        keys = [key for key in behind if (key[0], key[2]) == family]
+        compared: list[Key] = []
+        for key, found in behind.items():
+            if (key[0], key[2]) != family or len(found) < 2:
+                continue
+            if reference in found:
+                compared.append(key)
+            else:
+                problems.append(f"{key[1]}, {key[2]}: nothing is compared, since {reference} has no figure.")
+        samples = max(SAMPLES, 50 * sum(len(behind[key]) - 1 for key in compared))
         made: list[Comparison] = []
-        samples = max(SAMPLES, 50 * sum(len(behind[key]) - 1 for key in keys))
-        for key in keys:
-            reference = against if against in behind[key] else _best(key, figures[key], behind[key])
-            if against not in (None, reference):
-                problems.append(f"{key[1]}, {key[2]}: {against} has no figure; the reference is the best, {reference}.")
+        for key in compared:
             for model, own in behind[key].items():
                 if model == reference:
                     continue
@@ -83,63 +107,61 @@ def paired_comparisons(
     return comparisons, problems
 
 
-def _representatives(key: Key, runs: Seeds, evidence: Sequence[Evidence]) -> dict[str, Evidence]:
-    """Return the evidence of each model's run with the median figure."""
-    suite, dataset, metric = key
-    known = {
-        (one.model, one.seed): one
-        for one in evidence
-        if (one.task, one.dataset, one.metric) == (suite, dataset, metric) and (one.model, one.seed) in runs
-    }
-    chosen = {}
-    for model in dict.fromkeys(model for model, _ in known):
-        seeds = sorted((run for run in known if run[0] == model), key=lambda run: runs[run].value)
-        chosen[model] = known[seeds[(len(seeds) - 1) // 2]]
-    return chosen
+def _runs(key: Key, runs: Seeds, evidence: Sequence[Evidence]) -> dict[str, list[Evidence]]:
+    """Return the evidence of every run of each model."""
+    found: dict[str, dict[int | None, Evidence]] = {}
+    for one in evidence:
+        if (one.task, one.dataset, one.metric) == key and (one.model, one.seed) in runs:
+            found.setdefault(one.model, {})[one.seed] = one
+    return {model: list(own.values()) for model, own in found.items()}
 
 
-def _best(key: Key, runs: Seeds, among: Mapping[str, Evidence]) -> str:
-    """Return the model with the best mean over its seeds."""
-    sign = -1.0 if measure_of(key[2]).better == "lower" else 1.0
-    means = {model: np.mean([row.value for (name, _), row in runs.items() if name == model]) for model in among}
-    return max(means, key=lambda model: sign * means[model])
-
-
-def _compared(own: Evidence, other: Evidence, samples: int) -> Comparison:
+def _compared(own: Sequence[Evidence], other: Sequence[Evidence], samples: int) -> Comparison:
     """Return the comparison of two models, with the p-value not yet adjusted."""
-    first, second, labels = _aligned(own, other)
+    own, other = (sorted(runs, key=lambda run: -1 if run.seed is None else run.seed) for runs in (own, other))
+    values, labels = _aligned([*own, *other])
+    first, second = values[: len(own)], values[len(own) :]
+    truth = None if own[0].statistic == "mean" else labels
     found: PairedDifference
-    if own.statistic == "mean":
-        found = paired_mean(first, second, samples=samples)
+    if len(values) > 2:
+        same = len(own) > 1 and [run.seed for run in own] == [run.seed for run in other]
+        found = paired_seeds(first, second, truth, same_seeds=same)
+    elif truth is None:
+        found = paired_mean(first[0], second[0], samples=samples)
     else:
-        found = paired_bootstrap(first, second, labels, "spearman", samples=samples)
+        found = paired_bootstrap(first[0], second[0], truth, "spearman", samples=samples)
+    trained = [len(runs) for runs in (own, other) if runs[0].seed is not None]
     return Comparison(
-        task=own.task,
-        dataset=own.dataset,
-        metric=own.metric,
-        model=own.model,
-        reference=other.model,
+        task=own[0].task,
+        dataset=own[0].dataset,
+        metric=own[0].metric,
+        model=own[0].model,
+        reference=other[0].model,
         difference=found.difference,
         low=found.low,
         high=found.high,
         p_value=found.p_value,
         adjusted=found.p_value,
-        n=len(first),
+        n=len(labels),
+        seeds=min(trained, default=None),
     )
 
 
-def _aligned(own: Evidence, other: Evidence) -> tuple[Scores, Scores, Scores]:
-    """Return values of both models and labels on the examples that both have, in the order of the first."""
-    rows, columns = list(range(len(own.examples))), list(range(len(other.examples)))
-    if list(own.examples) != list(other.examples):
-        place = {example: at for at, example in enumerate(other.examples)}
-        if len(place) < len(columns) or len(set(own.examples)) < len(rows):
+def _aligned(runs: Sequence[Evidence]) -> tuple[list[Scores], Scores]:
+    """Return values of all runs and the labels on the examples that all have, in the order of the first run's."""
+    first = runs[0]
+    if all(list(run.examples) == list(first.examples) for run in runs):
+        rows = [list(range(len(first.examples)))] * len(runs)
+    else:
+        places = [{example: at for at, example in enumerate(run.examples)} for run in runs]
+        if any(len(place) < len(run.examples) for place, run in zip(places, runs, strict=True)):
             raise DataError("the models were evaluated on different examples, and some of them occur twice.")
-        rows = [at for at in rows if own.examples[at] in place]
-        columns = [place[own.examples[at]] for at in rows]
-    if not rows:
+        common = [example for example in first.examples if all(example in place for place in places)]
+        rows = [[place[example] for example in common] for place in places]
+    if not rows[0]:
         raise DataError("the models have no example in common.")
-    labels = np.zeros(len(rows)) if own.labels is None else own.labels[rows]
-    if other.labels is not None and not np.array_equal(labels, other.labels[columns]):
-        raise DataError("the models were evaluated against different labels.")
-    return own.values[rows], other.values[columns], labels
+    labels = np.zeros(len(rows[0])) if first.labels is None else first.labels[rows[0]]
+    for run, own in zip(runs, rows, strict=True):
+        if run.labels is not None and not np.array_equal(labels, run.labels[own]):
+            raise DataError("the models were evaluated against different labels.")
+    return [run.values[own] for run, own in zip(runs, rows, strict=True)], labels

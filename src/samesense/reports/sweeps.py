@@ -111,7 +111,7 @@ def difference_table(comparisons: Sequence[Comparison]) -> str:
                 measure.text(one.difference),
                 f"[{measure.text(one.low)}, {measure.text(one.high)}]",
                 f"{one.adjusted:.3g}",
-                "yes" if one.significant else "no",
+                one.finding,
             ]
         )
     header = ["data", "figure", "difference of", "value", "95 % interval", "p (Holm)", "significant"]

@@ -54,7 +54,7 @@ def compare(  # noqa: PLR0913 - each is one flag of the command
         data: folders, files and names of benchmarks, or labelled pairs; see
             :func:`samesense.evaluation.suites.find_tasks`.
         suites: names of :data:`samesense.evaluation.suites.SUITES`.
-        against: name of the model to compare the others with; ``None`` takes the best of each data set.
+        against: name of the model to compare the others with; ``None`` takes the first.
         fast: fewer folds in the transfer suite.
         fit_texts: unlabelled texts on which ``MODEL+whiten`` and ``MODEL+flow`` are fitted.
         precision: arithmetic of models; float32 keeps figures comparable between machines.

@@ -34,7 +34,7 @@ def write_report(output: Path) -> tuple[str, list[Path]]:
     comparisons, problems = paired_comparisons(
         [one for cell in cells for one in cell.evidence], results, against=against
     )
-    text = _tables(cells, comparisons, problems, against)
+    text = _tables(cells, comparisons, problems)
     written = [
         write_json_lines(output / "results.jsonl", rows(cells)),
         write_json_lines(output / "comparisons.jsonl", map(_row, comparisons)),
@@ -49,17 +49,14 @@ def write_report(output: Path) -> tuple[str, list[Path]]:
 
 
 def _row(one: Comparison) -> dict[str, object]:
-    return {**vars(one), "significant": one.significant}
+    return {**vars(one), "significant": one.finding}
 
 
-def _tables(
-    cells: Sequence[CellResults], comparisons: Sequence[Comparison], problems: Sequence[str], against: str | None
-) -> str:
+def _tables(cells: Sequence[CellResults], comparisons: Sequence[Comparison], problems: Sequence[str]) -> str:
     results = [result for cell in cells for result in cell.results if result.subset == "all"]
     parts = [markdown_grids(grids(results, comparisons=comparisons, failures=_failures(cells)))] if results else []
     if comparisons:
-        reference = "the best variant of each data set" if against is None else against
-        parts.append(f"## Differences from {reference}\n\n{difference_table(comparisons)}\n")
+        parts.append(f"## Differences from {comparisons[0].reference}\n\n{difference_table(comparisons)}\n")
     for dataset, curves in _curves(cells).items():
         found = steps_to_scores(curves)
         if found:

@@ -1,0 +1,125 @@
+"""Is one method better than another? A test over training seeds and test examples together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import scipy.stats
+
+from samesense.errors import ConfigError, DataError
+from samesense.metrics.correlation import pearson, spearman
+from samesense.metrics.inputs import Numbers, check_correlates, finite_vector
+from samesense.metrics.resampling import correlations, resamples
+from samesense.metrics.significance import PairedDifference, Statistic, check_sampling, check_statistic
+from samesense.types import Floats
+
+
+def paired_seeds(
+    runs_a: Sequence[Numbers],
+    runs_b: Sequence[Numbers],
+    labels: Numbers | None = None,
+    statistic: Statistic = "spearman",
+    *,
+    same_seeds: bool = False,
+    samples: int = 1000,
+    seed: int = 0,
+) -> PairedDifference:
+    """Compare the mean figures of two methods, each trained several times and evaluated on the same examples.
+
+    The difference of the means varies with the examples, which a paired bootstrap over all runs at once measures, and
+    with the seeds, whose sample variance is added; the part of that variance which comes of the examples, and so would
+    be counted twice, is taken off. The sum is judged by Student's t with Satterthwaite's degrees of freedom. Seeds are
+    not resampled: a bootstrap of three to five values is much too narrow.
+
+    Source: Satterthwaite (1946), "An approximate distribution of estimates of variance components".
+
+    Args:
+        runs_a: for each run of the first method its scores, or its outcomes for a mean ``(n,)``.
+        runs_b: those of the second method. A side with one run is taken as it is, as a model that is not trained.
+        labels: reference labels ``(n,)``; ``None`` compares the mean outcomes, such as accuracies.
+        statistic: ``"spearman"`` or ``"pearson"``; of no effect without labels.
+        same_seeds: the runs of both sides are in the order of the same seeds, and compared seed by seed.
+        samples: number of resamples of the examples.
+        seed: of the resampling.
+
+    Returns:
+        The difference of the means over the runs, its 95 % interval and its p-value.
+
+    Raises:
+        DataError: if neither side has two runs, or a correlation is undefined on a run or on a resample.
+        ConfigError: if a setting is out of range, or ``same_seeds`` with different numbers of runs.
+    """
+    check_sampling(samples, 0.95, seed)
+    check_statistic(statistic)
+    sizes = len(runs_a), len(runs_b)
+    if min(sizes) < 1 or max(sizes) < 2:
+        raise DataError(f"Seeds are compared with two runs or more on a side, got {sizes[0]} and {sizes[1]}.")
+    if same_seeds and sizes[0] != sizes[1]:
+        raise ConfigError(f"Equal seeds need as many runs on both sides, got {sizes[0]} and {sizes[1]}.")
+    figures, drawn = _figures([*runs_a, *runs_b], labels, statistic, samples, seed)
+    weights = np.repeat([1 / sizes[0], -1 / sizes[1]], sizes)
+    if same_seeds:
+        sides = [(figures[: sizes[0]] - figures[sizes[0] :], drawn[: sizes[0]] - drawn[sizes[0] :])]
+    else:
+        sides = [(figures[: sizes[0]], drawn[: sizes[0]]), (figures[sizes[0] :], drawn[sizes[0] :])]
+    return _judged(float(weights @ figures), float(np.var(weights @ drawn, ddof=1)), drawn.shape[1], sides)
+
+
+def _judged(
+    difference: float, of_examples: float, samples: int, sides: Sequence[tuple[Floats, Floats]]
+) -> PairedDifference:
+    """Add the variance of each side's seeds to that of the examples ``of_examples``, and test the difference."""
+    variance, spread = of_examples, of_examples**2 / (samples - 1)
+    for figures, drawn in sides:
+        count = len(figures)
+        if count < 2:
+            continue
+        own = float(np.var(figures, ddof=1)) / count
+        # Runs differ in part because each errs on other examples, and the bootstrap has counted that already.
+        each, together = np.var(drawn, axis=1, ddof=1).mean(), np.var(drawn.mean(axis=0), ddof=1)
+        variance += max(0.0, own - float(each - together) / (count - 1))
+        spread += own**2 / (count - 1)
+    if variance == 0:
+        return PairedDifference(
+            difference, difference, difference, 1.0 if difference == 0 else float(np.nextafter(0, 1))
+        )
+    freedom = variance**2 / spread if spread else np.inf
+    error = np.sqrt(variance)
+    p_value = max(2 * float(scipy.stats.t.sf(abs(difference) / error, freedom)), float(np.nextafter(0, 1)))
+    reach = float(scipy.stats.t.ppf(0.975, freedom)) * error
+    return PairedDifference(difference, difference - reach, difference + reach, p_value)
+
+
+def _figures(
+    runs: Sequence[Numbers], labels: Numbers | None, statistic: Statistic, samples: int, seed: int
+) -> tuple[Floats, Floats]:
+    """Return the figure of each run ``(runs,)`` and on each resample ``(runs, samples)``, the same for all runs."""
+    if labels is None:
+        outcomes = [finite_vector(run, "runs") for run in runs]
+        _check_sizes(outcomes)
+        stacked = np.stack(outcomes)
+        blocks = [stacked[:, drawn].mean(axis=2) for drawn in resamples(stacked.shape[1], samples, seed)]
+        return stacked.mean(axis=1), np.concatenate(blocks, axis=1)
+    correlate = {"spearman": spearman, "pearson": pearson}[statistic]
+    checked = [check_correlates(run, labels) for run in runs]
+    right = checked[0][1]
+    figures = np.array([correlate(left, right) for left, _ in checked])
+    blocks = [
+        np.stack([correlations(drawn, left, right, ranked=statistic == "spearman") for left, _ in checked])
+        for drawn in resamples(len(right), samples, seed)
+    ]
+    resampled = np.concatenate(blocks, axis=1)
+    defined = ~np.isnan(resampled).any(axis=0)
+    if 2 * defined.sum() < samples:
+        raise DataError(
+            f"No comparison: a correlation is undefined on {samples - defined.sum()} of {samples} resamples, because "
+            "scores or labels hardly vary. More pairs are needed."
+        )
+    return figures, resampled[:, defined]
+
+
+def _check_sizes(outcomes: Sequence[Floats]) -> None:
+    sizes = {len(run) for run in outcomes}
+    if len(sizes) > 1 or min(sizes) < 2:
+        raise DataError(f"All runs must be evaluated on the same 2 examples or more, got {sorted(sizes)}.")

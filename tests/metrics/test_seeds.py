@@ -1,0 +1,185 @@
+"""Methods compared over seeds and examples: an independent twin, and how often it errs."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from samesense.errors import ConfigError, DataError
+from samesense.metrics import paired_bootstrap, paired_seeds
+from samesense.metrics.resampling import resamples
+from samesense.reports import significance
+from samesense.reports.significance import LEVEL, paired_comparisons
+from tests.reports.made import evidence, result
+
+
+def runs(rng, labels, seeds, *, skill=1.0, seed_effect=0.0):
+    """Scores of ``seeds`` runs: errors in common, errors of their own, and a scale of errors that the seed decides."""
+    common = rng.normal(size=len(labels))
+    made = []
+    for _ in range(seeds):
+        errors = 0.9 * common + 0.44 * rng.normal(size=len(labels))
+        made.append(skill * labels + 1.5 * np.exp(seed_effect * rng.normal()) * errors)
+    return made
+
+
+def by_hand(first, second, labels, correlate, *, same_seeds, samples):
+    """The test in plain loops, with scipy's correlations and its Welch and paired formulas."""
+    figures = [[correlate(run, labels) for run in side] for side in (first, second)]
+    again = []
+    for drawn in resamples(len(labels), samples, 0):
+        for rows in drawn:
+            again.append([[correlate(run[rows], labels[rows]) for run in side] for side in (first, second)])
+    differences = [np.mean(a) - np.mean(b) for a, b in again]
+    variance = np.var(differences, ddof=1)
+    spread = variance**2 / (samples - 1)
+    if same_seeds:
+        sides = [
+            (
+                [a - b for a, b in zip(*figures, strict=True)],
+                [[a - b for a, b in zip(*one, strict=True)] for one in again],
+            )
+        ]
+    else:
+        sides = [(figures[at], [one[at] for one in again]) for at in (0, 1)]
+    for values, resampled in sides:
+        count = len(values)
+        if count == 1:
+            continue
+        columns = list(zip(*resampled, strict=True))
+        each = np.mean([np.var(column, ddof=1) for column in columns])
+        mean = np.var([np.mean(row) for row in resampled], ddof=1)
+        own_examples = (each - mean) * count / (count - 1)  # variance that a run has for itself
+        of_seeds = np.var(values, ddof=1) / count
+        variance += max(0.0, of_seeds - own_examples / count)
+        spread += of_seeds**2 / (count - 1)
+    difference = np.mean(figures[0]) - np.mean(figures[1])
+    student = scipy.stats.t(variance**2 / spread)
+    p_value = 2 * student.sf(abs(difference) / np.sqrt(variance))
+    return difference, *(difference + np.array(student.interval(0.95)) * np.sqrt(variance)), p_value
+
+
+@pytest.mark.parametrize(("sizes", "same_seeds"), [((4, 4), True), ((4, 4), False), ((3, 5), False), ((5, 1), False)])
+@pytest.mark.parametrize("statistic", ["spearman", "pearson"])
+def test_it_is_what_plain_loops_give(sizes, same_seeds, statistic):
+    rng = np.random.default_rng(3)
+    labels = rng.integers(0, 6, 60).astype(float)
+    first, second = (
+        runs(rng, labels, size, seed_effect=0.2, skill=skill) for size, skill in zip(sizes, (1, 1.1), strict=True)
+    )
+    correlate = {
+        "spearman": lambda a, b: scipy.stats.spearmanr(a, b)[0],
+        "pearson": lambda a, b: scipy.stats.pearsonr(a, b)[0],
+    }[statistic]
+    found = paired_seeds(first, second, labels, statistic, same_seeds=same_seeds, samples=60)
+    expected = by_hand(first, second, labels, correlate, same_seeds=same_seeds, samples=60)
+    assert (found.difference, found.low, found.high, found.p_value) == pytest.approx(expected, rel=1e-9)
+
+
+def test_outcomes_are_compared_by_their_means():
+    rng = np.random.default_rng(0)
+    first, second = ((rng.random((5, 400)) < share).astype(float) for share in (0.8, 0.6))
+    found = paired_seeds(list(first), list(second))
+    assert found.difference == pytest.approx(first.mean() - second.mean(), abs=1e-14)
+    assert 0 < found.low < found.difference < found.high
+    turned = paired_seeds(list(second), list(first))
+    assert (turned.low, turned.high, turned.p_value) == pytest.approx((-found.high, -found.low, found.p_value))
+
+
+def test_runs_that_are_all_alike_do_not_differ():
+    labels = np.arange(50.0)
+    scores = labels + np.random.default_rng(0).normal(size=50)
+    same = [scores] * 5
+    assert paired_seeds(same, same, labels).p_value == 1
+    found = paired_seeds(same, [scores[::-1]], labels)
+    assert found.p_value < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        (([[1.0, 2.0]], [[2.0, 1.0]]), DataError, "two runs or more on a side, got 1 and 1"),
+        (([[1.0, 2.0]] * 2, []), DataError, "got 2 and 0"),
+        (([[1.0, 2.0]] * 2, [[1.0]]), DataError, r"the same 2 examples or more, got \[1, 2\]"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(given, error, message):
+    with pytest.raises(error, match=message):
+        paired_seeds(*given)
+
+
+def test_equal_seeds_need_equal_numbers():
+    with pytest.raises(ConfigError, match="as many runs on both sides, got 3 and 2"):
+        paired_seeds([[1.0, 2.0]] * 3, [[1.0, 2.0]] * 2, same_seeds=True)
+
+
+def test_a_correlation_that_is_mostly_undefined_is_said():
+    labels = np.array([0.0] * 30 + [1.0])
+    scores = np.arange(31.0)
+    with pytest.raises(DataError, match="More pairs are needed"):
+        paired_seeds([scores, scores[::-1], -scores], [scores], np.where(np.arange(31) > 29, 1.0, 0.0) + 0 * labels)
+
+
+@pytest.fixture
+def few_resamples(monkeypatch):
+    """Only their variance counts, so a few do."""
+    monkeypatch.setattr(significance, "paired_seeds", partial(paired_seeds, samples=150))
+
+
+def experiment(seed, *, seeds, seed_effect, gain=0.0, pairs=200):
+    """What ``compare`` says of two methods trained ``seeds`` times, the second better by ``gain``; and the evidence."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, 6, pairs).astype(float)
+    behind, rows = [], []
+    for name, skill in (("a", 1.0), ("b", 1.0 + gain)):
+        for at, values in enumerate(runs(rng, labels, seeds, skill=skill, seed_effect=seed_effect)):
+            behind.append(evidence(name, values, labels, seed=at))
+            rows.append(result(name, scipy.stats.spearmanr(values, labels)[0], seed=at))
+    [one], _ = paired_comparisons(behind, rows)
+    return one, behind
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("seeds", "seed_effect"), [(5, 0.0), (5, 0.1), (3, 0.1)])
+def test_equal_methods_seldom_differ(seeds, seed_effect, few_resamples):
+    found = [experiment(at, seeds=seeds, seed_effect=seed_effect)[0].p_value < LEVEL for at in range(200)]
+    assert np.mean(found) <= 0.07
+
+
+@pytest.mark.slow
+def test_median_runs_over_pairs_alone_would_differ_much_too_often(few_resamples):
+    false = 0
+    for at in range(60):
+        _, behind = experiment(at, seeds=5, seed_effect=0.1)
+        middle = []
+        for name in "ab":
+            own = sorted(
+                (scipy.stats.spearmanr(one.values, one.labels)[0], number)
+                for number, one in enumerate(behind)
+                if one.model == name
+            )
+            middle.append(behind[own[2][1]])
+        false += paired_bootstrap(middle[0].values, middle[1].values, middle[0].labels, "spearman").p_value < LEVEL
+    assert false / 60 >= 0.1
+
+
+@pytest.mark.slow
+def test_a_gain_is_found(few_resamples):
+    found = [experiment(at, seeds=5, seed_effect=0.05, gain=0.3)[0] for at in range(40)]
+    assert np.mean([one.p_value < LEVEL and one.difference > 0 for one in found]) >= 0.8
+
+
+@pytest.mark.slow
+def test_the_luckiest_of_equal_models_is_not_called_better():
+    false = 0
+    for at in range(60):
+        rng = np.random.default_rng(at)
+        labels = rng.integers(0, 6, 200).astype(float)
+        scores = {f"m{number}": run for number, run in enumerate(runs(rng, labels, 11))}
+        rows = [result(name, scipy.stats.spearmanr(values, labels)[0]) for name, values in scores.items()]
+        behind = [evidence(name, values, labels) for name, values in scores.items()]
+        found, _ = paired_comparisons(behind, rows)
+        assert {one.reference for one in found} == {"m0"}
+        false += any(one.significant for one in found)
+    assert false / 60 <= 0.07
