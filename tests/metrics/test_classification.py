@@ -4,10 +4,18 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from sklearn.metrics import accuracy_score, average_precision_score, f1_score
+from sklearn.metrics import accuracy_score, average_precision_score, f1_score, precision_score, recall_score
 
 from samesense.errors import ConfigError, DataError
-from samesense.metrics import accuracy_at, average_precision, best_threshold, f1_at
+from samesense.metrics import (
+    accuracy_at,
+    average_precision,
+    best_threshold,
+    f1_at,
+    precision_at,
+    recall_at,
+    threshold_at,
+)
 from tests.references import classification as reference
 
 MEASURES = {"accuracy": accuracy_at, "f1": f1_at}
@@ -52,6 +60,35 @@ def test_measures_equal_scikit_learn(threshold):
     called = (scores >= threshold).astype(float)
     assert accuracy_at(scores, labels, threshold) == pytest.approx(accuracy_score(labels, called), abs=1e-14)
     assert f1_at(scores, labels, threshold) == pytest.approx(f1_score(labels, called), abs=1e-14)
+    precision = precision_score(labels, called, zero_division=1)
+    assert precision_at(scores, labels, threshold) == pytest.approx(precision, abs=1e-14)
+    assert recall_at(scores, labels, threshold) == pytest.approx(recall_score(labels, called), abs=1e-14)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(-3, 3), st.integers(0, 1)), min_size=2, max_size=12),
+    st.sampled_from(["precision", "recall"]),
+    st.sampled_from([0.3, 0.5, 2 / 3, 0.9, 1.0]),
+)
+def test_no_other_threshold_has_more_at_a_precision_or_recall(items, bound, least):
+    scores, labels = zip(*items, strict=True)
+    assume(len(set(labels)) == 2)
+    cut = threshold_at(scores, labels, **{bound: least})
+    expected = reference.best_at(scores, labels, **{bound: least})
+    if expected is None:
+        assert cut == np.inf
+        return
+    reached = {"precision": precision_at(scores, labels, cut), "recall": recall_at(scores, labels, cut)}
+    assert reached.pop(bound) >= least
+    assert [*reached.values()] == pytest.approx([expected])
+
+
+def test_of_equal_recall_at_a_precision_the_highest_threshold():
+    scores, labels = [0.9, 0.8, 0.7, 0.6], [1, 1, 0, 0]
+    assert threshold_at(scores, labels, precision=0.5) == pytest.approx(0.75)
+    assert threshold_at(scores, labels, recall=0.5) == pytest.approx(0.85)
+    assert threshold_at([0.1, 0.2], [1, 0], recall=1) == -np.inf
 
 
 def test_the_threshold_lies_midway():
@@ -100,5 +137,8 @@ def test_refuses_other_labels(measure, labels, text):
 def test_refuses_other_settings():
     with pytest.raises(ConfigError, match="'auc'"):
         best_threshold([0, 1], [0, 1], "auc")
+    for wanted in ({}, {"precision": 0.9, "recall": 0.9}, {"precision": 0.0}, {"recall": 1.1}):
+        with pytest.raises(ConfigError, match="Give a precision or a recall"):
+            threshold_at([0, 1], [0, 1], **wanted)
     with pytest.raises(DataError, match="got NaN"):
         accuracy_at([0, 1], [0, 1], float("nan"))

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from samesense.metrics.classification import accuracy_at, average_precision, best_threshold, f1_at
+from samesense.metrics.classification import (
+    accuracy_at,
+    average_precision,
+    best_threshold,
+    f1_at,
+    precision_at,
+    recall_at,
+    threshold_at,
+)
 from samesense.metrics.correlation import pearson, spearman
 from samesense.metrics.geometry import alignment, anisotropy, effective_rank, uniformity
 from samesense.metrics.permutation import PermutedDifference, paired_permutation
@@ -39,6 +47,9 @@ __all__ = [
     "paired_permutation",
     "paired_seeds",
     "pearson",
+    "precision_at",
+    "recall_at",
     "spearman",
+    "threshold_at",
     "uniformity",
 ]

@@ -80,14 +80,41 @@ def best_threshold(scores: Numbers, labels: Numbers, metric: Target = "accuracy"
     hits, taken = np.append(0, hits), np.append(0, taken)
     positives = hits[-1]
     quality = 2 * hits - taken if metric == "accuracy" else 2 * hits / (taken + positives)
-    best = int(np.argmax(quality))
-    if best == 0:
+    return _between(values, int(np.argmax(quality)))
+
+
+def threshold_at(
+    scores: Numbers, labels: Numbers, *, precision: float | None = None, recall: float | None = None
+) -> float:
+    """Return the threshold of highest recall at a precision, or of highest precision at a recall.
+
+    Of equally good ones the highest is taken. Fit it on other pairs than those it is evaluated on.
+
+    Args:
+        scores: model scores ``(n,)``.
+        labels: 1 for a positive, 0 for a negative ``(n,)``.
+        precision: least share of right ones among the pairs called positive, above 0 and up to 1.
+        recall: least share of the positives that is called positive, above 0 and up to 1; give one of the two.
+
+    Returns:
+        The threshold, in the unit of the scores; infinity if no score reaches the precision, minus infinity if every
+        pair must be called positive.
+
+    Raises:
+        DataError: as :func:`average_precision`.
+        ConfigError: if not one of the two is given, or it is out of range.
+    """
+    wanted = [value for value in (precision, recall) if value is not None]
+    if len(wanted) != 1 or not 0 < wanted[0] <= 1:
+        raise ConfigError(f"Give a precision or a recall, above 0 and up to 1; received {precision} and {recall}.")
+    left, right = _binary(scores, labels)
+    values, hits, taken = _cuts(left, right)
+    shares = {"precision": hits / taken, "recall": hits / hits[-1]}
+    bound, best = ("recall", "precision") if precision is None else ("precision", "recall")
+    enough = shares[bound] >= wanted[0]
+    if not enough.any():
         return float("inf")
-    if best == len(values):
-        return float("-inf")
-    above, below = float(values[best - 1]), float(values[best])
-    middle = above / 2 + below / 2
-    return middle if below < middle <= above else above
+    return _between(values, 1 + int(np.argmax(np.where(enough, shares[best], -1.0))))
 
 
 def accuracy_at(scores: Numbers, labels: Numbers, threshold: float) -> float:
@@ -120,6 +147,41 @@ def f1_at(scores: Numbers, labels: Numbers, threshold: float) -> float:
     """
     called, right = _called(scores, labels, threshold)
     return float(2 * (called & right).sum() / (called.sum() + right.sum()))
+
+
+def precision_at(scores: Numbers, labels: Numbers, threshold: float) -> float:
+    """Return the share of right ones among the pairs called positive, 1 if there is none.
+
+    Arguments and errors are those of :func:`accuracy_at`.
+
+    Returns:
+        A number in [0, 1].
+    """
+    called, right = _called(scores, labels, threshold)
+    return float((called & right).sum() / called.sum()) if called.any() else 1.0
+
+
+def recall_at(scores: Numbers, labels: Numbers, threshold: float) -> float:
+    """Return the share of the positives that is called positive.
+
+    Arguments and errors are those of :func:`accuracy_at`.
+
+    Returns:
+        A number in [0, 1].
+    """
+    called, right = _called(scores, labels, threshold)
+    return float((called & right).sum() / right.sum())
+
+
+def _between(values: Floats, count: int) -> float:
+    """Return the threshold that calls the ``count`` highest of the descending ``values`` positive."""
+    if count == 0:
+        return float("inf")
+    if count == len(values):
+        return float("-inf")
+    above, below = float(values[count - 1]), float(values[count])
+    middle = above / 2 + below / 2
+    return middle if below < middle <= above else above
 
 
 def _binary(scores: Numbers, labels: Numbers) -> tuple[Floats, Floats]:
