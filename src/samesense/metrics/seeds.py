@@ -14,6 +14,11 @@ from samesense.metrics.resampling import correlations, resamples
 from samesense.metrics.significance import PairedDifference, Statistic, check_sampling, check_statistic
 from samesense.types import Floats
 
+ROUNDING = 1e-12
+"""Figures closer than this are equal: the means of equal numbers may differ in the last digits."""
+
+TINY = float(np.finfo(np.float64).tiny)
+
 
 def paired_seeds(
     runs_a: Sequence[Numbers],
@@ -80,13 +85,10 @@ def _judged(
         each, together = np.var(drawn, axis=1, ddof=1).mean(), np.var(drawn.mean(axis=0), ddof=1)
         variance += max(0.0, own - float(each - together) / (count - 1))
         spread += own**2 / (count - 1)
-    if variance == 0:
-        return PairedDifference(
-            difference, difference, difference, 1.0 if difference == 0 else float(np.nextafter(0, 1))
-        )
-    freedom = variance**2 / spread if spread else np.inf
-    error = np.sqrt(variance)
-    p_value = max(2 * float(scipy.stats.t.sf(abs(difference) / error, freedom)), float(np.nextafter(0, 1)))
+    if variance < ROUNDING**2 and abs(difference) < ROUNDING:
+        return PairedDifference(0.0, 0.0, 0.0, 1.0)
+    freedom, error = variance**2 / max(spread, TINY), max(np.sqrt(variance), TINY)
+    p_value = max(2 * float(scipy.stats.t.sf(abs(difference) / error, freedom)), TINY)
     reach = float(scipy.stats.t.ppf(0.975, freedom)) * error
     return PairedDifference(difference, difference - reach, difference + reach, p_value)
 
