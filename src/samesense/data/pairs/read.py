@@ -145,6 +145,7 @@ def _assembled(
         label_column=str(columns.label or columns.negative),
         dropped=dropped,
         dropped_unlabelled=len(parsed.unlabelled),
+        own_scale=parsed.own_scale,
     )
 
 
