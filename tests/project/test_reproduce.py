@@ -9,12 +9,14 @@ from pathlib import Path
 import pytest
 
 from samesense.data import read_pairs
+from samesense.data.formats import sources
 from samesense.errors import DataError
 from samesense.recipes.compare.recipe import read_topics
 from samesense.recipes.methods import METHODS
 from samesense.recipes.settings import bind, choose, read_settings
 from samesense.recipes.surrogate.settings import SurrogateSettings
 from samesense.recipes.sweep.file import LAYERS, METHOD, read_sweep
+from samesense.recipes.sweep.plan import make_plan
 
 ROOT = Path(__file__).parents[2]
 HOME = ROOT / "reproduce"
@@ -22,6 +24,9 @@ PAPERS = ("cosent", "context", "rankcse", "supmpn")
 COSENT = [*sorted((HOME / "cosent").rglob("*.toml")), *sorted((ROOT / "benchmarks").glob("*.toml"))]
 KINDS = {"nli": "nli", "stsb": "scored", "sickr": "scored"}
 SCORED_OUT = {"softmax"}
+EPOCH_OF_NLI = {("nli.toml", "cosent"): (64, 1), ("nli.toml", "softmax"): (16, 1)}
+"""Batch and epochs of the unsupervised tables; in all "other situations" they are 16 and 4 (section IV-C)."""
+
 OTHERWISE = {"supmpn, base, released example", "softmax, base"}
 
 
@@ -62,8 +67,82 @@ def test_every_variant_of_cosent_has_settings():
                 settings = choose(file.config, given, kind=kind)[1]
                 assert not (kind == "scored" and settings.loss in SCORED_OUT), (path, variant.name, name)
                 if "paper" in path.parts:
-                    assert (settings.learning_rate, settings.weight_decay, settings.warmup_ratio) == (2e-5, 0.01, 0.1)
-                    assert (settings.batch_size, settings.epochs) == ((64, 1) if kind == "nli" else (16, 4))
+                    blog = path.name == "chinese-nli.toml"
+                    rates = settings.learning_rate, settings.weight_decay, settings.warmup_ratio
+                    assert rates == ((2e-5, 0, 0) if blog else (2e-5, 0.01, 0.1))
+                    expected = EPOCH_OF_NLI.get((path.name, settings.loss), (16, 4))
+                    assert (settings.batch_size, settings.max_steps if blog else settings.epochs) in (
+                        [(64, 5000 * state) for state in range(1, 11)] if blog else [expected]
+                    ), (path, variant.name, name)
+
+
+def test_the_files_of_the_paper_hold_the_rows_and_columns_of_its_tables():
+    def trained(name):
+        file = sweep(HOME / "cosent" / "paper" / f"{name}.toml")
+        return {
+            (variant.settings.get("loss", "cosent"), variant.settings["model"], data)
+            for variant in file.variants()
+            for data in variant.data
+        }
+
+    berts = ("bert-base-uncased", "bert-large-uncased", "roberta-base", "roberta-large")
+    assert {row[:2] for row in trained("nli")} == {(loss, model) for loss in ("cosent", "softmax") for model in berts}
+    figures = {(loss, data) for loss, _, data in trained("figures")}
+    assert figures == {
+        (loss, data)
+        for loss in ("cosent", "mse", "softmax", "contrastive")
+        for data in ("paws", "mrpc", "pawsx", "atec")
+    }
+    states = sweep(HOME / "cosent" / "paper" / "chinese-nli.toml")
+    assert len({variant.settings["max_steps"] for variant in states.variants()}) == 10
+    assert len([name for name in states.data[0].tests() if "/dev-" in name]) == 5
+
+
+PAIR = {"sentence1": [f"one {at}" for at in range(30)], "sentence2": [f"two {at}" for at in range(30)]}
+SICK = {"sentence_A": PAIR["sentence1"], "sentence_B": PAIR["sentence2"]}
+CODED = {
+    "paws": ["0", "1"],
+    "glue": ["not_equivalent", "equivalent"],
+    "sick": ["entailment", "neutral", "contradiction"],
+}
+SCORES = {"atec": [0, 1], "bq": [0, 1], "lcqmc": [0, 1], "pawsx": [0, 1], "stsb": [0, 1, 2, 3, 4, 5]}
+
+
+def on_the_hub(name, config, split, source):
+    """Return rows with the columns and kinds of labels that a data set has on the hub."""
+    datasets = pytest.importorskip("datasets")
+    short = name.partition("/")[2].lower()
+    drawn = [at % 2 for at in range(30)]
+    if short == "all-nli":
+        texts, names = {"premise": PAIR["sentence1"], "hypothesis": PAIR["sentence2"]}, CODED["sick"]
+        rows = {**texts, "label": [at % 3 for at in range(30)]}
+    elif short in CODED:
+        names = CODED[short]
+        rows = {**(SICK if short == "sick" else PAIR), "label": drawn, "relatedness_score": [1.0, 4.9] * 15}
+    else:
+        values = SCORES.get(short, [0.2, 4.8])
+        return datasets.Dataset.from_dict({**PAIR, "score": [values[at % len(values)] for at in range(30)]})
+    return datasets.Dataset.from_dict(rows).cast_column("label", datasets.ClassLabel(names=names))
+
+
+@pytest.mark.parametrize(
+    "path", [path for paper in ("cosent", "supmpn") for path in files(paper) if "paper" in path.parts]
+)
+def test_every_file_at_the_scale_of_a_paper_is_planned_as_a_dry_run_does(path, tmp_path, monkeypatch):
+    monkeypatch.setattr(sources, "_from_hub", on_the_hub)
+    (tmp_path / "cnsd.tsv").write_text(
+        "sentence1\tsentence2\tgold_label\n"
+        + "".join(f"a {at}\tb {at}\t{one}\n" for at, one in enumerate(CODED["sick"]))
+    )
+    values = {"CNSD": str(tmp_path / "cnsd.tsv"), "CASES": str(HOME / "cosent" / "cases.tsv")}
+    asked = set(re.findall(r"\$\{(\w+)\}", path.read_text(encoding="utf-8")))
+    plan = make_plan(read_sweep(path, {name: values[name] for name in asked}))
+    assert plan.cells
+    for splits in plan.splits.values():
+        for name, test in splits.tests.items():
+            assert name.rpartition("/")[2] != "sickr" or (test.source, test.label_column) == (
+                "RobZamp/sick:test", "relatedness_score",
+            )  # fmt: skip
 
 
 def test_every_variant_of_the_surrogate_has_settings():
