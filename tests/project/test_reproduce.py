@@ -1,6 +1,7 @@
 """The sweeps of every paper are files that this version reads, and their pages agree with the results."""
 
 import importlib
+import json
 import re
 import runpy
 from dataclasses import replace
@@ -27,7 +28,7 @@ SCORED_OUT = {"softmax"}
 EPOCH_OF_NLI = {("nli.toml", "cosent"): (64, 1), ("nli.toml", "softmax"): (16, 1)}
 """Batch and epochs of the unsupervised tables; in all "other situations" they are 16 and 4 (section IV-C)."""
 
-OTHERWISE = {"supmpn, base, released example", "softmax, base"}
+OTHERWISE = {"supmpn, base, released example", "softmax, base", "mnrl, base"}
 
 
 def files(paper):
@@ -176,6 +177,10 @@ def test_every_variant_of_rankcse_has_settings():
 def test_every_variant_of_supmpn_has_settings():
     for path in files("supmpn"):
         for name, method, settings in variants(path):
+            if method == "simcse":
+                sup = read_settings("simcse-sup") | ({"learning_rate": 1e-5} if "large" in settings.model else {})
+                assert {key: getattr(settings, key) for key in sup} == sup, name
+                continue
             assert method == "supmpn", name
             if path.parent.name == "scaled":
                 assert (settings.sentences_per_step, settings.max_steps, settings.dropout) == (264, 60, None), name
@@ -199,7 +204,7 @@ def test_the_documented_file_is_read(tmp_path):
     assert set(type(file).model_fields) | set(type(file.data[0]).model_fields) <= named
 
 
-@pytest.mark.parametrize("paper", ["context", "rankcse", "supmpn"])
+@pytest.mark.parametrize("paper", PAPERS)
 def test_every_page_is_linked_and_names_files_that_are_there(paper):
     home = HOME / paper
     pages = {path.name for path in home.glob("*.md")} - {"README.md"}
@@ -331,6 +336,29 @@ def test_a_page_says_what_differs_and_what_is_missing(tables):
     tables.check_same_data(rows)
     with pytest.raises(DataError, match="toy: b was judged on other pairs"):
         tables.check_same_data([*rows, row("b", 5, 0.4, data={"train": "1" * 64, "test": "4" * 64})])
+
+
+def test_a_loss_that_ends_below_the_start_point_sets_no_level(tables):
+    rows = [row("start", None, 0.5), *(row(name, 4, value, curve=[[50, value], [100, value + 0.1]])
+                                       for name, value in (("a", 0.8), ("b", 0.4), ("c", 0.6)))]  # fmt: skip
+    said = tables.convergence(rows)
+    assert "| c | 70.00 | 100 | 50 (-50 %) |" in said
+    assert "| b |" not in said
+    assert said.endswith("No better on test than the start point, so no level: b.")
+    assert "| b | 50.00 | 100 |" in tables.convergence(rows[1:])
+
+
+@pytest.mark.parametrize(
+    "path", sorted(HOME.glob("*/results/*.jsonl")), ids=lambda path: f"{path.parts[-3]}-{path.stem}"
+)
+def test_no_run_is_counted_under_two_names(path):
+    found = {}
+    for line in path.read_text(encoding="utf-8").splitlines():
+        one = json.loads(line)
+        if "spearman" in one and "variant" in one:
+            found.setdefault(one["variant"], set()).add((one["seed"], one["test"], one["spearman"]))
+    figures = [sorted(own, key=str) for own in found.values()]
+    assert all(figures.count(own) == 1 for own in figures)
 
 
 def test_what_is_kept_of_an_origin_is_a_mean_over_seeds(tables):
