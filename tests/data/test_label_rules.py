@@ -47,17 +47,18 @@ def test_what_is_no_finite_number_is_none(value):
         ([0, 1], (0, 1)),
         ([-0.2, 1], (-1, 1)),
         ([1, 5], (0, 5)),
-        ([7, 0], (0, 10)),
-        ([55, 3], (0, 100)),
+        ([7, 0, 10], (0, 10)),
+        ([7, 1], (1, 7)),
+        ([55, 3], (3, 55)),
         ([-3, 200], None),
-        ([3] * 18 + [55], (0, 100)),
+        ([3] * 18 + [55], (3, 55)),
         ([3] * 19 + [55], (0, 5)),
-        ([3] * 18 + [55, 56], (0, 100)),
+        ([3] * 18 + [55, 100], (3, 100)),
         ([3] * 198 + [55, 56], (0, 5)),
-        ([3] * 197 + [55, 56, 57], (0, 100)),
+        ([3] * 197 + [55, 56, 57], (3, 57)),
     ],
 )
-def test_the_narrowest_scale_that_holds_the_labels_is_taken(numbers, scale):
+def test_the_narrowest_scale_that_fits_the_labels_is_taken(numbers, scale):
     assert infer_scale(numbers) == scale
 
 

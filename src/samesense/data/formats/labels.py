@@ -128,8 +128,10 @@ def _parse_numbers(raw: Sequence[object], label_range: Scale | None) -> ParsedLa
     for position, problem in _mixed(raw, values).items():
         problems[position], values[position] = problem, None
     numbers = [value for value in values if value is not None]
-    known = infer_scale(numbers) if numbers else None
-    scale = own_ends(numbers, known) if label_range is None else (float(label_range[0]), float(label_range[1]))
+    scale = infer_scale(numbers) if numbers else None
+    own_scale = label_range is None and scale is not None and scale not in KNOWN_SCALES
+    if label_range is not None:
+        scale = float(label_range[0]), float(label_range[1])
     if scale is not None:
         low, high = scale
         inside = sum(low <= number <= high for number in numbers)
@@ -140,7 +142,7 @@ def _parse_numbers(raw: Sequence[object], label_range: Scale | None) -> ParsedLa
                 values[position] = None
     kept = {value for value in values if value is not None}
     kind: Kind = "binary" if kept and kept <= {0.0, 1.0} and label_range in (None, (0, 1)) else "scored"
-    return ParsedLabels(values, kind, scale, problems, own_scale=label_range is None and scale != known)
+    return ParsedLabels(values, kind, scale, problems, own_scale=own_scale)
 
 
 def _mixed(raw: Sequence[object], values: Sequence[float | None]) -> dict[int, tuple[str, str]]:
@@ -241,29 +243,23 @@ def to_number(value: object) -> float | None:
 
 
 def infer_scale(numbers: Sequence[float]) -> Scale | None:
-    """Return the smallest known range that holds the labels, or ``None`` if none does.
+    """Return the scale of labels: the narrowest known range that holds them, or their own ends as whole numbers.
 
-    From 100 labels on, one in a hundred may lie outside; from 20 on, a single one; below that, none.
-    """
-    count = len(numbers)
-    allowed = count // 100 if count >= 100 else int(count >= 20)
-    for low, high in KNOWN_SCALES:
-        if sum(not low <= number <= high for number in numbers) <= allowed:
-            return low, high
-    return None
-
-
-def own_ends(numbers: Sequence[float], known: Scale | None) -> Scale | None:
-    """Return the scale of labels that lie in a known range: this one, or else their own ends as whole numbers.
+    From 100 labels on, one in a hundred may lie outside; from 20 on, a single one; below that, none. ``None`` if no
+    known range holds them.
 
     Within 0 to 1 and -1 to 1 labels need not reach the ends, being similarities as a rule; beyond, they are ratings,
     and those from 1 to 7 have nothing to do with 10. From 1 to 5 is 0 to 5, as the field has it.
     """
-    inside = [number for number in numbers if known is not None and known[0] <= number <= known[1]]
-    if known in (None, (0, 1), (-1, 1)) or min(inside) == max(inside):
-        return known
-    ends = float(math.floor(min(inside))), float(math.ceil(max(inside)))
-    return known if ends in (known, (1, 5)) else ends
+    count = len(numbers)
+    allowed = count // 100 if count >= 100 else int(count >= 20)
+    for low, high in KNOWN_SCALES:
+        inside = [number for number in numbers if low <= number <= high]
+        if count - len(inside) <= allowed:
+            ends = math.floor(min(inside)), math.ceil(max(inside))
+            known = high <= 1 or ends in ((low, high), (1, 5)) or len(set(inside)) == 1
+            return (low, high) if known else ends
+    return None
 
 
 def number_text(number: float) -> str:
