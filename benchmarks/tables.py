@@ -101,9 +101,10 @@ SWEPT = (
         "rankcse",
         "sts",
         "ranking loss, teachers",
-        "From unlabelled sentences alone: {steps} steps on sentences of Wikipedia from the first 2 layers of the same "
-        "language model, with no teacher (SimCSE), one, or both of bge-small-en-v1.5 and multilingual-e5-small; seeds "
-        "{seeds}. Significance and ablations: [reproduce/rankcse](reproduce/rankcse/README.md).",
+        "From unlabelled sentences and supervised teachers: {steps} steps on sentences of Wikipedia from the first 2 "
+        "layers of the same language model, with no teacher (SimCSE), one, or both of bge-small-en-v1.5 and "
+        "multilingual-e5-small, which were tuned on labelled pairs elsewhere; seeds {seeds}. Significance and "
+        "ablations: [reproduce/rankcse](reproduce/rankcse/README.md).",
     ),
     (
         "supmpn",

@@ -110,7 +110,11 @@ def differences(paper: str, sweep: str) -> str:
 
 
 def convergence(rows: Rows) -> str:
-    """Return, for each data set, the steps of each variant to the best dev score of each other."""
+    """Return, for each data set, the steps of each variant to the best dev score of each other.
+
+    A variant that ends no better on test than the untouched start point sets no level: all have it at step 0, which the
+    curves do not show.
+    """
     parts = []
     for dataset in dict.fromkeys(row["dataset"] for row in rows):
         curves: dict[str, dict[int, Curve]] = {}
@@ -118,10 +122,21 @@ def convergence(rows: Rows) -> str:
             if row["dataset"] == dataset and row.get("curve"):
                 steps, values = zip(*row["curve"], strict=True)
                 curves.setdefault(row["variant"], {})[row["seed"]] = Curve(row["variant"], steps, values)
-        found = steps_to_scores(curves)
-        if found:
-            parts.append(f"**{dataset}**\n\n{steps_table(found)}")
+        idle = [variant for variant in curves if not _gained(rows, dataset, variant)]
+        found = [one for one in steps_to_scores(curves) if one.baseline not in idle]
+        said = f"No better on test than the start point, so no level: {', '.join(idle)}." if idle else ""
+        if curves:
+            parts.append("\n\n".join(filter(None, [f"**{dataset}**", steps_table(found) if found else "", said])))
     return "\n\n".join(parts)
+
+
+def _gained(rows: Rows, dataset: str, variant: str) -> bool:
+    """Return whether a variant is better on test than the start point; also if this was not evaluated."""
+    own, start = (
+        [row["spearman"] for row in rows if row["dataset"] == dataset and row["variant"] == name]
+        for name in (variant, "start")
+    )
+    return not start or float(np.mean(own)) > float(np.mean(start))
 
 
 def cosines(rows: Rows) -> str:

@@ -7,7 +7,7 @@ import pytest
 
 from samesense.data import BENCHMARKS, PairData, find_parts, hub_parts
 from samesense.data.benchmarks.comparability import NOT_COMPARABLE, remarks, why_not_comparable
-from samesense.data.benchmarks.find import file_part
+from samesense.data.benchmarks.find import file_part, known_split
 from samesense.errors import DataError, MissingExtraError
 
 ENGLISH = (
@@ -202,3 +202,10 @@ def test_reasons_can_be_read_back_from_a_protocol():
         "a has 2 rows instead of 3, b differs"
     )
     assert why_not_comparable("cosine; all pairs") == ""
+
+
+def test_a_split_is_known_by_its_name_on_the_hub_and_on_disk(tmp_path):
+    (tmp_path / "sickr.test.tsv").write_text("score\tsentence1\tsentence2\n5\ta\tb\n0\tc\td\n")
+    for source in ("mteb/sickr-sts:test", str(tmp_path / "sickr.test.tsv")):
+        assert known_split(source) == (BENCHMARKS["sickr"], "test")
+    assert known_split("RobZamp/sick:test") is None

@@ -4,13 +4,15 @@ import json
 
 import pytest
 
-from samesense.data import read_pairs
+from samesense.data import examine, read_pairs
 from samesense.data.formats.labels import infer_scale, share_text, to_number
 from samesense.errors import ConfigError, DataError
 from samesense.recipes.reading import Reading
+from samesense.training.losses.registry import PAIR_LOSSES
 
 SCORED = ("sentence1", "sentence2", "score")
 NLI = ("premise", "hypothesis", "label")
+GOLD = ("a", "b", "gold")
 
 
 def pairs(tmp_path, labels, names=SCORED, **options):
@@ -45,18 +47,67 @@ def test_what_is_no_finite_number_is_none(value):
         ([0, 1], (0, 1)),
         ([-0.2, 1], (-1, 1)),
         ([1, 5], (0, 5)),
-        ([7, 0], (0, 10)),
-        ([55, 3], (0, 100)),
+        ([7, 0, 10], (0, 10)),
+        ([7, 1], (1, 7)),
+        ([55, 3], (3, 55)),
         ([-3, 200], None),
-        ([3] * 18 + [55], (0, 100)),
+        ([3] * 18 + [55], (3, 55)),
         ([3] * 19 + [55], (0, 5)),
-        ([3] * 18 + [55, 56], (0, 100)),
+        ([3] * 18 + [55, 100], (3, 100)),
         ([3] * 198 + [55, 56], (0, 5)),
-        ([3] * 197 + [55, 56, 57], (0, 100)),
+        ([3] * 197 + [55, 56, 57], (3, 57)),
     ],
 )
-def test_the_narrowest_scale_that_holds_the_labels_is_taken(numbers, scale):
+def test_the_narrowest_scale_that_fits_the_labels_is_taken(numbers, scale):
     assert infer_scale(numbers) == scale
+
+
+@pytest.mark.parametrize(
+    ("labels", "scale", "own"),
+    [
+        ([0, 5], (0, 5), False),
+        ([1, 5, 2.5], (0, 5), False),
+        ([0.2, 4.8], (0, 5), False),
+        ([0.2, 0.7], (0, 1), False),
+        ([-0.2, 0.7], (-1, 1), False),
+        ([0, 10], (0, 10), False),
+        ([1, 7, 3], (1, 7), True),
+        ([1.25, 6.5], (1, 7), True),
+        ([0, 4, 1], (0, 4), True),
+        ([0, 3] * 100 + [55], (0, 3), True),
+        ([-3, 200], None, False),
+    ],
+)
+def test_labels_that_end_where_no_known_scale_does_have_their_own(tmp_path, labels, scale, own):
+    data = pairs(tmp_path, labels, drop_bad_rows=True)
+    assert (data.scale, data.own_scale) == (scale, own)
+    assert len([line for line in examine(data).warnings if "no usual scale" in line]) == own
+    given = pairs(tmp_path, labels, label_range=(-500, 500))
+    assert (given.scale, given.own_scale) == ((-500, 500), False)
+
+
+def test_ratings_from_1_to_7_are_trained_on_as_such(tmp_path):
+    data = pairs(tmp_path, range(1, 8))
+    assert PAIR_LOSSES.targets(data, "mse").columns["label"] == pytest.approx([step / 6 for step in range(7)])
+    assert PAIR_LOSSES.targets(data, "contrastive").summary.endswith("3 of 7 pairs positive, labels above 4")
+    assert examine(data).warnings == [
+        "no usual scale ends where these labels do, so 1 to 7 is taken: if labels could go further, give label_range "
+        "LOW HIGH"
+    ]
+    assert PAIR_LOSSES.targets(pairs(tmp_path, range(5)), "mse").columns["label"] == [0, 0.25, 0.5, 0.75, 1]
+
+
+def test_names_do_not_count_among_scores_nor_scores_among_names(tmp_path):
+    assert refusal(DataError, tmp_path, [0.5, 4.5, True, "not_duplicate"]) == (
+        f"{tmp_path}/pairs.jsonl: 2 of 4 rows cannot be used.\n"
+        "  row 3, column 'score': label True stands among scores. Fix: write all labels in one way.\n"
+        "  row 4, column 'score': label 'not_duplicate' stands among scores. Fix: write all labels in one way.\n"
+        "Correct these rows, or leave them out with `drop_bad_rows`."
+    )
+    assert "row 4, column 'score': label 0.5 stands among true, false or named classes" in refusal(
+        DataError, tmp_path, ["true", False, True, 0.5]
+    )
+    assert pairs(tmp_path, ["true", "0", 1, False]).labels == [1.0, 0.0, 1.0, 0.0]
 
 
 def test_a_share_is_never_rounded_up_to_all():
@@ -119,16 +170,37 @@ def test_a_source_with_hidden_labels_only_is_refused(tmp_path):
         ([0, 1, 2, -1], NLI, "0, 1, 2"),
         ([0.0, 2.0, 1.0] * 40 + [55], NLI, None),
         ([2, 1, 0], ("sentence1", "sentence2", "label"), "0, 1, 2"),
+        ([2, 1, 0], GOLD, "0, 1, 2"),
+        ([2, 0, -1], GOLD, "0, 2"),
+        ([2, 1, 1], ("sentence1", "sentence2", "label"), "1, 2"),
     ],
 )
 def test_integers_that_may_be_classes_are_never_guessed(tmp_path, labels, names, seen):
-    assert refusal(DataError, tmp_path, labels, names, drop_bad_rows=True) == (
-        f"{tmp_path}/pairs.jsonl: column 'label' holds the integers {seen or '0, 1, 2'}, which may be classes of "
+    named = ",".join(names)
+    assert refusal(DataError, tmp_path, labels, names, drop_bad_rows=True, columns=named) == (
+        f"{tmp_path}/pairs.jsonl: column {names[2]!r} holds the integers {seen or '0, 1, 2'}, which may be classes of "
         "natural language inference, and data sets disagree about their order (SNLI and SICK on the hub code 0 as "
         "entailment). Name the classes of 0, 1, 2 in order: `label_order` entailment,neutral,contradiction. "
         "If they are similarity scores, give their scale: "
         "`label_range` 0 2."
     )
+
+
+def test_classes_from_1_on_beside_a_premise_are_never_guessed(tmp_path):
+    assert refusal(DataError, tmp_path, [1, 3, 2], NLI) == (
+        f"{tmp_path}/pairs.jsonl: column 'label' holds the integers 1, 2, 3, which may be classes of natural language "
+        "inference, and data sets disagree about their order (SNLI and SICK on the hub code 0 as entailment). Write "
+        "the classes in words, or number them from 0 and name them in order with `label_order`. If they are "
+        "similarity scores, give their scale: `label_range` 1 3."
+    )
+    assert pairs(tmp_path, [1, 3, 2], NLI, label_range=(1, 3)).labels == [1, 3, 2]
+
+
+def test_what_cannot_be_classes_or_has_the_name_of_a_score_is_read(tmp_path):
+    assert pairs(tmp_path, [0, 1], GOLD, columns="a,b,gold").kind == "binary"
+    assert pairs(tmp_path, [0, 1, 2, 5], GOLD, columns="a,b,gold").kind == "scored"
+    assert pairs(tmp_path, [0, 1, 2]).scale == (0, 2)
+    assert pairs(tmp_path, [0, 1, 2], ("premise", "hypothesis", "score")).labels == [0, 1, 2]
 
 
 def test_label_order_and_label_range_settle_it(tmp_path):

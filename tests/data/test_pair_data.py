@@ -79,7 +79,8 @@ def test_concat_refuses_labels_that_cannot_be_compared(tmp_path):
         concat([binary, scored])
     assert str(caught.value) == (
         f"Labels can be joined only if they are of one kind and scale; {binary.source} is binary on (0, 1) and "
-        f"{scored.source} is scored on (0, 5). Train on them apart, or rescale one file."
+        f"{scored.source} is scored on (0, 5). Give one scale to all as `label_range` LOW HIGH, train on them apart, "
+        "or rescale one file."
     )
     with pytest.raises(DataError) as empty:
         concat([])

@@ -1,4 +1,5 @@
 import itertools
+import math
 
 import pytest
 import torch
@@ -45,6 +46,19 @@ def test_equals_the_double_sum_with_margin_and_in_any_order(rows, margin):
     loss = cosent(scores, labels, margin=margin).item()
     assert loss == pytest.approx(reference(scores.tolist(), labels.tolist(), margin=margin), rel=1e-10, abs=1e-10)
     assert cosent(scores.flip(0), labels.flip(0), margin=margin).item() == pytest.approx(loss, rel=1e-10, abs=1e-10)
+
+
+@pytest.mark.parametrize("top", [1, 5, 100])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_labels_that_differ_by_the_margin_are_not_compared_in_any_precision(top, dtype):
+    labels = torch.tensor([step / 5 for step in range(5 * top + 1)], dtype=dtype)
+    scores = torch.zeros(2, dtype=torch.float64)
+    for low, high in itertools.pairwise(labels):
+        assert cosent(scores, torch.stack([low, high]), margin=0.2).item() == 0.0
+        assert cosent(scores, torch.stack([low, high]), margin=0.199).item() == pytest.approx(math.log(2))
+    everything = torch.linspace(-1, 1, len(labels), dtype=torch.float64)
+    value = reference(everything.tolist(), [step / 5 for step in range(5 * top + 1)], margin=0.2)
+    assert cosent(everything, labels, margin=0.2).item() == pytest.approx(value, rel=1e-10)
 
 
 @pytest.mark.parametrize("labels", [[1.0], [2.0, 2.0, 2.0]])

@@ -1,6 +1,7 @@
 """The sweeps of every paper are files that this version reads, and their pages agree with the results."""
 
 import importlib
+import json
 import re
 import runpy
 from dataclasses import replace
@@ -9,12 +10,14 @@ from pathlib import Path
 import pytest
 
 from samesense.data import read_pairs
+from samesense.data.formats import sources
 from samesense.errors import DataError
 from samesense.recipes.compare.recipe import read_topics
 from samesense.recipes.methods import METHODS
 from samesense.recipes.settings import bind, choose, read_settings
 from samesense.recipes.surrogate.settings import SurrogateSettings
 from samesense.recipes.sweep.file import LAYERS, METHOD, read_sweep
+from samesense.recipes.sweep.plan import make_plan
 
 ROOT = Path(__file__).parents[2]
 HOME = ROOT / "reproduce"
@@ -22,7 +25,10 @@ PAPERS = ("cosent", "context", "rankcse", "supmpn")
 COSENT = [*sorted((HOME / "cosent").rglob("*.toml")), *sorted((ROOT / "benchmarks").glob("*.toml"))]
 KINDS = {"nli": "nli", "stsb": "scored", "sickr": "scored"}
 SCORED_OUT = {"softmax"}
-OTHERWISE = {"supmpn, base, released example", "softmax, base"}
+EPOCH_OF_NLI = {("nli.toml", "cosent"): (64, 1), ("nli.toml", "softmax"): (16, 1)}
+"""Batch and epochs of the unsupervised tables; in all "other situations" they are 16 and 4 (section IV-C)."""
+
+OTHERWISE = {"supmpn, base, released example", "softmax, base", "mnrl, base"}
 
 
 def files(paper):
@@ -62,8 +68,87 @@ def test_every_variant_of_cosent_has_settings():
                 settings = choose(file.config, given, kind=kind)[1]
                 assert not (kind == "scored" and settings.loss in SCORED_OUT), (path, variant.name, name)
                 if "paper" in path.parts:
-                    assert (settings.learning_rate, settings.weight_decay, settings.warmup_ratio) == (2e-5, 0.01, 0.1)
-                    assert (settings.batch_size, settings.epochs) == ((64, 1) if kind == "nli" else (16, 4))
+                    blog = path.name == "chinese-nli.toml"
+                    rates = settings.learning_rate, settings.weight_decay, settings.warmup_ratio
+                    assert rates == ((2e-5, 0, 0) if blog else (2e-5, 0.01, 0.1))
+                    expected = EPOCH_OF_NLI.get((path.name, settings.loss), (16, 4))
+                    assert (settings.batch_size, settings.max_steps if blog else settings.epochs) in (
+                        [(64, 5000 * state) for state in range(1, 11)] if blog else [expected]
+                    ), (path, variant.name, name)
+
+
+def test_the_files_of_the_paper_hold_the_rows_and_columns_of_its_tables():
+    def trained(name):
+        file = sweep(HOME / "cosent" / "paper" / f"{name}.toml")
+        return {
+            (variant.settings.get("loss", "cosent"), variant.settings["model"], data)
+            for variant in file.variants()
+            for data in variant.data
+        }
+
+    berts = ("bert-base-uncased", "bert-large-uncased", "roberta-base", "roberta-large")
+    assert {row[:2] for row in trained("nli")} == {(loss, model) for loss in ("cosent", "softmax") for model in berts}
+    figures = {(loss, data) for loss, _, data in trained("figures")}
+    assert figures == {
+        (loss, data)
+        for loss in ("cosent", "mse", "softmax", "contrastive")
+        for data in ("paws", "mrpc", "pawsx", "atec")
+    }
+    states = sweep(HOME / "cosent" / "paper" / "chinese-nli.toml")
+    assert len({variant.settings["max_steps"] for variant in states.variants()}) == 10
+    assert len([name for name in states.data[0].tests() if "/dev-" in name]) == 5
+
+
+PAIR = {"sentence1": [f"one {at}" for at in range(30)], "sentence2": [f"two {at}" for at in range(30)]}
+SICK = {"sentence_A": PAIR["sentence1"], "sentence_B": PAIR["sentence2"]}
+CODED = {
+    "paws": ["0", "1"],
+    "glue": ["not_equivalent", "equivalent"],
+    "sick": ["entailment", "neutral", "contradiction"],
+}
+SCORES = {"atec": [0, 1], "bq": [0, 1], "lcqmc": [0, 1], "pawsx": [0, 1], "stsb": [0, 1, 2, 3, 4, 5]}
+
+
+def on_the_hub(name, config, split, source):
+    """Return rows with the columns and kinds of labels that a data set has on the hub."""
+    datasets = pytest.importorskip("datasets")
+    short = name.partition("/")[2].lower()
+    drawn = [at % 2 for at in range(30)]
+    if short == "all-nli":
+        texts, names = {"premise": PAIR["sentence1"], "hypothesis": PAIR["sentence2"]}, CODED["sick"]
+        rows = {**texts, "label": [at % 3 for at in range(30)]}
+    elif short in CODED:
+        names = CODED[short]
+        rows = {**(SICK if short == "sick" else PAIR), "label": drawn, "relatedness_score": [1.0, 4.9] * 15}
+    else:
+        values = SCORES.get(short, [0.2, 4.8])
+        return datasets.Dataset.from_dict({**PAIR, "score": [values[at % len(values)] for at in range(30)]})
+    return datasets.Dataset.from_dict(rows).cast_column("label", datasets.ClassLabel(names=names))
+
+
+@pytest.mark.parametrize(
+    "path", [path for paper in ("cosent", "supmpn") for path in files(paper) if "paper" in path.parts]
+)
+def test_every_file_at_the_scale_of_a_paper_is_planned_as_a_dry_run_does(path, tmp_path, monkeypatch):
+    monkeypatch.setattr(sources, "_from_hub", on_the_hub)
+    (tmp_path / "cnsd.tsv").write_text(
+        "sentence1\tsentence2\tgold_label\n"
+        + "".join(f"a {at}\tb {at}\t{one}\n" for at, one in enumerate(CODED["sick"]))
+    )
+    values = {"CNSD": str(tmp_path / "cnsd.tsv"), "CASES": str(HOME / "cosent" / "cases.tsv")}
+    asked = set(re.findall(r"\$\{(\w+)\}", path.read_text(encoding="utf-8")))
+    plan = make_plan(read_sweep(path, {name: values[name] for name in asked}))
+    assert plan.cells
+    for splits in plan.splits.values():
+        for name, test in splits.tests.items():
+            assert name.rpartition("/")[2] != "sickr" or (test.source, test.label_column) == (
+                "RobZamp/sick:test", "relatedness_score",
+            )  # fmt: skip
+
+
+def test_sick_is_tested_on_its_test_part():
+    for path in (path for paper in PAPERS for path in files(paper)):
+        assert "mteb/sickr-sts" not in path.read_text(encoding="utf-8"), path  # all 9,927 pairs
 
 
 def test_every_variant_of_the_surrogate_has_settings():
@@ -97,6 +182,10 @@ def test_every_variant_of_rankcse_has_settings():
 def test_every_variant_of_supmpn_has_settings():
     for path in files("supmpn"):
         for name, method, settings in variants(path):
+            if method == "simcse":
+                sup = read_settings("simcse-sup") | ({"learning_rate": 1e-5} if "large" in settings.model else {})
+                assert {key: getattr(settings, key) for key in sup} == sup, name
+                continue
             assert method == "supmpn", name
             if path.parent.name == "scaled":
                 assert (settings.sentences_per_step, settings.max_steps, settings.dropout) == (264, 60, None), name
@@ -120,7 +209,7 @@ def test_the_documented_file_is_read(tmp_path):
     assert set(type(file).model_fields) | set(type(file.data[0]).model_fields) <= named
 
 
-@pytest.mark.parametrize("paper", ["context", "rankcse", "supmpn"])
+@pytest.mark.parametrize("paper", PAPERS)
 def test_every_page_is_linked_and_names_files_that_are_there(paper):
     home = HOME / paper
     pages = {path.name for path in home.glob("*.md")} - {"README.md"}
@@ -252,6 +341,30 @@ def test_a_page_says_what_differs_and_what_is_missing(tables):
     tables.check_same_data(rows)
     with pytest.raises(DataError, match="toy: b was judged on other pairs"):
         tables.check_same_data([*rows, row("b", 5, 0.4, data={"train": "1" * 64, "test": "4" * 64})])
+
+
+def test_a_loss_that_ends_below_the_start_point_sets_no_level(tables):
+    trained = {"a": 0.8, "b": 0.4, "c": 0.6}
+    rows = [row(name, 4, value, curve=[[50, value], [100, value + 0.1]]) for name, value in trained.items()]
+    rows.insert(0, row("start", 0, 0.5) | {"seed": None})
+    said = tables.convergence(rows)
+    assert "| c | 70.00 | 100 | 50 (-50 %) |" in said
+    assert "\n| b |" not in said
+    assert said.endswith("No better on test than the start point, so no level: b.")
+    assert "| b | 50.00 | 100 |" in tables.convergence(rows[1:])
+
+
+@pytest.mark.parametrize(
+    "path", sorted(HOME.glob("*/results/*.jsonl")), ids=lambda path: f"{path.parts[-3]}-{path.stem}"
+)
+def test_no_run_is_counted_under_two_names(path):
+    found = {}
+    for line in path.read_text(encoding="utf-8").splitlines():
+        one = json.loads(line)
+        if "spearman" in one and "variant" in one:
+            found.setdefault(one["variant"], set()).add((one["seed"], one["test"], one["spearman"]))
+    figures = [sorted(own, key=str) for own in found.values()]
+    assert all(figures.count(own) == 1 for own in figures)
 
 
 def test_what_is_kept_of_an_origin_is_a_mean_over_seeds(tables):

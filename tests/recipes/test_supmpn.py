@@ -4,6 +4,7 @@ import json
 import random
 import re
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -97,6 +98,40 @@ def test_sentences_of_a_step_decide_the_batch(nli):
     each = 1 + sum(min(2, len(data.positives[row])) + len(data.negatives[row]) for row in kept) / len(kept)
     assert ragged.sentences_each(data) == pytest.approx(each)
     assert ragged.for_data(data).batch_size == round(100 / each)
+
+
+@pytest.mark.parametrize("loss", ["info-nce", "triplet"])
+def test_losses_of_one_positive_get_no_copies_of_the_anchor(tiny, nli, loss):
+    settings = SupmpnSettings(loss=loss, batch_size=8)
+    train = read([str(nli)], settings)
+    train = replace(train, negatives=[[] if row % 4 == 1 else own for row, own in enumerate(train.negatives)])
+    lacking = sum(not own for own in train.positives)
+    assert lacking == 15
+    prepared = prepare(tiny, job(train, settings))
+    used = {row["anchor"]: row["label"] for row in prepared.dataset}
+    known = {anchor: own for anchor, own in zip(train.anchors, train.positives, strict=True) if own}
+    assert set(used) == set(known)
+    for anchor, row in used.items():
+        positives, negatives = prepared.collator.complete(row, 0)
+        assert positives[0] in known[anchor]
+        assert (len(positives), len(negatives)) == (1, 1)
+    assert prepared.summary[-3] == "15 anchors without a positive are not used"
+    ragged = SupmpnSettings(loss=loss, tuples="ragged", batch_size=8)
+    kept = ragged.usable(train)
+    both = sum(bool(own and other) for own, other in zip(train.positives, train.negatives, strict=True))
+    assert both == 30
+    assert len(kept) == (both if loss == "triplet" else len(train) - lacking)
+    sizes = {tuple(map(len, prepare(tiny, job(train, ragged)).collator.complete(row, 0))) for row in range(len(kept))}
+    assert sizes == ({(1, 1)} if loss == "triplet" else {(1, 1), (1, 0)})
+
+
+def test_data_without_what_a_loss_needs_are_refused(nli):
+    settings = SupmpnSettings(loss="triplet", tuples="ragged")
+    train = read([str(nli)], settings)
+    with pytest.raises(
+        DataError, match=r"no anchor of 60 has a positive and a negative, which loss triplet with tuples"
+    ):
+        settings.usable(replace(train, negatives=[[] for _ in train.negatives]))
 
 
 def job(train, settings):

@@ -19,7 +19,7 @@ from samesense.recipes.sweep.file import SweepFile, read_sweep
 from samesense.recipes.sweep.gather import _evidence, gather, rows
 from samesense.recipes.sweep.plan import make_plan
 from samesense.recipes.sweep.report import write_report
-from samesense.recipes.sweep.run import run
+from samesense.recipes.sweep.run import describe, run
 from samesense.recipes.sweep.splits import read_splits, sample_rows
 from tests.messages import listen
 
@@ -160,6 +160,31 @@ def test_held_out_pairs_select_and_are_not_trained_on(toy_pairs):
     assert (len(parts.train), len(parts.dev)) == (100, 20)
     assert not set(parts.train.pairs()) & set(parts.dev.pairs())
     assert read_splits(DataEntry(**{**entry(toy_pairs), "dev": "none"}), 0).dev is None
+
+
+def test_a_test_set_may_have_columns_of_its_own(toy, toy_pairs, tmp_path):
+    text = (toy_pairs / "test.tsv").read_text()
+    (tmp_path / "other.tsv").write_text(text.replace("score", "judged", 1))
+    tests = {"same": str(toy_pairs / "test.tsv"), "other": str(tmp_path / "other.tsv")}
+    with pytest.raises(DataError, match="a label column could not be found"):
+        quick(toy, data=[entry(toy_pairs, test=tests)])
+    tests["other"] = {"source": tests["other"], "columns": "sentence1,sentence2,judged"}
+    same, other = quick(toy, data=[entry(toy_pairs, test=tests)]).splits.popitem()[1].tests.values()
+    assert (other.label_column, other.sha256) == ("judged", same.sha256)
+
+
+def test_a_test_set_that_is_not_the_published_one_is_pointed_out(toy, toy_pairs, tmp_path):
+    path = tmp_path / "sickr.test.tsv"
+    path.write_text((toy_pairs / "test.tsv").read_text())
+    rows = len(read_pairs(path))
+    tests = {"sickr": str(path), "own": str(toy_pairs / "test.tsv")}
+    said = [line for line in describe(quick(toy, data=[entry(toy_pairs, test=tests)])) if "published" in line]
+    assert said == [
+        f"  warning: toy/sickr: not comparable with published figures: sickr.test has {rows} rows instead of 4927"
+    ]
+    assert not any(
+        "published" in line for line in describe(quick(toy, data=[entry(toy_pairs, test=tests, test_rows=9)]))
+    )
 
 
 def test_nothing_runs_if_a_cell_could_not(toy):

@@ -7,7 +7,7 @@ def cosent(scores, labels, temperature=0.05, margin=0.0):
     exponents = [0.0]
     for low_score, low_label in zip(scores, labels, strict=True):
         for high_score, high_label in zip(scores, labels, strict=True):
-            if high_label > low_label + margin:
+            if high_label > low_label + margin + (1e-6 * (abs(low_label) + margin) if margin else 0.0):
                 exponents.append((low_score - high_score) / temperature)
     top = max(exponents)
     return top + math.log(math.fsum(math.exp(e - top) for e in exponents))

@@ -93,6 +93,16 @@ def file_part(path: str | Path) -> Part | None:
     return None
 
 
+def known_split(source: str) -> tuple[Benchmark, str] | None:
+    """Return which split of which benchmark a source is by its name, on disk or on the hub."""
+    for benchmark in BENCHMARKS.values():
+        for split, sources in benchmark.hub.items():
+            if sources == (source,):
+                return benchmark, split
+    part = file_part(source)
+    return None if part is None else (part.benchmark, part.split)
+
+
 def _reader(folder: Path, benchmark: Benchmark, split: str) -> Load | None:
     if not folder.is_dir():
         return None

@@ -42,8 +42,6 @@ class Columns:
     """The columns of one source, as the source spells them.
 
     A row has a label, or a negative (a triple).
-
-    A row has a label, or a negative (a triple).
     """
 
     text1: str
@@ -63,8 +61,6 @@ def resolve_columns(names: Sequence[str], override: str | None, source: str, *, 
 
     ``override`` (``"first,second,label"``, or a negative as the third) takes the place of the conventions. Case is
     ignored.
-
-    ``override`` (``"first,second,label"``, or a negative as the third) takes the place of the conventions.
 
     Raises:
         DataError: if a column is missing, or a label and a negative contradict each other.

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from samesense.data.formats.columns import CLASS_NAMES, SCORE_NAMES, Columns
+from samesense.data.formats.columns import SCORE_NAMES, Columns
 from samesense.errors import ConfigError, DataError
 
 Kind = Literal["scored", "binary", "nli", "triple"]
@@ -31,6 +31,7 @@ class ParsedLabels:
     problems: dict[int, tuple[str, str]] = field(default_factory=dict)
     # positions marked as having no label, which the field's convention leaves out
     unlabelled: frozenset[int] = frozenset()
+    own_scale: bool = False  # the scale is the labels' own ends, because no known one has them
 
 
 def parse_labels(
@@ -57,7 +58,7 @@ def parse_labels(
         )
     if named:
         return _parse_classes(raw, NLI_VALUES, "one of " + ", ".join(NLI_VALUES))
-    if label_order and (columns.label or "").strip().casefold() in SCORE_NAMES:
+    if label_order and _scores_by_name(columns):
         raise ConfigError(
             f"{source}: `label_order` is for classes, and column {columns.label!r} holds scores by its name. "
             "Leave it out, or name the column label. Where other files of the command need it, write their classes in "
@@ -124,8 +125,11 @@ def _parse_numbers(raw: Sequence[object], label_range: Scale | None) -> ParsedLa
         for position, (cell, value) in enumerate(zip(raw, values, strict=True))
         if value is None
     }
+    for position, problem in _mixed(raw, values).items():
+        problems[position], values[position] = problem, None
     numbers = [value for value in values if value is not None]
     scale = infer_scale(numbers) if numbers else None
+    own_scale = label_range is None and scale is not None and scale not in KNOWN_SCALES
     if label_range is not None:
         scale = float(label_range[0]), float(label_range[1])
     if scale is not None:
@@ -138,7 +142,21 @@ def _parse_numbers(raw: Sequence[object], label_range: Scale | None) -> ParsedLa
                 values[position] = None
     kept = {value for value in values if value is not None}
     kind: Kind = "binary" if kept and kept <= {0.0, 1.0} and label_range in (None, (0, 1)) else "scored"
-    return ParsedLabels(values, kind, scale, problems)
+    return ParsedLabels(values, kind, scale, problems, own_scale=own_scale)
+
+
+def _mixed(raw: Sequence[object], values: Sequence[float | None]) -> dict[int, tuple[str, str]]:
+    """Return the problems of names such as true among scores, or of scores among names: whichever are fewer."""
+    named = [at for at, cell in enumerate(raw) if _is_named(cell)]
+    scores = [at for at, value in enumerate(values) if value not in (None, 0.0, 1.0) and not _is_named(raw[at])]
+    if not named or not scores:
+        return {}
+    strays, others = (named, "scores") if len(named) <= len(scores) else (scores, "true, false or named classes")
+    return {at: (f"label {raw[at]!r} stands among {others}", "write all labels in one way") for at in strays}
+
+
+def _is_named(cell: object) -> bool:
+    return isinstance(cell, bool) or (isinstance(cell, str) and cell.strip().casefold() in _WORDS)
 
 
 def _not_a_number(cell: object) -> tuple[str, str]:
@@ -161,26 +179,35 @@ def _outside(value: float, scale: Scale, share: str) -> tuple[str, str]:
     )
 
 
+def _scores_by_name(columns: Columns) -> bool:
+    return (columns.label or "").strip().casefold() in SCORE_NAMES
+
+
 def _refuse_coded_classes(parsed: ParsedLabels, columns: Columns, source: str) -> None:
+    """Raise if numbers may be classes: 0, 1, 2 under any name but a score's, and what else stands by a premise."""
     kept = {value for value in parsed.values if value is not None} - {-1.0}
-    in_class_column = (columns.label or "").strip().casefold() in CLASS_NAMES
-    suspicious = (columns.is_premise_hypothesis and bool(kept) and kept <= {0.0, 1.0, 2.0}) or (
-        in_class_column and kept == {0.0, 1.0, 2.0}
+    inference = columns.is_premise_hypothesis
+    from_0 = bool(kept) and kept <= {0.0, 1.0, 2.0} and (inference or 2.0 in kept)
+    from_1 = inference and bool(kept) and kept <= {1.0, 2.0, 3.0}
+    if _scores_by_name(columns) or not (from_0 or from_1):
+        return
+    naming = (
+        "Name the classes of 0, 1, 2 in order: `label_order` entailment,neutral,contradiction."
+        if from_0
+        else "Write the classes in words, or number them from 0 and name them in order with `label_order`."
     )
-    if suspicious:
-        seen = ", ".join(number_text(value) for value in sorted(kept))
-        raise DataError(
-            f"{source}: column {columns.label!r} holds the integers {seen}, which may be classes of natural language "
-            "inference, and data sets disagree about their order (SNLI and SICK on the hub code 0 as entailment). "
-            "Name the classes of 0, 1, 2 in order: `label_order` entailment,neutral,contradiction. "
-            "If they are similarity scores, give their scale: `label_range` 0 2."
-        )
+    seen = ", ".join(number_text(value) for value in sorted(kept))
+    raise DataError(
+        f"{source}: column {columns.label!r} holds the integers {seen}, which may be classes of natural language "
+        "inference, and data sets disagree about their order (SNLI and SICK on the hub code 0 as entailment). "
+        f"{naming} If they are similarity scores, give their scale: `label_range` {'0 2' if from_0 else '1 3'}."
+    )
 
 
 Scale = tuple[float, float]
 
 KNOWN_SCALES: tuple[Scale, ...] = ((0, 1), (-1, 1), (0, 5), (0, 10), (0, 100))
-"""Ranges that similarity is given on, the narrowest first; 1 to 5 counts as 0 to 5."""
+"""Ranges that similarity is given on, the narrowest first."""
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _WORDS = {
@@ -216,15 +243,22 @@ def to_number(value: object) -> float | None:
 
 
 def infer_scale(numbers: Sequence[float]) -> Scale | None:
-    """Return the smallest known range that holds the labels, or ``None`` if none does.
+    """Return the scale of labels: the narrowest known range that holds them, or their own ends as whole numbers.
 
-    From 100 labels on, one in a hundred may lie outside; from 20 on, a single one; below that, none.
+    From 100 labels on, one in a hundred may lie outside; from 20 on, a single one; below that, none. ``None`` if no
+    known range holds them.
+
+    Within 0 to 1 and -1 to 1 labels need not reach the ends, being similarities as a rule; beyond, they are ratings,
+    and those from 1 to 7 have nothing to do with 10. From 1 to 5 is 0 to 5, as the field has it.
     """
     count = len(numbers)
     allowed = count // 100 if count >= 100 else int(count >= 20)
     for low, high in KNOWN_SCALES:
-        if sum(not low <= number <= high for number in numbers) <= allowed:
-            return low, high
+        inside = [number for number in numbers if low <= number <= high]
+        if count - len(inside) <= allowed:
+            ends = math.floor(min(inside)), math.ceil(max(inside))
+            known = high <= 1 or ends in ((low, high), (1, 5)) or len(set(inside)) == 1
+            return (low, high) if known else ends
     return None
 
 

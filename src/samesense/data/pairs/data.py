@@ -32,6 +32,7 @@ class PairData:
         label_column: where the labels come from; the negative column for triples.
         dropped: bad rows left out on request.
         dropped_unlabelled: rows marked as having no label, always left out.
+        own_scale: whether ``scale`` was taken from the labels, which no known range has for its ends.
     """
 
     sentences1: list[str]
@@ -44,6 +45,7 @@ class PairData:
     label_column: str
     dropped: int = 0
     dropped_unlabelled: int = 0
+    own_scale: bool = False
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -127,8 +129,8 @@ def concat(parts: Sequence[PairData]) -> PairData:
         if (other.kind, other.scale) != (first.kind, first.scale):
             raise DataError(
                 f"Labels can be joined only if they are of one kind and scale; {first.source} is {first.kind} on "
-                f"{first.scale} and {other.source} is {other.kind} on {other.scale}. Train on them apart, or rescale "
-                "one file."
+                f"{first.scale} and {other.source} is {other.kind} on {other.scale}. Give one scale to all "
+                "as `label_range` LOW HIGH, train on them apart, or rescale one file."
             )
     subsets = [name for part in parts for name in (part.subsets or [""] * len(part))]
     return PairData(
@@ -142,4 +144,5 @@ def concat(parts: Sequence[PairData]) -> PairData:
         label_column=_JOINT.join(dict.fromkeys(part.label_column for part in parts)),
         dropped=sum(part.dropped for part in parts),
         dropped_unlabelled=sum(part.dropped_unlabelled for part in parts),
+        own_scale=any(part.own_scale for part in parts),
     )

@@ -60,7 +60,7 @@ def examine(data: PairData, *, against: Mapping[str, PairData | Sequence[Pair]] 
         subsets=None if data.subsets is None else dict(Counter(data.subsets)),
         dropped=data.dropped,
         dropped_unlabelled=data.dropped_unlabelled,
-        warnings=list(_warnings(found, len(data))),
+        warnings=[*_scale_warnings(data), *_warnings(found, len(data))],
         **found,
     )
 
@@ -111,6 +111,15 @@ def _warnings(found: Mapping[str, Any], rows: int) -> Iterable[str]:
     share = found["positive_share"]
     if share is not None and share < 0.05:
         yield f"only {100 * share:.1f} % of the pairs are positive: a threshold will be unreliable"
+
+
+def _scale_warnings(data: PairData) -> Iterable[str]:
+    if data.own_scale and data.scale is not None:
+        low, high = map(number_text, data.scale)
+        yield (
+            f"no usual scale ends where these labels do, so {low} to {high} is taken: if labels could go further, give "
+            "label_range LOW HIGH"
+        )
 
 
 def _pairs(count: int) -> str:

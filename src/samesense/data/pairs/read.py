@@ -67,8 +67,6 @@ def read_bare_pairs(source: Source, *, columns: str | None = None) -> list[Pair]
 
     A row with a negative gives two pairs, one without two texts none. Arguments and errors are those of
     :func:`read_pairs`.
-
-    A row with a negative gives two pairs, one without two texts none. Arguments and errors as :func:`read_pairs`.
     """
     name = name_of(source)
     rows = [cells for _, cells in load_rows(source)]
@@ -84,8 +82,6 @@ def holds_scores(source: Source, columns: str | None = None) -> bool:
     """Return whether the label column of a source is one of scores by its name.
 
     The first row decides. Arguments and errors are those of :func:`read_pairs`.
-
-    The first row decides. Arguments and errors as :func:`read_pairs`.
     """
     first = next(iter(load_rows(source)), None)
     label = None if first is None else resolve_columns(list(first[1]), columns, name_of(source)).label
@@ -145,6 +141,7 @@ def _assembled(
         label_column=str(columns.label or columns.negative),
         dropped=dropped,
         dropped_unlabelled=len(parsed.unlabelled),
+        own_scale=parsed.own_scale,
     )
 
 

@@ -157,8 +157,6 @@ class Layout:
     """The columns of one source, as it spells them.
 
     Of NLI data the one partner is the hypothesis, whose label decides.
-
-    Of NLI data the one partner is the hypothesis, whose label decides.
     """
 
     anchor: str

@@ -95,7 +95,8 @@ def _formed(rows: TupleData, anchors: int, settings: SupmpnSettings) -> list[str
     places = settings.places
     lines = []
     if len(rows) < anchors:
-        lines.append(f"{anchors - len(rows):,} anchors without a positive are not used; tuples padded would use them")
+        hint = "; tuples padded would use them" if settings.several else ""
+        lines.append(f"{anchors - len(rows):,} anchors without {settings.needed} are not used{hint}")
     shares = [
         1 - sum(min(len(own), most) for own in side) / max(1, most * len(rows))
         for side, most in zip((rows.positives, rows.negatives), places, strict=True)

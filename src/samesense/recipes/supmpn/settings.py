@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from samesense.data.tuples.data import TupleData
 from samesense.data.tuples.read import read_tuples
-from samesense.errors import ConfigError
+from samesense.errors import ConfigError, DataError
 from samesense.recipes.settings import EncoderSettings
 from samesense.training.losses.registry import TUPLE_LOSSES, Filter, PlacesSettings
 from samesense.training.losses.spec import LossSpec
@@ -66,10 +66,35 @@ class SupmpnSettings(PlacesSettings, Filter, EncoderSettings):
         return 1.0 + sum(min(len(own), most) for side, most in sides for own in side) / len(rows)
 
     def usable(self, train: TupleData) -> TupleData:
-        """Return the anchors that can be trained on: with ragged tuples, those with a positive."""
-        if self.tuples == "padded" or all(train.positives):
+        """Return the anchors that can be trained on: those with all that is not filled up.
+
+        A loss that takes one positive gets no copies of the anchor in its place, being no method of dropout; triplets
+        left ragged need a negative, too.
+
+        Raises:
+            DataError: if there is none.
+        """
+        if self.tuples == "padded" and self.several:
             return train
-        return train.take(row for row, own in enumerate(train.positives) if own)
+        both = self.tuples == "ragged" and self.loss == "triplet"
+        sides = zip(train.positives, train.negatives, strict=True)
+        rows = [row for row, (own, other) in enumerate(sides) if own and (other or not both)]
+        if not rows:
+            raise DataError(
+                f"{train.source}: no anchor of {len(train)} has {self.needed}, which loss {self.loss} with tuples "
+                f"{self.tuples} needs. Take tuples padded, or other data."
+            )
+        return train if len(rows) == len(train) else train.take(rows)
+
+    @property
+    def several(self) -> bool:
+        """Whether the loss takes several positives, and copies of the anchor among them."""
+        return TUPLE_LOSSES.belongs("positives", self.loss)
+
+    @property
+    def needed(self) -> str:
+        """What an anchor must have of its own, in words."""
+        return "a positive and a negative" if self.loss == "triplet" and self.tuples == "ragged" else "a positive"
 
     @property
     def spec(self) -> LossSpec:
@@ -79,7 +104,7 @@ class SupmpnSettings(PlacesSettings, Filter, EncoderSettings):
     @property
     def places(self) -> tuple[int, int]:
         """How many positives and negatives the loss takes of an anchor at most."""
-        return (self.positives, self.negatives) if TUPLE_LOSSES.belongs("positives", self.loss) else (1, 1)
+        return (self.positives, self.negatives) if self.several else (1, 1)
 
 
 def read_for_supmpn(sources: Sequence[str], settings: SupmpnSettings) -> TupleData:

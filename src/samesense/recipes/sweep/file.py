@@ -28,6 +28,13 @@ class _Table(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+class TestSource(_Table):
+    """A test set whose columns are not those of the data set it belongs to."""
+
+    source: str
+    columns: str
+
+
 class DataEntry(_Table):
     """One data set: a model is trained on ``train``, selected on ``dev`` and evaluated on each test set.
 
@@ -38,7 +45,7 @@ class DataEntry(_Table):
     name: str = Field(min_length=1)
     train: str
     dev: str = "hold 0.1"
-    test: str | dict[str, str]
+    test: str | dict[str, str | TestSource]
     train_rows: int | None = Field(None, ge=2)
     dev_rows: int | None = Field(None, ge=2)
     test_rows: int | None = Field(None, ge=2)
@@ -48,7 +55,7 @@ class DataEntry(_Table):
     drop_bad_rows: bool = False
     settings: dict[str, Any] = {}
 
-    def tests(self) -> dict[str, str]:
+    def tests(self) -> dict[str, str | TestSource]:
         """Return the test sources by the name that tables give them."""
         if isinstance(self.test, str):
             return {self.name: self.test}

@@ -8,11 +8,13 @@ from __future__ import annotations
 import logging
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from samesense.data import PairData, examine
+from samesense.data.benchmarks.comparability import NOT_COMPARABLE, remarks
+from samesense.data.benchmarks.find import known_split
 from samesense.errors import ConfigError, SamesenseError
 from samesense.files import only_writer, write_json, write_json_lines
 from samesense.recipes.sweep.cell import RESULTS, CellJob, read_record, record, run_cell, status_of, with_cut_start
@@ -39,6 +41,7 @@ class SweepOutput:
 
 def describe(plan: Plan) -> Iterator[str]:
     """Yield for people what each data set is: rows used, pairs that leak, and warnings."""
+    cut = {entry.name for entry in plan.file.data if entry.test_rows is not None}
     for (name, _), splits in plan.splits.items():
         others = {**({} if splits.dev is None else {"dev": splits.dev}), **splits.tests}
         sizes = ", ".join(f"{other} {len(data)}" for other, data in others.items())
@@ -47,6 +50,17 @@ def describe(plan: Plan) -> Iterator[str]:
         if isinstance(splits.train, PairData):
             report = examine(splits.train, against=others)
             yield from (f"  warning: {warning}" for warning in report.warnings)
+        if name not in cut:
+            yield from _differing(splits.tests)
+
+
+def _differing(tests: Mapping[str, PairData]) -> Iterator[str]:
+    """Yield how test sets differ from what was published under the names of their sources."""
+    for name, test in tests.items():
+        known = known_split(test.source)
+        differing = remarks(*known, test)[1] if known else []
+        if differing:
+            yield f"  warning: {name}: {NOT_COMPARABLE}{', '.join(differing)}"
 
 
 def run(plan: Plan, output: Path, *, jobs: int = 1) -> SweepOutput:

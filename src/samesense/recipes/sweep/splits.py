@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -13,7 +13,7 @@ from samesense.errors import ConfigError, DataError
 from samesense.recipes.methods import METHODS, Method
 from samesense.recipes.reading import Reading
 from samesense.recipes.settings import EncoderSettings
-from samesense.recipes.sweep.file import DataEntry
+from samesense.recipes.sweep.file import DataEntry, TestSource
 
 Rows = TypeVar("Rows", bound=Examples)
 
@@ -76,8 +76,11 @@ def sample_rows(data: Rows, rows: int | None, seed: int) -> Rows:
     return part
 
 
-def _read(entry: DataEntry, source: str) -> PairData:
-    return read_pairs(source, **vars(how_of(entry).for_evaluation(source)))
+def _read(entry: DataEntry, source: str | TestSource) -> PairData:
+    how = how_of(entry)
+    if isinstance(source, TestSource):
+        how, source = replace(how, columns=source.columns), source.source
+    return read_pairs(source, **vars(how.for_evaluation(source)))
 
 
 def how_of(entry: DataEntry) -> Reading:

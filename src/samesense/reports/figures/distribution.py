@@ -33,7 +33,7 @@ Groups = list[tuple[str, npt.NDArray[np.intp]]]
 def rating_groups(labels: Scores) -> Groups:
     """Group pairs by their rating: one group a value if there are at most six, else fifths of the scale.
 
-    The scale is the smallest known one that holds the ratings, or their own range. The upper end of a fifth belongs to
+    The scale is the one they are read on, or their own range. The upper end of a fifth belongs to
     the next one, except for the last. Ratings outside the scale go to its first or last fifth. Ratings are ``(n,)``.
     Groups that have members are returned, in ascending order.
     """

@@ -176,13 +176,11 @@ class DrawnSettings(BaseModel):
 
     resample: Literal["epoch", "fixed"] = Field("epoch", description="draw tuples anew each epoch, or once")
     encode_once: bool = Field(True, description="encode equal sentences of a batch once; copies of an anchor apart")
-    augment: AugmentName = Field(
-        "none", description="how places for positives are filled before copies of the anchor are taken"
+    tuples: Literal["padded", "ragged"] = Field(
+        "padded",
+        description="padded fills all places, copies of the anchor as positives unless the loss takes one; ragged "
+        "leaves them empty",
     )
-    augment_share: float | None = Field(
-        None, gt=0, le=1, description="share of words, or of texts [deletion 0.1, synonym 0.2, paraphrase 0.5]"
-    )
-    paraphraser: str = Field(PARAPHRASER, description="paraphrase: folder or hub name of a seq2seq model")
 
 
 class PlacesSettings(DrawnSettings):
@@ -190,9 +188,13 @@ class PlacesSettings(DrawnSettings):
 
     positives: int = Field(5, ge=1, description="places for positives of an anchor")
     negatives: int = Field(5, ge=0, description="places for negatives of an anchor")
-    tuples: Literal["padded", "ragged"] = Field(
-        "padded", description="padded fills all places, copies of the anchor as positives; ragged leaves them empty"
+    augment: AugmentName = Field(
+        "none", description="how places for positives are filled before copies of the anchor are taken"
     )
+    augment_share: float | None = Field(
+        None, gt=0, le=1, description="share of words, or of texts [deletion 0.1, synonym 0.2, paraphrase 0.5]"
+    )
+    paraphraser: str = Field(PARAPHRASER, description="paraphrase: folder or hub name of a seq2seq model")
 
 
 class FilteredDrawnSettings(DrawnSettings, Filter):
