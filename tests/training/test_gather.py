@@ -26,13 +26,14 @@ def test_one_process_gathers_nothing():
 
 
 @pytest.mark.slow
-def test_two_ranks_equal_one_process(tmp_path):
-    torchrun("tests.training.two_ranks", tmp_path / "out.json")
+def test_two_ranks_equal_one_process(tiny_trunk, tmp_path):
+    torchrun("tests.training.two_ranks", tmp_path / "out.json", tiny_trunk, tmp_path)
     out = json.loads((tmp_path / "out.json").read_text())
     assert out["bi"]["gathered"] == [0, 1, 2, 10, 11]
     check_encoders(out["bi"])
     check_cross_encoders(out["cross"])
     check_tuples(out["ragged"])
+    assert out["resumed"] == {"steps": [[1, 2, 3, 4, 5, 6], [1, 2, 3, 4], [5, 6]], "same": True}
 
 
 def check_encoders(out):

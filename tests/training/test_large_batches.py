@@ -124,7 +124,7 @@ def test_gradients_of_many_parts_are_added_up_in_float32(tiny, columns):
 
 
 def test_parameters_that_share_a_gradient_are_not_added_up_twice():
-    """The gradient of a sum is one tensor for both of its terms; adding in place would give each the other's as well."""
+    """The gradient of a sum is one tensor for both of its terms; adding in place gives each the other's as well."""
 
     class Sum(torch.nn.Module):
         def __init__(self):

@@ -18,7 +18,7 @@ from samesense.training.losses.mlm import IGNORED, InfoNCEWithMLM
 from samesense.training.losses.sentences import BatchTriplet, RankCSE, SupCon
 from samesense.training.losses.tuples import InfoNCE, MultiPositive, projection
 from tests.conftest import WORDS
-from tests.training import cross_two_ranks, ragged_two_ranks
+from tests.training import cross_two_ranks, ragged_two_ranks, resumed_two_ranks
 from tests.training.bert import Encoder, gradient
 from tests.training.registered import specs, trained_on
 
@@ -131,6 +131,7 @@ def shared_out():
 if __name__ == "__main__":
     dist.init_process_group("gloo", timeout=timedelta(seconds=60))
     out = {"bi": shared_out(), "cross": cross_two_ranks.shared_out(), "ragged": ragged_two_ranks.shared_out()}
+    out["resumed"] = resumed_two_ranks.shared_out(*sys.argv[2:])
     if dist.get_rank() == 0:
         Path(sys.argv[1]).write_text(json.dumps(out))
     finish()
