@@ -66,7 +66,7 @@ def steps_to_scores(curves: Curves) -> list[StepsToScore]:
     found = []
     for baseline, own in curves.items():
         for variant, other in curves.items():
-            seeds = sorted(own.keys() & other.keys())
+            seeds = sorted(seed for seed in own.keys() & other.keys() if own[seed].best[0] > 0)
             if variant == baseline or not seeds:
                 continue
             best, levels = zip(*(own[seed].best for seed in seeds), strict=True)
