@@ -63,7 +63,7 @@ def test_resume_refuses_another_run(parts, settings, tmp_path):
         METHODS["cosent"].run(parts["train"], other, run, dev=parts["dev"], resume=True)
     assert str(error.value) == (
         f"resume continues the run in {run} as it was begun, but settings.learning_rate was 0.002 and is 0.5. "
-        "Give the same settings and data, or another output folder."
+        "Give the same settings, data and number of processes, or another output folder."
     )
     with pytest.raises(ConfigError, match=r"data\.train\.scale was \[0.*\] and is \[0.*9.*\]"):
         METHODS["cosent"].run(replace(parts["train"], scale=(0.0, 9.0)), settings, run, dev=parts["dev"], resume=True)
