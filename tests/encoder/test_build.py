@@ -1,6 +1,10 @@
+import numpy as np
 import pytest
 
 from samesense.encoder.build import build, resolve
+from samesense.encoder.encode import encode
+from samesense.encoder.pooling import describe_pooling
+from samesense.encoder.storage import save
 from samesense.errors import MissingExtraError, ModelError
 
 
@@ -50,3 +54,19 @@ def test_chat_template_of_a_language_model_is_not_applied(tiny_trunk, tmp_path):
 def test_input_is_never_longer_than_the_table_of_positions(tiny_trunk):
     assert build(str(tiny_trunk), max_seq_length=500, device="cpu").max_seq_length == 64
     assert build(str(tiny_trunk), max_seq_length=20, device="cpu").max_seq_length == 20
+
+
+@pytest.mark.parametrize("pooling", ["cls", "first-last"])
+def test_a_chosen_pooling_keeps_prompts_and_what_stands_behind(tiny_trunk, tmp_path, pooling):
+    from sentence_transformers.sentence_transformer.modules import Normalize
+
+    model = build(str(tiny_trunk), device="cpu")
+    model.append(Normalize())
+    model.prompts["ask"], model.default_prompt_name, model.similarity_fn_name = "the old man ", "ask", "dot"
+    other = build(str(save(model, tmp_path / "asking")), pooling=pooling, device="cpu")
+    assert describe_pooling(other) == pooling
+    assert isinstance(other[-1], Normalize)
+    assert (other.prompts["ask"], other.default_prompt_name, other.similarity_fn_name) == ("the old man ", "ask", "dot")
+    rows = encode(other, ["a dog"], precision="float32")
+    other.default_prompt_name = None
+    assert np.abs(encode(other, ["the old man a dog"], precision="float32") - rows).max() < 1e-6

@@ -4,7 +4,7 @@ import torch
 from samesense.encoder.build import build
 from samesense.encoder.encode import encode
 from samesense.encoder.storage import save
-from samesense.encoder.students import first_layers
+from samesense.encoder.students import first_layers, make_student
 from samesense.errors import ConfigError, ModelError
 
 
@@ -20,6 +20,29 @@ def test_bert_keeps_what_its_layer_gave(tiny_trunk, sentences, layers):
     assert cut[0].model.config.num_hidden_layers == layers
     given = torch.from_numpy(encode(cut, sentences, precision="float32"))
     torch.testing.assert_close(given, expected, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("pooling", "first", "from_state"),
+    [("first-last", "layer", 1), ("first-last", "embeddings", 0), ("last-2", "layer", 1)],
+)
+def test_a_pooling_of_layers_takes_those_that_are_left(tiny_trunk, sentences, tmp_path, pooling, first, from_state):
+    """As a teacher's own pooling, and as one that is chosen for its student."""
+    whole = build(str(tiny_trunk), device="cpu")
+    features = whole.preprocess(sentences)
+    mask = features["attention_mask"][:, :, None].float()
+    with torch.no_grad():
+        states = whole[0].model.eval()(**features, output_hidden_states=True).hidden_states
+    expected = ((states[from_state] + states[2]) / 2 * mask).sum(1) / mask.sum(1)
+    own = save(build(str(tiny_trunk), pooling=pooling, first=first, device="cpu"), tmp_path / "own")
+    for student in (
+        make_student("layers:2", str(own), [], spacing="first", device="cpu"),
+        make_student("layers:2", str(tiny_trunk), [], spacing="first", pooling=pooling, first=first, device="cpu"),
+    ):
+        opened = build(str(save(student, tmp_path / "student", overwrite=True)), device="cpu")
+        given = torch.from_numpy(encode(opened, sentences, precision="float32"))
+        torch.testing.assert_close(given, expected, atol=1e-5, rtol=1e-4)
+        assert not any(p.requires_grad for p in student[1].parameters())
 
 
 @pytest.fixture
@@ -66,7 +89,8 @@ def test_what_cannot_be_cut_is_refused(tiny_trunk):
     with pytest.raises(ModelError, match="begins with Dense"):
         first_layers(SentenceTransformer(modules=[Dense(2, 2)], device="cpu"), 1)
     weighed = build(str(tiny_trunk), pooling="first-last", device="cpu")
-    with pytest.raises(ModelError, match="Cut the layers first"):
+    weighed[1].layer_weights.data[0] = 0.3
+    with pytest.raises(ModelError, match=r"weighs its layers in a way of its own.*Choose another pooling"):
         first_layers(weighed, 1)
     twice = build(str(tiny_trunk), device="cpu")
     twice[0].model.encoder.other = torch.nn.ModuleList([torch.nn.Linear(2, 2) for _ in range(3)])

@@ -51,7 +51,7 @@ def variants(path):
                 settings = method.choose("auto", given, lambda: type("Pairs", (), {"kind": "scored"}))[1]
             else:
                 settings = bind(method.settings, read_settings(method.name), given)
-            found.append((f"{path.name}: {variant.name}", method.name, settings))
+            found.append((f"{path.name}: {variant.name}", method.name, settings.for_start(bare=True)))
     assert found, path
     return found
 

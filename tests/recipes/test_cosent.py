@@ -37,7 +37,7 @@ def test_raises_the_score_and_leaves_a_whole_run(parts, settings, tmp_path):
     ]  # fmt: skip
     record = json.loads((tmp_path / "run" / "manifest.json").read_text())
     assert record["status"] == "finished"
-    assert record["settings"] == settings.model_dump()
+    assert record["settings"] == settings.for_start(bare=True).model_dump()
     assert record["data"]["train"]["sha256"] == parts["train"].sha256
     assert record["data"]["train"]["rows"] == 160
     assert record["versions"]["torch"]
@@ -63,7 +63,7 @@ def test_resume_refuses_another_run(parts, settings, tmp_path):
         METHODS["cosent"].run(parts["train"], other, run, dev=parts["dev"], resume=True)
     assert str(error.value) == (
         f"resume continues the run in {run} as it was begun, but settings.learning_rate was 0.002 and is 0.5. "
-        "Give the same settings and data, or another output folder."
+        "Give the same settings, data and number of processes, or another output folder."
     )
     with pytest.raises(ConfigError, match=r"data\.train\.scale was \[0.*\] and is \[0.*9.*\]"):
         METHODS["cosent"].run(replace(parts["train"], scale=(0.0, 9.0)), settings, run, dev=parts["dev"], resume=True)

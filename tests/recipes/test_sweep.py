@@ -212,7 +212,7 @@ def test_a_sweep_leaves_figures_scores_tables_and_no_models(toy, tmp_path):
     lines = [json.loads(line) for line in (tmp_path / "results.jsonl").read_text().splitlines()]
     assert [line["variant"] for line in lines] == ["start", *["temperature 0.05", "temperature 0.1"] * 2]
     assert lines[1]["rows"] == {"train": 160, "dev": 60, "tests": {"toy": 60}}
-    assert [point[0] for point in lines[1]["curve"]] == [2, 4, 6]
+    assert [point[0] for point in lines[1]["curve"]] == [0, 2, 4, 6]
     assert str(tmp_path) not in (tmp_path / "results.jsonl").read_text()
     for left in gather(tmp_path):
         [evidence] = left.evidence

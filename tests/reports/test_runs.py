@@ -43,7 +43,8 @@ def test_what_training_writes_can_be_read(tiny_trunk, toy_pairs, tmp_path):
     dev = read_pairs(toy_pairs / "dev.tsv")
     trained = METHODS["cosent"].run(pairs, settings, tmp_path / "run", dev=dev, test=dev)
     run = read_run(tmp_path / "run")
-    assert max(run.curve.values) == pytest.approx(trained.output.best_dev_spearman)
+    assert run.curve.best == (trained.output.best_step, pytest.approx(trained.output.best_dev_spearman))
+    assert (run.curve.steps[0], run.curve.values[0]) == (0, trained.output.start_dev_spearman)
     assert run.settings["temperature"] == settings.temperature
     assert {row.metric for row in run.results} == {"spearman", "pearson"}
     assert len(run.results) == 2

@@ -15,7 +15,7 @@ from samesense.recipes.model_adapters import BiEncoder
 from samesense.recipes.runner import as_dataset, dev_score
 from samesense.recipes.settings import CosentSettings
 from samesense.training.fit import fit, newest_checkpoint
-from samesense.training.losses.pairs import CoSENT
+from samesense.training.losses.pairs import CoSENT, Softmax
 from samesense.training.settings import TrainingSettings
 
 SETTINGS = TrainingSettings(learning_rate=2e-3, epochs=3, eval_steps=5, precision="float32", seed=7)  # 30 steps
@@ -68,14 +68,18 @@ def weights(model: SentenceTransformer):
     return torch.cat([p.detach().flatten() for p in model.parameters()])
 
 
-def test_training_helps_and_ends_as_the_best_checkpoint(start, toy_pairs, tmp_path):
+def test_training_helps_and_ends_as_the_best_checkpoint(start, tiny_trunk, toy_pairs, tmp_path):
+    dev = read_pairs(toy_pairs / "dev.tsv")
     model, outcome, curve = start("run")
     assert outcome.steps == 30
-    assert [step for step, _ in curve] == [5, 10, 15, 20, 25, 30]
+    assert [step for step, _ in curve] == [0, 5, 10, 15, 20, 25, 30]
+    assert (
+        curve[0][1] == outcome.start_dev_spearman == dev_score(BiEncoder(), dev)(build(str(tiny_trunk), device="cpu"))
+    )
     best = max(score for _, score in curve)
     assert outcome.best_dev_spearman == best
     assert best > curve[0][1] + 0.2
-    assert dev_score(BiEncoder(), read_pairs(toy_pairs / "dev.tsv"))(model) == pytest.approx(best, abs=1e-6)
+    assert dev_score(BiEncoder(), dev)(model) == pytest.approx(best, abs=1e-6)
     assert sorted(p.name for p in (tmp_path / "run").iterdir()) == ["checkpoints", "history.jsonl"]
 
 
@@ -99,6 +103,7 @@ def test_resume_after_a_kill_gives_the_uninterrupted_run(start, tmp_path):
     assert resumed_curve == curve  # to the last digit: order, dropout and optimiser all continue
     assert torch.equal(weights(resumed), weights(whole))
     assert (again.best_step, again.steps) == (outcome.best_step, outcome.steps)
+    assert again.start_dev_spearman == outcome.start_dev_spearman is not None
 
 
 def test_half_written_checkpoint_is_passed_over(start, tmp_path):
@@ -127,13 +132,36 @@ def test_early_stopping(start):
     frozen = SETTINGS.model_copy(update={"learning_rate": 1e-12, "early_stopping_patience": 2})
     _, outcome, curve = start("run", frozen)
     assert outcome.steps == 15  # first look, then two without a better score
-    assert len(curve) == 3
+    assert [step for step, _ in curve] == [0, 5, 10, 15]
     assert not outcome.interrupted
 
 
 def test_without_a_dev_set(start):
     _, outcome, curve = start("run", SETTINGS.model_copy(update={"max_steps": 6}), selecting=False)
-    assert (outcome.steps, outcome.best_dev_spearman, curve) == (6, None, [])
+    assert (outcome.steps, outcome.start_dev_spearman, outcome.best_dev_spearman, curve) == (6, None, None, [])
+
+
+def test_the_start_is_never_what_is_kept(tiny, sentences, tmp_path):
+    scores = iter([1.0, 0.25, 0.5])
+    data = as_dataset({"a": sentences[:8], "b": sentences[8:16], "label": [float(i) for i in range(8)]})
+    settings = TrainingSettings(max_steps=2, eval_steps=1, precision="float32")
+    outcome = fit(tiny, data, CoSENT(tiny), settings, tmp_path, dev_score=lambda model: next(scores))
+    assert (outcome.start_dev_spearman, outcome.best_dev_spearman, outcome.best_step) == (1.0, 0.5, 2)
+
+
+def test_gradients_are_clipped_with_those_of_what_the_loss_itself_learns(tiny, sentences, tmp_path):
+    norms = []
+
+    class Look(TrainerCallback):
+        def on_optimizer_step(self, args, state, control, **kwargs):
+            norms.append(torch.stack([p.grad.norm() for p in loss.parameters() if p.grad is not None]).norm().item())
+
+    loss = Softmax(tiny, dim=32, classes=2)
+    loss.head.weight.data *= 50
+    data = as_dataset({"a": sentences[:8], "b": sentences[8:16], "label": [0, 1] * 4})
+    settings = TrainingSettings(max_steps=2, batch_size=8, precision="float32", max_grad_norm=0.01)
+    fit(tiny, data, loss, settings, tmp_path, callbacks=[Look()])
+    assert norms == pytest.approx([0.01, 0.01], rel=1e-3)
 
 
 def test_patience_needs_a_dev_set(start):

@@ -4,6 +4,8 @@ import pytest
 import torch
 
 from samesense.encoder.dropout import use_cheap_dropout
+from samesense.encoder.grad_cache import _reached, _replay, forward, replayed
+from samesense.errors import ModelError
 from samesense.training.losses.pairs import CoSENT
 
 LABELS = torch.arange(20) % 4
@@ -119,3 +121,34 @@ def test_gradients_of_many_parts_are_added_up_in_float32(tiny, columns):
     exact = run(None, half=False)
     whole, parts = ((run(budget, half=True) - exact).norm() / exact.norm() for budget in (None, 8))
     assert parts < 2 * whole  # 1.3 here; 3.1 with a shared cast
+
+
+def test_parameters_that_share_a_gradient_are_not_added_up_twice():
+    """The gradient of a sum is one tensor for both of its terms; adding in place gives each the other's as well."""
+
+    class Sum(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.one, self.other = (torch.nn.Parameter(torch.full((3,), value)) for value in (0.2, 0.7))
+
+        def forward(self, features):
+            return {"sentence_embedding": features["rows"] * (self.one + self.other)}
+
+    rows = torch.arange(12.0).reshape(4, 3)
+    replayed(model := Sum(), [{"rows": part} for part in rows.split(1)]).square().sum().backward()
+    plain = Sum()
+    plain({"rows": rows})["sentence_embedding"].square().sum().backward()
+    for found, wanted in zip(model.parameters(), plain.parameters(), strict=True):
+        torch.testing.assert_close(found.grad, wanted.grad)
+
+
+def test_a_part_may_not_use_what_the_part_of_ddp_did_not(tiny, sentences):
+    """Its gradient would be lost: DDP takes a parameter that its own forward did not use for done."""
+    used = _reached(forward(tiny, tiny.preprocess(sentences[:2])))
+    assert {id(p) for p in used} == {id(p) for name, p in tiny.named_parameters() if "pooler" not in name}
+    replayed_part = _replay(tiny, [tiny.preprocess(sentences[:2])], used)
+    replayed_part.sum().backward()
+    assert tiny[0].model.pooler.dense.weight.grad is None
+    used = used - {tiny[0].model.encoder.layer[0].output.dense.bias}
+    with pytest.raises(ModelError, match="all parts of a batch must use the same parameters"):
+        _replay(tiny, [tiny.preprocess(sentences[:2])], used).sum().backward()

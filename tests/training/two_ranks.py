@@ -18,28 +18,9 @@ from samesense.training.losses.mlm import IGNORED, InfoNCEWithMLM
 from samesense.training.losses.sentences import BatchTriplet, RankCSE, SupCon
 from samesense.training.losses.tuples import InfoNCE, MultiPositive, projection
 from tests.conftest import WORDS
-from tests.training import cross_two_ranks, ragged_two_ranks
+from tests.training import cross_two_ranks, ragged_two_ranks, resumed_two_ranks
+from tests.training.bert import Encoder, gradient
 from tests.training.registered import specs, trained_on
-
-
-class Encoder(torch.nn.Module):
-    """Means token vectors: an encoder small enough to be checked to the last digits."""
-
-    def __init__(self):
-        super().__init__()
-        torch.manual_seed(0)
-        self.table = torch.nn.Embedding(80, 8).double()
-
-    def forward(self, features):
-        mask = features["attention_mask"].unsqueeze(-1)
-        tokens = self.table(features["input_ids"])
-        return {"token_embeddings": tokens, "sentence_embedding": (tokens * mask).sum(1) / mask.sum(1)}
-
-    def __getitem__(self, place):
-        return self
-
-    def get_embedding_dimension(self):
-        return 8
 
 
 def every_fifth(ids, attention):
@@ -129,7 +110,7 @@ def part(columns, labels, start, end):
 
 def shared_out():
     rank = dist.get_rank()
-    model = DistributedDataParallel(Encoder())
+    model = DistributedDataParallel(Encoder(), find_unused_parameters=True)  # as the trainer does
     rows = (0, 7) if rank == 0 else (7, 11)
     out = {}
     for name, make in LOSSES.items():
@@ -141,7 +122,7 @@ def shared_out():
             loss.backward()
             out[f"{name} {budget}"] = [
                 loss.item(),
-                model.module.table.weight.grad.flatten().tolist(),
+                gradient(model.module).tolist(),
                 head_gradient(loss_module),
             ]
     return {**out, "gathered": gather(torch.arange(3 - rank) + 10 * rank).tolist()}
@@ -150,6 +131,7 @@ def shared_out():
 if __name__ == "__main__":
     dist.init_process_group("gloo", timeout=timedelta(seconds=60))
     out = {"bi": shared_out(), "cross": cross_two_ranks.shared_out(), "ragged": ragged_two_ranks.shared_out()}
+    out["resumed"] = resumed_two_ranks.shared_out(*sys.argv[2:])
     if dist.get_rank() == 0:
         Path(sys.argv[1]).write_text(json.dumps(out))
     finish()

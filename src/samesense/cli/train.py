@@ -100,6 +100,7 @@ def train(
     if trained.output.interrupted:
         raise KeyboardInterrupt
     _put(trained.results, json)
+    logger.info(trained.gain())
     finish()
 
 

@@ -7,8 +7,10 @@ Rows are sorted by length, cut into chunks, and put back in order. With a token 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
+from sentence_transformers import CrossEncoder, SentenceTransformer
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -16,6 +18,19 @@ from samesense.encoder.grad_cache import Features, forward, replayed
 
 CHUNK_COST = 64
 """Cost of one more forward, in tokens: below that much saved padding a cut does not pay (measured on CPU)."""
+
+
+def tokenised(
+    model: SentenceTransformer | CrossEncoder, texts: Sequence[Any], max_length: int | None = None
+) -> Features:
+    """Return texts, or pairs, as a model reads them: behind its default prompt, and cut to ``max_length`` tokens.
+
+    ``None`` cuts to the model's own length, and so does a greater one.
+    """
+    prompt = model.prompts.get(model.default_prompt_name) if model.default_prompt_name else None
+    shorter = max_length is not None and max_length < (model.max_seq_length or max_length)
+    features: Features = model.preprocess(list(texts), prompt=prompt, **({"max_length": max_length} if shorter else {}))
+    return features
 
 
 def embed_columns(

@@ -9,6 +9,7 @@ from pathlib import Path
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling, WeightedLayerPooling
+from sentence_transformers.util import ORIGINAL_TRANSFORMER_MODELS, load_file_path
 
 from samesense.encoder.pooling import freeze_layer_weights, pooling_modules
 from samesense.errors import MissingExtraError, ModelError
@@ -61,6 +62,7 @@ def build(
     Args:
         name: model folder, hub name, or ``"default"``.
         pooling: ``None`` keeps a sentence-transformers folder's own pooling and gives a bare transformer ``mean``.
+            Another one takes the place of the model's own; modules behind it, and prompts, stay.
         first: what "first" means in ``first-last``.
         max_seq_length: longest input in tokens; ``None`` keeps the model's own. Never more than the model has
             positions for.
@@ -75,10 +77,10 @@ def build(
     """
     source = resolve(name)
     try:
-        if _is_sentence_transformer(source):
-            model = SentenceTransformer(source, device=device)
-        else:
+        if Path(source).exists() and is_bare(source):
             model = SentenceTransformer(modules=_bare_modules(source), device=device)
+        else:
+            model = SentenceTransformer(source, device=device)
     except (OSError, ValueError, KeyError) as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise ModelError(
@@ -86,11 +88,30 @@ def build(
             "Give a model folder, or a hub name while the hub can be reached ('default' needs neither)."
         ) from error
     if pooling is not None:
-        model = _with_pooling(model, pooling, first, device)
+        set_pooling(model, pooling, first)
     if max_seq_length is not None:
-        model.max_seq_length = min(max_seq_length, _positions(model))
+        set_length(model, max_seq_length)
     freeze_layer_weights(model)
     return model
+
+
+def is_bare(name: str) -> bool:
+    """Return whether ``name`` is a transformer without a pooling, length and prompts of its own.
+
+    A hub that cannot be asked is taken to hold a whole model; loading it then says what is wrong.
+    """
+    source = resolve(name)
+    if "/" not in source and not Path(source).exists() and source.lower() not in ORIGINAL_TRANSFORMER_MODELS:
+        source = f"sentence-transformers/{source}"  # as sentence-transformers completes a name without an owner
+    try:
+        return load_file_path(source, "modules.json") is None
+    except OSError:
+        return False
+
+
+def set_length(model: SentenceTransformer, tokens: int) -> None:
+    """Have a model read so many tokens of a text, and no more than it has positions for."""
+    model.max_seq_length = min(tokens, _positions(model))
 
 
 _SHIFTED_POSITIONS = ("roberta", "xlm-roberta", "camembert", "mpnet")
@@ -107,10 +128,6 @@ def _positions(model: SentenceTransformer) -> int:
     return positions - (int(getattr(config, "pad_token_id", 0) or 0) + 1 if shifted else 0)
 
 
-def _is_sentence_transformer(source: str) -> bool:
-    return (Path(source) / "modules.json").is_file() if Path(source).exists() else True
-
-
 def _bare_modules(source: str) -> list[object]:
     trunk = Transformer(source)
     if getattr(trunk.tokenizer, "chat_template", None):
@@ -124,9 +141,13 @@ def _bare_modules(source: str) -> list[object]:
 _TEXT_ONLY = {"text": {"method": "forward", "method_output_name": "last_hidden_state"}}
 
 
-def _with_pooling(
-    model: SentenceTransformer, pooling: PoolingName, first: First, device: str | None
-) -> SentenceTransformer:
+def set_pooling(model: SentenceTransformer, pooling: PoolingName, first: First = "layer") -> None:
+    """Give a model another pooling, in place; modules behind it and prompts stay.
+
+    Raises:
+        ModelError: if the model begins with something else than a transformer.
+        ConfigError: if the pooling does not exist.
+    """
     trunk, *rest = list(model)
     if not isinstance(trunk, Transformer):
         raise ModelError(
@@ -134,4 +155,6 @@ def _with_pooling(
         )
     trunk.model.config.output_hidden_states = False
     kept = [module for module in rest if not isinstance(module, Pooling | WeightedLayerPooling)]
-    return SentenceTransformer(modules=[trunk, *pooling_modules(trunk, pooling, first=first), *kept], device=device)
+    made = pooling_modules(trunk, pooling, first=first)
+    del model[1:]
+    model.extend(module.to(model.device) for module in [*made, *kept])

@@ -8,7 +8,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 from torch import Tensor
 
-from samesense.encoder.batching import embed_columns
+from samesense.encoder.batching import embed_columns, tokenised
 from samesense.encoder.cosine import each_once
 from samesense.encoder.precision import autocast, inference_precision
 from samesense.execution.onednn import fast_linear
@@ -62,11 +62,9 @@ def _embed(model: SentenceTransformer, texts: list[str], precision: Precision, b
     """Return the embeddings of the texts, ``(texts, dim)``, sorted by their tokens for the forwards."""
     device = model.device
     budget = batch_tokens or (CPU_TOKENS if device.type == "cpu" else ACCELERATOR_TOKENS)
-    prompt = model.prompts.get(model.default_prompt_name) if model.default_prompt_name else None
     arithmetic = inference_precision(precision, device)
     with torch.inference_mode(), autocast(device, arithmetic), fast_linear(device):
-        features = model.preprocess(texts, prompt=prompt)
-        features = {k: v.to(device) if isinstance(v, Tensor) else v for k, v in features.items()}
+        features = {k: v.to(device) if isinstance(v, Tensor) else v for k, v in tokenised(model, texts).items()}
         embeddings = embed_columns(model, [features], mini_batch_num_tokens=budget)[0].float()
     return embeddings[:, : model.get_embedding_dimension()]
 

@@ -21,6 +21,8 @@ from torch.autograd.function import once_differentiable
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.checkpoint import get_device_states, set_device_states
 
+from samesense.errors import ModelError
+
 Features = dict[str, Any]
 
 
@@ -38,21 +40,50 @@ def replayed(model: nn.Module, parts: Sequence[Features]) -> Tensor:
 
     Returns:
         ``(rows of all parts, dim)``; value and gradient are those of a plain forward of each part.
+
+    Raises:
+        ModelError: under DDP in the backward, if a part uses parameters that the first one does not.
     """
     if not torch.is_grad_enabled():
         return torch.cat([forward(model, part) for part in parts])
     if isinstance(model, DistributedDataParallel):
         first = forward(model, parts[0])
-        return first if len(parts) == 1 else torch.cat([first, replayed(model.module, parts[1:])])
-    parameters = [p for p in model.parameters() if p.requires_grad]
-    embeddings: Tensor = _Replay.apply(model, parts, *parameters)  # type: ignore[no-untyped-call]
+        return first if len(parts) == 1 else torch.cat([first, _replay(model.module, parts[1:], _reached(first))])
+    return _replay(model, parts, None)
+
+
+def _replay(model: nn.Module, parts: Sequence[Features], used: set[Tensor] | None) -> Tensor:
+    """Embed the parts as a function of the parameters; of those ``used`` only, where they are named.
+
+    DDP takes a parameter that its own forward did not use, such as a pooler's, for done, and must not meet it again.
+    """
+    trained = [p for p in model.parameters() if p.requires_grad]
+    inputs = trained if used is None else [p for p in trained if p in used]
+    others = [] if used is None else [p for p in trained if p not in used]
+    embeddings: Tensor = _Replay.apply(model, parts, others, *inputs)  # type: ignore[no-untyped-call]
     return embeddings
+
+
+def _reached(output: Tensor) -> set[Tensor]:
+    """Return the parameters on which ``output`` depends."""
+    found, seen, waiting = set(), set(), [output.grad_fn]
+    while waiting:
+        node = waiting.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        if hasattr(node, "variable"):  # where a gradient is put down
+            found.add(node.variable)
+        waiting.extend(before for before, _ in node.next_functions)
+    return found
 
 
 class _Replay(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, model: nn.Module, parts: Sequence[Features], *parameters: Tensor) -> Tensor:
-        ctx.model, ctx.parts, ctx.parameters, ctx.states = model, parts, parameters, []
+    def forward(
+        ctx: Any, model: nn.Module, parts: Sequence[Features], others: Sequence[Tensor], *parameters: Tensor
+    ) -> Tensor:
+        ctx.model, ctx.parts, ctx.others, ctx.parameters, ctx.states = model, parts, others, parameters, []
         device = parameters[0].device.type if parameters else "cpu"
         ctx.autocast = (device, torch.is_autocast_enabled(device), torch.get_autocast_dtype(device))
         embeddings = []
@@ -75,12 +106,18 @@ class _Replay(torch.autograd.Function):
                 torch.set_rng_state(cpu_state)
                 set_device_states(devices, device_states)
                 embeddings = forward(ctx.model, part)
-            found = torch.autograd.grad(embeddings, ctx.parameters, own_gradient, allow_unused=True)
+            wanted = [*ctx.parameters, *ctx.others]
+            found = torch.autograd.grad(embeddings, wanted, own_gradient, allow_unused=True)
             del embeddings
-            for i, own in enumerate(found):
-                if own is not None:
-                    sums[i] = own if sums[i] is None else sums[i].add_(own)  # type: ignore[union-attr]
-        return (None, None, *sums)
+            if any(own is not None for own in found[len(sums) :]):
+                raise ModelError(
+                    "Under torchrun with a token budget, all parts of a batch must use the same parameters, and one "
+                    "uses some that the first does not. Leave out mini_batch_num_tokens."
+                )
+            for i, own in enumerate(found[: len(sums)]):
+                if own is not None:  # added beside it: two parameters may have been given one tensor
+                    sums[i] = own if sums[i] is None else sums[i] + own  # type: ignore[operator]
+        return (None, None, None, *sums)
 
 
 def _own_casts(device: str, enabled: bool, dtype: torch.dtype) -> AbstractContextManager[Any]:

@@ -64,22 +64,34 @@ def freeze_layer_weights(model: nn.Module) -> None:
             module.layer_weights.requires_grad_(False)
 
 
-def describe_pooling(model: nn.Module) -> str:
-    """Return how a model pools, in words that fit into a protocol line, such as ``first-last`` or ``cls``."""
-    name = "unknown"
-    weighted: list[float] | None = None
+def layer_pooling(model: nn.Module) -> tuple[PoolingName, First] | None:
+    """Return which of the poolings that weigh layers a model has; ``None`` for another way of weighing, or none."""
     for module in model.modules():
         if isinstance(module, WeightedLayerPooling):
             weighted = [round(float(w), 4) for w in module.layer_weights]
             layers, start = module.num_hidden_layers, module.layer_start
+            for pooling, first in _OF_LAYERS:
+                expected = layer_weights(layers, pooling, first)
+                if weighted == expected and start == layers + 1 - len(expected):
+                    return pooling, first
+    return None
+
+
+_OF_LAYERS: tuple[tuple[PoolingName, First], ...] = (
+    ("first-last", "layer"), ("first-last", "embeddings"), ("last-2", "layer"),
+)  # fmt: skip
+
+
+def describe_pooling(model: nn.Module) -> str:
+    """Return how a model pools, in words that fit into a protocol line, such as ``first-last`` or ``cls``."""
+    named = layer_pooling(model)
+    if named is not None:
+        return named[0] if named[1] == "layer" else f"{named[0]} (first = embeddings)"
+    name = "unknown"
+    for module in model.modules():
         if isinstance(module, Pooling):
             name = module.pooling_mode if isinstance(module.pooling_mode, str) else "+".join(module.pooling_mode)
         if isinstance(module, StaticEmbedding):
             name = "static mean"
-    if weighted is None:
-        return name
-    for pooling, first in (("first-last", "layer"), ("first-last", "embeddings"), ("last-2", "layer")):
-        expected = layer_weights(layers, pooling, first)  # type: ignore[arg-type]
-        if weighted == expected and start == layers + 1 - len(expected):
-            return pooling if first == "layer" else f"{pooling} (first = embeddings)"
-    return f"{name} of weighted layers"
+    weighs = any(isinstance(module, WeightedLayerPooling) for module in model.modules())
+    return f"{name} of weighted layers" if weighs else name

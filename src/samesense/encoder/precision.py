@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 import torch
 from sentence_transformers import SentenceTransformer
 
-from samesense.encoder.batching import embed_columns
+from samesense.encoder.batching import embed_columns, tokenised
 from samesense.types import Precision
 
 _WORTH = 1.1
@@ -46,37 +46,49 @@ def autocast(device: torch.device, precision: Literal["float32", "bfloat16"]) ->
     return torch.autocast(device.type, torch.bfloat16, enabled=precision == "bfloat16")
 
 
-def training_precision(model: SentenceTransformer, texts: Sequence[str], precision: Precision = "auto") -> Choice:
-    """Resolve ``"auto"`` by timing training steps of this model over ``texts`` on this machine in both precisions."""
+def training_precision(
+    model: SentenceTransformer, texts: Sequence[str], precision: Precision = "auto", max_length: int | None = None
+) -> Choice:
+    """Resolve ``"auto"`` by timing training steps of this model over ``texts`` on this machine in both precisions.
+
+    Texts are cut to ``max_length`` tokens.
+    """
     if precision != "auto":
         return Choice(precision, "as asked for")
     if not has_bfloat16(model.device):
         return Choice("float32", f"this {model.device.type} does not compute in bfloat16")
     if model.device.type != "cpu":
         return Choice("bfloat16", f"this {model.device.type} computes in bfloat16")
-    ratio = _speed_of_bfloat16(model, texts)
+    ratio = _speed_of_bfloat16(model, texts, max_length)
     if ratio >= _WORTH:
         return Choice("bfloat16", f"measured {ratio:.1f} times as fast as float32 on this machine")
     return Choice("float32", f"bfloat16 measured only {ratio:.1f} times as fast on this machine")
 
 
-def _speed_of_bfloat16(model: SentenceTransformer, texts: Sequence[str], rounds: int = 3) -> float:
+def _speed_of_bfloat16(
+    model: SentenceTransformer, texts: Sequence[str], max_length: int | None, rounds: int = 3
+) -> float:
     """Return the ratio of the best float32 to the best bfloat16 step, alternating, after one of each to warm up."""
     state = torch.random.get_rng_state()
     best: dict[Literal["float32", "bfloat16"], float] = {"float32": float("inf"), "bfloat16": float("inf")}
     for attempt in range(rounds + 1):
         for precision in best:
-            seconds = _step_seconds(model, texts, precision)
+            seconds = _step_seconds(model, texts, max_length, precision)
             if attempt:
                 best[precision] = min(best[precision], seconds)
     torch.random.set_rng_state(state)
     return best["float32"] / best["bfloat16"]
 
 
-def _step_seconds(model: SentenceTransformer, texts: Sequence[str], precision: Literal["float32", "bfloat16"]) -> float:
+def _step_seconds(
+    model: SentenceTransformer,
+    texts: Sequence[str],
+    max_length: int | None,
+    precision: Literal["float32", "bfloat16"],
+) -> float:
     started = time.perf_counter()
     with autocast(model.device, precision):
-        embeddings = embed_columns(model, [model.preprocess(list(texts))])[0]
+        embeddings = embed_columns(model, [tokenised(model, texts, max_length)])[0]
     if embeddings.requires_grad:
         embeddings.float().square().sum().backward()  # type: ignore[no-untyped-call]
     model.zero_grad(set_to_none=True)

@@ -10,7 +10,8 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import WeightedLayerPooling
 from torch import nn
 
-from samesense.encoder.build import build
+from samesense.encoder.build import build, set_pooling
+from samesense.encoder.pooling import freeze_layer_weights, layer_pooling
 from samesense.encoder.static import static_student
 from samesense.errors import ConfigError, ModelError
 from samesense.types import First, PoolingName
@@ -86,8 +87,8 @@ def _number(student: str, text: str | None) -> int | None:
 def first_layers(model: SentenceTransformer, layers: int) -> SentenceTransformer:
     """Keep the first layers of the model's transformer, in place.
 
-    What comes behind the layers (a final norm, the pooling) stays. The result is a start point for training, and no
-    good embedding by itself.
+    What comes behind the layers (a final norm, the pooling) stays; ``first-last`` and ``last-2`` take the layers that
+    are then the first and the last. The result is a start point for training, and no good embedding by itself.
 
     Args:
         model: an encoder whose first module is a transformer.
@@ -98,15 +99,13 @@ def first_layers(model: SentenceTransformer, layers: int) -> SentenceTransformer
 
     Raises:
         ConfigError: if the model has fewer layers.
-        ModelError: if it has no single stack of layers, or its pooling weighs all of them.
+        ModelError: if it has no single stack of layers, or its pooling weighs them in a way of its own.
     """
     return _keep(model, layers, range(layers))
 
 
 def spaced_layers(model: SentenceTransformer, layers: int) -> SentenceTransformer:
     """Keep layers at even distances, the first and the last among them, in place; the rest is as in first_layers.
-
-    Arguments, result and errors are those of :func:`first_layers`; 1 keeps the first.
 
     Arguments, result and errors are those of :func:`first_layers`; 1 keeps the first.
 
@@ -125,8 +124,12 @@ def _keep(model: SentenceTransformer, layers: int, kept: Sequence[int]) -> Sente
     depth = getattr(config, "num_hidden_layers", None)
     if trunk is None or not isinstance(depth, int):
         raise ModelError(f"Layers can be cut from transformers only; this model begins with {type(model[0]).__name__}.")
-    if any(isinstance(module, WeightedLayerPooling) for module in model):
-        raise ModelError("The pooling of this model weighs its layers. Cut the layers first, then choose the pooling.")
+    pooling = layer_pooling(model)
+    if pooling is None and any(isinstance(module, WeightedLayerPooling) for module in model):
+        raise ModelError(
+            "The pooling of this model weighs its layers in a way of its own, which fewer layers cannot have. Choose "
+            "another pooling for the student, such as mean."
+        )
     if not 1 <= layers <= depth:
         raise ConfigError(f"layers must lie between 1 and {depth}, the depth of this model; received {layers}.")
     stack = _stack(trunk, depth)
@@ -140,6 +143,9 @@ def _keep(model: SentenceTransformer, layers: int, kept: Sequence[int]) -> Sente
     config.num_hidden_layers = layers
     if getattr(config, "layer_types", None):
         config.layer_types = [config.layer_types[at] for at in kept]
+    if pooling is not None:
+        set_pooling(model, *pooling)
+        freeze_layer_weights(model)
     return model
 
 

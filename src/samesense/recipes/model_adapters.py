@@ -8,7 +8,7 @@ from sentence_transformers import CrossEncoder, SentenceTransformer
 from torch import nn
 
 from samesense.data import PairData
-from samesense.encoder.build import build
+from samesense.encoder.build import build, is_bare, set_length
 from samesense.encoder.build_cross import build_cross, has_one_logit
 from samesense.encoder.cosine import cosine_score
 from samesense.encoder.cross import as_logits
@@ -40,14 +40,16 @@ class BiEncoder:
     """Texts are embedded apart and compared by cosine."""
 
     def build(self, settings: EncoderSettings) -> SentenceTransformer:
-        """Return the start model with the pooling and length asked for."""
-        return build(
-            settings.model, pooling=settings.pooling, first=settings.first, max_seq_length=settings.max_seq_length
-        )
+        """Return the start model with the pooling asked for; it reads no less than it is trained on."""
+        settings = settings.for_start(bare=is_bare(settings.model))
+        model = build(settings.model, pooling=settings.pooling, first=settings.first)
+        if settings.max_seq_length is not None and settings.max_seq_length > (model.max_seq_length or 0):
+            set_length(model, settings.max_seq_length)
+        return model
 
     def describe(self, model: SentenceTransformer, settings: EncoderSettings) -> str:
         """Return pooling and size."""
-        return f"pooling {describe_pooling(model)}, {_size(model)}, at most {model.max_seq_length} tokens"
+        return f"pooling {describe_pooling(model)}, {_size(model)}, {_length(model, settings)}"
 
     def score(self, model: SentenceTransformer, precision: Precision) -> Score:
         """Return the cosine of embeddings."""
@@ -63,12 +65,12 @@ class PairEncoder:
 
     def build(self, settings: EncoderSettings) -> CrossEncoder:
         """Return the start model, with a head of one logit."""
-        return build_cross(settings.model, max_seq_length=settings.max_seq_length, seed=settings.seed)
+        return build_cross(settings.model, seed=settings.seed)
 
     def describe(self, model: CrossEncoder, settings: EncoderSettings) -> str:
         """Return whether the head is new, and the size."""
         head = "its own" if has_one_logit(settings.model) else "a new"
-        return f"cross-encoder with {head} head, {_size(model)}, at most {model.max_seq_length} tokens a pair"
+        return f"cross-encoder with {head} head, {_size(model)}, {_length(model, settings)} a pair"
 
     def score(self, model: CrossEncoder, precision: Precision) -> Score:
         """Return the logits."""
@@ -84,6 +86,12 @@ class PairEncoder:
 def adapter_of(settings: EncoderSettings) -> Adapter:
     """Return the adapter of the kind of encoder that the settings ask for."""
     return PairEncoder() if getattr(settings, "encoder", "bi") == "cross" else BiEncoder()
+
+
+def _length(model: SentenceTransformer | CrossEncoder, settings: EncoderSettings) -> str:
+    own, given = model.max_seq_length, settings.max_seq_length
+    shorter = f", in training {given}" if given is not None and own is not None and given < own else ""
+    return f"at most {own}{shorter} tokens"
 
 
 def _size(model: nn.Module) -> str:

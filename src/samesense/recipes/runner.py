@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -14,6 +14,7 @@ from transformers import TrainerCallback, set_seed
 
 from samesense.data import PairData
 from samesense.data.examples import Examples
+from samesense.encoder.build import is_bare
 from samesense.encoder.precision import Choice
 from samesense.encoder.storage import save
 from samesense.encoder.vocabulary import unknown_share
@@ -97,13 +98,19 @@ def run(
     Raises:
         ConfigError, DataError, ModelError, OutputError: before the first step, where a run could not end well.
     """
+    if build is None:
+        job = replace(job, settings=job.settings.for_start(bare=is_bare(job.settings.model)))
     settings, output, adapter = job.settings, job.output, adapter_of(job.settings)
     data = run_folder.data_identity({"train": job.data, "dev": job.dev, "test": job.test})
     record = manifest.describe(job.method, settings.model_dump(), data)
     before = run_folder.check(output, record, resume=resume, overwrite=overwrite)
     model = adapter.build(settings) if build is None else build(job)
     inputs = prepare(model, job)
-    choice = Choice(*before["precision"]) if before else pick_precision(model, inputs.dataset, settings)
+    choice = (
+        Choice(*before["precision"])
+        if before
+        else pick_precision(model, inputs.dataset, settings, settings.max_seq_length)
+    )
     record |= {"summary": list(inputs.summary), "precision": list(choice)}
     with run_folder.locked(output):
         run_folder.check(output, record, resume=resume, overwrite=overwrite)  # another run may have ended since
@@ -147,6 +154,7 @@ def _train(
         batches=inputs.batches,
         collator=inputs.collator,
         resume=resume,
+        max_length=job.settings.max_seq_length,
         callbacks=inputs.callbacks,
     )
 

@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
@@ -27,12 +27,30 @@ BI_ONLY = ("pooling", "first")
 
 
 class EncoderSettings(TrainingSettings):
-    """Settings of every recipe that trains an encoder: the start point, and how it makes a sentence vector."""
+    """Settings of every recipe that trains an encoder: the start point, and how it makes a sentence vector.
+
+    A model that brings a pooling, a length and prompts of its own keeps them unless told otherwise. A bare transformer
+    has none, and takes the pooling and the training length of the method.
+    """
+
+    bare_pooling: ClassVar[PoolingName] = "mean"
+    bare_length: ClassVar[int] = 128
 
     model: str = Field("default", description="folder, hub name, or default: all-MiniLM-L6-v2 from its package")
-    pooling: PoolingName | None = Field(None, description="pooling [the model's own, or mean if it has none]")
+    pooling: PoolingName | None = Field(None, description="pooling [the model's own; a bare transformer's mean]")
     first: First = Field("layer", description="what first means in first-last: the first layer, or embeddings")
-    max_seq_length: int | None = Field(128, ge=2, description="longest input in tokens")
+    max_seq_length: int | None = Field(
+        None, ge=2, description="longest input in training, in tokens [the model's own; a bare transformer's 128]"
+    )
+
+    def for_start(self, *, bare: bool) -> Self:
+        """Return the settings with the pooling and the length of the method where the start model has none."""
+        if not bare:
+            return self
+        own: dict[str, Any] = {"max_seq_length": self.max_seq_length or self.bare_length}
+        if getattr(self, "encoder", "bi") == "bi":
+            own["pooling"] = self.pooling or self.bare_pooling
+        return self.model_copy(update=own)
 
 
 @PAIR_LOSSES.add_settings

@@ -42,9 +42,29 @@ class TrainingRun:
             said.append(f"best dev Spearman {best:.2f} at step {self.output.best_step}")
         return [*said, f"model: {self.model}"]
 
+    def gain(self) -> str:
+        """Return, in a line for people, what the trained model gained over its start, in Spearman x100."""
+        start, best = self.output.start_dev_spearman, self.output.best_dev_spearman
+        shown = [one for one in self.results if (one.metric, one.subset, one.task) == ("spearman", "all", "sts")]
+        found = [
+            f"{_change(own[0].value, own[-1].value)} on {name}"
+            for name in dict.fromkeys(one.dataset for one in shown)
+            if (own := [one for one in shown if one.dataset == name])[0].model != own[-1].model
+        ]
+        if start is not None and best is not None:
+            found.append(f"{_change(start, best)} on dev, which selected")
+        if not shown:
+            found.append("on test not known: give --test")
+        return f"gain over the start: {'; '.join(found) or 'not known'}"
+
     def __str__(self) -> str:
-        return "\n".join([*self.lines(), *([str(self.results)] if self.results else [])])
+        shown = [*self.lines(), *([str(self.results)] if self.results else [])]
+        return "\n".join([*shown, *([] if self.output.interrupted else [self.gain()])])
 
     def _repr_html_(self) -> str:
-        said = "<br>".join(map(escape, self.lines()))
+        said = "<br>".join(map(escape, [*self.lines(), *([] if self.output.interrupted else [self.gain()])]))
         return f"<p>{said}</p>\n{self.results._repr_html_() if self.results else ''}"
+
+
+def _change(before: float, after: float) -> str:
+    return f"{100 * (after - before):+.2f} ({100 * before:.2f} to {100 * after:.2f})"

@@ -64,7 +64,7 @@ def sweep_points(runs: Sequence[Run], setting: str) -> dict[str, dict[float, lis
             )
         figures = {row.dataset: row.value for row in run.results if (row.metric, row.subset) == ("spearman", "all")}
         if not figures and run.curve is not None:
-            figures = {"best dev": max(run.curve.values)}
+            figures = {"best dev": run.curve.best[1]}
         if not figures:
             raise DataError(f"Run {run.name} has no figure to draw: it was evaluated neither on test nor on dev data.")
         own = ", ".join(f"{key} = {_shown(key, run.settings.get(key))}" for key in varying)

@@ -66,18 +66,17 @@ def steps_to_scores(curves: Curves) -> list[StepsToScore]:
     found = []
     for baseline, own in curves.items():
         for variant, other in curves.items():
-            seeds = sorted(own.keys() & other.keys())
+            seeds = sorted(seed for seed in own.keys() & other.keys() if own[seed].best[0] > 0)
             if variant == baseline or not seeds:
                 continue
-            levels = [max(own[seed].values) for seed in seeds]
-            best = [float(own[seed].steps[int(np.argmax(own[seed].values))]) for seed in seeds]
+            best, levels = zip(*(own[seed].best for seed in seeds), strict=True)
             times = [steps_to_reach(other[seed], level) for seed, level in zip(seeds, levels, strict=True)]
             found.append(
                 StepsToScore(
                     variant=variant,
                     baseline=baseline,
                     level=float(np.mean(levels)),
-                    baseline_steps=tuple(best),
+                    baseline_steps=best,
                     variant_steps=tuple(times),
                 )
             )

@@ -77,6 +77,19 @@ class History(TrainerCallback):
             write_json_lines(self.path, state.log_history)
 
 
+class ClipGradients(TrainerCallback):
+    """Scales the gradients of the model and of what the loss itself learns, such as a head, down to one norm."""
+
+    def __init__(self, loss: nn.Module, max_norm: float) -> None:
+        self.loss, self.max_norm = loss, max_norm
+
+    def on_pre_optimizer_step(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Clip them; a parameter without a gradient is left alone."""
+        nn.utils.clip_grad_norm_(self.loss.parameters(), self.max_norm)
+
+
 class SaveLossWeights(TrainerCallback):
     """Writes the loss's own weights beside those of the model, which is all that the trainer saves."""
 

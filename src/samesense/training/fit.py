@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from sentence_transformers import (
 )
 from sentence_transformers.base.evaluation import BaseEvaluator
 from sentence_transformers.cross_encoder import CrossEncoderTrainer
+from sentence_transformers.sentence_transformer.data_collator import SentenceTransformerDataCollator
 from torch import nn
 from transformers import EarlyStoppingCallback, TrainerCallback, set_seed
 
@@ -30,6 +31,7 @@ from samesense.training.batches import Batches, sampler_of
 from samesense.training.callbacks import (
     DEV_METRIC,
     LOSS_WEIGHTS,
+    ClipGradients,
     History,
     Progress,
     SaveLossWeights,
@@ -38,23 +40,23 @@ from samesense.training.callbacks import (
     loss_weights,
 )
 from samesense.training.losses.check import check_dataset
+from samesense.training.losses.cross import CrossEncoderLoss
 from samesense.training.settings import TrainingSettings
+from samesense.training.texts import TrainingTexts
 
 if TYPE_CHECKING:
     from datasets import Dataset
 
-_CHECKPOINT = ("optimizer.pt", "scheduler.pt", "rng_state.pth")
-"""What the trainer writes last into a checkpoint."""
-
 
 @dataclass(frozen=True)
 class TrainOutput:
-    """How a run ended: its best dev score and step, and whether it was interrupted before its end."""
+    """How a run ended: its dev scores, and whether it was interrupted before its end."""
 
     steps: int
     seconds: float
     precision: str
-    best_dev_spearman: float | None
+    start_dev_spearman: float | None  # of the untouched start
+    best_dev_spearman: float | None  # of the state that was kept, which the dev set selected
     best_step: int | None
     interrupted: bool
 
@@ -89,10 +91,13 @@ def fit(  # noqa: PLR0913 - what a run may be told
     dev_score: Callable[[Any], float] | None = None,
     batches: Batches = "random",
     collator: Callable[..., Any] | None = None,
+    max_length: int | None = None,
     resume: bool = False,
     callbacks: Sequence[TrainerCallback] = (),
 ) -> TrainOutput:
     """Train a bi-encoder or a cross-encoder in place; with a dev score, it ends as its best checkpoint.
+
+    The untouched start is scored too, at step 0 of the history, and is never what is kept.
 
     Args:
         model: the encoder.
@@ -102,7 +107,10 @@ def fit(  # noqa: PLR0913 - what a run may be told
         folder: holds ``checkpoints/``, of no use once the model is saved, and ``history.jsonl``.
         dev_score: dev Spearman of a model, for the best checkpoint and early stopping.
         batches: how examples are put into batches; see :mod:`samesense.training.batches`.
-        collator: puts examples into a batch; ``None`` takes the trainer's own.
+        collator: puts examples into a batch; ``None`` takes sentence-transformers' own, whose texts are those that
+            ``encode`` sees: behind the model's default prompt.
+        max_length: longest input in training, in tokens, for ``collator`` ``None``; ``None`` for the model's own. The
+            model itself goes on reading its own.
         resume: continue from the newest whole checkpoint in ``folder``; from the start if there is none.
         callbacks: further trainer callbacks.
 
@@ -119,7 +127,8 @@ def fit(  # noqa: PLR0913 - what a run may be told
             "early_stopping_patience counts evaluations on a dev set, and there is none. Give dev, or leave it out."
         )
     check_dataset(loss, dataset)
-    settings = settings.model_copy(update={"precision": pick_precision(model, dataset, settings).precision})
+    precision = pick_precision(model, dataset, settings, max_length).precision
+    settings = settings.model_copy(update={"precision": precision})
     set_seed(settings.seed)  # after the measurement of the precision, which draws numbers
     if model.device.type == "cpu":
         use_cheap_dropout(model)
@@ -127,14 +136,27 @@ def fit(  # noqa: PLR0913 - what a run may be told
     model.model_card_data.set_widget_examples = lambda dataset: None
     checkpoints, stop = folder / "checkpoints", StopOnInterrupt()
     resume_from = _resumed(loss, checkpoints) if resume else None
+    texts = TrainingTexts(model, max_length)
+    if isinstance(loss, CrossEncoderLoss):
+        loss.tokenise = texts
+    elif collator is None:
+        collator = SentenceTransformerDataCollator(preprocess_fn=texts)
     trainer = (_PairTrainer if isinstance(model, CrossEncoder) else SentenceTransformerTrainer)(
         model=model,
-        args=_arguments(settings, len(dataset), checkpoints, model, batches, selecting=dev_score is not None),
+        args=_arguments(
+            settings,
+            len(dataset),
+            checkpoints,
+            model,
+            batches,
+            selecting=dev_score is not None,
+            starting=resume_from is None,
+        ),
         train_dataset=dataset,
         data_collator=collator,
         loss=loss,
         evaluator=None if dev_score is None else _DevEvaluator(dev_score),
-        callbacks=[*_callbacks(settings, folder, loss), stop, *callbacks],
+        callbacks=[*_callbacks(settings, folder, loss), stop, texts, *callbacks],
     )
     started = time.perf_counter()
     stopped = run_trainer(trainer, resume_from)
@@ -143,21 +165,40 @@ def fit(  # noqa: PLR0913 - what a run may be told
         steps=trainer.state.global_step,
         seconds=time.perf_counter() - started,
         precision=settings.precision,
+        start_dev_spearman=_start_score(trainer.state.log_history),
         best_dev_spearman=None if best is None else float(best),
         best_step=trainer.state.best_global_step,
         interrupted=stop.interrupted and stopped,
     )
 
 
+def _start_score(history: Sequence[Mapping[str, float]]) -> float | None:
+    """Return the dev score at step 0, which a resumed run finds in its checkpoint."""
+    scores = (log.get(f"eval_{DEV_METRIC}") for log in history if log["step"] == 0)
+    return next((score for score in scores if score is not None), None)
+
+
 def _callbacks(settings: TrainingSettings, folder: Path, loss: nn.Module) -> list[TrainerCallback]:
-    found: list[TrainerCallback] = [Progress(), History(folder / "history.jsonl"), SaveLossWeights(loss)]
+    found: list[TrainerCallback] = [
+        Progress(),
+        History(folder / "history.jsonl"),
+        SaveLossWeights(loss),
+        ClipGradients(loss, settings.max_grad_norm),
+    ]
     if settings.early_stopping_patience is not None:
         found.append(EarlyStoppingCallback(early_stopping_patience=settings.early_stopping_patience))
     return found
 
 
 def _arguments(
-    settings: TrainingSettings, examples: int, checkpoints: Path, model: Any, batches: Batches, *, selecting: bool
+    settings: TrainingSettings,
+    examples: int,
+    checkpoints: Path,
+    model: Any,
+    batches: Batches,
+    *,
+    selecting: bool,
+    starting: bool,
 ) -> SentenceTransformerTrainingArguments:
     return training_arguments(
         SentenceTransformerTrainingArguments,
@@ -166,18 +207,24 @@ def _arguments(
         eval_steps=settings.steps_between_evaluations(examples),
         metric=f"eval_{DEV_METRIC}" if selecting else None,
         greater_is_better=True,
+        eval_on_start=selecting and starting,
         use_cpu=model.device.type == "cpu",
         num_train_epochs=settings.epochs,
         max_steps=settings.max_steps or -1,
         per_device_train_batch_size=settings.batch_size,
         batch_sampler=sampler_of(batches),
         lr_scheduler_type=settings.lr_scheduler_type,
-        max_grad_norm=settings.max_grad_norm,
+        max_grad_norm=0.0,  # the trainer's leaves out what the loss itself learns; see ClipGradients
         dataloader_pin_memory=model.device.type == "cuda",
     )
 
 
-def pick_precision(model: SentenceTransformer | CrossEncoder, dataset: Dataset, settings: TrainingSettings) -> Choice:
+def pick_precision(
+    model: SentenceTransformer | CrossEncoder,
+    dataset: Dataset,
+    settings: TrainingSettings,
+    max_length: int | None = None,
+) -> Choice:
     """Resolve the precision of a run: as asked for, or by timing steps of its first batch.
 
     Several processes must agree, so under ``torchrun`` it is not timed: bfloat16 where the device computes in it.
@@ -187,8 +234,8 @@ def pick_precision(model: SentenceTransformer | CrossEncoder, dataset: Dataset, 
     columns = [values for name, values in dataset[: settings.batch_size].items() if name != "label"]
     if isinstance(model, CrossEncoder):
         pairs: Any = list(zip(*columns, strict=True))  # one text of a cross-encoder is a pair
-        return training_precision(model, pairs, settings.precision)
-    return training_precision(model, [text for column in columns for text in column], settings.precision)
+        return training_precision(model, pairs, settings.precision, max_length)
+    return training_precision(model, [text for column in columns for text in column], settings.precision, max_length)
 
 
 def _resumed(loss: nn.Module, checkpoints: Path) -> Path | None:
@@ -205,9 +252,11 @@ def newest_checkpoint(checkpoints: Path, also: Sequence[str] = ()) -> Path | Non
     Such are half-written ones, which lack a file of the trainer's or one of ``also``, and that of the last step: the
     trainer would take one step more.
     """
+    states = [f"rng_state_{rank}.pth" for rank in range(world_size())] if world_size() > 1 else ["rng_state.pth"]
+    needed = ["optimizer.pt", "scheduler.pt", *states, *also]
     found = sorted(checkpoints.glob("checkpoint-*"), key=lambda path: int(path.name.rsplit("-", 1)[1]), reverse=True)
     for path in found:
-        if _goes_on(path) and all((path / name).is_file() for name in (*_CHECKPOINT, *also)):
+        if _goes_on(path) and all((path / name).is_file() for name in needed):
             return path
         if is_main():
             shutil.rmtree(path)

@@ -7,16 +7,18 @@ from pathlib import Path
 from typing import Any
 
 from samesense.errors import ConfigError
+from samesense.execution.ranks import world_size
 from samesense.execution.versions import environment
 from samesense.files import read_json, write_json
 
-_IDENTITY = ("method", "settings", "data")
+_IDENTITY = ("method", "settings", "data", "processes")
 FILE = "manifest.json"
 
 
 def describe(method: str, settings: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]:
-    """Return a manifest of JSON types: method, settings, data with hashes, versions, machine and start time."""
-    return {"method": method, "settings": settings, "data": data, **environment(), "status": "running"}
+    """Return a manifest of JSON types: method, settings, data with hashes, processes, versions, machine, start."""
+    made_of = {"method": method, "settings": settings, "data": data, "processes": world_size()}
+    return {**made_of, **environment(), "status": "running"}
 
 
 def write(folder: Path, manifest: dict[str, Any]) -> None:
@@ -33,7 +35,7 @@ def read(folder: Path) -> dict[str, Any]:
 
 
 def check_same_run(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
-    """Return the manifest of the run in ``folder``, if it has this one's method, settings and data."""
+    """Return the manifest of the run in ``folder``, if it has this one's method, settings, data and processes."""
     before = read(folder)
     differences = []
     for part in _IDENTITY:
@@ -43,7 +45,7 @@ def check_same_run(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
     if differences:
         raise ConfigError(
             f"resume continues the run in {folder} as it was begun, but {'; '.join(differences)}. "
-            "Give the same settings and data, or another output folder."
+            "Give the same settings, data and number of processes, or another output folder."
         )
     return before
 

@@ -33,7 +33,8 @@ class TupleBatches:
     Args:
         anchors: of all rows.
         complete: gives the positives and negatives of a row in an epoch.
-        preprocess: tokenises texts, as the model's own method of this name does.
+        preprocess: tokenises texts, such as :class:`~samesense.training.texts.TrainingTexts` or the model's own method
+            of this name, which leaves out its default prompt.
         places: how many positives and how many negatives a tuple has at most.
         key: gives texts that count as the same one number from 0.
         once: encode equal texts once; otherwise each text is encoded for itself.

@@ -61,7 +61,7 @@ def run(job: Job[Documents, ContextSettings], *, resume: bool = False, overwrite
             manifest.write(output, stages.record)
         sources = list(job.data.sources)
         if not origin_recipe.run(sources, settings.origin_settings(), output / ORIGIN, overwrite=overwrite):
-            return TrainingRun(output, TrainOutput(0, 0.0, "", None, None, interrupted=True), Results())
+            return TrainingRun(output, TrainOutput(0, 0.0, "", None, None, None, interrupted=True), Results())
         try:
             stages.run("harvest", later.harvest_inputs(), [HARVEST], later.harvest)
             stages.run("surrogate", later.surrogate_inputs(), [SURROGATE], later.surrogate)

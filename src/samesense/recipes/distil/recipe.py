@@ -21,11 +21,10 @@ from typing import Any
 
 from sentence_transformers import SentenceTransformer
 from torch import nn
-from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from samesense.data import PairData
 from samesense.data.sentences import Sentences
-from samesense.encoder.students import is_static, make_student
+from samesense.encoder.students import make_student
 from samesense.errors import ConfigError, ModelError
 from samesense.recipes import run_folder
 from samesense.recipes.distil.report import KEPT, StudentReport, report_student
@@ -95,35 +94,9 @@ def build_student(job: Job[Sentences, DistilSettings]) -> SentenceTransformer:
 
 
 def prepare(model: SentenceTransformer, job: Job[Sentences, DistilSettings]) -> TrainingInputs:
-    """Return what a student is trained on: the sentences, cut short, and their vectors by the teachers."""
+    """Return what a student is trained on: the sentences, and their vectors by the teachers."""
     settings = job.settings
-    inputs = with_teachers(model, job, partial(loss_of, model, settings), describe(settings, settings.regress))
-    own = model.max_seq_length
-    if is_static(settings.model) or settings.max_seq_length is None or not isinstance(own, int):
-        return inputs
-    return replace(inputs, callbacks=[ShortInputs(model, min(own, settings.max_seq_length)), *inputs.callbacks])
-
-
-class ShortInputs(TrainerCallback):
-    """Cuts inputs short in training; the student then reads as many tokens as it did before.
-
-    ``tokens`` are those of the longest input in training.
-    """
-
-    def __init__(self, model: SentenceTransformer, tokens: int) -> None:
-        self.model, self.tokens, self.own = model, tokens, model.max_seq_length
-
-    def on_train_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
-        """Cut from now on."""
-        self.model.max_seq_length = self.tokens
-
-    def on_train_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
-        """Cut no longer."""
-        self.model.max_seq_length = self.own
+    return with_teachers(model, job, partial(loss_of, model, settings), describe(settings, settings.regress))
 
 
 def loss_of(model: SentenceTransformer, settings: DistilSettings, stores: list[TeacherStore]) -> nn.Module:

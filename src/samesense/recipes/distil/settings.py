@@ -33,8 +33,8 @@ class DistilSettings(RankcseSettings):
     eval_steps: int | None = Field(
         None, ge=1, description="steps between evaluations on the dev set [auto: ten a run, at most 1000 apart]"
     )
-    pooling: PoolingName | None = Field(None, description="pooling [none: the model's own, or mean if it has none]")
-    max_seq_length: int | None = Field(64, ge=2, description="longest input in training; the student keeps its own")
+    pooling: PoolingName | None = Field(None, description="pooling [the model's own; a bare transformer's mean]")
+    max_seq_length: int | None = Field(64, ge=2, description="longest input in training, in tokens")
     head: Head = Field("none", description="dense layer and tanh: thrown away after training, kept, or none")
     dropout: float | None = Field(0.0, ge=0, lt=1, description="dropout of the student in training [none: its own]")
     rank: Literal["listnet", "listmle", "cosent"] = Field("listnet", description="formula of the ranking term")

@@ -23,6 +23,7 @@ from samesense.data.tuples.paraphrase import augment_named
 from samesense.recipes.runner import Job, TrainingInputs, as_dataset
 from samesense.recipes.supmpn.settings import SupmpnSettings
 from samesense.recipes.unsupervised.views import set_dropout
+from samesense.training.texts import TrainingTexts
 from samesense.training.tuple_batches import LogSavings, SetEpoch, TupleBatches, has_dropout
 
 logger = logging.getLogger(__name__)
@@ -44,10 +45,11 @@ def prepare(model: SentenceTransformer, job: Job[TupleData, SupmpnSettings]) -> 
     rows = settings.usable(train)
     complete = completion(rows, settings)
     complete.check()
+    texts = TrainingTexts(model, settings.max_seq_length)
     batches = TupleBatches(
         rows.anchors,
         complete,
-        model.preprocess,
+        texts,
         places=settings.places,
         key=key_of(settings.false_negative_filter),
         once=settings.encode_once,
@@ -64,7 +66,7 @@ def prepare(model: SentenceTransformer, job: Job[TupleData, SupmpnSettings]) -> 
         loss=lambda: settings.spec.build(model, settings, formed),
         summary=[*train.summary(), *_formed(rows, len(train), settings), *_warnings(rows, settings, batches.apart)],
         collator=batches,
-        callbacks=[SetEpoch(batches), LogSavings(batches)],
+        callbacks=[SetEpoch(batches), LogSavings(batches), texts],
         before_training=None if augment is None else partial(_augment, batches, rows, augment, settings),
     )
 

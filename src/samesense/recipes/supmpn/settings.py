@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Self
+from typing import ClassVar, Self
 
 from pydantic import Field, model_validator
 
@@ -20,6 +20,9 @@ from samesense.types import First, PoolingName
 class SupmpnSettings(PlacesSettings, Filter, EncoderSettings):
     """Settings of the SupMPN recipe and of the losses it is compared with; the defaults are the paper's."""
 
+    bare_pooling: ClassVar[PoolingName] = "first-last"
+    bare_length: ClassVar[int] = 32
+
     loss: str = Field("supmpn", description="what is minimised; info-nce is supmpn with one positive and one negative")
     merge: bool = Field(True, description="put rows of one anchor together; those of NLI data always are")
     label_order: str | None = Field(None, description="names of the labels 0, 1, 2 of NLI data")
@@ -27,9 +30,11 @@ class SupmpnSettings(PlacesSettings, Filter, EncoderSettings):
     sentences_per_step: int | None = Field(
         None, ge=1, description="choose batch_size so that about so many sentences are encoded in a step"
     )
-    pooling: PoolingName | None = Field("first-last", description="pooling")
+    pooling: PoolingName | None = Field(None, description="pooling [the model's own; a bare transformer's first-last]")
     first: First = Field("layer", description="what first means in first-last: the first layer, or embeddings")
-    max_seq_length: int | None = Field(32, ge=2, description="longest input in tokens")
+    max_seq_length: int | None = Field(
+        None, ge=2, description="longest input in training, in tokens [the model's own; a bare transformer's 32]"
+    )
     dropout: float | None = Field(None, gt=0, lt=1, description="dropout of the model in training [its own]")
     learning_rate: float = Field(5e-5, gt=0, description="peak learning rate of AdamW")
     weight_decay: float = Field(0.0, ge=0, description="weight decay, not applied to biases and layer norms")

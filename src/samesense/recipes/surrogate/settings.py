@@ -9,7 +9,6 @@ from pydantic import Field, model_validator
 from samesense.errors import ConfigError
 from samesense.recipes.settings import EncoderSettings
 from samesense.training.losses.spec import Encoder
-from samesense.types import PoolingName
 
 
 class SurrogateSettings(EncoderSettings):
@@ -23,7 +22,6 @@ class SurrogateSettings(EncoderSettings):
         0.01, gt=0, lt=0.5, description="share of the pairs that selects, and a second one that tests what was kept"
     )
     most_pairs: int | None = Field(None, ge=2, description="pairs trained on, of those that are left [all]")
-    pooling: PoolingName | None = Field("mean", description="pooling [none: the model's own, or mean if it has none]")
     learning_rate: float = Field(1e-4, gt=0, description="peak learning rate of AdamW")
     weight_decay: float = Field(0.0, ge=0, description="weight decay, not applied to biases and layer norms")
     batch_size: int = Field(64, ge=1, description="examples in a step")
@@ -31,7 +29,7 @@ class SurrogateSettings(EncoderSettings):
 
     @model_validator(mode="after")
     def _belongs(self) -> SurrogateSettings:
-        if self.encoder == "cross" and (self.pooling, self.first) != ("mean", "layer"):
+        if self.encoder == "cross" and (self.pooling, self.first) != (None, "layer"):
             raise ConfigError(
                 f"pooling and first belong to encoder bi; a cross-encoder reads both sentences together and forms no "
                 f"vector of either. Received pooling {self.pooling}, first {self.first}. Leave them out."

@@ -113,7 +113,7 @@ def with_cut_start(cell: Cell, output: Path) -> Cell:
     """Return the cell with its start model cut to the layers it keeps, which is made on demand below ``output``."""
     if cell.layers is None:
         return cell
-    from samesense.encoder.build import build
+    from samesense.encoder.build import build, is_bare
     from samesense.encoder.storage import save
     from samesense.encoder.students import first_layers
 
@@ -122,4 +122,5 @@ def with_cut_start(cell: Cell, output: Path) -> Cell:
     folder = output / "starts" / f"{short}-first-{cell.layers}"
     if not folder.is_dir():
         save(first_layers(build(cell.settings.model, device="cpu"), cell.layers), folder, card=False)
-    return replace(cell, settings=cell.settings.model_copy(update={"model": str(folder)}))
+    settings = cell.settings.for_start(bare=is_bare(cell.settings.model))  # the folder has a pooling
+    return replace(cell, settings=settings.model_copy(update={"model": str(folder)}))

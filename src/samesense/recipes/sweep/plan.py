@@ -123,6 +123,7 @@ def _start(plan: Plan, entry: DataEntry, variants: Sequence[Variant], starts: di
             "The start model of a cross-encoder has a random head, and nothing to evaluate. Leave out start = true."
         )
     identity = {
+        METHOD: bound.method.name,  # whose pooling a bare transformer takes
         "settings": settings.model_dump(include={"pooling", "first", "max_seq_length"}),
         "start": _fingerprint(settings.model, starts),
         "layers": bound.layers,

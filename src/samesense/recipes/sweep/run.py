@@ -175,4 +175,4 @@ def _forget(plan: Plan, output: Path, dataset: str) -> None:
 
 def _best_dev(folder: Path) -> float:
     curve = read_run(folder).curve
-    return float("-inf") if curve is None else max(curve.values)
+    return float("-inf") if curve is None else curve.best[1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -20,6 +20,9 @@ Head = Literal["train-only", "kept", "none"]
 class ViewSettings(EncoderSettings):
     """What SimCSE and RankCSE share: two dropout views of a sentence, and a head behind the pooling."""
 
+    bare_pooling: ClassVar[PoolingName] = "cls"
+    bare_length: ClassVar[int] = 32
+
     learning_rate: float = Field(3e-5, gt=0, description="peak learning rate of AdamW")
     weight_decay: float = Field(0.0, ge=0, description="weight decay, not applied to biases and layer norms")
     warmup_ratio: float = Field(
@@ -30,8 +33,10 @@ class ViewSettings(EncoderSettings):
     eval_steps: int | None = Field(
         125, ge=1, description="steps between evaluations on the dev set, one at the end at least"
     )
-    pooling: PoolingName | None = Field("cls", description="pooling [none: the model's own, or mean if it has none]")
-    max_seq_length: int | None = Field(32, ge=2, description="longest input in tokens")
+    pooling: PoolingName | None = Field(None, description="pooling [the model's own; a bare transformer's cls]")
+    max_seq_length: int | None = Field(
+        None, ge=2, description="longest input in training, in tokens [the model's own; a bare transformer's 32]"
+    )
     head: Head = Field("train-only", description="dense layer and tanh: thrown away after training, kept, or none")
     dropout: float | None = Field(None, gt=0, lt=1, description="dropout of the model in training [its own]")
     geometry: bool = Field(

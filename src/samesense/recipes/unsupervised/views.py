@@ -11,6 +11,7 @@ from torch import nn
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from samesense.data import PairData
+from samesense.encoder.batching import tokenised
 from samesense.encoder.grad_cache import forward
 from samesense.errors import ConfigError, ModelError
 from samesense.evaluation.geometry import GeometryTask
@@ -32,7 +33,7 @@ def check_two_views(model: SentenceTransformer, texts: Sequence[str], advice: st
     """Raise if a model in training gives a text the same vector twice; leaves the random state as it was."""
     features = {
         key: value.to(model.device) if isinstance(value, torch.Tensor) else value
-        for key, value in model.preprocess(list(texts[:8])).items()
+        for key, value in tokenised(model, texts[:8]).items()
     }
     was_training = model.training
     model.train()
@@ -63,7 +64,7 @@ def new_head(model: SentenceTransformer, head: Head) -> nn.Module | None:
 
 
 class GeometryPath(TrainerCallback):
-    """Writes alignment and uniformity of the dev set into the history, before the first step and at each evaluation.
+    """Writes alignment and uniformity of the dev set into the history at each evaluation, the start among them.
 
     Pairs near the top of the scale are positives; see :class:`~samesense.evaluation.geometry.GeometryTask`.
 
@@ -73,20 +74,10 @@ class GeometryPath(TrainerCallback):
     def __init__(self, dev: PairData) -> None:
         self.task = GeometryTask(dev)
 
-    def on_train_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, model: Any = None, **kwargs: Any
-    ) -> None:
-        """Measure the start point; a resumed run has it already."""
-        if state.global_step == 0:
-            self._measure(state, model)
-
     def on_evaluate(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, model: Any = None, **kwargs: Any
     ) -> None:
         """Measure the model as it was just evaluated on dev."""
-        self._measure(state, model)
-
-    def _measure(self, state: TrainerState, model: Any) -> None:
         trained = load(getattr(model, "module", model), name="dev", precision="float32")
         found = {result.metric: result.value for result in self.task.evaluate(trained).results}
         measured = {f"dev_{name}": found[name] for name in ("alignment", "uniformity")}

@@ -29,6 +29,12 @@ class Curve:
     steps: tuple[float, ...]  # ascending (points,)
     values: tuple[float, ...]  # in their natural unit (points,)
 
+    @property
+    def best(self) -> tuple[float, float]:
+        """Step and value of the best trained state: the untouched start, at step 0, is none where there are others."""
+        points = list(zip(self.steps, self.values, strict=True))
+        return max([point for point in points if point[0] > 0] or points, key=lambda point: point[1])
+
 
 def learning_curves(curves: Sequence[Curve], *, name: str = "learning") -> Plot:
     """Draw Spearman on dev along the steps; seeds of one run become their mean and a band of one deviation.

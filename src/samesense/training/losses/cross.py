@@ -6,7 +6,7 @@ form the loss in float32 outside autocast; and under DDP form it from the logits
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -28,6 +28,9 @@ class CrossEncoderLoss(nn.Module):
         mini_batch_num_tokens: most tokens whose activations are held at once; larger batches go through the model in
             parts, with the same loss and gradient. ``None`` holds all.
 
+    Attributes:
+        tokenise: tokenises pairs; ``None`` for the model's own ``preprocess``, with the trainer's prompt and task.
+
     Raises:
         ValueError: if the model gives another number of logits: (batch, 2) logits would be compared across classes.
     """
@@ -40,6 +43,7 @@ class CrossEncoderLoss(nn.Module):
         self.model = model
         self.mini_batch_num_tokens = mini_batch_num_tokens
         self.settings: dict[str, Any] = {}
+        self.tokenise: Callable[..., Any] | None = None
         model.register_forward_hook(_answer_as_embedding)
 
     def forward(
@@ -63,7 +67,8 @@ class CrossEncoderLoss(nn.Module):
             raise ValueError(
                 f"{type(self).__name__} needs one label for each of {len(inputs[0])} pairs; received {received}."
             )
-        features = self.model.preprocess(list(zip(*inputs, strict=True)), prompt=prompt, task=task)  # type: ignore[operator]
+        tokenise: Any = self.tokenise or self.model.preprocess
+        features = tokenise(list(zip(*inputs, strict=True)), prompt=prompt, task=task)
         features = batch_to_device(features, next(self.model.parameters()).device)
         logits = embed_columns(self.model, [features], mini_batch_num_tokens=self.mini_batch_num_tokens)[0].view(-1)
         with torch.autocast(logits.device.type, enabled=False):

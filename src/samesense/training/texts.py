@@ -1,0 +1,65 @@
+"""Texts as training reads them: as ``encode`` does, and cut short where that is asked for."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from sentence_transformers import CrossEncoder, SentenceTransformer
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+
+from samesense.encoder.batching import tokenised
+from samesense.encoder.grad_cache import Features
+
+logger = logging.getLogger(__name__)
+
+
+class TrainingTexts(TrainerCallback):
+    """Tokenises texts, or pairs, behind the model's default prompt, and says after training how many were cut short.
+
+    The model itself reads as many tokens as before, also when it is evaluated during training.
+
+    Args:
+        model: the model that is trained.
+        max_length: longest input in tokens; ``None`` for the model's own, which is never exceeded.
+
+    Attributes:
+        given: texts so far.
+        cut: those of them that lost tokens which the model would have read.
+    """
+
+    def __init__(self, model: SentenceTransformer | CrossEncoder, max_length: int | None = None) -> None:
+        own = model.max_seq_length
+        self.model = model
+        self.max_length = None if max_length is None or (own is not None and own <= max_length) else max_length
+        self.given = self.cut = 0
+
+    def __call__(self, texts: Sequence[Any], **_: Any) -> Features:
+        """Return the features of the texts; what the trainer says of prompts and tasks does not count."""
+        features = tokenised(self.model, texts, self.max_length)
+        self.given += len(texts)
+        if self.max_length is not None and "attention_mask" in features:
+            self.cut += self._longer([text for text, full in zip(texts, self._full(features), strict=True) if full])
+        return features
+
+    def _full(self, features: Features) -> list[bool]:
+        full: list[bool] = (features["attention_mask"].sum(dim=1) >= self.max_length).tolist()
+        return full
+
+    def _longer(self, texts: list[Any]) -> int:
+        """Return how many of the texts have a token more than the longest input."""
+        if not texts:
+            return 0
+        mask = tokenised(self.model, texts, (self.max_length or 0) + 1)["attention_mask"]
+        return int((mask.sum(dim=1) > self.max_length).sum())
+
+    def on_train_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Log it; nothing where no text was cut."""
+        if self.cut and state.is_world_process_zero:
+            logger.info(
+                f"{self.cut:,} of {self.given:,} texts were cut to {self.max_length} tokens in training; the model "
+                f"reads {self.model.max_seq_length}, as before"
+            )

@@ -1,0 +1,125 @@
+"""What a run takes over from its start model: a tuned one keeps its own pooling, length and prompt."""
+
+import json
+import re
+
+import pytest
+
+from samesense.data import read_pairs
+from samesense.encoder.build import build, is_bare
+from samesense.encoder.pooling import describe_pooling
+from samesense.encoder.storage import save
+from samesense.recipes.methods import METHODS
+from samesense.recipes.train import train
+from tests.messages import listen
+
+METHODS_OF_TEXT = ["simcse", "rankcse", "supmpn", "surrogate", "cosent", "sections"]
+QUICK = {"max_steps": 2, "eval_steps": 2, "batch_size": 4, "precision": "float32"}
+
+
+@pytest.fixture
+def tuned(tiny_trunk, tmp_path):
+    """Folder of an encoder with max pooling, 40 tokens and a default prompt."""
+    model = build(str(tiny_trunk), pooling="max", max_seq_length=40, device="cpu")
+    model.prompts["ask"], model.default_prompt_name = "the old man ", "ask"
+    return str(save(model, tmp_path / "tuned"))
+
+
+@pytest.fixture
+def lines(tmp_path, sentences):
+    path = tmp_path / "lines.txt"
+    path.write_text("\n".join(dict.fromkeys(sentences)) + "\n")
+    return path
+
+
+def test_what_is_bare(tiny_trunk, tuned):
+    assert is_bare(str(tiny_trunk)) and not is_bare(tuned) and not is_bare("default")
+
+
+@pytest.mark.parametrize(
+    ("method", "pooling", "tokens"),
+    [("simcse", "cls", 32), ("rankcse", "cls", 32), ("supmpn", "first-last", 32), ("cosent", "mean", 128),
+     ("surrogate", "mean", 128), ("context", "mean", 128), ("sections", "mean", 128)],
+)  # fmt: skip
+def test_the_papers_pooling_and_length_are_for_bare_transformers(method, pooling, tokens):
+    kind = METHODS[method].settings
+    bare = kind().for_start(bare=True)
+    assert (bare.pooling, bare.max_seq_length) == (pooling, tokens)
+    assert kind().for_start(bare=False) == kind() and (kind().pooling, kind().max_seq_length) == (None, None)
+    given = kind(pooling="last-2", max_seq_length=7)
+    assert given.for_start(bare=True) == given.for_start(bare=False) == given
+
+
+@pytest.mark.parametrize("method", ["simcse", "rankcse", "supmpn"])
+def test_a_tuned_model_comes_out_with_its_own_pooling_length_and_prompt(method, tuned, lines, toy_pairs, tmp_path):
+    source, more = lines, {}
+    if method == "supmpn":
+        source = tmp_path / "lists.jsonl"
+        source.write_text(
+            "".join(json.dumps({"anchor": a, "pos": [b], "neg": []}) + "\n" for a, b in pairs_of(lines)), "utf-8"
+        )
+        more = {"positives": 1, "negatives": 1}
+    if method == "rankcse":
+        more = {"teacher": (tuned,)}
+    said = listen()
+    run = train(source, method=method, dev=toy_pairs / "dev.tsv", output=tmp_path / "run",
+                settings={"model": tuned, **QUICK, **more})  # fmt: skip
+    made = build(str(run.folder), device="cpu")
+    assert (describe_pooling(made), made.max_seq_length) == ("max", 40)
+    assert made.prompts[made.default_prompt_name] == "the old man "
+    assert f"model {tuned}, pooling max, 0.0 M parameters, at most 40 tokens" in said
+    assert not any("were cut to" in line for line in said)
+
+
+def cut_texts(said):
+    """What is said of cut texts, all of which were; how many there are depends on the trainer's read-ahead."""
+    (found,) = (re.fullmatch(r"(\d+) of (\d+) texts (were cut .*)", line) for line in said if " texts were cut" in line)
+    assert int(found[1]) == int(found[2]) >= 8
+    return found[3]
+
+
+def pairs_of(lines):
+    texts = lines.read_text().splitlines()
+    return zip(texts[::2], texts[1::2], strict=False)
+
+
+def test_a_given_pooling_and_length_win_and_the_length_is_that_of_training_alone(tuned, tiny_trunk, lines, tmp_path):
+    said = listen()
+    given = {"model": tuned, **QUICK, "pooling": "cls", "max_seq_length": 6}
+    run = train(lines, output=tmp_path / "run", settings=given)
+    made = build(str(run.folder), device="cpu")
+    assert (describe_pooling(made), made.max_seq_length) == ("cls", 40)
+    assert made.prompts[made.default_prompt_name] == "the old man "
+    assert f"model {tuned}, pooling cls, 0.0 M parameters, at most 40, in training 6 tokens" in said
+    assert cut_texts(said) == "were cut to 6 tokens in training; the model reads 40, as before"
+    longer = train(lines, output=tmp_path / "longer", settings={**given, "max_seq_length": 500})
+    assert build(str(longer.folder), device="cpu").max_seq_length == 64  # as many as it has positions for
+    bare = train(lines, output=tmp_path / "bare", settings={"model": str(tiny_trunk), **QUICK})
+    assert (describe_pooling(build(str(bare.folder))), build(str(bare.folder)).max_seq_length) == ("cls", 64)
+    record = json.loads((bare.folder / "manifest.json").read_text())["settings"]
+    assert (record["pooling"], record["max_seq_length"]) == ("cls", 32)
+
+
+def test_a_cross_encoder_keeps_its_length_too(tiny_trunk, toy_pairs, tmp_path):
+    said = listen()
+    settings = {"model": str(tiny_trunk), "encoder": "cross", "max_seq_length": 7, **QUICK}
+    run = train(read_pairs(toy_pairs / "train.tsv"), dev=None, output=tmp_path / "run", settings=settings)
+    assert cut_texts(said) == "were cut to 7 tokens in training; the model reads 64, as before"
+    record = json.loads((run.folder / "manifest.json").read_text())["settings"]
+    assert (record["pooling"], record["max_seq_length"]) == (None, 7)
+
+
+def test_every_run_ends_with_what_it_gained(tuned, toy_pairs, tmp_path):
+    data, settings = toy_pairs / "train.tsv", {"model": tuned, **QUICK, "learning_rate": 2e-3, "max_steps": 20}
+    run = train(
+        data, dev=toy_pairs / "dev.tsv", test=toy_pairs / "test.tsv", output=tmp_path / "run", settings=settings
+    )
+    before, after = (100 * one.value for one in run.results if one.metric == "spearman")
+    start, best = 100 * run.output.start_dev_spearman, 100 * run.output.best_dev_spearman
+    assert after > before + 5
+    assert str(run).splitlines()[-1] == (
+        f"gain over the start: {after - before:+.2f} ({before:.2f} to {after:.2f}) on test.tsv; "
+        f"{best - start:+.2f} ({start:.2f} to {best:.2f}) on dev, which selected"
+    )
+    blind = train(data, dev="none", output=tmp_path / "blind", settings=settings)
+    assert blind.gain() == "gain over the start: on test not known: give --test"

@@ -1,0 +1,45 @@
+"""The part of two_ranks.py with whole trainings: one to its end, one stopped and resumed, under a token budget."""
+
+import signal
+from pathlib import Path
+
+import torch
+from transformers import TrainerCallback
+
+from samesense.encoder.build import build
+from samesense.recipes.runner import as_dataset
+from samesense.training.fit import fit
+from samesense.training.losses.pairs import CoSENT
+from samesense.training.settings import TrainingSettings
+from tests.conftest import WORDS
+
+SETTINGS = TrainingSettings(max_steps=6, batch_size=4, eval_steps=10, precision="float32", learning_rate=1e-3)
+
+
+class Steps(TrainerCallback):
+    """Notes every step, and presses Ctrl-C once in one of them."""
+
+    def __init__(self, stop):
+        self.stop, self.seen = stop, []
+
+    def on_step_end(self, args, state, control, **kwargs):
+        self.seen.append(state.global_step)
+        if state.global_step == self.stop:
+            signal.raise_signal(signal.SIGINT)
+
+
+def trained(trunk, folder, *, stop=None, resume=False):
+    """The steps that were taken, and the weights at the end."""
+    model, steps = build(trunk, device="cpu"), Steps(stop)
+    texts = [" ".join(WORDS[at : at + 2 + at % 5]) for at in range(40)]
+    data = as_dataset({"a": texts, "b": texts[::-1], "label": [float(at % 3) for at in range(40)]})
+    fit(model, data, CoSENT(model, mini_batch_num_tokens=16), SETTINGS, folder, resume=resume, callbacks=[steps])
+    return steps.seen, torch.cat([p.detach().flatten() for p in model.parameters()])
+
+
+def shared_out(trunk, folder):
+    whole = trained(trunk, Path(folder) / "whole")
+    stopped = trained(trunk, Path(folder) / "stopped", stop=3)
+    resumed = trained(trunk, Path(folder) / "stopped", resume=True)
+    same = torch.equal(whole[1], resumed[1]) and not torch.equal(whole[1], stopped[1])
+    return {"steps": [whole[0], stopped[0], resumed[0]], "same": same}
