@@ -88,7 +88,10 @@ def test_cells_that_were_not_made_alike_are_named(file, tmp_path):
 def test_a_reference_without_a_figure_is_named_in_the_tables(file, tmp_path):
     plan = plan_of(file, grid={"temperature": [0.05, 0.1, 0.2]}, seeds=[1], against="temperature 0.05")
     leave(plan, tmp_path, [1, 2])
-    assert "## Not compared as asked\n\n- toy, spearman: temperature 0.05 has no figure" in write_report(tmp_path)[0]
+    assert (
+        "## Not compared as asked\n\n- toy, spearman: nothing is compared, since temperature 0.05 has no figure."
+        in write_report(tmp_path)[0]
+    )
 
 
 def test_paths_of_the_machine_stay_out(file, tiny_trunk, tmp_path):

@@ -69,10 +69,10 @@ def test_tables():
     ]
     one = Comparison(
         task="sts", dataset="stsb", metric="spearman", model="mse", reference="cosent", difference=-0.05, low=-0.07,
-        high=-0.03, p_value=0.001, adjusted=0.004, n=100,
+        high=-0.03, p_value=0.001, adjusted=0.004, n=100, seeds=3,
     )  # fmt: skip
     assert difference_table([one]).splitlines()[2] == (
-        "| stsb | Spearman | mse - cosent | -5.00 | [-7.00, -3.00] | 0.004 | yes |"
+        "| stsb | Spearman | mse - cosent | -5.00 | [-7.00, -3.00] | 0.004 | of these runs |"
     )
 
 

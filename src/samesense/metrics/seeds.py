@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import scipy.stats
 
 from samesense.errors import ConfigError, DataError
 from samesense.metrics.correlation import pearson, spearman
@@ -87,9 +86,11 @@ def _judged(
         spread += own**2 / (count - 1)
     if variance < ROUNDING**2 and abs(difference) < ROUNDING:
         return PairedDifference(0.0, 0.0, 0.0, 1.0)
+    from scipy.stats import t as student  # what only uses a model needs no scipy
+
     freedom, error = variance**2 / max(spread, TINY), max(np.sqrt(variance), TINY)
-    p_value = max(2 * float(scipy.stats.t.sf(abs(difference) / error, freedom)), TINY)
-    reach = float(scipy.stats.t.ppf(0.975, freedom)) * error
+    p_value = max(2 * float(student.sf(abs(difference) / error, freedom)), TINY)
+    reach = float(student.ppf(0.975, freedom)) * error
     return PairedDifference(difference, difference - reach, difference + reach, p_value)
 
 
