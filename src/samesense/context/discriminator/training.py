@@ -104,9 +104,6 @@ def train_discriminator(
     Words begin with the vectors that ``word_vectors`` gives them, or with random ones, and are trained further. A run
     that goes on from a checkpoint (``resume_from``) ends as one that was not stopped.
 
-    Words begin with the vectors that ``word_vectors`` gives them, or with random ones, and are trained further. A run
-    that goes on from a checkpoint (``resume_from``) ends as one that was not stopped.
-
     Raises:
         ConfigError: if more windows are held out than half of all, or no word is frequent enough.
         DataError: if the corpus has no sentence to replace a centre with.

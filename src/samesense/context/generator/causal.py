@@ -97,8 +97,6 @@ class CausalGenerator(PretrainedGenerator):
         """Return the log probability of each tail up to its cut, and from there on, ``(tails, 2)``.
 
         ``outcome`` holds the log probabilities of their first token, ``cache`` the state of what all of them follow.
-
-        ``outcome`` holds the log probabilities of their first token, ``cache`` the state of what all of them follow.
         """
         found = np.empty((len(tails), 2))
         lengths = [len(tail) for tail in tails]

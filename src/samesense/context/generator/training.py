@@ -99,8 +99,6 @@ def train_generator(
 
     Which of ``kinds`` it is asked for, the model sees from the places of the sentence that it writes.
 
-    Which of ``kinds`` it is asked for, the model sees from the places of the sentence that it writes.
-
     Raises:
         ConfigError: if more windows are held out than half of all.
 

@@ -15,8 +15,6 @@ class Architecture:
     """Size of a model.
 
     Sentences further than ``reach`` from the centre share one position; ``max_tokens`` counts the end mark.
-
-    Sentences further than ``reach`` from the centre share one position; ``max_tokens`` counts the end mark.
     """
 
     vocabulary: int
@@ -153,8 +151,6 @@ class _Attention(nn.Module):
 
     def forward(self, queries: Tensor, memory: Tensor, absent: Tensor | None) -> Tensor:
         """Return what each query finds, ``(rows, length, width)``; in itself it sees nothing after it.
-
-        ``absent`` ``(rows, source)`` is True where the memory is padding, ``None`` to look into itself.
 
         ``absent`` ``(rows, source)`` is True where the memory is padding, ``None`` to look into itself.
         """
