@@ -20,25 +20,15 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluatedModel:
-    """A model, and the time that its evaluation took.
+    """A model, and the time that its evaluation took."""
 
-    Attributes:
-        name: what the results call it.
-        spec: what the user gave.
-        protocol: everything about it that changes a figure.
-        seed: of the training run, where known.
-        texts: distinct texts that were encoded.
-        encoding: seconds that took; later steps use the same vectors.
-        seconds: wall time of each suite.
-    """
-
-    name: str
-    spec: str
-    protocol: str
-    seed: int | None = None
-    texts: int = 0
-    encoding: float = 0.0
-    seconds: dict[str, float] = field(default_factory=dict)
+    name: str  # what the results call it
+    spec: str  # what the user gave
+    protocol: str  # everything about it that changes a figure
+    seed: int | None = None  # of the training run, where known
+    texts: int = 0  # distinct texts that were encoded
+    encoding: float = 0.0  # seconds that took; later steps use the same vectors
+    seconds: dict[str, float] = field(default_factory=dict)  # wall time of each suite
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,22 +43,14 @@ class Failure:
 
 @dataclass
 class Evaluations:
-    """The evaluations of several models.
+    """The evaluations of several models."""
 
-    Attributes:
-        models: in the order given.
-        results: of every model, task by task.
-        evidence: what lies behind them.
-        failures: tasks on which a model failed.
-        notes: tasks that were not run with a model, and why.
-        sentences: for each model that embeds, the similarity of every ordered pair of the chosen sentences.
-    """
-
-    models: list[EvaluatedModel] = field(default_factory=list)
-    results: Results = field(default_factory=Results)
-    evidence: list[Evidence] = field(default_factory=list)
-    failures: list[Failure] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
+    models: list[EvaluatedModel] = field(default_factory=list)  # in the order given
+    results: Results = field(default_factory=Results)  # of every model, task by task
+    evidence: list[Evidence] = field(default_factory=list)  # what lies behind them
+    failures: list[Failure] = field(default_factory=list)  # tasks on which a model failed
+    notes: list[str] = field(default_factory=list)  # tasks that were not run with a model, and why
+    # for each model that embeds, the similarity of every ordered pair of the chosen sentences
     sentences: dict[str, Scores] = field(default_factory=dict)
 
 

@@ -49,19 +49,12 @@ _FOR_PEOPLE = ("name",)
 
 @dataclass(frozen=True)
 class Shard:
-    """What a worker returns.
+    """What a worker returns."""
 
-    Attributes:
-        content: of the file; the same for the same shard wherever it is made, byte for byte.
-        rows: in it.
-        seconds: that the worker took.
-        counts: further figures for the history.
-    """
-
-    content: bytes
-    rows: int
-    seconds: float
-    counts: Mapping[str, int] = field(default_factory=dict)
+    content: bytes  # of the file; the same for the same shard wherever it is made, byte for byte
+    rows: int  # in it
+    seconds: float  # that the worker took
+    counts: Mapping[str, int] = field(default_factory=dict)  # further figures for the history
 
 
 @contextmanager

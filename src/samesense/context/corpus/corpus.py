@@ -168,23 +168,14 @@ def spans(starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]) -> npt.NDA
 
 @dataclass(frozen=True)
 class Window:
-    """A sentence of a corpus between its neighbours: the context (left, right) and what stood in it.
+    """A sentence of a corpus between its neighbours: the context (left, right) and what stood in it."""
 
-    Attributes:
-        left: the sentences before, in order.
-        centre: the sentence itself.
-        right: the sentences after, in order.
-        id: number of the window, which is that of the centre in the corpus.
-        chunk: number of the chunk in which the centre lies.
-        document: number of the document, in the order of the corpus.
-    """
-
-    left: tuple[str, ...]
-    centre: str
-    right: tuple[str, ...]
-    id: int
-    chunk: int
-    document: int
+    left: tuple[str, ...]  # the sentences before, in order
+    centre: str  # the sentence itself
+    right: tuple[str, ...]  # the sentences after, in order
+    id: int  # number of the window, which is that of the centre in the corpus
+    chunk: int  # number of the chunk in which the centre lies
+    document: int  # number of the document, in the order of the corpus
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -40,39 +40,23 @@ PACK_TOKENS = 4096
 
 @dataclass(frozen=True, kw_only=True)
 class GeneratorTraining:
-    """How a generator is trained; sizes are named in :data:`~samesense.context.generator.transformer.SIZES`.
+    """How a generator is trained; sizes are named in :data:`~samesense.context.generator.transformer.SIZES`."""
 
-    Attributes:
-        size: of the model.
-        reading: see :class:`~samesense.context.generator.seq2seq.Seq2SeqGenerator`.
-        max_tokens: longest sentence.
-        dropout: share of values dropped.
-        learning_rate: peak of AdamW.
-        warmup_ratio: share of the steps in which it rises to the peak; it falls linearly after that.
-        weight_decay: not applied to biases and layer norms.
-        batch_size: targets in a step.
-        epochs: passes over all windows, each once for every direction that the model learns.
-        max_steps: stop there, whatever the epochs; ``None`` for no bound.
-        eval_steps: steps between evaluations on the held-out windows, and checkpoints; ``None`` for ten a run.
-        held_out_windows: windows that are not trained on and choose the best state.
-        precision: arithmetic.
-        seed: of weights, order and dropout.
-    """
-
-    size: Size = "tiny"
-    reading: Reading = "apart"
-    max_tokens: int = 64
-    dropout: float = 0.1
-    learning_rate: float = 1e-3
-    warmup_ratio: float = 0.05
-    weight_decay: float = 0.01
-    batch_size: int = 64
-    epochs: float = 3.0
-    max_steps: int | None = None
+    size: Size = "tiny"  # of the model
+    reading: Reading = "apart"  # see :class:`~samesense.context.generator.seq2seq.Seq2SeqGenerator`
+    max_tokens: int = 64  # longest sentence
+    dropout: float = 0.1  # share of values dropped
+    learning_rate: float = 1e-3  # peak of AdamW
+    warmup_ratio: float = 0.05  # share of the steps in which it rises to the peak; it falls linearly after that
+    weight_decay: float = 0.01  # not applied to biases and layer norms
+    batch_size: int = 64  # targets in a step
+    epochs: float = 3.0  # passes over all windows, each once for every direction that the model learns
+    max_steps: int | None = None  # stop there, whatever the epochs; None for no bound
+    # steps between evaluations on the held-out windows, and checkpoints; None for ten a run
     eval_steps: int | None = None
-    held_out_windows: int = HELD_OUT_WINDOWS
-    precision: Literal["float32", "bfloat16"] = "float32"
-    seed: int = 42
+    held_out_windows: int = HELD_OUT_WINDOWS  # windows that are not trained on and choose the best state
+    precision: Literal["float32", "bfloat16"] = "float32"  # arithmetic
+    seed: int = 42  # of weights, order and dropout
 
 
 @dataclass(frozen=True)

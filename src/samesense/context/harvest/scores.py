@@ -30,19 +30,12 @@ BLOCK_PAIRS = 2000
 
 @dataclass(frozen=True)
 class Scored:
-    """What became of some pairs.
+    """What became of some pairs."""
 
-    Attributes:
-        rows: which have a score, ``(n,)``, ascending.
-        scores: theirs, ``(n,)``.
-        undefined: of the others, how many for each reason.
-        cells: terms of a generator that were computed.
-    """
-
-    rows: Indices
-    scores: Floats
-    undefined: dict[str, int]
-    cells: int
+    rows: Indices  # which have a score, (n,), ascending
+    scores: Floats  # theirs, (n,)
+    undefined: dict[str, int]  # of the others, how many for each reason
+    cells: int  # terms of a generator that were computed
 
 
 class Scorer(Protocol):

@@ -17,17 +17,11 @@ LABEL_NAMES = ("label", "labels", "class")
 
 @dataclass(frozen=True, kw_only=True)
 class LabelledSentences:
-    """Sentences of one source with the class of each, in its order.
+    """Sentences of one source with the class of each, in its order."""
 
-    Attributes:
-        texts: the sentences.
-        labels: name of the class of each, as the source writes it, which is the same in every split of a set.
-        dropped: bad rows left out on request.
-    """
-
-    texts: list[str]
-    labels: list[str]
-    dropped: int = 0
+    texts: list[str]  # the sentences
+    labels: list[str]  # name of the class of each, as the source writes it, which is the same in every split of a set
+    dropped: int = 0  # bad rows left out on request
 
     def __len__(self) -> int:
         return len(self.labels)

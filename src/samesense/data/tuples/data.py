@@ -13,25 +13,15 @@ from samesense.hashes import rows_hash
 
 @dataclass(frozen=True, kw_only=True)
 class TupleData:
-    """Anchors of one or several sources, in order of first appearance.
+    """Anchors of one or several sources, in order of first appearance."""
 
-    Attributes:
-        anchors: the texts.
-        positives: of each anchor, also none.
-        negatives: of each anchor, also none.
-        neutrals: of each anchor: what neither follows nor contradicts, where the source says so (NLI).
-        source: the files or names as the user gave them.
-        name: short name for people.
-        left_out: how much of the sources was left out, by reason.
-    """
-
-    anchors: list[str]
-    positives: list[list[str]]
-    negatives: list[list[str]]
-    neutrals: list[list[str]]
-    source: str
-    name: str
-    left_out: dict[str, int] = field(default_factory=dict)
+    anchors: list[str]  # the texts
+    positives: list[list[str]]  # of each anchor, also none
+    negatives: list[list[str]]  # of each anchor, also none
+    neutrals: list[list[str]]  # of each anchor: what neither follows nor contradicts, where the source says so (NLI)
+    source: str  # the files or names as the user gave them
+    name: str  # short name for people
+    left_out: dict[str, int] = field(default_factory=dict)  # how much of the sources was left out, by reason
 
     def __len__(self) -> int:
         return len(self.anchors)
