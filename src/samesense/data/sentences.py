@@ -114,13 +114,10 @@ def unlabelled_texts(source: Source) -> list[str]:
 def all_texts(source: Source) -> Iterator[str]:
     """Yield every text of a source in its order, an empty text where a line or a cell holds none.
 
-    Args:
-        source: a text file with one text a line (``.txt`` or any ending that is not known, also ``.gz``); JSON lines of
-            documents, of which all sentences count; or what ``load_rows`` reads, of which all columns named as texts
-            of pairs, triples or single sentences count; or data in memory, a list of texts among it.
-
-    Raises:
-        DataError: if there is no such source, no column of texts, or something else than a text where one belongs.
+    A source is a text file with one text a line (``.txt`` or any ending that is not known, also ``.gz``); JSON lines of
+    documents, of which all sentences count; or what ``load_rows`` reads, of which all columns named as texts of pairs,
+    triples or single sentences count; or data in memory, a list of texts among it. DataError if there is none, no
+    column of texts, or something else than a text where one belongs.
     """
     if in_memory(source):
         return _cells(load_rows(source), name_of(source))

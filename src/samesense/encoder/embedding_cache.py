@@ -39,12 +39,8 @@ class EmbeddingCache:
     def fill(self, texts: Iterable[str], *, on_progress: Callable[[int], None] | None = None) -> int:
         """Encode what is not known yet, the longest texts first; return how many that were.
 
-        Args:
-            texts: any number, of several tasks at once so that equal lengths meet.
-            on_progress: called with the number of texts just encoded.
-
-        Raises:
-            ModelError: if the encoder gives another number of rows, or one that is not finite.
+        Give the texts of several tasks at once so that equal lengths meet. ModelError if the encoder gives another
+        number of rows, or one that is not finite.
         """
         wanted = [text for text in dict.fromkeys(texts) if text not in self._place]
         if self._blocks is not None and wanted:
@@ -84,16 +80,11 @@ class EmbeddingCache:
 
 
 def cache_embeddings(encode: Encode, *, folder: Path | None = None, identity: str = "") -> EmbeddingCache:
-    """Make an encoder that encodes each distinct text once.
+    """Make an encoder that encodes each distinct text once, and keeps vectors between runs in ``folder``, if given.
 
-    Args:
-        encode: texts in, one embedding a text out.
-        folder: where vectors are kept between runs; ``None`` keeps them in memory only.
-        identity: everything that decides a vector besides its text, such as
-            :func:`~samesense.encoder.identity.model_identity` returns.
-
-    Raises:
-        ModelError: if a folder is given without an identity, or holds damaged files.
+    ``identity`` is everything that decides a vector besides its text, as
+    :func:`~samesense.encoder.identity.model_identity` returns. ModelError if a folder is given without one, or holds
+    damaged files.
     """
     if folder is not None and not identity:
         raise ModelError("Vectors can be kept on disk only for a model with an identity; received an empty one.")

@@ -51,11 +51,8 @@ def make_student(
 
     ``layers:N`` and ``static`` (``static:DIM``) are made from the teacher, a static one with the counts of the tokens
     of ``texts``; anything else is a folder or hub name. ``teacher_pooling`` is also that of ``layers:N`` without a
-    pooling.
-
-    Raises:
-        ConfigError: if the name is malformed, or asks for more than the teacher has.
-        ModelError: if a model cannot be read, or is none of which a student can be made.
+    pooling. ConfigError if the name is malformed, or asks for more than the teacher has; ModelError if a model cannot
+    be read, or is none of which a student can be made.
     """
     match = _MADE.fullmatch(student)
     if match is None:
@@ -85,21 +82,12 @@ def _number(student: str, text: str | None) -> int | None:
 
 
 def first_layers(model: SentenceTransformer, layers: int) -> SentenceTransformer:
-    """Keep the first layers of the model's transformer, in place.
+    """Keep the first layers of the model's transformer, at least 1, in place, and return the model.
 
     What comes behind the layers (a final norm, the pooling) stays; ``first-last`` and ``last-2`` take the layers that
     are then the first and the last. The result is a start point for training, and no good embedding by itself.
-
-    Args:
-        model: an encoder whose first module is a transformer.
-        layers: how many to keep, at least 1.
-
-    Returns:
-        The same model.
-
-    Raises:
-        ConfigError: if the model has fewer layers.
-        ModelError: if it has no single stack of layers, or its pooling weighs them in a way of its own.
+    ConfigError if the model has fewer layers; ModelError if it has no single stack of layers, or its pooling weighs
+    them in a way of its own.
     """
     return _keep(model, layers, range(layers))
 

@@ -17,11 +17,7 @@ from samesense.types import Embeddings
 
 
 class StoredVectors:
-    """An :data:`~samesense.types.Encode` that looks texts up.
-
-    Raises:
-        ModelError: if there is not one row of numbers a text.
-    """
+    """An :data:`~samesense.types.Encode` that looks texts up; ModelError if there is not one row of numbers a text."""
 
     def __init__(self, texts: Sequence[str], vectors: Embeddings, source: str) -> None:
         if vectors.ndim != 2 or len(vectors) != len(texts) or not np.issubdtype(vectors.dtype, np.floating):
@@ -34,11 +30,7 @@ class StoredVectors:
         self._source = source
 
     def __call__(self, texts: Sequence[str]) -> Embeddings:
-        """Return the vectors of ``texts``, float32 ``(texts, dim)``.
-
-        Raises:
-            ModelError: if a text is not there, naming the first and saying how many.
-        """
+        """Return the vectors of ``texts``, float32 ``(texts, dim)``; ModelError, naming the first that is not there."""
         absent = [text for text in texts if text not in self._row]
         if absent:
             raise ModelError(
@@ -49,15 +41,11 @@ class StoredVectors:
 
 
 def read_vectors(path: Path) -> StoredVectors:
-    """Read vectors with their texts.
+    """Read vectors with their texts; ModelError if the file is missing, has another ending, or breaks its format.
 
-    Args:
-        path: ``.parquet`` or ``.jsonl`` (also ``.jsonl.gz``) with columns ``text`` and ``embedding``, as
-            ``samesense encode`` writes them; ``.npz`` with arrays ``texts`` and ``embeddings``; or ``.npy`` with the
-            texts in a file of the same name ending in ``.txt``, one a line.
-
-    Raises:
-        ModelError: if the file is missing, has another ending, or breaks its format.
+    A ``.parquet`` or ``.jsonl`` (also ``.jsonl.gz``) has columns ``text`` and ``embedding``, as ``samesense encode``
+    writes them; ``.npz`` arrays ``texts`` and ``embeddings``; the texts of an ``.npy`` are in a file of the same name
+    ending in ``.txt``, one a line.
     """
     if not path.is_file():
         raise ModelError(f"There is no file of vectors at {path}.")

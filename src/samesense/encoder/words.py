@@ -31,18 +31,11 @@ SIF_A = 1e-3
 
 
 class WordVectors:
-    """An :data:`~samesense.types.Encode` that averages the vectors of a text's words.
+    """An :data:`~samesense.types.Encode` that averages the vectors ``(words, dim)`` of a text's words.
 
-    Args:
-        words: the vocabulary, for SIF weights the most frequent word first; of repeated words the first counts.
-        vectors: their vectors ``(words, dim)``.
-        sif: weight a word by a / (a + p), p its share in running text by Zipf's law.
-
-    Attributes:
-        protocol: all of this in words.
-
-    Raises:
-        ModelError: if there is not one finite vector a word, or no word.
+    ``sif`` weights a word by a / (a + p), p its share in running text by Zipf's law: the most frequent word comes
+    first. Of repeated words the first counts; ``protocol`` says all of this in words. ModelError if there is not one
+    finite vector a word, or no word.
     """
 
     def __init__(self, words: Sequence[str], vectors: npt.NDArray[Any], *, sif: bool = False) -> None:
@@ -88,15 +81,11 @@ class WordVectors:
 
 
 def read_words(path: Path, *, sif: bool = False) -> WordVectors:
-    """Read word vectors.
+    """Read word vectors; ModelError if nothing is there, or a line breaks the format (its number is named).
 
-    Args:
-        path: text file with a word and its numbers a line, spaces between (GloVe), with or without a first line of two
-            counts (word2vec, fastText), plain or ``.gz``; or a folder with ``vectors.npy`` and ``words.txt``.
-        sif: as in :class:`WordVectors`; needs the most frequent words first, as these files have them.
-
-    Raises:
-        ModelError: if nothing is there, or a line breaks the format (its number is named).
+    A text file holds a word and its numbers a line, spaces between (GloVe), with or without a first line of two counts
+    (word2vec, fastText), plain or ``.gz``; a folder holds ``vectors.npy`` and ``words.txt``. ``sif`` needs the most
+    frequent words first, as these files have them.
     """
     if path.is_dir():
         matrix, names = path / "vectors.npy", path / "words.txt"

@@ -39,19 +39,9 @@ class ArgumentTask(BaseTask):
     def __init__(
         self, data: PairData, *, folds: int = 10, mode: Mode = "mixed", seed: int = 0, dataset: str = "", note: str = ""
     ) -> None:
-        """Deal the pairs into folds.
+        """Deal scored pairs, whose subsets are their topics, into folds; ``"mixed"`` makes ``folds`` of them.
 
-        Args:
-            data: scored pairs whose subsets are their topics.
-            folds: how many folds ``"mixed"`` makes.
-            mode: ``"mixed"`` or ``"by-topic"``.
-            seed: of the dealing.
-            dataset: name for the results; that of the data unless given.
-            note: what else the protocol should say of the data.
-
-        Raises:
-            DataError: if labels cannot be correlated with, there are too few pairs, or topics are missing.
-            ConfigError: if a setting is out of range.
+        DataError if labels cannot be correlated with, there are too few pairs, or topics are missing.
         """
         check_inputs(data.pairs(), data.labels, data.subsets)
         self.data, self.mode = data, mode

@@ -27,16 +27,9 @@ class BinaryTask(BaseTask):
     suite = "binary"
 
     def __init__(self, test: PairData, dev: PairData | None = None, *, dataset: str = "", note: str = "") -> None:
-        """Check the labels.
+        """Check the labels, 0 and 1 with both present; thresholds are fitted on ``dev``.
 
-        Args:
-            test: pairs labelled 0 and 1, to evaluate on.
-            dev: pairs labelled 0 and 1, to fit thresholds on.
-            dataset: name for the results; that of the test pairs unless given.
-            note: what else the protocol should say of the data.
-
-        Raises:
-            DataError: if labels are not 0 and 1 with both present, or dev and test are the same.
+        DataError if they are others, or dev and test are the same.
         """
         for data in (test, dev):
             if data is not None:

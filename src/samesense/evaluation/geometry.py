@@ -35,16 +35,9 @@ class GeometryTask(BaseTask):
     embeds = True
 
     def __init__(self, data: PairData, *, dataset: str = "", note: str = "", positive_above: float = 4.0) -> None:
-        """Choose positives and population.
+        """Choose positives, above ``positive_above`` on a scale of 0 to 5, and population.
 
-        Args:
-            data: labelled pairs on a known scale.
-            dataset: name for the results; that of the data unless given.
-            note: what else the protocol should say of the data.
-            positive_above: labels above it are positives, in terms of a scale of 0 to 5.
-
-        Raises:
-            DataError: if the scale is unknown, or there is no positive.
+        DataError if the scale of the labels is unknown, or there is no positive.
         """
         if data.scale is None:
             raise DataError(

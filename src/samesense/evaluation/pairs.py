@@ -11,13 +11,7 @@ from samesense.types import Scorer
 def evaluate_pairs(model: Scorer, data: PairData, *, intervals: bool = True) -> Results:
     """Return Spearman and Pearson of a model's scores with the labels, whole and by subset.
 
-    Args:
-        model: anything that scores pairs.
-        data: labelled pairs.
-        intervals: compute bootstrap intervals.
-
-    Raises:
-        DataError: if no score could correlate with the labels, or all scores are the same.
-        ModelError: if there is not one finite score a pair.
+    DataError if no score could correlate with the labels, or all scores are the same; ModelError if there is not one
+    finite score a pair.
     """
     return Results(StsTask(data, intervals=intervals).evaluate(model).results)

@@ -49,17 +49,7 @@ class RankingTask(BaseTask):
     suite = "ranking"
 
     def __init__(self, data: PairData, *, dataset: str = "", note: str = "", gain: Gain = "linear") -> None:
-        """Find the queries.
-
-        Args:
-            data: scored pairs with labels of 0 or larger.
-            dataset: name for the results; that of the data unless given.
-            note: what else the protocol should say of the data.
-            gain: what a label is worth to NDCG.
-
-        Raises:
-            DataError: if a label is negative, or no query has labels that differ.
-        """
+        """Find the queries; DataError if a label is negative, or no query has labels that differ."""
         self.dataset = dataset or data.name
         self.note = in_words(note, QUERIES)
         self.gain: Gain = gain

@@ -27,16 +27,7 @@ class SectionTask(BaseTask):
     suite = "sections"
 
     def __init__(self, triplets: Sequence[Triplet], dataset: str, *, note: str = "") -> None:
-        """Check the triplets.
-
-        Args:
-            triplets: anchor, positive and negative, at least 2 of them.
-            dataset: name for the results.
-            note: what else the protocol should say of the data.
-
-        Raises:
-            DataError: if there are fewer than 2, or positive and negative of one are the same.
-        """
+        """Check the triplets; DataError if there are fewer than 2, or positive and negative of one are the same."""
         if len(triplets) < 2:
             raise DataError(f"{dataset}: at least 2 triplets are needed, got {len(triplets)}.")
         for row, (_, positive, negative) in enumerate(triplets):

@@ -33,17 +33,7 @@ class StsTask(BaseTask):
     suite = "sts"
 
     def __init__(self, data: PairData, *, dataset: str = "", note: str = "", intervals: bool = True) -> None:
-        """Check the labels.
-
-        Args:
-            data: labelled pairs, of any kind and scale.
-            dataset: name for the results; that of the data unless given.
-            note: what the protocol should say of the data, such as its text variant and row count.
-            intervals: compute bootstrap intervals.
-
-        Raises:
-            DataError: if no score could correlate with the labels.
-        """
+        """Check the labels; DataError if no score could correlate with them. Any kind and scale will do."""
         check_inputs(data.pairs(), data.labels, data.subsets)
         self.data, self.note, self.intervals = data, note, intervals
         self.dataset = dataset or data.name

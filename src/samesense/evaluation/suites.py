@@ -44,24 +44,15 @@ def find_tasks(
 ) -> Found:
     """Make the tasks of the suites out of the data that is there.
 
-    Args:
-        sources: one or several of: a folder with benchmarks in any layout that ``find_parts`` knows; labelled pairs
-            in a file, in a folder saved by ``datasets``, in memory (see
-            :data:`~samesense.data.formats.memory.Source`), or read already; documents with sections in JSON lines; the
-            name of a benchmark (``"sts12"``), which is then loaded from the hub; ``owner/name:split`` on the hub. Where
-            two hold the same split, the first counts.
-        suites: names of :data:`SUITES`.
-        fast: fewer folds in the transfer suite; its figures are then not those of papers.
-        intervals: compute bootstrap intervals in the sts suite.
+    ``sources`` is one or several of: a folder with benchmarks in any layout that ``find_parts`` knows; labelled pairs
+    in a file, in a folder saved by ``datasets``, in memory (see :data:`~samesense.data.formats.memory.Source`), or read
+    already; documents with sections in JSON lines; the name of a benchmark (``"sts12"``), which is then loaded from the
+    hub; ``owner/name:split`` on the hub. Where two hold the same split, the first counts. ``fast`` takes fewer folds in
+    the transfer suite, whose figures are then not those of papers.
 
-    Returns:
-        The tasks, and the names of what was not found. Every protocol names text variant and row counts, and says
-        ``not comparable with published figures`` with the reason where that is so.
-
-    Raises:
-        ConfigError: if there is no such suite, or a source has no part in any suite asked for.
-        DataError: if a source is not found or cannot be read, or a suite has no data.
-        MissingExtraError: if the hub is needed and ``datasets`` is absent.
+    Every protocol names text variant and row counts, and says ``not comparable with published figures`` with the reason
+    where that is so. ConfigError if there is no such suite, or a source has no part in any suite asked for; DataError
+    if a source cannot be read, or a suite has no data.
     """
     given = _several(sources)
     wanted = _known_suites(suites)

@@ -53,19 +53,10 @@ class TransferTask(BaseTask):
     ) -> None:
         """Take rows as they are; :meth:`nested`, :meth:`split` and :meth:`pairs` are the usual ways in.
 
-        Args:
-            dataset: name of the data.
-            examples: texts, which may be empty ones, or pairs of texts ``(n,)``; with ``sizes`` those of train first,
-                then of dev, then of test.
-            labels: class of each example ``(n,)``, all numbers or all strings.
-            sizes: numbers of rows of train, dev and test; ``None`` for nested folds over all rows.
-            paired: whether examples are pairs, with labels 0 and 1.
-            fast: take 5 folds instead of 10.
-            note: what the protocol should say of the data.
-
-        Raises:
-            DataError: if an example is no text, a label is missing or of a class that train lacks, or a class has too
-                few rows for the folds.
+        The examples ``(n,)`` are texts, which may be empty ones, or ``paired`` texts with labels 0 and 1. ``sizes`` are
+        the rows of train, dev and test, which come in this order; ``None`` is for nested folds over all rows. DataError
+        if an example is no text, a label is missing or of a class that train lacks, or a class has too few rows for the
+        folds.
         """
         self.dataset = dataset
         self.note = note

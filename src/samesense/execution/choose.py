@@ -25,11 +25,7 @@ def choose_executor(
     retries: int = RETRIES,
     gpus: float = 0,
 ) -> Executor:
-    """Return where tasks are to be done.
-
-    Raises:
-        ConfigError: if a setting is for the other executor, or there is no worker.
-    """
+    """Return where tasks are done; ConfigError if a setting is for the other executor, or there is no worker."""
     if name == "ray":
         if workers is not None:
             raise ConfigError(

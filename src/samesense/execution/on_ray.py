@@ -21,12 +21,7 @@ class OnRay:
         self._address, self._retries, self._gpus = address, retries, gpus
 
     def run(self, work: Work, tasks: Iterable[int]) -> Generator[Outcome, None, None]:
-        """Do tasks; see :class:`~samesense.execution.tasks.Executor`.
-
-        Raises:
-            MissingExtraError: if Ray is absent.
-            ConfigError: if there is no cluster at the address.
-        """
+        """Do tasks; see :class:`~samesense.execution.tasks.Executor`. ConfigError if no cluster is at the address."""
         ray = _ray()
         connected = self._connect(ray)
         remote = ray.remote(answer).options(num_cpus=1, num_gpus=self._gpus, max_retries=0)

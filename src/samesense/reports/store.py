@@ -18,17 +18,10 @@ WHOLE_NUMBERS = ("n", "seed")
 
 
 def append_results(path: str | Path, results: Sequence[Result]) -> None:
-    """Add results to the end of a file of JSON lines, which is made if absent.
+    """Add results to the end of a file of JSON lines, which is made if absent; OutputError if it cannot be written.
 
-    A whole new file is written beside the old and then takes its place, so an interruption leaves either the old
-    or the new one. Two processes that append at the same moment may lose one of the additions.
-
-    Args:
-        path: the file, usually ``results.jsonl``.
-        results: what to add, in this order.
-
-    Raises:
-        OutputError: if the file cannot be written.
+    A whole new file is written beside the old and then takes its place, so an interruption leaves either the old or the
+    new one. Two processes that append at the same moment may lose one of the additions.
     """
     lines = "".join(json.dumps(result.to_dict(), allow_nan=False) + "\n" for result in results)
     try:
@@ -41,16 +34,9 @@ def append_results(path: str | Path, results: Sequence[Result]) -> None:
 
 
 def read_results(path: str | Path) -> Results:
-    """Read a file that :func:`append_results` wrote; blank lines are passed over.
+    """Read a file that :func:`append_results` wrote, in the order of its lines; blank lines are passed over.
 
-    Args:
-        path: the file.
-
-    Returns:
-        The results, in the order of the lines.
-
-    Raises:
-        DataError: if the file cannot be read, or a line is no result (the line is named).
+    DataError if the file cannot be read, or a line is no result (the line is named).
     """
     try:
         text = Path(path).read_text(encoding="utf-8")

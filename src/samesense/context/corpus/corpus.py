@@ -226,10 +226,7 @@ def hold_out(corpus: Corpus, count: int, seed: int) -> tuple[Indices, Indices]:
     """Return the windows to train on, and those of whole documents drawn at random until ``count`` are held out.
 
     The windows of one document share sentences, so a document is on one side only; in a corpus of one document, its
-    last windows are held out.
-
-    Raises:
-        ConfigError: if ``count`` is more than half of the windows.
+    last windows are held out. ConfigError if ``count`` is more than half of the windows.
     """
     windows = corpus.windows
     if not 1 <= count <= len(windows) // 2:

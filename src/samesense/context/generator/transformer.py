@@ -94,12 +94,9 @@ class Seq2Seq(nn.Module):
     def decode(self, tokens: Tensor, places: Tensor, sentences: Tensor, memory: Tensor, absent: Tensor) -> Tensor:
         """Return the states from which targets are predicted, ``(targets, length, width)``.
 
-        Args:
-            tokens: decoder inputs ``(targets, length)``: the start mark, then the target without its last token.
-            places: place in its sentence of the token to be predicted, ``(targets, length)``.
-            sentences: place in the window of its sentence, ``(targets, length)``.
-            memory: encoder states ``(groups, source, width)``; each group serves ``targets / groups`` targets in turn.
-            absent: True where the memory is padding, ``(groups, source)``.
+        ``tokens``, ``places`` and ``sentences`` are ``(targets, length)``: the start mark, then the target without its
+        last token, with the places of the token to be predicted. ``memory`` is ``(groups, source, width)``, each group
+        serving ``targets / groups`` targets in turn; ``absent`` ``(groups, source)`` is True where it is padding.
         """
         states = self.embed(tokens, places, sentences)
         for layer in self.decoder:

@@ -20,11 +20,9 @@ class Population:
     """Distinct sentences, numbered by their positions in a random order.
 
     Sentences with the same words are copies, whatever their case and punctuation; the first one stands for all. It
-    holds 32 bytes a sentence of the corpus, and the words of a bounded number.
-
-    Attributes:
-        ids: number in the corpus of the sentence at each position, ``(n,)``.
-        positions: position of each sentence of the corpus or of that which it is a copy of, ``(sentences,)``.
+    holds 32 bytes a sentence of the corpus, and the words of a bounded number. ``ids`` ``(n,)`` are the sentences of
+    the corpus by position, ``positions`` ``(sentences,)`` the position of each sentence or of that which it is a copy
+    of.
     """
 
     def __init__(self, corpus: Corpus, seed: int, min_words: int, max_words: int) -> None:

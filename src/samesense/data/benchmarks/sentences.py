@@ -28,17 +28,11 @@ class LabelledSentences:
 
 
 def read_sentences(source: str | Path, *, keep_empty: bool = False, drop_bad_rows: bool = False) -> LabelledSentences:
-    """Read labelled sentences from one source.
+    """Read labelled sentences from one source; see ``load_rows``.
 
-    Args:
-        source: a file, a folder saved by ``datasets``, or a hub name; see ``load_rows``. It has a column
-            ``sentence`` (or ``text``, ``sent``, ``question``) and a column ``label`` (or ``labels``, ``class``).
-        keep_empty: accept empty sentences, which some published sets hold.
-        drop_bad_rows: leave bad rows out and count them, instead of refusing the source.
-
-    Raises:
-        DataError: if the source cannot be read, a column is missing, a row is bad, or there are not two classes.
-        MissingExtraError: if ``datasets`` is needed and absent.
+    It has a column ``sentence`` (or ``text``, ``sent``, ``question``) and a column ``label`` (or ``labels``,
+    ``class``). ``keep_empty`` accepts empty sentences, which some published sets hold. DataError if the source cannot
+    be read, a column is missing, a row is bad (unless such rows are dropped), or there are not two classes.
     """
     name = str(source)
     rows = list(load_rows(source))

@@ -17,26 +17,16 @@ Triplet = tuple[str, str, str]
 
 
 def section_triplets(documents: Sequence[Document], per_document: int, seed: int = 0) -> list[Triplet]:
-    """Draw triplets from documents with sections.
+    """Draw triplets from documents with sections, at most ``per_document`` of each, in the order of the documents.
 
     In each document, anchors are drawn without repetition among the sentences that allow a triplet; the positive is
     then drawn from the other sentences of the anchor's section, and the negative from all sentences that do not occur
-    in that section. A document gives fewer triplets, or none, where it has no more such anchors.
+    in that section. A document gives fewer triplets, or none, where it has no more such anchors. Draws depend on
+    ``seed`` and the position of the document, not on the other documents. DataError if a sentence is no text or blank,
+    or no document allows a triplet.
 
     Source: Ein Dor et al. (2018), "Learning thematic similarity metric from article sections using triplet networks".
     Differs: sections and sentences are drawn at random, without their filters of short sections and sentences.
-
-    Args:
-        documents: any number; a document needs two sections, one of them with two different sentences.
-        per_document: at most so many triplets of one document.
-        seed: of the draws; those of one document depend on its position, not on the other documents.
-
-    Returns:
-        Triplets in the order of the documents.
-
-    Raises:
-        DataError: if a sentence is no text or blank, or no document allows a triplet.
-        ConfigError: if a setting is out of range.
     """
     if per_document < 1:
         raise ConfigError(f"per_document must be at least 1, got {per_document}.")

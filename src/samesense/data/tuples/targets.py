@@ -10,8 +10,7 @@ from samesense.errors import DataError
 def partners_as_classes(data: TupleData) -> Targets:
     """Return each anchor with each of its partners: negatives, neutrals and positives, numbered from 0.
 
-    Raises:
-        DataError: if there are partners of one kind only.
+    DataError if there are partners of one kind only.
     """
     sides = {"contradiction": data.negatives, "neutral": data.neutrals, "entailment": data.positives}
     classes = [name for name, partners in sides.items() if any(partners)]

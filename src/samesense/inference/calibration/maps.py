@@ -15,15 +15,7 @@ from samesense.types import Scores
 
 @dataclass(frozen=True)
 class Isotonic:
-    """Straight lines between knots; outside them the value of the nearest.
-
-    Attributes:
-        scores: of the knots, strictly ascending ``(knots,)``.
-        values: of the knots, never descending ``(knots,)``.
-
-    Raises:
-        ModelError: if the knots are not so.
-    """
+    """Straight lines between knots, strictly ascending in score and never descending in value; flat outside them."""
 
     scores: tuple[float, ...]
     values: tuple[float, ...]
@@ -44,17 +36,7 @@ class Isotonic:
 
 @dataclass(frozen=True)
 class Logistic:
-    """An S-shaped curve between the ends of the scale.
-
-    Attributes:
-        slope: above 0.
-        intercept: of the log-odds at a score of 0.
-        low: end of the scale that low scores approach.
-        high: end of the scale that high scores approach.
-
-    Raises:
-        ModelError: if the curve does not rise.
-    """
+    """An S-shaped curve from ``low`` to ``high``, the ends of the scale; ``intercept`` is the log-odds at score 0."""
 
     slope: float
     intercept: float

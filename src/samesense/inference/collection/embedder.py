@@ -39,9 +39,5 @@ class Embedder:
 
 
 def embedder_of(model: Model, name: str) -> Embedder:
-    """Return a loaded model as what a collection needs of it.
-
-    Raises:
-        ModelError: for a cross-encoder.
-    """
+    """Return a loaded model as what a collection needs of it; ModelError for a cross-encoder."""
     return Embedder(model.encode, model.identity, name, model.backend.removeprefix("torch-") or "float32")

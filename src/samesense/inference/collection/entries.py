@@ -33,14 +33,9 @@ class Entry:
 
 
 def record_line(entry: Entry, place: str) -> bytes:
-    """Return text and metadata as one line of JSON.
+    """Return text and metadata as one line of JSON; ``place`` says in messages where they come from.
 
-    Args:
-        entry: what is kept.
-        place: where it comes from, for messages.
-
-    Raises:
-        DataError: for an empty text, an id that is none, or what JSON cannot hold.
+    DataError for an empty text, an id that is none, or what JSON cannot hold.
     """
     if not isinstance(entry.text, str) or not entry.text.strip():
         raise DataError(f"{place}: a text that is not empty is needed; received {entry.text!r}. Leave the row out.")
@@ -73,17 +68,11 @@ def canonical(value: Any) -> str:
 
 
 def read_entries(source: str, *, column: str | None = None) -> Iterator[Entry]:
-    """Yield the entries of a file, lazily.
+    """Yield the entries of a file, lazily: of a text file with one text a line, or of rows that ``load_rows`` reads.
 
-    Args:
-        source: a text file with one text a line (``.txt`` or any ending that is not known, also ``.gz``), or rows in a
-            form that ``load_rows`` reads. Of a row, the text column is ``sentence``, ``text``, ``sent`` or
-            ``question``, the column ``id``, if there is one, is the id, and every other column that is not empty is
-            metadata under its name.
-        column: name of the text column, if it is another.
-
-    Raises:
-        DataError: for a missing or broken file, no text column, or an id that is no number.
+    Of a row, the text column is ``column``, or else ``sentence``, ``text``, ``sent`` or ``question``; the column
+    ``id``, if there is one, is the id, and every other column that is not empty is metadata under its name. DataError
+    for a missing or broken file, no text column, or an id that is no number.
     """
     if (
         not split_suffix(source)[0]

@@ -67,11 +67,7 @@ class Manifest(_Note):
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """Return the state of the collection in ``folder``.
-
-    Raises:
-        DataError: if there is none, or it is damaged.
-    """
+    """Return the state of the collection in ``folder``; DataError if there is none, or it is damaged."""
     path = folder / MANIFEST
     try:
         return Manifest.model_validate_json(path.read_bytes())

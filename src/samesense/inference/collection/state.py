@@ -19,13 +19,7 @@ from samesense.types import Embeddings
 
 
 class State:
-    """What a manifest names, opened.
-
-    Attributes:
-        manifest: the state.
-        segments: in the order in which they were added.
-        graph: the approximate index, if there is one.
-    """
+    """What a manifest names, opened: its segments in the order in which they were added, and the approximate index."""
 
     def __init__(self, folder: Path, manifest: Manifest, *, with_graph: bool = True) -> None:
         self.manifest = manifest
@@ -49,8 +43,7 @@ class State:
     def open(cls, folder: Path, *, with_graph: bool = True) -> State:
         """Open the state of now, again if a writer removes files of the last one meanwhile.
 
-        Raises:
-            DataError: if there is no collection, or files are missing.
+        DataError if there is no collection, or files are missing.
         """
         while True:
             manifest = read_manifest(folder)
@@ -76,11 +69,7 @@ class State:
         ]
 
     def check_names(self, where: Mapping[str, object]) -> None:
-        """Refuse names of metadata that no text has.
-
-        Raises:
-            DataError: naming those there are.
-        """
+        """Raise DataError, naming those there are, for names of metadata that no text has."""
         known = {name for segment in self.segments for name in segment.fields()} if where else set()
         for name in where:
             if name not in known:
@@ -107,11 +96,7 @@ class State:
         return there, homes[place[there]], rows[place[there]]
 
     def entry(self, number: int) -> Entry:
-        """Return the text with an id.
-
-        Raises:
-            DataError: if there is none.
-        """
+        """Return the text with an id; DataError if there is none."""
         there, homes, rows = self.find(np.array([number], dtype=np.int64))
         if not there[0]:
             raise DataError(f"The collection holds no text with the id {number}.")

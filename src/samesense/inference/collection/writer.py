@@ -40,11 +40,7 @@ WAIT = 60.0
 
 
 def check_model(manifest: Manifest, model: Embedder, folder: Path) -> None:
-    """Refuse a model whose vectors do not belong to the collection.
-
-    Raises:
-        ModelError: saying which model it was built with.
-    """
+    """Raise ModelError for a model whose vectors do not belong to the collection, saying which it was built with."""
     if model.identity != manifest.identity:
         raise ModelError(
             f"A collection is used with the model it was built with; {folder} was built with {manifest.model!r} in "
@@ -238,11 +234,7 @@ def _check_ids(ids: list[int], seen: set[int], state: State | None) -> None:
 
 
 def _rows_of(state: State, ids: Sequence[int]) -> list[np.ndarray[tuple[int], np.dtype[np.intp]]]:
-    """Return the rows with the ids in each segment.
-
-    Raises:
-        DataError: if one is not there.
-    """
+    """Return the rows with the ids in each segment; DataError if one is not there."""
     for number in ids:
         if not 0 <= number <= LARGEST_ID:
             raise DataError(f"An id is a whole number from 0 to 2**63 - 1; received {number}. Nothing was deleted.")

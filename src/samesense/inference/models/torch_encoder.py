@@ -17,12 +17,7 @@ from samesense.types import Embeddings, Precision
 
 
 class TorchEncoder:
-    """An :class:`~samesense.inference.models.model.Encoder` computed by torch.
-
-    Attributes:
-        sentence_transformer: the model.
-        name: ``"torch-float32"`` or ``"torch-bfloat16"``.
-    """
+    """An :class:`~samesense.inference.models.model.Encoder` by torch, ``torch-float32`` or ``torch-bfloat16``."""
 
     def __init__(
         self,
@@ -32,13 +27,10 @@ class TorchEncoder:
         deterministic: bool = False,
         threads: int | None = None,
     ) -> None:
-        """Take a model.
+        """Take a model, whose own maximum length, prompt and pooling apply.
 
-        Args:
-            model: its own maximum length, prompt and pooling apply.
-            precision: ``"auto"`` is bfloat16 where the device computes in it.
-            deterministic: compute every text alone; its bits then depend on nothing else.
-            threads: that compute; ``None`` leaves them as they are.
+        ``precision`` ``"auto"`` is bfloat16 where the device computes in it; ``deterministic`` computes every text
+        alone, so that its bits depend on nothing else; ``threads`` compute, as many as before for ``None``.
         """
         self.sentence_transformer = model
         self._precision = inference_precision(precision, model.device)

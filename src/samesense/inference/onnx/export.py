@@ -38,25 +38,12 @@ def export(
     weights: bool = True,
     overwrite: bool = False,
 ) -> Description:
-    """Write a model as ONNX, with pooling, layers and normalisation in the graph, and check it.
+    """Write a model as ONNX, with pooling, layers and normalisation in the graph, check it, and return what was found.
 
-    The folder is an ordinary sentence-transformers folder besides: the graph lies in ``onnx/``.
-
-    Args:
-        model: an encoder, or its name: a folder, the output of ``samesense train``, a hub name, ``"default"``.
-        output: the folder to write; it is there whole or not at all.
-        int8: also write a graph with weights of eight bits.
-        pairs: labelled pairs on which the drift of Spearman is measured; without them it is not known.
-        weights: keep torch's weights in the folder; without them only readers of ONNX open it.
-        overwrite: replace what is in the folder.
-
-    Returns:
-        What the folder says of itself: sizes, parity, drift.
-
-    Raises:
-        ModelError: if the model is a cross-encoder, cannot be recorded, or the graph does not give its vectors.
-        OutputError: if the folder is not empty and is not to be replaced.
-        MissingExtraError: if onnx or onnxscript is not installed.
+    The folder is an ordinary sentence-transformers folder besides, with torch's ``weights`` if they are kept: the graph
+    lies in ``onnx/``. It is there whole or not at all. ``int8`` adds a graph with weights of eight bits; on ``pairs``
+    the drift of Spearman is measured. ModelError if the model is a cross-encoder, cannot be recorded, or the graph does
+    not give its vectors; OutputError if the folder is not empty and is not to be replaced.
     """
     target = Path(output)
     check_free(target, overwrite=overwrite)

@@ -32,18 +32,10 @@ class Cluster:
 def cluster(vectors: npt.NDArray[np.floating], threshold: float, *, smallest: int = 2) -> list[Cluster]:
     """Return the connected components of the graph whose edges are the pairs with a cosine of ``threshold`` or more.
 
-    The outcome depends on the vectors alone, not on blocks or chance; it is single-linkage clustering, cut at the
-    threshold. The largest cluster comes first, of equal ones that with the lowest place. Time grows with the square
-    of the texts.
-
-    Args:
-        vectors: one row a text, ``(texts, dim)``; may be mapped from a file.
-        threshold: lowest cosine of a link, in [-1, 1].
-        smallest: members of a cluster that is returned.
-
-    Raises:
-        ConfigError: if the threshold is no cosine, or ``smallest`` is less than 1.
-        ModelError: for a row that is not finite or all zeros.
+    The outcome depends on the vectors ``(texts, dim)`` alone, not on blocks or chance; it is single-linkage clustering,
+    cut at the threshold. The largest cluster comes first, of equal ones that with the lowest place; those of fewer than
+    ``smallest`` texts are left out. Time grows with the square of the texts. ModelError for a row that is not finite or
+    all zeros.
     """
     check_arguments(threshold, smallest)
     labels = np.arange(len(vectors), dtype=np.int64)

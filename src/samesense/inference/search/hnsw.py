@@ -52,8 +52,7 @@ def _index_type() -> Any:
 class Graph:
     """A graph of neighbours over rows that are numbered from 0; opened by memory mapping.
 
-    Attributes:
-        expansion: candidates looked at in a search: more find more and take longer.
+    A search looks at ``expansion`` candidates: more find more and take longer.
     """
 
     def __init__(self, index: Any, expansion: int, threads: int = 0) -> None:

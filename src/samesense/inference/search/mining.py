@@ -46,18 +46,11 @@ class Near(NamedTuple):
 
 
 def mine(vectors: npt.NDArray[np.floating], *, top: int = 100, threshold: float = -1.0) -> list[MinedPair]:
-    """Return the ``top`` pairs of rows with the highest cosine, each once, the closest first.
+    """Return the ``top`` pairs of rows ``(texts, dim)`` with the highest cosine, each once, the closest first.
 
-    Pairs that tie are ordered by their places. Time grows with the square of the rows, memory does not.
-
-    Args:
-        vectors: one row a text, ``(texts, dim)``; may be mapped from a file.
-        top: pairs returned; fewer if there are fewer.
-        threshold: lowest cosine of a pair, in [-1, 1].
-
-    Raises:
-        ConfigError: if ``top`` is less than 1, or the threshold is no cosine.
-        ModelError: for a row that is not finite or all zeros.
+    Pairs that tie are ordered by their places; none has a cosine below ``threshold``, in [-1, 1]. Vectors may be mapped
+    from a file: time grows with the square of the rows, memory does not. ModelError for a row that is not finite or all
+    zeros.
     """
     check_arguments(top, threshold)
     best = np.zeros(0), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)

@@ -30,12 +30,7 @@ Answer = Callable[[], dict[str, Any]]
 
 
 def build_app(service: Service, *, keys: Sequence[str] = ()) -> FastAPI:
-    """Return the ASGI application of a service.
-
-    Args:
-        service: what answers.
-        keys: any of which callers must send; none lets everyone in.
-    """
+    """Return the ASGI application of a service; callers must send any of ``keys``, and none lets everyone in."""
 
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:

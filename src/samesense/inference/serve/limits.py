@@ -47,11 +47,7 @@ class Limits:
                 raise ConfigError(f"The limit {field.name} must be positive; received {value}.")
 
     def check_texts(self, texts: Sequence[str], param: str) -> None:
-        """Refuse too many texts, and texts that are empty, too long, or no text at all.
-
-        Raises:
-            RequestError: 400, or 413 for too much, naming the first text concerned.
-        """
+        """Raise RequestError 400 for empty texts, 413 for too much, naming the first text concerned."""
         if not texts:
             raise invalid(f"'{param}' holds no text; give at least one.", param=param)
         if len(texts) > self.texts:

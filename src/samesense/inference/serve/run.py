@@ -55,17 +55,10 @@ class GracefulServer(uvicorn.Server):
 
 
 def serve(serving: Serving, *, host: str = "127.0.0.1", port: int = 8000, keys: Sequence[str] = ()) -> None:
-    """Serve until SIGTERM or SIGINT, then answer what was accepted and return.
+    """Serve until SIGTERM or SIGINT, then answer what was accepted and return; port 0 takes a free one.
 
-    Args:
-        serving: the model and the limits.
-        host: address to listen on.
-        port: to listen on; 0 takes a free one.
-        keys: any of which callers must send; none lets everyone in.
-
-    Raises:
-        ConfigError: if the address cannot be listened on.
-        ModelError: if the model cannot encode a text.
+    Any of ``keys`` lets callers in, none lets everyone in. ConfigError if the address cannot be listened on, ModelError
+    if the model cannot encode a text.
     """
     service = Service(serving)
     config = uvicorn.Config(

@@ -76,15 +76,10 @@ class Serving:
 
 
 class Service:
-    """Answers requests; see :class:`Serving`.
+    """Answers requests; see :class:`Serving`. ModelError at once, if the model cannot encode a text.
 
-    Attributes:
-        dimension: of the embeddings.
-        stopping: set when nothing new is taken any more.
-        running: requests accepted and not answered.
-
-    Raises:
-        ModelError: at once, if the model cannot encode a text.
+    ``dimension`` is that of the embeddings; ``stopping`` is set when nothing new is taken any more; ``running`` counts
+    the requests accepted and not answered.
     """
 
     def __init__(self, serving: Serving) -> None:
@@ -116,8 +111,7 @@ class Service:
     async def embed(self, given: Sequence[str] | Sequence[Ids], param: str) -> tuple[Embeddings, int]:
         """Return one vector an input ``(texts, dim)``, in order, and the tokens that the model reads.
 
-        Raises:
-            RequestError: if a limit is broken, or the queue is full.
+        RequestError if a limit is broken, or the queue is full.
         """
         texts = self._as_texts(given, param)
         sizes = await self._sizes(texts, param)

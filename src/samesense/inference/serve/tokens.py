@@ -18,11 +18,7 @@ UNLIMITED = 2**31
 
 
 class Tokens(Protocol):
-    """What a server needs to know of a model's tokenizer.
-
-    Attributes:
-        longest: tokens of a text that the model reads; what is beyond is cut off.
-    """
+    """What a server needs to know of a model's tokenizer; what is beyond ``longest`` tokens of a text is cut off."""
 
     longest: int
 

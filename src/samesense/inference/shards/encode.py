@@ -45,22 +45,13 @@ def encode_shards(
     *,
     open_as: Open = open_embedder,
 ) -> ShardSummary:
-    """Encode the lines of a file, or resume doing so; shards that are there are not made again.
+    """Encode the lines of a plain text file, or resume doing so; shards that are there are not made again.
 
-    Args:
-        model: folder or name of an encoder; on a cluster, the same on each machine.
-        source: text file with one text a line, not compressed; on a cluster, at the same path on each machine.
-        output: folder of the shards.
-        settings: see :class:`~samesense.inference.shards.work.ShardSettings`.
-        executor: where shards are made; files are the same, byte for byte, whatever it is.
-        open_as: opens the model, to compute on one thread.
-
-    Raises:
-        OutputError: if the folder holds something else, the shards of another input, of another model or with other
-            settings, or another process writes to it.
-        ConfigError, DataError, ModelError: as soon as it is known that it cannot succeed.
-        SamesenseError: if shards could not be made after all retries; the others are kept.
-        KeyboardInterrupt: on Ctrl-C; finished shards are kept, and the same call resumes.
+    On a cluster, the same model and the input at the same path are on each machine. Files are the same, byte for byte,
+    whatever the executor. OutputError if the folder holds something else, the shards of another input, of another model
+    or with other settings, or another process writes to it; ConfigError, DataError and ModelError as soon as it is
+    known that it cannot succeed. After SamesenseError (shards could not be made after all retries) and Ctrl-C, finished
+    shards are kept, and the same call resumes.
     """
     path, model = inputs.check_plain(source), _whole(model)
     with sharded_job(output, "encode", f".{settings.format}") as job:

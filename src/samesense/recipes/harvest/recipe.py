@@ -72,20 +72,10 @@ class HarvestSummary:
 def harvest(origin: Path, output: Path, settings: HarvestSettings) -> HarvestSummary:
     """Score pairs of an Origin's corpus, or resume doing so; shards that are there are not made again.
 
-    Args:
-        origin: folder that :func:`samesense.recipes.origin.recipe.run` made.
-        output: folder of the harvest.
-        settings: see :class:`HarvestSettings`.
-
-    Returns:
-        What there is now.
-
-    Raises:
-        OutputError: if the folder holds something else, the harvest of another Origin or with other settings, or
-            another process writes to it.
-        ConfigError, DataError, ModelError: as soon as it is known that it cannot succeed.
-        SamesenseError: if shards could not be made after all retries; the others are kept.
-        KeyboardInterrupt: on Ctrl-C; finished shards are kept, and the same call resumes.
+    ``origin`` is a folder that :func:`samesense.recipes.origin.recipe.run` made. OutputError if the output folder holds
+    something else, the harvest of another Origin or with other settings, or another process writes to it; ConfigError,
+    DataError and ModelError as soon as it is known that it cannot succeed. After SamesenseError (shards could not be
+    made after all retries) and Ctrl-C, finished shards are kept, and the same call resumes.
     """
     return run(ShardWork(origin.expanduser().resolve(), settings), output, settings.choose_executor())
 

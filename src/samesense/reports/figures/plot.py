@@ -80,11 +80,7 @@ def need_matplotlib() -> None:
 
 @contextmanager
 def styled() -> Iterator[None]:
-    """Set the style in which figures are made and written; what the user has set counts outside only.
-
-    Raises:
-        MissingExtraError: if matplotlib is not installed.
-    """
+    """Set the style in which figures are made and written; what the user has set counts outside only."""
     need_matplotlib()
     import matplotlib as mpl
     from matplotlib import font_manager
@@ -156,9 +152,7 @@ def save_plots(plots: Sequence[Plot], folder: Path) -> list[Path]:
 def save_plot(plot: Plot, path: Path) -> Path:
     """Write a figure to one file, as its suffix says: .svg, or .png with 200 dots an inch.
 
-    Raises:
-        ConfigError: if the suffix is another.
-        OutputError: if the file cannot be written.
+    ConfigError if the suffix is another.
     """
     check_figure(path)
     return write_bytes(path, WRITTEN[path.suffix](plot))
