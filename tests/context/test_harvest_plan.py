@@ -9,8 +9,15 @@ from scipy.stats import chisquare
 from samesense.context.corpus.corpus import Corpus
 from samesense.context.corpus.words import words
 from samesense.context.harvest.plan import Mixture, Plan
-from samesense.context.harvest.population import Population
-from samesense.context.harvest.units import DEPTH, SWEEPS, Neighbours, NeighbourUnits, RandomUnits, SectionUnits
+from samesense.context.harvest.units import (
+    DEPTH,
+    SWEEPS,
+    Neighbours,
+    NeighbourUnits,
+    Population,
+    RandomUnits,
+    SectionUnits,
+)
 from samesense.context.retrieval.tfidf import Tfidf
 from samesense.errors import ConfigError, DataError
 from tests.conftest import WORDS

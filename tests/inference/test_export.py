@@ -16,9 +16,8 @@ from samesense.encoder.storage import save
 from samesense.errors import ConfigError, MissingExtraError, ModelError, OutputError
 from samesense.inference.onnx import graph as export_graph
 from samesense.inference.onnx.encoder import OnnxEncoder
-from samesense.inference.onnx.export import export
+from samesense.inference.onnx.export import export, parity, reference_rows
 from samesense.inference.onnx.format import DESCRIPTION, GRAPHS, read_description
-from samesense.inference.onnx.parity import parity, reference_rows
 from samesense.metrics import spearman
 from tests.inference.exported import check_same, headed, plain_rows, static
 

@@ -3,7 +3,7 @@ import pytest
 from scipy.stats import rankdata
 
 from samesense.errors import DataError
-from samesense.reports.cases import against_each_other, against_gold
+from samesense.reports.details import against_each_other, against_gold
 from tests.reports.made import evidence
 
 

@@ -47,7 +47,7 @@ def evaluate(
     Returns:
         A list of :class:`~samesense.types.Result` that prints as a table.
     """
-    from samesense.evaluation.pairs import evaluate_pairs
+    from samesense.evaluation.sts import evaluate_pairs
     from samesense.inference.models.load import load
     from samesense.reports.store import append_results
     from samesense.results import Results

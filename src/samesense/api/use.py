@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from samesense.encoder.whitening import Whitening
     from samesense.inference.models.backends import BackendOption
     from samesense.inference.onnx.format import Description
-    from samesense.inference.search.clusters import Cluster
-    from samesense.inference.search.mining import MinedPair
+    from samesense.inference.search.mining import Cluster, MinedPair
     from samesense.inference.search.rerank import Ranked
     from samesense.types import Embeddings, Pair, Precision, Scores
 
@@ -120,10 +119,10 @@ def mine(
     Returns:
         Positions of both texts, from 0, and the cosine.
     """
-    from samesense.inference.search.mining import check_arguments
+    from samesense.inference.search.mining import check_mining
     from samesense.inference.search.mining import mine as run
 
-    check_arguments(top, threshold)
+    check_mining(top, threshold)
     return run(_unit_vectors(model, _texts(source), precision), top=top, threshold=threshold)
 
 
@@ -147,10 +146,10 @@ def cluster(
     Returns:
         Groups with the positions of their texts, from 0, the largest first.
     """
-    from samesense.inference.search.clusters import check_arguments
-    from samesense.inference.search.clusters import cluster as run
+    from samesense.inference.search.mining import check_clustering
+    from samesense.inference.search.mining import cluster as run
 
-    check_arguments(threshold, smallest)
+    check_clustering(threshold, smallest)
     return run(_unit_vectors(model, _texts(source), precision), threshold, smallest=smallest)
 
 

@@ -100,15 +100,14 @@ def _shard_format(output: str, wanted: str | None) -> str:
 
 
 def _executor(workers: int | None, name: Literal["embedded", "ray"] | None, address: str | None) -> Executor:
-    from samesense.execution.choose import choose_executor
+    from samesense.execution.executors import choose_executor
     from samesense.execution.threads import cores
 
     return choose_executor(name or "embedded", workers=workers, address=address, default_workers=cores())
 
 
 def _shards(model: str, source: Path, output: Path, given: dict[str, Any], executor: Executor) -> None:
-    from samesense.inference.shards.encode import encode_shards
-    from samesense.inference.shards.work import ShardSettings
+    from samesense.inference.shards.encode import ShardSettings, encode_shards
     from samesense.recipes.settings import bind
 
     settings = bind(ShardSettings, given)

@@ -12,6 +12,7 @@ from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 from tokenizers import Tokenizer
 
 from samesense.encoder.grad_cache import forward
+from samesense.encoder.vocabulary import fast_tokenizer
 from samesense.errors import ConfigError, ModelError
 from samesense.types import Embeddings
 
@@ -48,13 +49,7 @@ def static_student(teacher: SentenceTransformer, texts: Sequence[str], dim: int 
 
 def _own_tokenizer(teacher: SentenceTransformer) -> Tokenizer:
     """Return a copy of the teacher's tokenizer that neither pads nor cuts."""
-    backend = getattr(teacher.tokenizer, "backend_tokenizer", teacher.tokenizer)
-    if not isinstance(backend, Tokenizer):
-        raise ModelError(
-            f"A static student takes over a fast tokenizer; that of this teacher is {type(backend).__name__}. Take "
-            "another teacher first, or another student."
-        )
-    tokenizer = Tokenizer.from_str(backend.to_str())
+    tokenizer = Tokenizer.from_str(fast_tokenizer(teacher, "A static student").to_str())
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return tokenizer

@@ -7,10 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from samesense.data.formats.memory import Source
 from samesense.errors import DataError, ModelError
-from samesense.evaluation.averages import averages
-from samesense.evaluation.suites import find_tasks
 from samesense.execution.progress import progress_bar
 from samesense.results import Results
 from samesense.types import Evidence, Pair, Scorer, Scores, Task
@@ -52,31 +49,6 @@ class Evaluations:
     notes: list[str] = field(default_factory=list)  # tasks that were not run with a model, and why
     # for each model that embeds, the similarity of every ordered pair of the chosen sentences
     sentences: dict[str, Scores] = field(default_factory=dict)
-
-
-def evaluate(
-    candidate: Scorer, data: Source, *, suites: Sequence[str] = ("sts",), fast: bool = False, intervals: bool = True
-) -> Results:
-    """Evaluate one model on all tasks of some suites, and average as papers do.
-
-    Args:
-        candidate: what is evaluated.
-        data: see :func:`find_tasks`.
-        suites: names of :data:`~samesense.evaluation.suites.SUITES`.
-        fast: fewer folds in the transfer suite; its figures are then not those of papers.
-        intervals: compute bootstrap intervals in the sts suite.
-
-    Returns:
-        The results task by task, then the averages.
-
-    Raises:
-        ConfigError, DataError: as :func:`find_tasks`; DataError also if a figure is undefined.
-        ModelError: if the model cannot do what a task needs, or gives numbers that are not finite.
-    """
-    tasks = find_tasks(data, suites, fast=fast, intervals=intervals).tasks
-    _encode_together(candidate, (text for task in tasks for text in task.texts()))
-    results = Results(result for task in tasks for result in task.evaluate(candidate).results)
-    return Results([*results, *averages(results)])
 
 
 def evaluate_candidates(

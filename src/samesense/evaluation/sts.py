@@ -52,6 +52,15 @@ class StsTask(BaseTask):
         return TaskResult(results, [build.evidence("spearman", scores, pairs, labels)])
 
 
+def evaluate_pairs(model: Scorer, data: PairData, *, intervals: bool = True) -> Results:
+    """Return Spearman and Pearson of a model's scores with the labels, whole and by subset.
+
+    DataError if no score could correlate with the labels, or all scores are the same; ModelError if there is not one
+    finite score a pair.
+    """
+    return Results(StsTask(data, intervals=intervals).evaluate(model).results)
+
+
 def evaluate_sts(  # noqa: PLR0913 - each names one part of the result
     score: Score,
     pairs: Sequence[Pair],
@@ -200,5 +209,4 @@ SUITE = Suite(
         Average("sts-zh-avg", "spearman", ("atec.test", "bq.test", "lcqmc.test", "pawsx.test", "stsb-zh.test")),
     ),
     takes_pairs=True,
-    has_intervals=True,
 )

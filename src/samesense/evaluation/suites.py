@@ -39,9 +39,7 @@ class Found(NamedTuple):
     missing: list[str]
 
 
-def find_tasks(
-    sources: Source, suites: Sequence[str] = ("sts",), *, fast: bool = False, intervals: bool = True
-) -> Found:
+def find_tasks(sources: Source, suites: Sequence[str] = ("sts",), *, fast: bool = False) -> Found:
     """Make the tasks of the suites out of the data that is there.
 
     ``sources`` is one or several of: a folder with benchmarks in any layout that ``find_parts`` knows; labelled pairs
@@ -68,12 +66,12 @@ def find_tasks(
             documents.append(found)
         else:
             parts = {**found, **parts}
-    splits = BenchmarkSplits(parts, fast, intervals)
+    splits = BenchmarkSplits(parts, fast)
     tasks: list[Task] = []
     missing: list[str] = []
     for suite in wanted:
         made, absent = _benchmark_tasks(suite, splits)
-        added, refused = _pair_tasks(suite, own, intervals)
+        added, refused = _pair_tasks(suite, own)
         made += [suite.from_documents(path) for path in documents] if suite.from_documents else []
         if not made and not added:
             raise _nothing(suite, given, refused)
@@ -155,7 +153,7 @@ def _benchmark_tasks(suite: Suite, splits: BenchmarkSplits) -> tuple[list[Task],
     return tasks, missing
 
 
-def _pair_tasks(suite: Suite, own: Sequence[PairData], intervals: bool) -> tuple[list[Task], list[str]]:
+def _pair_tasks(suite: Suite, own: Sequence[PairData]) -> tuple[list[Task], list[str]]:
     """Return the tasks of a suite on a user's own pairs, and why other own pairs do not fit it."""
     count = Counter(data.name for data in own)
     tasks: list[Task] = []
@@ -164,7 +162,7 @@ def _pair_tasks(suite: Suite, own: Sequence[PairData], intervals: bool) -> tuple
         name = data.name if count[data.name] == 1 else data.source
         note = f"{text_variant(data.sentences1)}, {len(data)} rows"
         try:
-            tasks.append(suite.on_pairs(data, name, note, intervals=intervals))
+            tasks.append(suite.task(data, dataset=name, note=note))
         except DataError as error:
             refused.append(f"{suite.name} on {name} ({error})")
     return tasks, refused

@@ -14,7 +14,7 @@ from samesense.encoder.cosine import cosine_score
 from samesense.encoder.cross import as_logits
 from samesense.encoder.encode import as_encode
 from samesense.encoder.pooling import describe_pooling
-from samesense.evaluation.pairs import evaluate_pairs
+from samesense.evaluation.sts import evaluate_pairs
 from samesense.inference.models.load import load
 from samesense.recipes.settings import EncoderSettings
 from samesense.types import Precision, Result, Score

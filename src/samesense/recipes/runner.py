@@ -19,8 +19,7 @@ from samesense.encoder.precision import Choice
 from samesense.encoder.storage import save
 from samesense.encoder.vocabulary import unknown_share
 from samesense.errors import MissingExtraError
-from samesense.evaluation.pairs import evaluate_pairs
-from samesense.evaluation.sts import evaluate_sts
+from samesense.evaluation.sts import evaluate_pairs, evaluate_sts
 from samesense.execution.ranks import is_main
 from samesense.inference.models.load import load
 from samesense.recipes import run_folder

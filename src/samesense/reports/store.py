@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import MISSING, fields
 from pathlib import Path
-from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
 
 from samesense.errors import DataError, OutputError
 from samesense.files import write_bytes
 from samesense.results import Results
 from samesense.types import Result
 
-WORDS = ("task", "dataset", "split", "subset", "metric", "protocol", "model")
-WHOLE_NUMBERS = ("n", "seed")
+_RESULT = TypeAdapter(Result)
 
 
 def append_results(path: str | Path, results: Sequence[Result]) -> None:
@@ -47,35 +46,9 @@ def read_results(path: str | Path) -> Results:
         if not line.strip():
             continue
         try:
-            results.append(_result(json.loads(line)))
-        except (ValueError, RecursionError) as err:
-            raise DataError(f"{path}, line {number} is not a result: {err}") from err
+            results.append(_RESULT.validate_json(line))
+        except ValidationError as err:
+            first = err.errors()[0]
+            place = "".join(f"field {name!r}: " for name in first["loc"])
+            raise DataError(f"{path}, line {number} is not a result: {place}{first['msg']}") from err
     return results
-
-
-def _result(found: Any) -> Result:
-    """Return the result that a JSON value stands for, or raise ValueError."""
-    if not isinstance(found, dict):
-        raise ValueError("it must be a JSON object")
-    known = {field.name: field.default for field in fields(Result)}
-    unknown = sorted(found.keys() - known.keys())
-    if unknown:
-        raise ValueError(f"unknown field {unknown[0]!r}")
-    for name, default in known.items():
-        if name not in found and default is MISSING:
-            raise ValueError(f"field {name!r} is missing")
-        if found.get(name) is None and default is None:
-            continue
-        _check_kind(name, found[name])
-    return Result(**found)
-
-
-def _check_kind(name: str, value: Any) -> None:
-    if name in WORDS:
-        kind, fits = "text", isinstance(value, str)
-    elif name in WHOLE_NUMBERS:
-        kind, fits = "a whole number", isinstance(value, int) and not isinstance(value, bool)
-    else:
-        kind, fits = "a number", isinstance(value, int | float) and not isinstance(value, bool)
-    if not fits:
-        raise ValueError(f"field {name!r} must be {kind}, got {value!r}")

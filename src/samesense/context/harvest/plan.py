@@ -11,8 +11,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from samesense.context.corpus.corpus import Corpus
-from samesense.context.harvest.population import Population
-from samesense.context.harvest.units import Finds, Neighbours, NeighbourUnits, RandomUnits, SectionUnits
+from samesense.context.harvest.units import Finds, Neighbours, NeighbourUnits, Population, RandomUnits, SectionUnits
 from samesense.errors import ConfigError
 from samesense.types import Indices, Pair
 

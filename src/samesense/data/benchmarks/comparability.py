@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from samesense.data.benchmarks.catalogue import Benchmark, part_name
-from samesense.data.benchmarks.original import Loaded
+from samesense.data.benchmarks.sentences import Loaded
 from samesense.data.pairs.data import PairData
 
 NOT_COMPARABLE = "not comparable with published figures: "

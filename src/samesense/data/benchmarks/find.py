@@ -10,9 +10,8 @@ from pathlib import Path
 
 from samesense.data.benchmarks.catalogue import BENCHMARKS, Benchmark, part_name
 from samesense.data.benchmarks.comparability import is_chinese
-from samesense.data.benchmarks.original import Load, Loaded
 from samesense.data.benchmarks.published import argument_part, bojone_part, senteval_part
-from samesense.data.benchmarks.sentences import LabelledSentences, labelled_sentences, read_sentences
+from samesense.data.benchmarks.sentences import LabelledSentences, Load, Loaded, labelled_sentences, read_sentences
 from samesense.data.formats.files import read_rows
 from samesense.data.pairs.data import PairData, concat
 from samesense.data.pairs.read import read_pairs

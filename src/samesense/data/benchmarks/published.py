@@ -9,18 +9,19 @@ from functools import partial
 from pathlib import Path
 
 from samesense.data.benchmarks.catalogue import WHOLE, Benchmark
-from samesense.data.benchmarks.original import (
+from samesense.data.benchmarks.sentences import (
     LabelledPair,
+    LabelledSentences,
     Load,
     Loaded,
     cells_of,
     labelled_pair,
+    labelled_sentences,
     latin1_lines,
     lines_of,
     pair_data,
     spaced,
 )
-from samesense.data.benchmarks.sentences import LabelledSentences, labelled_sentences
 from samesense.data.formats.labels import Scale
 from samesense.data.pairs.data import PairData
 from samesense.errors import DataError

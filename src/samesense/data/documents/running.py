@@ -175,10 +175,10 @@ def split_paragraphs(text: str) -> list[str]:
 def split_sentences(paragraph: str, language: Language = "auto") -> list[str]:
     """Return the sentences of a paragraph, which has no blank line, in order, each on one line.
 
-    English is split by ``nupunkt``, a Punkt model that knows abbreviations. Chinese is split after 。！？；…
-    (several in a row count as one) and the closing quotes and brackets that follow. ``"auto"`` takes Chinese where there are at least
-    as many Chinese characters as words of an alphabet. Line breaks within a paragraph are spaces, and nothing between
-    Chinese characters. MissingExtraError if ``nupunkt`` is needed and absent.
+    English is split by ``nupunkt``, a Punkt model that knows abbreviations. Chinese is split after 。！？；… (several
+    in a row count as one) and the closing quotes and brackets that follow. ``"auto"`` takes Chinese where there are at
+    least as many Chinese characters as words of an alphabet. Line breaks within a paragraph are spaces, and nothing
+    between Chinese characters. MissingExtraError if ``nupunkt`` is needed and absent.
 
     Source: Kiss and Strunk 2006, "Unsupervised Multilingual Sentence Boundary Detection" (Punkt).
     """

@@ -11,7 +11,7 @@ import numpy as np
 from samesense.data.formats.labels import Scale, number_text
 from samesense.data.pairs.data import PairData
 from samesense.errors import ConfigError, DataError
-from samesense.inference.calibration.calibration import Calibration
+from samesense.inference.calibration.calibration import FITS, Calibration, Isotonic, Logistic
 from samesense.inference.calibration.errors import (
     TARGETS,
     decision_quality,
@@ -20,7 +20,6 @@ from samesense.inference.calibration.errors import (
     read_as_share,
     value_errors,
 )
-from samesense.inference.calibration.maps import FITS, Isotonic, Logistic
 from samesense.metrics.classification import Target, best_threshold
 from samesense.metrics.inputs import is_constant, matching_vectors
 from samesense.types import Result, Scorer, Scores

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import torch
+import numpy as np
 from sentence_transformers import SentenceTransformer
 
 from samesense.encoder.cosine import each_once
@@ -85,26 +85,16 @@ def _encode_alone(
     Every text is a batch of its own: how products are cut and summed depends on the shape of a batch, and so do the
     last bits. They depend on the number of threads too, which must be one.
     """
-    arithmetic = inference_precision(precision, model.device)
-    prompt = model.prompts.get(model.default_prompt_name) if model.default_prompt_name else None
-    dim = model.get_embedding_dimension() or 0
-
-    def one(text: str) -> torch.Tensor:
-        features = {
-            key: value.to(model.device) if isinstance(value, torch.Tensor) else value
-            for key, value in model.preprocess([text], prompt=prompt).items()
-        }
-        row: torch.Tensor = model(features)["sentence_embedding"][:, :dim]
-        return row.float().cpu()
 
     def embed(block: list[str]) -> Embeddings:
-        with torch.inference_mode(), autocast(model.device, arithmetic):
-            rows: Embeddings = torch.cat([one(text) for text in block]).numpy()
+        with autocast(model.device, inference_precision(precision, model.device)):
+            rows: Embeddings = model.encode(block, batch_size=1, show_progress_bar=False).astype(np.float32)
         return rows
 
     training = model.training
-    model.eval()
     try:
-        return each_once(texts, embed, dim, normalize=normalize, on_progress=on_progress)
+        return each_once(
+            texts, embed, model.get_embedding_dimension() or 0, normalize=normalize, on_progress=on_progress
+        )
     finally:
         model.train(training)

@@ -42,13 +42,6 @@ def check_usearch() -> None:
         raise MissingExtraError("usearch", "search")
 
 
-def _index_type() -> Any:
-    check_usearch()
-    from usearch.index import Index
-
-    return Index
-
-
 class Graph:
     """A graph of neighbours over rows that are numbered from 0; opened by memory mapping.
 
@@ -66,7 +59,10 @@ class Graph:
 
         ``threads`` is 0 for all cores; with 1 the graph is the same each time.
         """
-        index = _index_type()(
+        check_usearch()
+        from usearch.index import Index
+
+        index = Index(
             ndim=dim,
             metric="ip",
             dtype="f16" if half else "f32",
@@ -83,11 +79,13 @@ class Graph:
     @classmethod
     def open(cls, path: Path, expansion: int, rows: int) -> Graph:
         """Open a saved graph."""
-        kind = _index_type()
+        check_usearch()
+        from usearch.index import Index
+
         if not path.is_file():
             raise FileNotFoundError(path)
         try:
-            index = kind.restore(str(path), view=True)
+            index = Index.restore(str(path), view=True)
         except (ValueError, RuntimeError, OSError) as error:
             raise _damaged(path, str(error)) from error
         if index is None or len(index) != rows:

@@ -6,13 +6,15 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 
 from samesense.encoder.cosine import checked_rows, cosine_score, nonzero_rows
 from samesense.errors import DataError, ModelError
 from samesense.inference.calibration.calibration import Calibration
+from samesense.inference.collection.collection import Found
+from samesense.inference.search.exact import unit_rows
 from samesense.inference.serve.batching import Batcher
 from samesense.inference.serve.exception_handlers import RequestError, invalid
 from samesense.inference.serve.limits import Limits
@@ -21,28 +23,7 @@ from samesense.inference.serve.schemas import Ids
 from samesense.inference.serve.tokens import Tokens
 from samesense.types import Embeddings, Encode, Pair, Score, Scores
 
-
-class Hit(Protocol):
-    """One text of a collection that was found, as :class:`~samesense.inference.collection.collection.Found` is."""
-
-    @property
-    def id(self) -> int:
-        """Number in the collection."""
-
-    @property
-    def text(self) -> str:
-        """The text."""
-
-    @property
-    def score(self) -> float:
-        """Cosine with the query."""
-
-    @property
-    def metadata(self) -> Mapping[str, Any]:
-        """What else is known of it."""
-
-
-Search = Callable[[Embeddings, int, Mapping[str, Any] | None], Sequence[Sequence[Hit]]]
+Search = Callable[[Embeddings, int, Mapping[str, Any] | None], Sequence[Sequence[Found]]]
 """Query vectors, how many hits, and the metadata they must have; gives the hits of each query, best first."""
 
 
@@ -148,7 +129,7 @@ class Service:
 
     async def search(
         self, queries: Sequence[str], top: int, where: Mapping[str, Any] | None
-    ) -> tuple[Sequence[Sequence[Hit]], int]:
+    ) -> tuple[Sequence[Sequence[Found]], int]:
         """Return the hits of each query, best first, and the tokens read."""
         if self.serving.search is None:
             raise RequestError(
@@ -172,11 +153,11 @@ class Service:
                 param="dimensions",
             )
         cut = rows[:, :dimensions]
-        return _unit(cut) if self.serving.normalize else cut
+        return unit_rows(cut) if self.serving.normalize else cut
 
     def _rows(self, texts: Sequence[str]) -> Embeddings:
         rows = checked_rows(np.asarray(self.serving.encode(texts)), texts).astype(np.float32)
-        return _unit(np.asarray(nonzero_rows(rows, texts))) if self.serving.normalize else rows
+        return unit_rows(np.asarray(nonzero_rows(rows, texts))) if self.serving.normalize else rows
 
     def _batchers(self) -> list[Batcher[Any]]:
         both: tuple[Batcher[Any] | None, ...] = (self._texts, self._pairs)
@@ -229,13 +210,3 @@ def _started(batcher: Batcher[str] | None) -> Batcher[str]:
 def _cosines(texts: Sequence[str], rows: Embeddings, pairs: Sequence[Pair]) -> Scores:
     row_of = dict(zip(texts, rows, strict=True))
     return cosine_score(lambda wanted: np.stack([row_of[text] for text in wanted]))(pairs)
-
-
-def _unit(rows: Embeddings) -> Embeddings:
-    wide = rows.astype(np.float64)
-    largest = np.abs(wide).max(axis=1, keepdims=True)
-    if not largest.all():
-        raise ModelError(f"A vector of zeros has no direction; the first {rows.shape[1]} numbers of one are zeros.")
-    scaled = wide / largest
-    unit: Embeddings = (scaled / np.linalg.norm(scaled, axis=1, keepdims=True)).astype(np.float32)
-    return unit

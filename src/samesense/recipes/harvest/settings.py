@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from samesense.execution.choose import RETRIES, ExecutorName, choose_executor
+from samesense.execution.executors import RETRIES, ExecutorName, choose_executor
 from samesense.execution.tasks import Executor
 
 _HOW = ("workers", "executor", "address", "retries")

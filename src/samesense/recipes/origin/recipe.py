@@ -28,7 +28,7 @@ from samesense.context.corpus.corpus import Corpus, hold_out
 from samesense.context.discriminator.encoder import Discriminator
 from samesense.context.discriminator.training import train_discriminator
 from samesense.context.generator.base import KINDS, Cells, Kind
-from samesense.context.generator.load import open_language_model
+from samesense.context.generator.language_models import open_language_model
 from samesense.context.generator.seq2seq import Seq2SeqGenerator
 from samesense.context.generator.tokens import train_tokenizer
 from samesense.context.generator.training import GeneratorTraining, train_generator
