@@ -14,18 +14,13 @@ from starlette.responses import JSONResponse
 
 from samesense.inference.serve.exception_handlers import RequestError, add_exception_handlers, invalid
 from samesense.inference.serve.middleware import RequestMiddleware
+from samesense.inference.serve.responses import as_json, meanings, pairs_of, policy, ranked, similarities
 from samesense.inference.serve.schemas import (
     EmbeddingsRequest,
     RerankRequest,
     SearchRequest,
     SimilarityRequest,
-    as_json,
     embeddings_answer,
-    meanings,
-    pairs_of,
-    policy,
-    ranked,
-    similarities,
     usage,
 )
 from samesense.inference.serve.service import Service

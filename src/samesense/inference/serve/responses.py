@@ -1,0 +1,96 @@
+"""From scores and hits to what the server answers."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy.typing as npt
+
+from samesense.errors import ConfigError
+from samesense.inference.collection.collection import Found
+from samesense.inference.serve.exception_handlers import RequestError, invalid
+from samesense.inference.serve.limits import Limits
+from samesense.inference.serve.schemas import RerankRequest, SimilarityRequest
+from samesense.inference.serve.service import Service
+from samesense.types import Pair, Scores
+
+
+def pairs_of(form: SimilarityRequest, limits: Limits) -> list[Pair]:
+    """Return the pairs of a request: its own, or all of its texts with each other, row by row."""
+    if (form.pairs is None) == (form.texts is None):
+        raise invalid("Give either 'pairs', for the similarity of each, or 'texts', for all with each other.")
+    if form.pairs is not None:
+        if not form.pairs or len(form.pairs) > limits.texts:
+            raise invalid(
+                f"'pairs' may be 1 to {limits.texts}; received {len(form.pairs)}.",
+                param="pairs", status=413 if form.pairs else 400,
+            )  # fmt: skip
+        return form.pairs
+    texts = form.texts or []
+    if not texts or len(texts) > limits.matrix:
+        raise invalid(
+            f"'texts' are compared with each other and may be 1 to {limits.matrix}; received {len(texts)}.",
+            param="texts", status=413 if texts else 400,
+        )  # fmt: skip
+    limits.check_texts(texts, "texts")  # before equal ones are put together, so that their places are the caller's
+    return [(one, other) for one in texts for other in texts]
+
+
+Meaning = Callable[[Scores], npt.NDArray[Any]]
+"""From scores to what is shown beside them."""
+
+
+def meanings(form: SimilarityRequest, service: Service) -> dict[str, Meaning]:
+    """Return what a request wants beside scores, by name."""
+    found: dict[str, Meaning] = {}
+    if form.calibrated:
+        found["calibrated"] = service.calibrated().apply
+    if form.yes_no:
+        calibration = service.calibrated()
+        try:
+            calibration.threshold()
+        except ConfigError as error:
+            raise RequestError(404, str(error), code="no_threshold", param="yes_no") from error
+        found["yes"] = calibration.says_yes
+    return found
+
+
+def similarities(scores: Scores, meaning: Mapping[str, Meaning], side: int | None) -> dict[str, Any]:
+    """Return a list of scores, or a matrix of ``side`` rows, and beside them what they mean."""
+    kinds = {"score" if side is None else "scores": scores} | {kind: means(scores) for kind, means in meaning.items()}
+    if side is not None:
+        return {"object": "matrix", **{kind: values.reshape(side, side).tolist() for kind, values in kinds.items()}}
+    columns = {kind: values.tolist() for kind, values in kinds.items()}
+    data = [{"index": i, **{kind: column[i] for kind, column in columns.items()}} for i in range(len(scores))]
+    return {"object": "list", "data": data}
+
+
+def ranked(scores: Scores, form: RerankRequest) -> list[dict[str, Any]]:
+    """Return the best first; documents that tie stay in the order given."""
+    order = sorted(range(len(scores)), key=lambda place: (-scores[place], place))[: form.top_n]
+    results: list[dict[str, Any]] = [{"index": i, "relevance_score": float(scores[i])} for i in order]
+    if form.return_documents:
+        for result in results:
+            result["document"] = {"text": form.documents[result["index"]]}
+    return results
+
+
+def as_json(hit: Found) -> dict[str, Any]:
+    """Return a text that was found, as plain JSON types."""
+    return {"id": hit.id, "score": float(hit.score), "text": hit.text, "metadata": dict(hit.metadata)}
+
+
+def policy(page: str) -> str:
+    """Return a content security policy under which only the page's own script and style run."""
+
+    def own(tag: str) -> str:
+        content = page.partition(f"<{tag}")[2].partition(">")[2].partition(f"</{tag.split()[0]}>")[0]
+        return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
+
+    return (
+        f"default-src 'none'; script-src {own('script')}; style-src {own('style')}; connect-src 'self'; "
+        "img-src data:; form-action 'none'; frame-ancestors 'none'; base-uri 'none'"
+    )
