@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from samesense.api.data import labelled_pairs
+from samesense.api.data import Scale, labelled_pairs
 from samesense.data.formats.memory import Source, as_sources, in_memory
 from samesense.errors import ConfigError, DataError
 
@@ -212,7 +212,7 @@ def whiten(
     return whitening
 
 
-def export(
+def export(  # noqa: PLR0913 - the flags of the command
     model: str,
     *,
     output: str | Path,
@@ -220,7 +220,8 @@ def export(
     data: Source | None = None,
     weights: bool = True,
     columns: str | None = None,
-    label_range: tuple[float, float] | None = None,
+    label_order: str | None = None,
+    label_range: Scale | None = None,
     drop_bad_rows: bool = False,
     overwrite: bool = False,
 ) -> Description:
@@ -233,12 +234,13 @@ def export(
         data: labelled pairs on which the drift of Spearman is measured, 500 or more for it to count.
         weights: keep the weights of torch in the folder, so that sentence-transformers opens it.
         columns: see :func:`samesense.read`.
+        label_order: see :func:`samesense.read`.
         label_range: see :func:`samesense.read`.
         drop_bad_rows: see :func:`samesense.read`.
         overwrite: replace what is in the folder.
     """
     from samesense.inference.onnx.export import export as write
 
-    how = {"columns": columns, "label_range": label_range, "drop_bad_rows": drop_bad_rows}
+    how = {"columns": columns, "label_order": label_order, "label_range": label_range, "drop_bad_rows": drop_bad_rows}
     pairs = None if data is None else labelled_pairs(data, **how)
     return write(model, Path(output), int8=int8, pairs=pairs, weights=weights, overwrite=overwrite)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from samesense.cli.output import Columns, DropBadRows, Json, LabelOrder, LabelRange, Several, put, put_json
+from samesense.cli.output import AS_THEY_ARE, Json, ReadFlags, Several, put, put_json
 
 
 def doctor(
@@ -10,10 +10,7 @@ def doctor(
     /,
     *,
     against: Several | None = None,
-    columns: Columns = None,
-    label_order: LabelOrder = None,
-    label_range: LabelRange = None,
-    drop_bad_rows: DropBadRows = False,
+    how: ReadFlags = AS_THEY_ARE,
     json: Json = False,
 ) -> None:
     """Report what a data file is, and what is wrong with it.
@@ -30,10 +27,7 @@ def doctor(
     report = samesense.doctor(
         data,
         against=against,
-        columns=columns,
-        label_order=label_order,
-        label_range=label_range,
-        drop_bad_rows=drop_bad_rows,
+        **vars(how),
     )
     if json:
         put_json([report.to_dict()])

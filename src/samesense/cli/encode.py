@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Group, Parameter
 
-from samesense.cli.output import Flag, PrecisionFlag
+from samesense.cli.output import Flag, PrecisionFlag, logger
 from samesense.errors import ConfigError
 from samesense.inference.models.backends import BackendOption
 from samesense.inference.models.optional_deps import let_threads_sleep
@@ -16,7 +15,6 @@ from samesense.inference.models.optional_deps import let_threads_sleep
 if TYPE_CHECKING:
     from samesense.execution.tasks import Executor
 
-logger = logging.getLogger(__name__)
 
 _SHARDS = Group("Many files by many workers", sort_key=1)
 

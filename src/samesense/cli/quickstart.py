@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 
-from samesense.cli.output import Flag, put
-
-logger = logging.getLogger(__name__)
+from samesense.cli.output import Flag, logger, put
 
 TEXTS = ("The train to the coast leaves at noon.", "At twelve there is a train to the sea.", "Our cat sleeps all day.")
 
