@@ -6,12 +6,10 @@ import contextlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from samesense.context.corpus.corpus import Corpus
-from samesense.context.harvest.units import Finds
 from samesense.context.origin.context_set import NoContextError
 from samesense.execution.threads import torch_threads
 from samesense.hashes import json_hash
@@ -36,25 +34,6 @@ class Scored:
     scores: Floats  # theirs, (n,)
     undefined: dict[str, int]  # of the others, how many for each reason
     cells: int  # terms of a generator that were computed
-
-
-class Scorer(Protocol):
-    """What scores a harvest."""
-
-    @property
-    def corpus(self) -> Corpus:
-        """Where sentences are from."""
-
-    @property
-    def tfidf(self) -> Finds:
-        """Screening over the corpus."""
-
-    @property
-    def identity(self) -> dict[str, str]:
-        """All that decides a score, by name."""
-
-    def score(self, pairs: Sequence[Pair]) -> Scored:
-        """Score pairs; the same pairs always get the same scores."""
 
 
 class OriginScorer:

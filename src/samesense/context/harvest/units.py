@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +16,7 @@ import numpy.typing as npt
 from samesense.context.corpus.corpus import Corpus, spans
 from samesense.context.corpus.words import Keys, words
 from samesense.context.retrieval.postings import counted, top_k
+from samesense.context.retrieval.tfidf import Tfidf
 from samesense.errors import DataError
 from samesense.types import Indices
 
@@ -86,13 +86,6 @@ KNOWN_NEIGHBOURS = 8192
 
 KNOWN_LEADERS = 1 << 18
 """Sentences whose leaders are kept: some 60 MB."""
-
-
-class Finds(Protocol):
-    """What is needed of a screening."""
-
-    def chunks(self, sentence: str, k: int) -> tuple[Indices, npt.NDArray[np.float64]]:
-        """Return the best chunks for a sentence and their cosines, best first."""
 
 
 class RandomUnits:
@@ -166,7 +159,7 @@ class Neighbours:
     comes once.
     """
 
-    def __init__(self, population: Population, tfidf: Finds, spacings: Sequence[int]) -> None:
+    def __init__(self, population: Population, tfidf: Tfidf, spacings: Sequence[int]) -> None:
         self._population, self._screening = population, tfidf
         used = [D for D in spacings if len(population) >= SENTENCES_PER_LEADER * D] or list(spacings[:1])
         self.spacings = tuple(used)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from samesense.context.corpus.corpus import Corpus
     from samesense.context.harvest.plan import Plan, Planned
-    from samesense.context.harvest.scores import Scored, Scorer
+    from samesense.context.harvest.scores import OriginScorer, Scored
 
 METADATA = b"samesense"
 """Key of the counts in the footer of a shard."""
@@ -30,7 +30,7 @@ COUNTS = ("wanted", "planned", "scored", "undefined")
 """What is counted there: pairs by kind, and pairs without a score by the reason."""
 
 
-def open_scorer(folder: Path, device: str) -> Scorer:
+def open_scorer(folder: Path, device: str) -> OriginScorer:
     """Open an Origin to harvest from."""
     from samesense.context.harvest.scores import OriginScorer
 
@@ -43,7 +43,7 @@ class ShardWork:
 
     origin: Path  # folder of the Origin
     settings: HarvestSettings  # of the harvest
-    open: Callable[[Path, str], Scorer] = open_scorer  # opens the folder as a scorer; importable by its name
+    open: Callable[[Path, str], OriginScorer] = open_scorer  # opens the folder as a scorer; importable by its name
     expected: tuple[tuple[str, str], ...] | None = None  # identity that the scorer must have; None for any
 
     def expecting(self, identity: dict[str, str]) -> ShardWork:
@@ -60,7 +60,7 @@ class ShardWork:
         return Shard(content, len(scored.rows), time.perf_counter() - started, {"cells": scored.cells})
 
 
-def opened(work: ShardWork, *, anew: bool = False) -> tuple[Scorer, Plan]:
+def opened(work: ShardWork, *, anew: bool = False) -> tuple[OriginScorer, Plan]:
     """Return the scorer and the plan of some work, opened once in a process unless they are wanted anew."""
     if anew:
         _opened.cache_clear()
@@ -75,17 +75,13 @@ def opened(work: ShardWork, *, anew: bool = False) -> tuple[Scorer, Plan]:
 
 
 @lru_cache(maxsize=1)
-def _opened(origin: Path, settings: HarvestSettings, open_as: Callable[[Path, str], Scorer]) -> tuple[Scorer, Plan]:
-    from samesense.context.harvest.plan import Mixture, Plan
+def _opened(
+    origin: Path, settings: HarvestSettings, open_as: Callable[[Path, str], OriginScorer]
+) -> tuple[OriginScorer, Plan]:
+    from samesense.context.harvest.plan import Plan
 
-    mixture = Mixture(
-        pairs=settings.pairs,
-        shares={"random": settings.random, "neighbours": settings.neighbours, "section": settings.section},
-        shard_size=settings.shard_size, unit=settings.unit, spacings=settings.spacings,
-        min_words=settings.min_words, max_words=settings.max_words, seed=settings.seed,
-    )  # fmt: skip
     scorer = open_as(origin, settings.device)
-    return scorer, Plan(scorer.corpus, scorer.tfidf, mixture)
+    return scorer, Plan(scorer.corpus, scorer.tfidf, settings)
 
 
 def parquet(corpus: Corpus, planned: Planned, scored: Scored, shard: int) -> bytes:
