@@ -233,10 +233,7 @@ def export(  # noqa: PLR0913 - the flags of the command
         int8: also write a graph with weights of eight bits.
         data: labelled pairs on which the drift of Spearman is measured, 500 or more for it to count.
         weights: keep the weights of torch in the folder, so that sentence-transformers opens it.
-        columns: see :func:`samesense.read`.
-        label_order: see :func:`samesense.read`.
-        label_range: see :func:`samesense.read`.
-        drop_bad_rows: see :func:`samesense.read`.
+        columns, label_order, label_range, drop_bad_rows: see :func:`samesense.read`.
         overwrite: replace what is in the folder.
     """
     from samesense.inference.onnx.export import export as write

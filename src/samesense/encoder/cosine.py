@@ -40,7 +40,7 @@ def cosine_score(encode: Encode) -> Score:
         scores = np.empty(len(pairs), dtype=np.float64)
         for start in range(0, len(pairs), BLOCK_PAIRS):
             part = slice(start, start + BLOCK_PAIRS)
-            scores[part] = _cosines(embeddings[left[part]], embeddings[right[part]])
+            scores[part] = row_cosines(embeddings[left[part]], embeddings[right[part]])
         return scores
 
     return score
@@ -76,8 +76,11 @@ def nonzero_rows(embeddings: npt.NDArray[np.floating], texts: Sequence[str]) -> 
     return embeddings
 
 
-def _cosines(left: npt.NDArray[np.floating], right: npt.NDArray[np.floating]) -> Scores:
-    """Return the cosine of each row of ``left`` with that of ``right``, both ``(block, dim)``, as ``(block,)``."""
+def row_cosines(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> Scores:
+    """Return the cosine of each row of ``left`` with that of ``right``, in float64, ``(rows,)``.
+
+    It depends on the two rows alone, not on their neighbours as a matrix product does; equal rows give exactly 1.
+    """
     one, other = _scaled(left), _scaled(right)
     product = np.einsum("ij,ij->i", one, other)
     lengths = np.sqrt(np.einsum("ij,ij->i", one, one) * np.einsum("ij,ij->i", other, other))

@@ -62,21 +62,9 @@ class ResultBuilder:
     ) -> Result:
         """Return one result; ``how`` ends its protocol."""
         low, high = interval or (None, None)
-        return Result(
-            task=self.task,
-            dataset=self.dataset,
-            split=self.split,
-            subset=subset,
-            metric=metric,
-            value=value,
-            n=n,
-            protocol=in_words(self.protocol, how, f"95 % bootstrap, {SAMPLES} samples" if interval else ""),
-            model=self.model,
-            low=low,
-            high=high,
-            seed=self.seed,
-            seconds=self.seconds,
-        )
+        protocol = in_words(self.protocol, how, f"95 % bootstrap, {SAMPLES} samples" if interval else "")
+        own = vars(self) | {"protocol": protocol}
+        return Result(**own, subset=subset, metric=metric, value=value, n=n, low=low, high=high)
 
     def evidence(
         self, metric: str, values: Scores, examples: Sequence[Pair] | Sequence[str], labels: Scores | None = None

@@ -140,7 +140,7 @@ def against_gold(evidence: Evidence, *, most: int = SHOWN) -> list[Case]:
     Pairs that both rank alike are none.
     """
     ranks = _ranks(evidence.values)
-    return _chosen([evidence], [ranks], np.abs(ranks - _ranks(_labels(evidence))), most)
+    return _chosen([evidence], [ranks], np.abs(ranks - _ranks(np.asarray(evidence.labels))), most)
 
 
 def against_each_other(first: Evidence, second: Evidence, *, most: int = SHOWN) -> list[Case]:
@@ -160,16 +160,10 @@ def _ranks(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     return ranks
 
 
-def _labels(evidence: Evidence) -> npt.NDArray[np.float64]:
-    if evidence.labels is None:
-        raise DataError(f"Cases need reference labels, and those of {evidence.dataset}, {evidence.metric} have none.")
-    return evidence.labels
-
-
 def _chosen(
     evidence: Sequence[Evidence], ranks: Sequence[npt.NDArray[np.float64]], distance: npt.NDArray[np.float64], most: int
 ) -> list[Case]:
-    labels = _labels(evidence[0])
+    labels = np.asarray(evidence[0].labels)
     gold = _ranks(labels)
     found: dict[tuple[str, ...], Case] = {}
     for at in np.argsort(-distance, kind="stable"):

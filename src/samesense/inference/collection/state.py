@@ -9,11 +9,12 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from samesense.encoder.cosine import row_cosines
 from samesense.errors import DataError
 from samesense.inference.collection.entries import Entry
 from samesense.inference.collection.manifest import SEGMENTS, Manifest, read_manifest
 from samesense.inference.collection.segment import Mask, Segment
-from samesense.inference.search.exact import Best, Ids, row_cosines
+from samesense.inference.search.exact import Best, Ids
 from samesense.inference.search.hnsw import Graph
 from samesense.types import Embeddings
 

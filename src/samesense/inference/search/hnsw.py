@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from samesense.encoder.cosine import row_cosines
 from samesense.errors import DataError, MissingExtraError
-from samesense.inference.search.exact import Best, Block, nearest, row_cosines, unit_rows
+from samesense.inference.search.exact import Best, Block, nearest, unit_rows
 from samesense.types import Embeddings, Scores
 
 CONNECTIVITY = 16

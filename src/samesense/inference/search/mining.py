@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from samesense.encoder.cosine import row_cosines
 from samesense.errors import ConfigError, ModelError
-from samesense.inference.search.exact import Ids, margin, row_cosines, unit_rows
+from samesense.inference.search.exact import Ids, margin, unit_rows
 from samesense.types import Scores
 
 BLOCK_ROWS = 1024

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
+from samesense.data.formats.files import holds_half_character
 from samesense.errors import ConfigError
 from samesense.inference.serve.exception_handlers import RequestError, invalid
 
@@ -63,7 +64,7 @@ class Limits:
                     f"A text may have {self.chars} characters; text {place} of '{param}' has {len(text)}. Split it.",
                     param=param, status=413,
                 )  # fmt: skip
-            if not _is_unicode(text):
+            if holds_half_character(text):
                 raise invalid(
                     f"Text {place} of '{param}' holds half a surrogate pair; send valid Unicode.", param=param
                 )
@@ -74,11 +75,3 @@ class Limits:
             504, f"There was no answer within {self.seconds:g} s. Send fewer texts at once, or come again.",
             code="timeout",
         )  # fmt: skip
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
