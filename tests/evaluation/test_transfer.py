@@ -6,7 +6,7 @@ from sklearn.metrics import accuracy_score, f1_score
 from sklearn.model_selection import StratifiedKFold
 
 from samesense.errors import DataError, ModelError
-from samesense.evaluation.folds import GRID, _stopped, nested_folds, split_folds
+from samesense.evaluation.classifier import GRID, _stopped, nested_folds, split_folds
 from samesense.evaluation.transfer import TransferTask
 from tests.evaluation.toy import exact_minimum, logistic
 from tests.models import made_model
@@ -45,8 +45,9 @@ def chosen(x, y, trials):
 @pytest.fixture
 def minimum(monkeypatch):
     """The folds and penalties are tested with a classifier that can be fitted again one at a time."""
-    monkeypatch.setattr("samesense.evaluation.folds.descend", exact_minimum)
-    monkeypatch.setattr("samesense.evaluation.folds._stopped", lambda fold: (fold.train, fold.test))  # it needs no dev
+    monkeypatch.setattr("samesense.evaluation.classifier.descend", exact_minimum)
+    stopped = "samesense.evaluation.classifier._stopped"
+    monkeypatch.setattr(stopped, lambda fold: (fold.train, fold.test))  # it needs no dev
 
 
 def with_ones(x):

@@ -8,8 +8,7 @@ from sklearn.isotonic import IsotonicRegression
 
 from samesense.errors import ConfigError, DataError, ModelError
 from samesense.inference.calibration.calibration import Calibration, Isotonic, Logistic, fit_isotonic, fit_logistic
-from samesense.inference.calibration.errors import fold_numbers, read_as_share
-from samesense.inference.calibration.fit import CalibrationSettings, calibrate
+from samesense.inference.calibration.fit import CalibrationSettings, calibrate, fold_numbers, read_as_share
 from samesense.metrics import best_threshold
 from tests.inference.made_labelled import binary, graded, labelled, reader
 from tests.references import calibration as reference

@@ -9,9 +9,8 @@ from samesense.reports.figures import plot as module
 from samesense.reports.figures.curves import Curve, learning_curves, sweep
 from samesense.reports.figures.distribution import distribution, rating_groups
 from samesense.reports.figures.heatmap import TOPICS, heatmap
-from samesense.reports.figures.palette import style_of, variables
 from samesense.reports.figures.plane import ModelPoint, plane
-from samesense.reports.figures.plot import inline_svg, save_plots, svg_text
+from samesense.reports.figures.plot import inline_svg, save_plots, style_of, svg_text, variables
 from tests.reports.made import evidence, scored
 
 pytest.importorskip("matplotlib")

@@ -69,7 +69,7 @@ def serve(
         if find_spec(module) is None:
             raise MissingExtraError(package, "serve")
     from samesense.inference.serve.limits import Limits
-    from samesense.inference.serve.loading import open_calibration, open_search, read_keys, reranker_of
+    from samesense.inference.serve.run import open_calibration, open_search, read_keys, reranker_of
 
     limits = Limits(
         texts=max_texts, chars=max_chars, body=max_body, seconds=max_seconds, queue_tokens=queue_tokens,

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from samesense.data.benchmarks.catalogue import WHOLE, Benchmark
 from samesense.encoder.cosine import checked_rows
 from samesense.errors import DataError, ModelError
-from samesense.evaluation.folds import GRID, SEED, Fold, cross_predict, nested_folds, split_folds
+from samesense.evaluation.classifier import GRID, SEED, Fold, cross_predict, nested_folds, split_folds
 from samesense.evaluation.suite import Average, BenchmarkSplits, Suite
 from samesense.evaluation.task import BaseTask
 from samesense.types import Encode, Pair, Scorer, TaskResult
@@ -35,7 +35,7 @@ class TransferTask(BaseTask):
 
     Source: Conneau and Kiela (2018), "SentEval: an evaluation toolkit for universal sentence representations".
     Differs: accuracies are averaged as they are, where SentEval first rounds that of each fold to two decimals; what
-    differs in the classifier is with :func:`~samesense.evaluation.senteval_adam.descend`.
+    differs in the classifier is with :func:`~samesense.evaluation.classifier.descend`.
     """
 
     suite = "transfer"

@@ -1,15 +1,18 @@
-"""Results on disk: one JSON object a line."""
+"""Results on disk, one JSON object a line, and what a training run left in its folder."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
 from samesense.errors import DataError, OutputError
 from samesense.files import write_bytes
+from samesense.reports.figures.curves import Curve
 from samesense.results import Results
 from samesense.types import Result
 
@@ -52,3 +55,79 @@ def read_results(path: str | Path) -> Results:
             place = "".join(f"field {name!r}: " for name in first["loc"])
             raise DataError(f"{path}, line {number} is not a result: {place}{first['msg']}") from err
     return results
+
+
+DEV = "eval_dev_spearman"
+"""Name of the dev score in the history."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training run."""
+
+    name: str  # what the report calls it; seeds of one thing have one name
+    settings: dict[str, Any]  # as the run was started with
+    curve: Curve | None  # Spearman on dev along the steps; None if it was never evaluated on dev
+    results: list[Result]  # of the trained model on test data
+
+
+def read_run(folder: str | Path, name: str | None = None) -> Run:
+    """Read the folder that ``samesense train`` wrote."""
+    home = Path(folder)
+    if not (home / "manifest.json").is_file():
+        raise DataError(f"{folder} holds no training run (no manifest.json). Give the `output` folder of a training.")
+    manifest = json.loads(_read(home / "manifest.json"))
+    steps: dict[float, float] = {}
+    if (home / "history.jsonl").is_file():
+        for line in _read(home / "history.jsonl").splitlines():
+            entry = json.loads(line)
+            if DEV in entry:
+                steps[entry["step"]] = entry[DEV]
+    shown = name or home.resolve().name
+    curve = Curve(shown, tuple(steps), tuple(steps.values())) if steps else None
+    results = read_results(home / "results.jsonl") if (home / "results.jsonl").is_file() else []
+    return Run(shown, manifest.get("settings", {}), curve, [row for row in results if row.seed is not None])
+
+
+def sweep_points(runs: Sequence[Run], setting: str) -> dict[str, dict[float, list[float]]]:
+    """Gather Spearman (x100) of runs by the value of one setting.
+
+    There is a series for each test set, or for the best dev score where a run has no test set, and for each combination
+    of the other settings in which the runs differ, the seed left aside. Returned is, for each series and each value of
+    the setting, one figure a run.
+    """
+    keys = sorted({key for run in runs for key in run.settings} - {"seed", setting})
+    varying = [key for key in keys if len({json.dumps(run.settings.get(key)) for run in runs}) > 1]
+    points: dict[str, dict[float, list[float]]] = {}
+    for run in runs:
+        value = run.settings.get(setting)
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            raise DataError(
+                f"A sweep over {setting!r} needs a number for it in every run; {run.name} has {value!r}. "
+                f"Its settings: {', '.join(run.settings) or 'none'}."
+            )
+        figures = {row.dataset: row.value for row in run.results if (row.metric, row.subset) == ("spearman", "all")}
+        if not figures and run.curve is not None:
+            figures = {"best dev": run.curve.best[1]}
+        if not figures:
+            raise DataError(f"Run {run.name} has no figure to draw: it was evaluated neither on test nor on dev data.")
+        own = ", ".join(f"{key} = {_shown(key, run.settings.get(key))}" for key in varying)
+        for dataset, figure in figures.items():
+            series = points.setdefault(f"{dataset} ({own})" if own else dataset, {})
+            series.setdefault(float(value), []).append(100 * figure)
+    return points
+
+
+def _shown(key: str, value: Any) -> Any:
+    """Return a setting as a legend has it: a start model by its name, and not by its place."""
+    return Path(value).name if key == "model" and isinstance(value, str) else value
+
+
+def _read(path: Path) -> str:
+    try:
+        text = path.read_text(encoding="utf-8")
+        for line in [text] if path.suffix == ".json" else text.splitlines():
+            json.loads(line)
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path} cannot be read: {error}") from error
+    return text

@@ -13,7 +13,6 @@ from samesense.errors import DataError, ModelError, OutputError
 from samesense.files import LOCK, is_temporary, only_writer, write_array
 from samesense.inference.collection.embedder import Embedder
 from samesense.inference.collection.entries import LARGEST_ID, Entry, record_line
-from samesense.inference.collection.index import with_graph
 from samesense.inference.collection.manifest import (
     MANIFEST,
     SEGMENTS,
@@ -26,7 +25,7 @@ from samesense.inference.collection.manifest import (
     tidy,
 )
 from samesense.inference.collection.segment import SegmentWriter
-from samesense.inference.collection.state import State
+from samesense.inference.collection.state import State, with_graph
 from samesense.inference.search.hnsw import check_usearch
 
 BLOCK_TEXTS = 2048

@@ -78,7 +78,7 @@ def _vectors(place: str) -> FunctionEncoder:
 
 
 def _words(place: str) -> FunctionEncoder:
-    from samesense.encoder.words import read_words
+    from samesense.encoder.vectors import read_words
 
     file, question, option = place.partition("?")
     if question and option != "sif":

@@ -23,8 +23,8 @@ from samesense.reports.figures.heatmap import TOPICS
 from samesense.reports.figures.plot import need_matplotlib
 from samesense.reports.illustrate import distributions, heatmaps, model_styles, planes, run_figures
 from samesense.reports.report import Report
-from samesense.reports.runs import Run, read_run
 from samesense.reports.significance import paired_comparisons
+from samesense.reports.store import Run, read_run
 from samesense.training import manifest
 from samesense.types import Precision
 

@@ -37,7 +37,7 @@ from samesense.context.origin.origin import FILE, Origin
 from samesense.context.retrieval.tfidf import Tfidf
 from samesense.data.documents.running import running_documents
 from samesense.encoder.precision import inference_precision
-from samesense.encoder.words import read_words
+from samesense.encoder.vectors import read_words
 from samesense.errors import ConfigError
 from samesense.files import only_writer, replacing, write_json, write_text
 from samesense.recipes.origin.settings import OriginSettings

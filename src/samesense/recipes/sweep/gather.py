@@ -17,7 +17,7 @@ from samesense.recipes.sweep.cell import DEV, RESULTS, SCORES, read_record
 from samesense.recipes.sweep.plan import APART
 from samesense.recipes.sweep.run import PAIRS, PLAN
 from samesense.reports import read_results
-from samesense.reports.runs import Run, read_run
+from samesense.reports.store import Run, read_run
 from samesense.training import manifest
 from samesense.types import Evidence, Pair, Result
 

@@ -26,7 +26,7 @@ from samesense.files import only_writer, write_json, write_json_lines
 from samesense.recipes.sweep.cell import RESULTS, CellJob, read_record, record, run_cell, status_of, with_cut_start
 from samesense.recipes.sweep.plan import Cell, Plan
 from samesense.reports import read_results
-from samesense.reports.runs import read_run
+from samesense.reports.store import read_run
 
 logger = logging.getLogger(__name__)
 
@@ -181,7 +181,6 @@ def _forget(plan: Plan, output: Path, dataset: str) -> None:
 def _best_dev(folder: Path) -> float:
     curve = read_run(folder).curve
     return float("-inf") if curve is None else curve.best[1]
-    return float("-inf") if curve is None else max(curve.values)
 def side_by_side(cell_jobs: Iterator[CellJob], jobs: int) -> Iterator[tuple[CellJob, str]]:
     """Run each cell in a process of its own, so that one that is killed takes no other along."""
     threads = max(1, len(os.sched_getaffinity(0)) // jobs) if hasattr(os, "sched_getaffinity") else 1
