@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
-from samesense.data.documents.running import holds_documents, read_documents
+from samesense.data.documents import holds_documents, read_documents
 from samesense.data.formats.columns import NEGATIVE_NAMES, SINGLE_NAMES, TEXT_PAIRS, first_of, spelled_names
 from samesense.data.formats.delimited import read_lines
 from samesense.data.formats.files import HALF_CHARACTER, Row, holds_half_character, missing_file, split_suffix

@@ -84,10 +84,14 @@ class EmbeddingCache:
 
     It takes the vector of a text to depend on that text alone. All vectors of the run are held in memory, as float32.
 
-    Blocks of them are kept in ``folder`` as they are made, where one is given.
+    Blocks of them are kept in ``folder`` as they are made, where one is given. ``identity`` is then everything that
+    decides a vector besides its text, as :func:`~samesense.encoder.identity.model_identity` returns; ModelError if it
+    is missing, or the folder holds damaged files.
     """
 
     def __init__(self, encode: Encode, *, folder: Path | None = None, identity: str = "") -> None:
+        if folder is not None and not identity:
+            raise ModelError("Vectors can be kept on disk only for a model with an identity; received an empty one.")
         self._encode = encode
         self._place: dict[str, int] = {}
         self._vectors: Embeddings = np.zeros((0, 0), dtype=np.float32)
@@ -140,15 +144,3 @@ class EmbeddingCache:
         self._vectors[known : known + len(texts)] = vectors
         for text in texts:
             self._place[text] = len(self._place)
-
-
-def cache_embeddings(encode: Encode, *, folder: Path | None = None, identity: str = "") -> EmbeddingCache:
-    """Make an encoder that encodes each distinct text once, and keeps vectors between runs in ``folder``, if given.
-
-    ``identity`` is everything that decides a vector besides its text, as
-    :func:`~samesense.encoder.identity.model_identity` returns. ModelError if a folder is given without one, or holds
-    damaged files.
-    """
-    if folder is not None and not identity:
-        raise ModelError("Vectors can be kept on disk only for a model with an identity; received an empty one.")
-    return EmbeddingCache(encode, folder=folder, identity=identity)

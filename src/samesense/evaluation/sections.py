@@ -7,8 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from samesense.data.documents.running import read_documents
-from samesense.data.documents.triplets import Triplet, section_triplets
+from samesense.data.documents import Triplet, read_documents, section_triplets
 from samesense.errors import DataError
 from samesense.evaluation.suite import Suite
 from samesense.evaluation.task import BaseTask, timed_scores
@@ -21,7 +20,7 @@ class SectionTask(BaseTask):
 
     Strictly higher: a tie is an error, and the protocol counts ties. Chance is one half.
 
-    Source: Ein Dor et al. (2018), as :func:`~samesense.data.documents.triplets.section_triplets`.
+    Source: Ein Dor et al. (2018), as :func:`~samesense.data.documents.section_triplets`.
     """
 
     suite = "sections"

@@ -11,7 +11,7 @@ from samesense.data import PairData, read_pairs
 from samesense.data.benchmarks.catalogue import BENCHMARKS
 from samesense.data.benchmarks.comparability import text_variant
 from samesense.data.benchmarks.find import INSIDE, Part, file_part, find_parts, hub_parts
-from samesense.data.documents.running import holds_documents
+from samesense.data.documents import holds_documents
 from samesense.data.formats.memory import Source, as_sources, in_memory, name_of
 from samesense.errors import ConfigError, DataError
 from samesense.evaluation import argument, binary, geometry, ranking, sections, sts, transfer

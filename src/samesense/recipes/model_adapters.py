@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
-
 from sentence_transformers import CrossEncoder, SentenceTransformer
 from torch import nn
 
@@ -18,22 +16,6 @@ from samesense.evaluation.sts import evaluate_pairs
 from samesense.inference.models.load import load
 from samesense.recipes.settings import EncoderSettings
 from samesense.types import Precision, Result, Score
-
-
-class Adapter(Protocol):
-    """What differs between kinds of models."""
-
-    def build(self, settings: EncoderSettings) -> Any:
-        """Return the start model."""
-
-    def describe(self, model: Any, settings: EncoderSettings) -> str:
-        """Return what it is, in words."""
-
-    def score(self, model: Any, precision: Precision) -> Score:
-        """Return pairs in, scores out."""
-
-    def evaluate_start(self, model: Any, settings: EncoderSettings, test: PairData) -> list[Result]:
-        """Return how good the start model is."""
 
 
 class BiEncoder:
@@ -81,6 +63,10 @@ class PairEncoder:
         if not has_one_logit(settings.model):
             return []
         return evaluate_pairs(load(settings.model, name=f"{settings.model} (before)", precision="float32"), test)
+
+
+Adapter = BiEncoder | PairEncoder
+"""What differs between kinds of models."""
 
 
 def adapter_of(settings: EncoderSettings) -> Adapter:

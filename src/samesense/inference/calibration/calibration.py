@@ -111,36 +111,22 @@ FITS: dict[str, Fit] = {"isotonic": fit_isotonic, "logistic": fit_logistic}
 
 @dataclass(frozen=True, kw_only=True)
 class Calibration:
-    """What the scores of one model mean, learnt from labelled pairs.
+    """What the scores of one model mean, learnt from labelled pairs."""
 
-    Attributes:
-        map: from scores to the scale.
-        scale: lowest and highest label; (0, 1) for a probability.
-        yes: the label from which on a pair counts as a yes; ``None`` where the labels do not say.
-        thresholds: for accuracy and for F1 the score from which on a pair is called a yes. Absent where calling all
-            pairs the same is best, so that no score divides them.
-        decide: the threshold that holds unless another is asked for.
-        data: name of the pairs it was fitted on.
-        sha256: fingerprint of their content.
-        n: how many they are.
-        protocol: how the scores were made, in words.
-        fingerprint: of the files of the model.
-        errors: what cross-validation found, by name.
-        version: of the form of the file.
-    """
-
-    map: Isotonic | Logistic
-    scale: tuple[float, float]
-    yes: float | None
+    map: Isotonic | Logistic  # from scores to the scale
+    scale: tuple[float, float]  # lowest and highest label; (0, 1) for a probability
+    yes: float | None  # the label from which on a pair counts as a yes; None where the labels do not say
+    # for accuracy and for F1 the score from which on a pair is called a yes. Absent where calling all pairs the
+    # same is best, so that no score divides them
     thresholds: dict[Target, FiniteFloat]
-    decide: Target
-    data: str
-    sha256: str
-    n: int
-    protocol: str
-    fingerprint: str
-    errors: dict[str, float]
-    version: Literal[1] = 1
+    decide: Target  # the threshold that holds unless another is asked for
+    data: str  # name of the pairs it was fitted on
+    sha256: str  # fingerprint of their content
+    n: int  # how many they are
+    protocol: str  # how the scores were made, in words
+    fingerprint: str  # of the files of the model
+    errors: dict[str, float]  # what cross-validation found, by name
+    version: Literal[1] = 1  # of the form of the file
 
     def apply(self, scores: Scores) -> Scores:
         """Return scores on the scale of the labels ``(n,)``; a score outside those fitted on stays on the scale.

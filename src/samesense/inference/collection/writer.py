@@ -215,7 +215,7 @@ def _blocks(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
 
 
 def _check_ids(ids: list[int], seen: set[int], state: State | None) -> None:
-    """Refuse ids that come twice, or are in the collection; and cache_embeddings them."""
+    """Refuse ids that come twice, or are in the collection; and remember them."""
     for number in ids:
         if number > LARGEST_ID - 1:
             raise DataError(f"Ids must leave room for the next one; received {number}.")

@@ -35,7 +35,7 @@ from samesense.context.generator.training import GeneratorTraining, train_genera
 from samesense.context.generator.transformer import Architecture, Seq2Seq
 from samesense.context.origin.origin import FILE, Origin
 from samesense.context.retrieval.tfidf import Tfidf
-from samesense.data.documents.running import running_documents
+from samesense.data.documents import running_documents
 from samesense.encoder.precision import inference_precision
 from samesense.encoder.vectors import read_words
 from samesense.errors import ConfigError
@@ -64,7 +64,7 @@ Arithmetic = Literal["float32", "bfloat16"]
 def run(sources: Sequence[str], settings: OriginSettings, output: Path, *, overwrite: bool = False) -> bool:
     """Make an Origin, or go on making it; what is there with the same inputs is not made again.
 
-    For sources see :func:`~samesense.data.documents.running.running_documents`. Returned is False if it was
+    For sources see :func:`~samesense.data.documents.running_documents`. Returned is False if it was
     interrupted; the same call goes on.
     """
     scheme = settings.scheme()
