@@ -93,29 +93,16 @@ class Result:
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """What lies behind one figure, example by example: for paired comparisons, figures and case studies.
+    """What lies behind one figure, example by example: for paired comparisons, figures and case studies."""
 
-    Attributes:
-        task: as in the :class:`Result` that it explains.
-        dataset: as in the result.
-        metric: as in the result.
-        model: as in the result.
-        statistic: ``"spearman"`` if the figure is the rank correlation of ``values`` with ``labels``, ``"mean"`` if it
-            is the mean of ``values``.
-        values: per example the model's score, or its outcome (1 for right and 0 for wrong), ``(n,)``.
-        labels: the reference ``(n,)``; ``None`` for a mean.
-        examples: the texts or pairs ``(n,)``, the same and in the same order for every model.
-        seed: as in the result.
-    """
-
-    task: str
+    task: str  # as in the Result that it explains, as are dataset, metric, model and seed
     dataset: str
     metric: str
     model: str
-    statistic: Literal["spearman", "mean"]
-    values: Scores
-    labels: Scores | None
-    examples: Sequence[Pair] | Sequence[str]
+    statistic: Literal["spearman", "mean"]  # the rank correlation of values with labels, or the mean of values
+    values: Scores  # per example the model's score, or its outcome (1 for right and 0 for wrong), (n,)
+    labels: Scores | None  # the reference (n,); None for a mean
+    examples: Sequence[Pair] | Sequence[str]  # (n,), the same and in the same order for every model
     seed: int | None = None
 
 

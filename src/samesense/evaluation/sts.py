@@ -75,34 +75,17 @@ def evaluate_sts(  # noqa: PLR0913 - each names one part of the result
     intervals: bool = True,
     metrics: Sequence[Statistic] = ("spearman", "pearson"),
 ) -> Results:
-    """Correlate the scores of all pairs with their labels.
+    """Correlate the scores of all pairs ``(n,)`` with their labels ``(n,)``.
 
-    Subset ``"all"`` is one correlation over everything. With two subsets or more there is also one row for each,
-    ``"mean"`` (each subset counts the same) and ``"wmean"`` (each pair counts the same). These three differ, so
-    compare like with like. A subset whose correlation is undefined has no row and no part in the means, and the
-    protocol of the means says over how many subsets they were taken. Subsets are ignored if there are more than 30;
-    a pair with an empty subset name counts in ``"all"`` only.
+    Subset ``"all"`` is one correlation over everything. With two subsets or more there is also one row for each, in
+    their order, ``"mean"`` (each subset counts the same) and ``"wmean"`` (each pair counts the same). These three
+    differ, so compare like with like. A subset whose correlation is undefined has no row and no part in the means, and
+    the protocol of the means says over how many subsets they were taken. Subsets ``(n,)`` are ignored if there are more
+    than 30; a pair with an empty subset name counts in ``"all"`` only.
 
-    Args:
-        score: pairs in, one number a pair out; larger is more similar.
-        pairs: the pairs ``(n,)``.
-        labels: the reference similarity of each pair ``(n,)``.
-        dataset: name of the data, for the results.
-        split: name of the split, for the results.
-        subsets: name of the part that each pair belongs to ``(n,)``.
-        model: name of the model, for the results.
-        protocol: how the score is made, for the results.
-        seed: seed of the training run, for the results; resampling has its own.
-        intervals: whether to add 95 % intervals to ``"all"`` and to each subset.
-        metrics: the correlations to compute.
-
-    Returns:
-        For each metric: ``"all"``, the subsets by first appearance, ``"mean"``, ``"wmean"``.
-
-    Raises:
-        DataError: if lengths differ, a label is not finite, or the correlation over all pairs is undefined.
-        ModelError: if the score gives another number of scores, or one that is not finite.
-        ConfigError: if a metric is unknown.
+    ``intervals`` adds 95 % intervals to ``"all"`` and to each subset; ``dataset``, ``split``, ``model``, ``protocol``
+    and ``seed`` stand in the results. DataError if lengths differ, a label is not finite, or the correlation over all
+    pairs is undefined; ModelError if the score gives another number of scores, or one that is not finite.
     """
     for metric in metrics:
         if metric not in CORRELATIONS:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -220,6 +221,20 @@ class Shape:
 
 HELD_OUT_WINDOWS = 500
 """Windows that are held out to choose the best checkpoint, unless another number is given."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WindowTraining:
+    """What the trainings of a discriminator and of a generator share."""
+
+    batch_size: int = 64  # examples in a step
+    learning_rate: float = 1e-3  # peak of AdamW
+    warmup_ratio: float = 0.05  # share of the steps in which it rises to the peak; it falls linearly after that
+    weight_decay: float = 0.01  # not applied to biases and layer norms
+    eval_steps: int | None = None  # between evaluations on the held-out windows, and checkpoints; None: ten a run
+    held_out_windows: int = HELD_OUT_WINDOWS  # about so many are not trained on and choose the best state
+    precision: Literal["float32", "bfloat16"] = "float32"  # arithmetic
+    seed: int = 42  # of weights, order, dropout and what is drawn
 
 
 def hold_out(corpus: Corpus, count: int, seed: int) -> tuple[Indices, Indices]:

@@ -5,24 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import torch
 from transformers import Trainer, TrainerCallback, TrainingArguments, set_seed
 
-from samesense.context.corpus.corpus import HELD_OUT_WINDOWS, Corpus, hold_out
+from samesense.context.corpus.corpus import Corpus, WindowTraining, hold_out
 from samesense.context.discriminator.batching import Collate, HeldOut, Schedule, Steps
 from samesense.context.discriminator.encoder import SentenceEncoder
 from samesense.context.discriminator.lstm import UNKNOWN, Coherence, Interaction, Vocabulary
-from samesense.errors import ConfigError
 from samesense.execution.trainer import run_trainer, training_arguments
 from samesense.types import Encode
 
 
 @dataclass(frozen=True, kw_only=True)
-class DiscriminatorTraining:
-    """How a discriminator is trained.
+class DiscriminatorTraining(WindowTraining):
+    """How a discriminator is trained; batches are of windows, and a multiple of 8 makes full use of shared sentences.
 
     Source: Sun et al. 2022, section 3.2.1: half of the negatives from the same document, half from anywhere.
     Differs: the paper states no optimiser, size of word vectors, share of negatives or number of epochs.
@@ -36,22 +34,7 @@ class DiscriminatorTraining:
     least_count: int = 2  # rarer words are unknown
     most_words: int = 64  # further words of a sentence are not read
     negatives: int = 1  # replacements of the centre of each window, drawn anew in each epoch
-    batch_size: int = 64  # windows in a step; a multiple of 8 makes full use of shared sentences
     epochs: int = 3  # passes over the windows
-    learning_rate: float = 1e-3  # peak of AdamW
-    warmup_ratio: float = 0.05  # share of the steps in which it rises to the peak; it falls linearly after that
-    weight_decay: float = 0.01  # not applied to biases
-    # steps between evaluations on the held-out windows, and checkpoints; None for ten a run
-    eval_steps: int | None = None
-    # about so many, of whole documents, are not trained on and choose the best state
-    held_out_windows: int = HELD_OUT_WINDOWS
-    precision: Literal["float32", "bfloat16"] = "float32"  # arithmetic of the LSTM
-    seed: int = 42  # of weights, order, negatives and dropout
-
-    def __post_init__(self) -> None:
-        for name in ("negatives", "batch_size", "epochs", "least_count", "most_words", "held_out_windows"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name} must be at least 1; received {getattr(self, name)}.")
 
 
 @dataclass(frozen=True)
