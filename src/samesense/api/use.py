@@ -100,12 +100,7 @@ def _unit_vectors(model: Any, texts: list[str], precision: Precision) -> Embeddi
 
 
 def mine(
-    source: Source,
-    *,
-    model: Any = "default",
-    top: int = 100,
-    threshold: float = 0.0,
-    precision: Precision = "auto",
+    source: Source, *, model: Any = "default", top: int = 100, threshold: float = 0.0, precision: Precision = "auto"
 ) -> list[MinedPair]:
     """Find the pairs of texts that are closest in meaning, each pair once, the closest first.
 
@@ -127,12 +122,7 @@ def mine(
 
 
 def cluster(
-    source: Source,
-    *,
-    model: Any = "default",
-    threshold: float = 0.9,
-    smallest: int = 2,
-    precision: Precision = "auto",
+    source: Source, *, model: Any = "default", threshold: float = 0.9, smallest: int = 2, precision: Precision = "auto"
 ) -> list[Cluster]:
     """Find groups of near-duplicates: texts that are linked by pairs above a threshold.
 

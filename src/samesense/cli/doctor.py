@@ -5,14 +5,7 @@ from __future__ import annotations
 from samesense.cli.output import AS_THEY_ARE, Json, ReadFlags, Several, put, put_json
 
 
-def doctor(
-    data: str,
-    /,
-    *,
-    against: Several | None = None,
-    how: ReadFlags = AS_THEY_ARE,
-    json: Json = False,
-) -> None:
+def doctor(data: str, /, *, against: Several | None = None, how: ReadFlags = AS_THEY_ARE, json: Json = False) -> None:
     """Report what a data file is, and what is wrong with it.
 
     samesense doctor train.tsv --against dev.tsv test.tsv
@@ -24,11 +17,7 @@ def doctor(
     """
     import samesense
 
-    report = samesense.doctor(
-        data,
-        against=against,
-        **vars(how),
-    )
+    report = samesense.doctor(data, against=against, **vars(how))
     if json:
         put_json([report.to_dict()])
         return

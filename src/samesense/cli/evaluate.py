@@ -33,14 +33,7 @@ def evaluate(
     """
     import samesense
 
-    results = samesense.evaluate(
-        model,
-        data,
-        output=output,
-        **vars(how),
-        precision=precision,
-        intervals=intervals,
-    )
+    results = samesense.evaluate(model, data, output=output, **vars(how), precision=precision, intervals=intervals)
     if json:
         put_json(results.to_dicts())
     else:

@@ -38,13 +38,7 @@ def export(
     import samesense
 
     description = samesense.export(
-        model,
-        output=output,
-        int8=int8,
-        data=data,
-        weights=weights,
-        **vars(how),
-        overwrite=overwrite,
+        model, output=output, int8=int8, data=data, weights=weights, **vars(how), overwrite=overwrite
     )
     if json:
         put_json([description.model_dump(mode="json")])

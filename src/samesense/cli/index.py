@@ -19,11 +19,7 @@ if TYPE_CHECKING:
     from samesense.inference.collection.embedder import Embedder
 
 
-index = App(
-    name="index",
-    help=__doc__,
-    help_format="plaintext",
-)
+index = App(name="index", help=__doc__, help_format="plaintext")
 
 Column = Annotated[str | None, Parameter(help="name of the text column, if it is not sentence, text or question")]
 Where = Several | None

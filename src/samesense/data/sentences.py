@@ -54,11 +54,7 @@ class Sentences:
 
 
 def read_unlabelled(
-    sources: Source,
-    *,
-    keep_repeated: bool = False,
-    min_chars: int | None = None,
-    max_chars: int | None = None,
+    sources: Source, *, keep_repeated: bool = False, min_chars: int | None = None, max_chars: int | None = None
 ) -> Sentences:
     """Read sentences from one or several sources.
 

@@ -222,11 +222,7 @@ class InfillGenerator(PretrainedGenerator):
 
 
 def open_language_model(
-    name: str,
-    *,
-    precision: Literal["float32", "bfloat16"] = "float32",
-    max_tokens: int = 128,
-    device: str = "cpu",
+    name: str, *, precision: Literal["float32", "bfloat16"] = "float32", max_tokens: int = 128, device: str = "cpu"
 ) -> Generator:
     """Open a language model by folder or hub name; what it is, its configuration says."""
     from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer

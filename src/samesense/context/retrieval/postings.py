@@ -76,13 +76,7 @@ class Postings:
         return self._chunks[rows], term_weights(self._counts[rows])
 
 
-def build_postings(
-    folder: Path,
-    chunks: int,
-    texts: Callable[[int], Sequence[str]],
-    *,
-    unigrams: bool,
-) -> None:
+def build_postings(folder: Path, chunks: int, texts: Callable[[int], Sequence[str]], *, unigrams: bool) -> None:
     """Index chunks into a new folder."""
     beside = folder.with_name(f".{folder.name}-building")
     merged = beside / "merged"

@@ -59,12 +59,7 @@ class Tfidf:
     """
 
     def __init__(
-        self,
-        corpus: Corpus,
-        folder: Path,
-        *,
-        unigrams: bool = True,
-        most_postings: int = MOST_POSTINGS,
+        self, corpus: Corpus, folder: Path, *, unigrams: bool = True, most_postings: int = MOST_POSTINGS
     ) -> None:
         if most_postings < 1:
             raise ConfigError(f"most_postings must be at least 1; received {most_postings}.")
