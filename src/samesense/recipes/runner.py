@@ -85,17 +85,9 @@ def run(
 ) -> TrainingRun:
     """Train, keep the best checkpoint, evaluate on test, and leave ``output/model`` with all that led to it beside it.
 
-    Args:
-        job: what is trained on what.
-        prepare: gives, for the start model and the job, what is trained on; raises where the run could not end well.
-        build: makes the start model; ``None`` opens the one that the settings name.
-        resume: continue an interrupted run in the folder.
-        overwrite: replace what is in it.
-
-    Under ``torchrun`` every process calls this; the first one writes, logs and evaluates on test.
-
-    Raises:
-        ConfigError, DataError, ModelError, OutputError: before the first step, where a run could not end well.
+    ``prepare`` gives, for the start model and the job, what is trained on. ``build`` makes the start model; ``None``
+    opens the one that the settings name. Under ``torchrun`` every process calls this; the first one writes, logs and
+    evaluates on test. Where a run could not end well, it raises before the first step.
     """
     if build is None:
         job = replace(job, settings=job.settings.for_start(bare=is_bare(job.settings.model)))

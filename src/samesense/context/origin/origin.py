@@ -199,8 +199,7 @@ def _whose(window: int, first: Indices, second: Indices) -> Whose:
 class PairVectors:
     """Vectors v of Eq. 4: each sentence over the context sets of both.
 
-    Attributes:
-        undefined: contexts left out, because a term does not vary over the reference.
+    ``undefined`` counts the contexts left out, because a term does not vary over the reference.
     """
 
     def __init__(
