@@ -23,16 +23,16 @@ def pairs_of(form: SimilarityRequest, limits: Limits) -> list[Pair]:
     if (form.pairs is None) == (form.texts is None):
         raise invalid("Give either 'pairs', for the similarity of each, or 'texts', for all with each other.")
     if form.pairs is not None:
-        if not form.pairs or len(form.pairs) > limits.texts:
+        if not form.pairs or len(form.pairs) > limits.max_texts:
             raise invalid(
-                f"'pairs' may be 1 to {limits.texts}; received {len(form.pairs)}.",
+                f"'pairs' may be 1 to {limits.max_texts}; received {len(form.pairs)}.",
                 param="pairs", status=413 if form.pairs else 400,
             )  # fmt: skip
         return form.pairs
     texts = form.texts or []
-    if not texts or len(texts) > limits.matrix:
+    if not texts or len(texts) > limits.max_matrix:
         raise invalid(
-            f"'texts' are compared with each other and may be 1 to {limits.matrix}; received {len(texts)}.",
+            f"'texts' are compared with each other and may be 1 to {limits.max_matrix}; received {len(texts)}.",
             param="texts", status=413 if texts else 400,
         )  # fmt: skip
     limits.check_texts(texts, "texts")  # before equal ones are put together, so that their places are the caller's

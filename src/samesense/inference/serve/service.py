@@ -175,7 +175,7 @@ class Service:
 
     def _as_texts(self, given: Sequence[str] | Sequence[Ids], param: str) -> list[str]:
         limits = self.serving.limits
-        if len(given) > limits.texts:
+        if len(given) > limits.max_texts:
             limits.check_texts([str(one) for one in given], param)
         try:
             texts = [one if isinstance(one, str) else self.serving.tokens.text(one) for one in given]
