@@ -145,23 +145,3 @@ class Scorer(Protocol):
 
     def fill(self, texts: Iterable[str], *, on_progress: Callable[[int], None] | None = None) -> int:
         """Encode texts together, so that later calls find them, where embeddings are cached; return how many."""
-
-
-class Task(Protocol):
-    """One data set with one way of evaluating on it.
-
-    Attributes:
-        suite: name of the suite, such as ``"sts"``; all are in ``samesense.evaluation.suites``.
-        dataset: name of the data, such as ``"stsb.test"``.
-        embeds: True if the candidate must have ``encode``.
-    """
-
-    suite: str
-    dataset: str
-    embeds: bool
-
-    def texts(self) -> Iterable[str]:
-        """Return every text that will be encoded, so that those of several tasks can be encoded together."""
-
-    def evaluate(self, candidate: Scorer) -> TaskResult:
-        """Return results and evidence; ModelError if scores or embeddings are not finite, or not one for each text."""

@@ -85,7 +85,7 @@ class EmbeddingCache:
     It takes the vector of a text to depend on that text alone. All vectors of the run are held in memory, as float32.
 
     Blocks of them are kept in ``folder`` as they are made, where one is given. ``identity`` is then everything that
-    decides a vector besides its text, as :func:`~samesense.encoder.identity.model_identity` returns; ModelError if it
+    decides a vector besides its text, as :func:`~samesense.encoder.storage.model_identity` returns; ModelError if it
     is missing, or the folder holds damaged files.
     """
 

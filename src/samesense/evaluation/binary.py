@@ -11,13 +11,13 @@ from samesense.data.benchmarks.catalogue import Benchmark, part_name
 from samesense.data.pairs.data import pair_key
 from samesense.errors import DataError
 from samesense.evaluation.suite import BenchmarkSplits, Suite
-from samesense.evaluation.task import BaseTask, in_words, timed_scores
+from samesense.evaluation.task import Task, in_words, timed_scores
 from samesense.metrics import average_precision, best_threshold, f1_at, mean_interval
 from samesense.metrics.classification import check_binary
 from samesense.types import Scorer, TaskResult
 
 
-class BinaryTask(BaseTask):
+class BinaryTask(Task):
     """Average precision of the test pairs; accuracy and F1 with thresholds fitted on other pairs.
 
     A threshold fitted on the test pairs themselves flatters a model, so without dev pairs there is average precision

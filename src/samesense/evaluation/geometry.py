@@ -11,7 +11,7 @@ from samesense.data import PairData
 from samesense.encoder.cosine import checked_rows, nonzero_rows
 from samesense.errors import DataError, ModelError
 from samesense.evaluation.suite import Suite
-from samesense.evaluation.task import BaseTask, in_words
+from samesense.evaluation.task import Task, in_words
 from samesense.metrics import alignment, anisotropy, effective_rank, uniformity
 from samesense.metrics.geometry import unit_rows
 from samesense.types import Scorer, TaskResult
@@ -20,7 +20,7 @@ PUBLISHED_SCALE = 5.0
 """Top of the 0 to 5 scale in whose terms the cut of positives is given."""
 
 
-class GeometryTask(BaseTask):
+class GeometryTask(Task):
     """Alignment of positive pairs; uniformity, anisotropy and effective rank of all distinct sentences.
 
     Every embedding is scaled to unit length first, which is the usual mistake to forget. Positives are the pairs

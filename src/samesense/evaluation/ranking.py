@@ -11,7 +11,7 @@ import numpy as np
 from samesense.data import PairData
 from samesense.errors import DataError, ModelError
 from samesense.evaluation.suite import Suite
-from samesense.evaluation.task import BaseTask, ResultBuilder, in_words, timed_scores
+from samesense.evaluation.task import ResultBuilder, Task, in_words, timed_scores
 from samesense.metrics import kendall, mean_interval, ndcg
 from samesense.metrics.inputs import is_constant
 from samesense.metrics.ranking import Gain
@@ -32,7 +32,7 @@ class RankedList:
     labels: Scores  # their similarity to the query, averaged where a pair occurs more than once (k,)
 
 
-class RankingTask(BaseTask):
+class RankingTask(Task):
     """Kendall's correlation (KCC) and NDCG of the partners of each query, averaged over queries.
 
     A query is a sentence that occurs, spelled exactly the same, in more than 3 pairs, first or second. A pair that

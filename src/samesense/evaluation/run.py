@@ -8,9 +8,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from samesense.errors import DataError, ModelError
+from samesense.evaluation.task import Task
 from samesense.execution.progress import progress_bar
 from samesense.results import Results
-from samesense.types import Evidence, Pair, Scorer, Scores, Task
+from samesense.types import Evidence, Pair, Scorer, Scores
 
 logger = logging.getLogger(__name__)
 

@@ -10,12 +10,12 @@ import numpy as np
 from samesense.data.documents import Triplet, read_documents, section_triplets
 from samesense.errors import DataError
 from samesense.evaluation.suite import Suite
-from samesense.evaluation.task import BaseTask, timed_scores
+from samesense.evaluation.task import Task, timed_scores
 from samesense.metrics import mean_interval
 from samesense.types import Scorer, TaskResult
 
 
-class SectionTask(BaseTask):
+class SectionTask(Task):
     """Share of triplets whose anchor is scored higher with its positive than with its negative.
 
     Strictly higher: a tie is an error, and the protocol counts ties. Chance is one half.

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from samesense.data import PairData
 from samesense.errors import ConfigError, DataError
 from samesense.evaluation.suite import Average, Suite
-from samesense.evaluation.task import SAMPLES, BaseTask, ResultBuilder, checked_scores, timed_scores
+from samesense.evaluation.task import SAMPLES, ResultBuilder, Task, checked_scores, timed_scores
 from samesense.metrics import Statistic, bootstrap_interval, pearson, spearman
 from samesense.metrics.inputs import check_correlates
 from samesense.results import Results
@@ -27,7 +27,7 @@ MOST_SUBSETS = 30
 """With more, the subset column is taken for something else, such as an identifier."""
 
 
-class StsTask(BaseTask):
+class StsTask(Task):
     """Spearman and Pearson over all pairs, by subset, and averaged over subsets; see :func:`evaluate_sts`."""
 
     suite = "sts"

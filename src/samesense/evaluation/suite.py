@@ -12,7 +12,7 @@ from samesense.data.benchmarks.catalogue import WHOLE, Benchmark, part_name
 from samesense.data.benchmarks.comparability import NOT_COMPARABLE, remarks
 from samesense.data.benchmarks.find import Part
 from samesense.data.benchmarks.sentences import LabelledSentences, Loaded
-from samesense.types import Task
+from samesense.evaluation.task import Task
 
 
 @dataclass(frozen=True)

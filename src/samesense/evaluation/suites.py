@@ -16,7 +16,7 @@ from samesense.data.formats.memory import Source, as_sources, in_memory, name_of
 from samesense.errors import ConfigError, DataError
 from samesense.evaluation import argument, binary, geometry, ranking, sections, sts, transfer
 from samesense.evaluation.suite import BenchmarkSplits, Suite
-from samesense.types import Task
+from samesense.evaluation.task import Task
 
 SUITES: dict[str, Suite] = {
     module.SUITE.name: module.SUITE for module in (sts, transfer, ranking, geometry, binary, argument, sections)

@@ -15,7 +15,7 @@ from samesense.encoder.cosine import checked_rows
 from samesense.errors import DataError, ModelError
 from samesense.evaluation.classifier import GRID, SEED, Fold, cross_predict, nested_folds, split_folds
 from samesense.evaluation.suite import Average, BenchmarkSplits, Suite
-from samesense.evaluation.task import BaseTask
+from samesense.evaluation.task import Task
 from samesense.types import Encode, Pair, Scorer, TaskResult
 
 Labels = Sequence[int | float | str]
@@ -27,7 +27,7 @@ FOLDS = 10
 FAST_FOLDS = 5
 
 
-class TransferTask(BaseTask):
+class TransferTask(Task):
     """SentEval's transfer protocol on one data set: embeddings stay as they are, a linear classifier learns on top.
 
     The classifier is SentEval's own, Adam with early stopping, so that figures compare with published ones. With a

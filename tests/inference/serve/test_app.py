@@ -283,7 +283,7 @@ def test_metrics(server):
 
 
 def test_limits_are_positive():
-    with pytest.raises(ConfigError, match="limit texts must be positive; received 0"):
+    with pytest.raises(ConfigError, match="limit max_texts must be positive; received 0"):
         Limits(max_texts=0)
     assert Limits(wait_ms=0).wait_ms == 0
 

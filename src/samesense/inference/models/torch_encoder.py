@@ -9,9 +9,9 @@ from sentence_transformers import SentenceTransformer
 
 from samesense.encoder.cosine import each_once
 from samesense.encoder.encode import encode
-from samesense.encoder.identity import model_identity
 from samesense.encoder.pooling import describe_pooling
 from samesense.encoder.precision import autocast, inference_precision
+from samesense.encoder.storage import model_identity
 from samesense.execution.threads import torch_threads
 from samesense.types import Embeddings, Precision
 
@@ -54,7 +54,7 @@ class TorchEncoder:
 
     @property
     def identity(self) -> str:
-        """See :func:`~samesense.encoder.identity.model_identity`."""
+        """See :func:`~samesense.encoder.storage.model_identity`."""
         return model_identity(self.sentence_transformer, self._precision)
 
     def encode(

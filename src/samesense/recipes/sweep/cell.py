@@ -18,6 +18,7 @@ from samesense.data import PairData
 from samesense.errors import SamesenseError
 from samesense.evaluation.binary import BinaryTask
 from samesense.evaluation.sts import StsTask
+from samesense.evaluation.task import Task
 from samesense.files import read_json, replacing, write_json
 from samesense.inference.models.load import load
 from samesense.recipes.settings import EncoderSettings
@@ -25,7 +26,7 @@ from samesense.recipes.sweep.file import LAYERS
 from samesense.recipes.sweep.plan import Cell
 from samesense.recipes.sweep.splits import Splits
 from samesense.reports import append_results
-from samesense.types import Precision, Result, Scorer, Scores, Task
+from samesense.types import Precision, Result, Scorer, Scores
 
 RECORD = "cell.json"
 SCORES = "scores.npz"
