@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import Field, FiniteFloat
+from pydantic import FiniteFloat
 
 from samesense.data.formats.labels import Scale
 from samesense.errors import ConfigError, DataError, ModelError
@@ -42,11 +42,16 @@ class Isotonic:
 class Logistic:
     """An S-shaped curve from ``low`` to ``high``, the ends of the scale; ``intercept`` is the log-odds at score 0."""
 
-    slope: Annotated[FiniteFloat, Field(gt=0)]
-    intercept: FiniteFloat
-    low: FiniteFloat
-    high: FiniteFloat
+    slope: float
+    intercept: float
+    low: float
+    high: float
     kind: Literal["logistic"] = "logistic"
+
+    def __post_init__(self) -> None:
+        numbers = (self.slope, self.intercept, self.low, self.high)
+        if not np.isfinite(numbers).all() or self.slope <= 0 or self.low >= self.high:
+            raise ModelError(f"A logistic map must rise between two finite ends; received {numbers}. Calibrate again.")
 
     def __call__(self, scores: Scores) -> Scores:
         """Return the value of each score."""
