@@ -181,6 +181,8 @@ def _forget(plan: Plan, output: Path, dataset: str) -> None:
 def _best_dev(folder: Path) -> float:
     curve = read_run(folder).curve
     return float("-inf") if curve is None else curve.best[1]
+
+
 def side_by_side(cell_jobs: Iterator[CellJob], jobs: int) -> Iterator[tuple[CellJob, str]]:
     """Run each cell in a process of its own, so that one that is killed takes no other along."""
     threads = max(1, len(os.sched_getaffinity(0)) // jobs) if hasattr(os, "sched_getaffinity") else 1
@@ -203,18 +205,24 @@ def side_by_side(cell_jobs: Iterator[CellJob], jobs: int) -> Iterator[tuple[Cell
                 yield job, _outcome(job, process.exitcode, stopping)
     finally:
         _interrupt(running)
+
+
 def _begun(job: CellJob, threads: int) -> BaseProcess:
     """Start a process for a cell."""
     record(job, "running")  # whatever an earlier run left there no longer counts
     process = get_context("spawn").Process(target=_child, args=(job, threads))
     process.start()
     return process
+
+
 def _interrupt(running: dict[BaseProcess, CellJob]) -> None:
     """Pass Ctrl-C on: each cell writes a checkpoint and ends."""
     for process in running:
         if process.pid is not None:
             with suppress(ProcessLookupError):
                 os.kill(process.pid, signal.SIGINT)
+
+
 def _outcome(job: CellJob, exitcode: int | None, stopping: bool) -> str:
     status = status_of(job.folder)
     if status != "running":
@@ -222,11 +230,14 @@ def _outcome(job: CellJob, exitcode: int | None, stopping: bool) -> str:
     if stopping:
         return record(job, "interrupted")
     return record(job, "failed", error=f"Its process ended with code {exitcode}, perhaps for want of memory.")
+
+
 def _child(job: CellJob, threads: int) -> None:
     """Run a cell in this process, which hears of Ctrl-C from its parent alone."""
     if hasattr(os, "setsid"):
         os.setsid()
     with suppress(KeyboardInterrupt):
         import torch
+
         torch.set_num_threads(threads)
         run_cell(job)
