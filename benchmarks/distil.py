@@ -22,7 +22,7 @@ def main() -> None:
     from samesense.data import read_pairs, sample_path
     from samesense.encoder.build import build
     from samesense.encoder.encode import encode
-    from samesense.evaluation.pairs import evaluate_pairs
+    from samesense.evaluation.sts import evaluate_pairs
     from samesense.inference.models.load import load
 
     data = read_pairs(args.data or sample_path("train"))

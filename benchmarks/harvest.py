@@ -25,7 +25,8 @@ def measure(scorer, kind: str, pairs: int, unit: int) -> dict[str, object]:
     """Return the cost of the pairs of one shard of one kind."""
     from samesense.context.harvest.plan import Mixture, Plan
 
-    mixture = Mixture(pairs=pairs, shares={kind: 1.0}, shard_size=pairs, unit=unit)
+    shares = {"random": 0.0, "neighbours": 0.0, "section": 0.0, kind: 1.0}
+    mixture = Mixture(pairs=pairs, **shares, shard_size=pairs, unit=unit)
     plan = Plan(scorer.corpus, scorer.tfidf, mixture)
     planning = time.process_time()
     planned = plan.shard(0)

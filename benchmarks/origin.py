@@ -86,7 +86,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as name:
             source = made_up(10**6)
             if given.documents:
-                from samesense.data.documents.running import running_documents
+                from samesense.data.documents import running_documents
 
                 source = running_documents(given.documents)
             corpus = Corpus.build(Path(name) / "corpus", first_words(source, words))

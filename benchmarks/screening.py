@@ -30,7 +30,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     args = parser.parse_args()
     from samesense.data import read_pairs, sample_path
-    from samesense.data.documents.running import running_documents
+    from samesense.data.documents import running_documents
 
     documents = list(chain.from_iterable(map(running_documents, args.documents)))
     random.Random(0).shuffle(documents)

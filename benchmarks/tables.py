@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from statistics import mean, stdev
 
-from samesense.reports import seeds_table
+from samesense.reports.tables import markdown
 
 HERE = Path(__file__).parent
 README = HERE.parent / "README.md"
@@ -31,6 +31,16 @@ NAMES = {
 def lines_of(name: str) -> list[dict]:
     path = HERE / "results" / f"{name}.jsonl"
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+
+
+def seeds_table(rows: dict[str, list[float]]) -> str:
+    """Return mean and standard deviation over seeds (of a sample: absent for one seed), multiplied by 100."""
+    cells = []
+    for name, values in rows.items():
+        shown = f"{100 * mean(values):.2f}" + (f" ± {100 * stdev(values):.2f}" if len(values) > 1 else "")
+        cells.append([name, shown, str(len(values))])
+    header = ["name", "mean ± sd (x100)", "seeds"]
+    return markdown(header, cells, numeric=header[1:])
 
 
 def quality() -> str:

@@ -49,7 +49,7 @@ def load(folder: Path, task: str, encode: Callable) -> list[tuple[np.ndarray, np
 
 def ours(parts: Sequence[tuple[np.ndarray, np.ndarray]]) -> list[float]:
     """Return the accuracy of each outer fold, or of the test part."""
-    from samesense.evaluation.folds import cross_predict, nested_folds, split_folds
+    from samesense.evaluation.classifier import cross_predict, nested_folds, split_folds
 
     x, y = (np.concatenate(side) for side in zip(*parts, strict=True))
     sizes = [len(labels) for _, labels in parts]

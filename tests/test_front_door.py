@@ -1,6 +1,7 @@
 """The functions of ``samesense``: the same names and defaults as the commands, and data of any form."""
 
 import inspect
+from dataclasses import fields
 from importlib import import_module
 
 import pyarrow as pa
@@ -8,6 +9,7 @@ import pytest
 
 import samesense
 from samesense.cli.main import COMMANDS
+from samesense.cli.output import HowRead
 from samesense.data import sample_path
 from samesense.results import Results
 
@@ -23,10 +25,15 @@ OWN = {
 
 @pytest.mark.parametrize("name", sorted(set(COMMANDS) - COMMAND_ONLY))
 def test_command_and_function_have_the_same_defaults(name):
-    command = inspect.signature(getattr(import_module(f"samesense.cli.{name}"), name)).parameters
+    command = dict(inspect.signature(getattr(import_module(f"samesense.cli.{name}"), name)).parameters)
     function = inspect.signature(getattr(samesense, name)).parameters
     settings = any(parameter.kind is parameter.VAR_KEYWORD for parameter in function.values())
     assert settings == ("settings" in command) or name == "sweep"
+    if command.pop("how", None):  # the flags of reading, bundled
+        command |= {
+            field.name: inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default)
+            for field in fields(HowRead)
+        }
     for flag, parameter in command.items():
         if flag not in OWN:
             assert flag in function, f"{name} has no argument {flag}"

@@ -28,11 +28,7 @@ _TEMPORARY = re.compile(r"\..+\.\d+-[0-9a-f]{8}\.part")
 
 
 def check_place(path: str | Path) -> None:
-    """Raise, before long work, if a file could not be written there; its folder is made.
-
-    Raises:
-        OutputError: if the path is a folder, or its folder cannot be made or written to.
-    """
+    """Make the folder of a file, and raise OutputError, before long work, if the file could not be written there."""
     target = Path(path).resolve()
     if target.is_dir():
         raise OutputError(f"{path} is a folder, and a file is to be written there. Name a file in it.")
@@ -48,14 +44,9 @@ def check_place(path: str | Path) -> None:
 def replacing(path: str | Path, *, sync: bool = False) -> Iterator[Path]:
     """Yield a temporary place for a file, which becomes ``path`` at the end, unless there was an exception.
 
-    Folders are made as needed. A link stays a link, and a file that is replaced keeps its permissions.
-
-    Args:
-        path: the file.
-        sync: wait until the content is on the disk, so that it outlives a loss of power.
-
-    Raises:
-        OutputError: if the file cannot be written; what was there before is left as it was.
+    Folders are made as needed. A link stays a link, and a file that is replaced keeps its permissions. ``sync`` waits
+    until the content is on the disk, so that it outlives a loss of power. OutputError if the file cannot be written;
+    what was there before is left as it was.
     """
     target = Path(path).resolve()
     beside = _temporary(target)
@@ -177,11 +168,7 @@ def append_json(path: Path, entry: object) -> None:
 
 
 def truncate(path: Path, size: int) -> None:
-    """Shorten a file to ``size`` bytes, making an empty one where there is none.
-
-    Raises:
-        DataError: if it is shorter than that.
-    """
+    """Shorten a file to ``size`` bytes, making an empty one where there is none; DataError if it is shorter already."""
     path.touch()
     if path.stat().st_size < size:
         raise DataError(f"{path} holds {path.stat().st_size} bytes, and {size} were written. Delete its folder.")
@@ -189,12 +176,9 @@ def truncate(path: Path, size: int) -> None:
 
 
 def map_array(path: Path, dtype: npt.DTypeLike, count: int) -> npt.NDArray[Any]:
-    """Return the array in a file of bare elements, read-only, by memory mapping.
+    """Return the array in a file of ``count`` bare elements, read-only, by memory mapping; DataError if it has others.
 
     It is a plain array over the mapping: each subscript of numpy's own class for mapped files goes through Python.
-
-    Raises:
-        DataError: if the file is absent or does not hold ``count`` elements.
     """
     expected = count * np.dtype(dtype).itemsize
     size = path.stat().st_size if path.is_file() else -1
@@ -207,15 +191,7 @@ def map_array(path: Path, dtype: npt.DTypeLike, count: int) -> npt.NDArray[Any]:
 
 
 def read_json(path: Path, fix: str = "Make its folder anew.") -> dict[str, Any]:
-    """Return the JSON object in a file.
-
-    Args:
-        path: the file.
-        fix: what the user can do if it is damaged.
-
-    Raises:
-        DataError: if the file is absent, or holds none.
-    """
+    """Return the JSON object in a file; DataError if there is none, with what the user can do (``fix``)."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -240,14 +216,8 @@ def read_json_lines(path: Path) -> list[dict[str, Any]]:
 def only_writer(folder: Path, wait: float = 0) -> Iterator[None]:
     """Hold a folder, made if it is not there, and clear it of what killed writers left.
 
-    The operating system frees it when a process dies.
-
-    Args:
-        folder: to write to.
-        wait: seconds to wait for another writer.
-
-    Raises:
-        OutputError: if another process still holds it then.
+    The operating system frees it when a process dies. OutputError if another process still holds it after ``wait``
+    seconds.
     """
     from filelock import FileLock, Timeout  # imports asyncio, which takes longer than all else here
 

@@ -53,11 +53,7 @@ class Results(list[Result]):
 
 
 def results_table(results: Sequence[Result]) -> str:
-    """Lay out results, in this order, as aligned plain text for a terminal; see :class:`Results`.
-
-    Returns:
-        Lines joined by newlines, without one at the end.
-    """
+    """Lay out results, in this order, as aligned plain text for a terminal; see :class:`Results`."""
     header, rows = result_cells(results)
     widths = [max(_width(row[column]) for row in [header, *rows]) for column in range(len(header))]
     lines = [_aligned(header, header, widths), "  ".join("-" * width for width in widths)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -62,6 +62,8 @@ class Result:
         ValueError: if a number is not finite. A missing value is an absent result, never a zero.
     """
 
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid", "strict": True}  # of what is read from a file
+
     task: str
     dataset: str
     split: str
@@ -91,29 +93,16 @@ class Result:
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """What lies behind one figure, example by example: for paired comparisons, figures and case studies.
+    """What lies behind one figure, example by example: for paired comparisons, figures and case studies."""
 
-    Attributes:
-        task: as in the :class:`Result` that it explains.
-        dataset: as in the result.
-        metric: as in the result.
-        model: as in the result.
-        statistic: ``"spearman"`` if the figure is the rank correlation of ``values`` with ``labels``, ``"mean"`` if it
-            is the mean of ``values``.
-        values: per example the model's score, or its outcome (1 for right and 0 for wrong), ``(n,)``.
-        labels: the reference ``(n,)``; ``None`` for a mean.
-        examples: the texts or pairs ``(n,)``, the same and in the same order for every model.
-        seed: as in the result.
-    """
-
-    task: str
+    task: str  # as in the Result that it explains, as are dataset, metric, model and seed
     dataset: str
     metric: str
     model: str
-    statistic: Literal["spearman", "mean"]
-    values: Scores
-    labels: Scores | None
-    examples: Sequence[Pair] | Sequence[str]
+    statistic: Literal["spearman", "mean"]  # the rank correlation of values with labels, or the mean of values
+    values: Scores  # per example the model's score, or its outcome (1 for right and 0 for wrong), (n,)
+    labels: Scores | None  # the reference (n,); None for a mean
+    examples: Sequence[Pair] | Sequence[str]  # (n,), the same and in the same order for every model
     seed: int | None = None
 
 
@@ -156,23 +145,3 @@ class Scorer(Protocol):
 
     def fill(self, texts: Iterable[str], *, on_progress: Callable[[int], None] | None = None) -> int:
         """Encode texts together, so that later calls find them, where embeddings are cached; return how many."""
-
-
-class Task(Protocol):
-    """One data set with one way of evaluating on it.
-
-    Attributes:
-        suite: name of the suite, such as ``"sts"``; all are in ``samesense.evaluation.suites``.
-        dataset: name of the data, such as ``"stsb.test"``.
-        embeds: True if the candidate must have ``encode``.
-    """
-
-    suite: str
-    dataset: str
-    embeds: bool
-
-    def texts(self) -> Iterable[str]:
-        """Return every text that will be encoded, so that those of several tasks can be encoded together."""
-
-    def evaluate(self, candidate: Scorer) -> TaskResult:
-        """Return results and evidence; ModelError if scores or embeddings are not finite, or not one for each text."""

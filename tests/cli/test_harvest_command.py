@@ -6,7 +6,7 @@ from cyclopts import App
 from samesense.cli.harvest import harvest
 from samesense.errors import ConfigError
 from samesense.recipes.harvest import recipe
-from samesense.recipes.harvest.shard import ShardWork
+from samesense.recipes.harvest.recipe import ShardWork
 from tests.recipes.harvest_world import MadeUp, make, world
 
 

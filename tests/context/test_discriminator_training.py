@@ -7,7 +7,6 @@ from samesense.context.corpus.corpus import Corpus
 from samesense.context.discriminator.batching import RUN_WINDOWS, Collate, HeldOut, Schedule, Steps
 from samesense.context.discriminator.encoder import Discriminator
 from samesense.context.discriminator.training import DiscriminatorTraining, train_discriminator
-from samesense.errors import ConfigError
 
 TOPICS = {
     "sea": "ship wave sailor harbour storm anchor".split(),
@@ -145,9 +144,3 @@ def test_accuracies_by_kind(corpus):
     assert found["anywhere"] == 1
     assert found["positive"] == pytest.approx(1 - 10 / n)
     assert found["all"] == pytest.approx(1 - (10 + near.sum()) / (2 * n))
-
-
-@pytest.mark.parametrize("wrong", [{"negatives": 0}, {"epochs": 0}, {"batch_size": 0}, {"held_out_windows": 0}])
-def test_impossible_settings_are_refused(wrong):
-    with pytest.raises(ConfigError, match="must be at least 1"):
-        DiscriminatorTraining(**wrong)

@@ -3,10 +3,10 @@ import pytest
 import torch
 
 from samesense.context.corpus.corpus import Window
-from samesense.context.generator import infill as generator_infill
+from samesense.context.generator import language_models as generator_infill
 from samesense.context.generator import pretrained
 from samesense.context.generator.base import KINDS
-from samesense.context.generator.load import open_language_model
+from samesense.context.generator.language_models import open_language_model
 from samesense.context.generator.pretrained import as_it_stands
 from samesense.errors import DataError, ModelError
 from tests.context.worlds import livened, log_probability, small_causal, some_sentences, some_windows, tokenizer_of

@@ -9,10 +9,18 @@ from scipy.stats import chisquare
 from samesense.context.corpus.corpus import Corpus
 from samesense.context.corpus.words import words
 from samesense.context.harvest.plan import Mixture, Plan
-from samesense.context.harvest.population import Population
-from samesense.context.harvest.units import DEPTH, SWEEPS, Neighbours, NeighbourUnits, RandomUnits, SectionUnits
+from samesense.context.harvest.units import (
+    DEPTH,
+    SWEEPS,
+    Neighbours,
+    NeighbourUnits,
+    Population,
+    RandomUnits,
+    SectionUnits,
+)
 from samesense.context.retrieval.tfidf import Tfidf
 from samesense.errors import ConfigError, DataError
+from samesense.recipes.settings import bind
 from tests.conftest import WORDS
 
 ALL = {"random": 2.0, "neighbours": 2.0, "section": 1.0}
@@ -43,8 +51,12 @@ def world(tmp_path_factory):
     return corpus, Tfidf(corpus, folder / "index")
 
 
+def mixture(shares, **changes):
+    return bind(Mixture, {"random": 0, "neighbours": 0, "section": 0}, shares, changes)
+
+
 def plan(world, **changes):
-    return Plan(*world, Mixture(**{"pairs": 900, "shares": ALL, "shard_size": 100, "unit": 8, **changes}))
+    return Plan(*world, mixture(**{"pairs": 900, "shares": ALL, "shard_size": 100, "unit": 8, **changes}))
 
 
 def plain_near(corpus, tfidf, population, position, depth):
@@ -218,11 +230,11 @@ def test_in_one_section_other_kinds_are_not_searched_for(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(RandomUnits, "members", lambda *unit: 1 / 0)
         patch.setattr(NeighbourUnits, "members", lambda *unit: 1 / 0)
-        whole = Plan(corpus, Tfidf(corpus, tmp_path / "i"), Mixture(pairs=300, shares=ALL, unit=8))
+        whole = Plan(corpus, Tfidf(corpus, tmp_path / "i"), mixture(pairs=300, shares=ALL, unit=8))
         planned = whole.shard(0)
     assert set(planned.kinds) == {"section"} and len(planned.kinds) == planned.wanted["section"]
     assert any("pairs of other kinds cannot be had" in line for line in whole.describe())
-    apart = Plan(corpus, Tfidf(corpus, tmp_path / "i"), Mixture(pairs=300, shares={"random": 1.0}, unit=8))
+    apart = Plan(corpus, Tfidf(corpus, tmp_path / "i"), mixture(pairs=300, shares={"random": 1.0}, unit=8))
     assert len(apart.shard(0).kinds) == 300
     assert not any("cannot be had" in line for line in apart.describe())
 
@@ -235,17 +247,17 @@ def test_shares_add_up_over_shards(world):
         assert sum(wanted.values()) == odd.size(shard)
         sums.update(wanted)
     assert sum(sums.values()) == 997
-    assert all(abs(sums[kind] - 997 * share) <= 2 for kind, share in odd.mixture.shares.items())
+    assert all(abs(sums[kind] - 997 * getattr(odd.mixture, kind)) <= 2 for kind in sums)
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"shares": {"random": 0.0}}, "one at least is above 0"),
-        ({"shares": {"random": -1.0, "section": 2.0}}, "0 or more"),
-        ({"shares": {"random": float("nan")}}, "0 or more"),
-        ({"unit": 1}, "2 sentences or more"),
-        ({"pairs": 0}, "1 pair or more"),
+        ({"shares": {"random": -1.0, "section": 2.0}}, "greater than or equal to 0"),
+        ({"shares": {"random": float("nan")}}, "finite number"),
+        ({"unit": 1}, "unit: input should be greater than or equal to 2"),
+        ({"pairs": 0}, "pairs: input should be greater than or equal to 1"),
         ({"min_words": 9, "max_words": 8}, "9 words or more and 8 or fewer"),
         ({"spacings": (4, 4)}, "ascending"),
         ({"spacings": (1,)}, "from 2 on"),

@@ -8,8 +8,7 @@ import types
 import pytest
 
 from samesense.data.tuples.augment import augmented, deletion, examples, shown, synonyms, wordnet
-from samesense.data.tuples.data import tuple_data
-from samesense.data.tuples.groups import Group
+from samesense.data.tuples.data import Group, tuple_data
 from samesense.data.tuples.paraphrase import SHARES, augment_named, paraphrase
 from samesense.errors import ConfigError, DataError, MissingExtraError, ModelError
 from tests.conftest import WORDS

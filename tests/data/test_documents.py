@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from samesense.data.documents.running import holds_documents, read_documents
+from samesense.data.documents import holds_documents, read_documents
 from samesense.errors import DataError
 
 DOCUMENTS = [

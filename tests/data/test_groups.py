@@ -5,8 +5,7 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from samesense.data.tuples.data import counts_table
-from samesense.data.tuples.groups import Group, Statement, grouped
+from samesense.data.tuples.data import Group, Statement, counts_table, grouped
 
 SIDES = ("positive", "neutral", "negative")
 

@@ -5,8 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from samesense.data.tuples.completion import Completion, key_of, near, same
-from samesense.data.tuples.data import tuple_data
-from samesense.data.tuples.groups import Group
+from samesense.data.tuples.data import Group, tuple_data
 from samesense.errors import DataError
 
 words = st.text("abc ABC.", min_size=1, max_size=5).filter(str.strip)

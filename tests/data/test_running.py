@@ -3,7 +3,7 @@ import json
 
 import pytest
 
-from samesense.data.documents.running import running_documents
+from samesense.data.documents import running_documents
 from samesense.errors import ConfigError, DataError
 
 TEXT = "Rain fell. It was\ncold.\n\nThe sun came back.\n\n雨停了。天晴了。\n"

@@ -1,6 +1,6 @@
 import pytest
 
-from samesense.data.documents.triplets import section_triplets
+from samesense.data.documents import section_triplets
 from samesense.errors import ConfigError, DataError
 
 

@@ -2,7 +2,7 @@ import sys
 
 import pytest
 
-from samesense.data.documents.running import split_paragraphs, split_sentences
+from samesense.data.documents import split_paragraphs, split_sentences
 from samesense.errors import ConfigError, MissingExtraError
 
 

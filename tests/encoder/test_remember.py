@@ -9,8 +9,8 @@ from sentence_transformers import SentenceTransformer
 
 from samesense.encoder import embedding_cache as module
 from samesense.encoder.build import build
-from samesense.encoder.embedding_cache import cache_embeddings
-from samesense.encoder.identity import model_identity
+from samesense.encoder.embedding_cache import EmbeddingCache
+from samesense.encoder.storage import model_identity
 from samesense.errors import ModelError
 
 TEXTS = [f"text {'x' * (i % 37)} {i}" for i in range(500)]
@@ -46,7 +46,7 @@ def _small_blocks(monkeypatch):
 @pytest.mark.parametrize("disk", [False, True])
 def test_each_distinct_text_is_encoded_once_and_rows_keep_their_order(tmp_path, disk):
     inner = Counting()
-    encode = cache_embeddings(inner, folder=tmp_path if disk else None, identity="m")
+    encode = EmbeddingCache(inner, folder=tmp_path if disk else None, identity="m")
     draw = np.random.default_rng(0)
     for _ in range(30):
         texts = list(draw.choice(TEXTS, size=draw.integers(1, 60)))
@@ -57,7 +57,7 @@ def test_each_distinct_text_is_encoded_once_and_rows_keep_their_order(tmp_path, 
 
 def test_fill_takes_the_texts_of_several_tasks_the_longest_first():
     inner, finished = Counting(), []
-    encode = cache_embeddings(inner)
+    encode = EmbeddingCache(inner)
     assert encode.fill([*TEXTS, *TEXTS[::-1]], on_progress=finished.append) == 500 == sum(finished)
     lengths = [len(text) for call in inner.seen for text in call]
     assert lengths == sorted(lengths, reverse=True)
@@ -67,40 +67,40 @@ def test_fill_takes_the_texts_of_several_tasks_the_longest_first():
 
 
 def test_what_is_returned_is_a_copy():
-    encode = cache_embeddings(Counting())
+    encode = EmbeddingCache(Counting())
     encode(["a"])[:] = 0
     np.testing.assert_array_equal(encode(["a"]), expected(["a"]))
 
 
 def test_no_texts():
-    assert len(cache_embeddings(Counting())([])) == 0
+    assert len(EmbeddingCache(Counting())([])) == 0
 
 
 def test_another_run_finds_everything_on_disk(tmp_path):
-    cache_embeddings(Counting(), folder=tmp_path, identity="m").fill(TEXTS)
-    again = cache_embeddings(Counting(calls=0), folder=tmp_path, identity="m")
+    EmbeddingCache(Counting(), folder=tmp_path, identity="m").fill(TEXTS)
+    again = EmbeddingCache(Counting(calls=0), folder=tmp_path, identity="m")
     np.testing.assert_array_equal(again(TEXTS[::-1]), expected(TEXTS[::-1]))
 
 
 def test_texts_are_told_apart_to_the_letter(tmp_path):
     texts = ["a", "a ", "A", "\u00e9", "e\u0301", "a\x00b", "a\x00", "", "\ud800"]
-    cache_embeddings(Counting(), folder=tmp_path, identity="m").fill(texts)
-    np.testing.assert_array_equal(cache_embeddings(Counting(0), folder=tmp_path, identity="m")(texts), expected(texts))
+    EmbeddingCache(Counting(), folder=tmp_path, identity="m").fill(texts)
+    np.testing.assert_array_equal(EmbeddingCache(Counting(0), folder=tmp_path, identity="m")(texts), expected(texts))
 
 
 def test_another_identity_finds_nothing(tmp_path):
-    cache_embeddings(Counting(), folder=tmp_path, identity="m float32").fill(TEXTS)
+    EmbeddingCache(Counting(), folder=tmp_path, identity="m float32").fill(TEXTS)
     other = Counting()
-    cache_embeddings(other, folder=tmp_path, identity="m bfloat16").fill(TEXTS[:3])
+    EmbeddingCache(other, folder=tmp_path, identity="m bfloat16").fill(TEXTS[:3])
     assert sum(map(len, other.seen)) == 3
     assert sorted(path.read_text() for path in tmp_path.glob("*/identity.txt")) == ["m bfloat16\n", "m float32\n"]
 
 
 def test_an_interrupted_run_loses_one_block_at_most(tmp_path):
     with pytest.raises(KeyboardInterrupt):
-        cache_embeddings(Counting(calls=3), folder=tmp_path, identity="m").fill(TEXTS)
+        EmbeddingCache(Counting(calls=3), folder=tmp_path, identity="m").fill(TEXTS)
     rest = Counting()
-    encode = cache_embeddings(rest, folder=tmp_path, identity="m")
+    encode = EmbeddingCache(rest, folder=tmp_path, identity="m")
     assert encode.fill(TEXTS) == 500 - 3 * 64
     np.testing.assert_array_equal(encode(TEXTS), expected(TEXTS))
 
@@ -109,7 +109,7 @@ KILLED = """
 import os, sys
 import numpy as np
 from pathlib import Path
-from samesense.encoder import vector_store as blocks
+from samesense.encoder import embedding_cache as blocks
 from samesense.encoder import embedding_cache as module
 module.BLOCK_TEXTS = 10
 real, left = Path.replace, [int(sys.argv[2])]
@@ -120,7 +120,7 @@ def replace(self, target):
     return real(self, target)
 Path.replace = replace
 encode = lambda texts: np.array([[float(text), 1.0] for text in texts], dtype=np.float32)
-module.cache_embeddings(encode, folder=Path(sys.argv[1]), identity="m").fill(str(i) for i in range(100, 150))
+module.EmbeddingCache(encode, folder=Path(sys.argv[1]), identity="m").fill(str(i) for i in range(100, 150))
 """
 
 
@@ -135,27 +135,27 @@ def test_a_kill_at_any_rename_leaves_whole_blocks(tmp_path, after):
         return np.array([[float(text), 1.0] for text in texts], dtype=np.float32)
 
     texts = [str(i) for i in range(100, 150)]
-    found = cache_embeddings(encode, folder=tmp_path, identity="m")(texts)
+    found = EmbeddingCache(encode, folder=tmp_path, identity="m")(texts)
     np.testing.assert_array_equal(found[:, 0], np.arange(100, 150))
     assert len(fresh) == 50 - 10 * (max(0, after - 1) // 2)  # the first rename is the identity's, then two a block
 
 
 def test_two_runs_at_once_do_not_disturb_each_other(tmp_path):
-    one, other = (cache_embeddings(Counting(), folder=tmp_path, identity="m") for _ in range(2))
+    one, other = (EmbeddingCache(Counting(), folder=tmp_path, identity="m") for _ in range(2))
     one.fill(TEXTS[:300])
     other.fill(TEXTS[200:])
     one.fill(TEXTS)
-    np.testing.assert_array_equal(cache_embeddings(Counting(0), folder=tmp_path, identity="m")(TEXTS), expected(TEXTS))
+    np.testing.assert_array_equal(EmbeddingCache(Counting(0), folder=tmp_path, identity="m")(TEXTS), expected(TEXTS))
     assert not [name for _, _, names in os.walk(tmp_path) for name in names if name.startswith(".")]
 
 
 @pytest.mark.parametrize("kind", ["vectors", "keys"])
 def test_a_damaged_file_is_named(tmp_path, kind):
-    cache_embeddings(Counting(), folder=tmp_path, identity="m").fill(TEXTS[:20])
+    EmbeddingCache(Counting(), folder=tmp_path, identity="m").fill(TEXTS[:20])
     (path,) = tmp_path.glob(f"*/*.{kind}.npy")
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(ModelError, match=r"remembered vectors is damaged: .*\.npy\. Delete its folder"):
-        cache_embeddings(Counting(), folder=tmp_path, identity="m").fill(TEXTS[:20])
+        EmbeddingCache(Counting(), folder=tmp_path, identity="m").fill(TEXTS[:20])
 
 
 def test_broken_vectors_are_refused_and_not_kept(tmp_path):
@@ -165,12 +165,12 @@ def test_broken_vectors_are_refused_and_not_kept(tmp_path):
         return rows
 
     with pytest.raises(ModelError, match="holds a NaN"):
-        cache_embeddings(broken, folder=tmp_path, identity="m").fill(["a", "b"])
+        EmbeddingCache(broken, folder=tmp_path, identity="m").fill(["a", "b"])
     assert not list(tmp_path.glob("*/*.npy"))
     with pytest.raises(ModelError, match="one row for each text"):
-        cache_embeddings(lambda texts: np.ones((1, 2), dtype=np.float32)).fill(["a", "b"])
+        EmbeddingCache(lambda texts: np.ones((1, 2), dtype=np.float32)).fill(["a", "b"])
     widths = iter((2, 3))
-    growing = cache_embeddings(lambda texts: np.ones((len(texts), next(widths)), dtype=np.float32))
+    growing = EmbeddingCache(lambda texts: np.ones((len(texts), next(widths)), dtype=np.float32))
     growing.fill(["a"])
     with pytest.raises(ModelError, match="2 dimensions before and 3 now"):
         growing.fill(["b"])
@@ -178,13 +178,13 @@ def test_broken_vectors_are_refused_and_not_kept(tmp_path):
 
 def test_a_zero_vector_is_a_vector():
     np.testing.assert_array_equal(
-        cache_embeddings(lambda texts: np.zeros((len(texts), 2), dtype=np.float32))([""]), [[0, 0]]
+        EmbeddingCache(lambda texts: np.zeros((len(texts), 2), dtype=np.float32))([""]), [[0, 0]]
     )
 
 
 def test_a_folder_needs_an_identity(tmp_path):
     with pytest.raises(ModelError, match="with an identity; received an empty one"):
-        cache_embeddings(Counting(), folder=tmp_path)
+        EmbeddingCache(Counting(), folder=tmp_path)
 
 
 def test_identity_is_equal_for_equal_models_only(tiny_trunk, tmp_path):
@@ -224,7 +224,7 @@ def test_what_another_has_written_since_is_found(tmp_path):
         calls.append(list(texts))
         return np.array([[len(text), 1.0] for text in texts])
 
-    first, second = (cache_embeddings(encode, folder=tmp_path, identity="model") for _ in range(2))
+    first, second = (EmbeddingCache(encode, folder=tmp_path, identity="model") for _ in range(2))
     first(["one", "three"])
     np.testing.assert_array_equal(second(["three", "one"]), first(["three", "one"]))
     assert calls == [["three", "one"]]

@@ -7,9 +7,8 @@ from sklearn.decomposition import PCA
 
 from samesense.encoder.build import build
 from samesense.encoder.encode import encode
-from samesense.encoder.static import COMMON
 from samesense.encoder.storage import save
-from samesense.encoder.students import is_model, is_static, make_student, spaced_layers
+from samesense.encoder.students import COMMON, is_model, is_static, make_student, spaced_layers
 from samesense.errors import ConfigError, ModelError
 
 

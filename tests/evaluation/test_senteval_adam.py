@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from samesense.evaluation import senteval_adam
-from samesense.evaluation.senteval_adam import _accuracies, _gradient, _Layers, descend, predict
+from samesense.evaluation import classifier as senteval_adam
+from samesense.evaluation.classifier import _accuracies, _gradient, _Layers, descend, predict
 
 
 def drawn(n, dim, problems, logits, seed=0):

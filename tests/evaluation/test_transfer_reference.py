@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from samesense.evaluation.folds import cross_predict, split_folds
+from samesense.evaluation.classifier import cross_predict, split_folds
 from tests.references.senteval_probe import by_dev
 
 

@@ -13,7 +13,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from samesense.execution.choose import choose_executor
+from samesense.execution.executors import choose_executor
 from samesense.execution.sharded import Shard, sharded_job
 from tests.dying import dies_at
 

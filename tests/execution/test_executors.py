@@ -9,10 +9,7 @@ from pathlib import Path
 import pytest
 
 from samesense.errors import ConfigError, MissingExtraError, SamesenseError
-from samesense.execution import on_ray
-from samesense.execution.choose import choose_executor
-from samesense.execution.on_ray import OnRay
-from samesense.execution.processes import Processes
+from samesense.execution.executors import OnRay, Processes, choose_executor
 from samesense.execution.tasks import Done, Failed, Serial
 from tests.execution.works import Squares
 
@@ -71,7 +68,7 @@ def test_closing_stops_the_workers(tmp_path):
 def test_workers_end_with_a_killed_parent(tmp_path):
     code = (
         "import sys; from pathlib import Path\n"
-        "from samesense.execution.processes import Processes; from tests.execution.works import Squares\n"
+        "from samesense.execution.executors import Processes; from tests.execution.works import Squares\n"
         "if __name__ == '__main__':\n"
         f"    for one in Processes(2).run(Squares(Path({str(tmp_path)!r}), seconds=0.01), range(10**9)):\n"
         "        print(one.result[1], flush=True)\n"
@@ -104,7 +101,7 @@ def test_ray_says_what_is_missing(tmp_path, monkeypatch):
         next(OnRay("nowhere:1:2").run(Squares(tmp_path), range(1)))
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingExtraError, match=r"samesense\[ray\]"):
-        on_ray._ray()
+        next(OnRay().run(Squares(tmp_path), range(1)))
 
 
 def test_settings_of_another_executor_are_refused():

@@ -10,10 +10,9 @@ import sys
 import time
 from pathlib import Path
 
-from samesense.execution.choose import choose_executor
+from samesense.execution.executors import choose_executor
 from samesense.inference.collection.embedder import Embedder
-from samesense.inference.shards.encode import encode_shards
-from samesense.inference.shards.work import ShardSettings
+from samesense.inference.shards.encode import ShardSettings, encode_shards
 from tests.inference.made_vectors import encode
 from tests.messages import listen
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from samesense.errors import DataError, MissingExtraError
-from samesense.inference.collection import index as collection_graph
+from samesense.inference.collection import state as collection_graph
 from samesense.inference.collection.collection import Collection, Entry
 from samesense.inference.collection.manifest import read_manifest
 from samesense.inference.search import hnsw as search_approximate

@@ -7,10 +7,8 @@ from scipy.optimize import minimize
 from sklearn.isotonic import IsotonicRegression
 
 from samesense.errors import ConfigError, DataError, ModelError
-from samesense.inference.calibration.calibration import Calibration
-from samesense.inference.calibration.errors import fold_numbers, read_as_share
-from samesense.inference.calibration.fit import CalibrationSettings, calibrate
-from samesense.inference.calibration.maps import Isotonic, Logistic, fit_isotonic, fit_logistic
+from samesense.inference.calibration.calibration import Calibration, Isotonic, Logistic, fit_isotonic, fit_logistic
+from samesense.inference.calibration.fit import CalibrationSettings, calibrate, fold_numbers, read_as_share
 from samesense.metrics import best_threshold
 from tests.inference.made_labelled import binary, graded, labelled, reader
 from tests.references import calibration as reference
@@ -239,7 +237,7 @@ def test_use_needs_numpy_only():
 import sys
 import numpy as np
 from samesense.inference.calibration.calibration import Calibration
-from samesense.inference.calibration.maps import Isotonic
+from samesense.inference.calibration.calibration import Isotonic
 made = Calibration(map=Isotonic((0.0, 1.0), (0.0, 5.0)), scale=(0.0, 5.0), yes=3.0, thresholds={"f1": 0.5}, decide="f1",
                    data="", sha256="", n=1, protocol="", fingerprint="", errors={})
 print(made.apply(np.array([0.5])).tolist(), made.says_yes(np.array([0.5])).tolist())

@@ -3,7 +3,7 @@ import pytest
 
 from samesense.errors import ConfigError
 from samesense.inference.search import mining
-from samesense.inference.search.clusters import cluster
+from samesense.inference.search.mining import cluster
 from tests.inference.made_vectors import cosines
 
 

@@ -12,10 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from samesense.errors import ConfigError, DataError, ModelError, OutputError, SamesenseError
-from samesense.execution.choose import choose_executor
+from samesense.execution.executors import choose_executor
 from samesense.inference.shards import encode as recipe
 from samesense.inference.shards import input as inputs
-from samesense.inference.shards.work import EncodeWork, ShardSettings
+from samesense.inference.shards.encode import EncodeWork, ShardSettings
 from samesense.inference.stream import read_texts
 from tests.inference import sharded_world
 from tests.inference.made_vectors import encode

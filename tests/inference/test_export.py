@@ -16,9 +16,8 @@ from samesense.encoder.storage import save
 from samesense.errors import ConfigError, MissingExtraError, ModelError, OutputError
 from samesense.inference.onnx import graph as export_graph
 from samesense.inference.onnx.encoder import OnnxEncoder
-from samesense.inference.onnx.export import export
+from samesense.inference.onnx.export import export, parity
 from samesense.inference.onnx.format import DESCRIPTION, GRAPHS, read_description
-from samesense.inference.onnx.parity import parity, reference_rows
 from samesense.metrics import spearman
 from tests.inference.exported import check_same, headed, plain_rows, static
 
@@ -153,7 +152,7 @@ def test_a_model_whose_vectors_depend_on_padding_is_refused(tiny_trunk, tmp_path
 
 def test_a_graph_that_strays_is_refused(folder, sentences):
     model = SentenceTransformer(str(folder), device="cpu")
-    reference = reference_rows(model, sentences)
+    reference = encode(model, sentences, precision="float32")
     reference[3] = -reference[3]
     with pytest.raises(ModelError, match=r"the model's own vectors; a cosine with them is -1\.0"):
         parity(OnnxEncoder(folder), reference, sentences)

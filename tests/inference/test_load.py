@@ -12,8 +12,7 @@ from samesense.encoder.build_cross import build_cross
 from samesense.encoder.cosine import cosine_score
 from samesense.encoder.encode import encode
 from samesense.encoder.flow import fit_flow
-from samesense.encoder.identity import model_identity
-from samesense.encoder.storage import save
+from samesense.encoder.storage import model_identity, save
 from samesense.encoder.whitening import Whitening
 from samesense.errors import ConfigError, ModelError
 from samesense.inference.models.load import load

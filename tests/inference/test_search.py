@@ -1,9 +1,10 @@
 import numpy as np
 import pytest
 
+from samesense.encoder.cosine import row_cosines
 from samesense.errors import ModelError
 from samesense.inference.search import exact as search
-from samesense.inference.search.exact import Best, nearest, row_cosines, unit_rows
+from samesense.inference.search.exact import Best, nearest, unit_rows
 from tests.inference.made_vectors import cosines
 
 

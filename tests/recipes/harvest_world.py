@@ -15,9 +15,8 @@ import numpy as np
 from samesense.context.corpus.corpus import Corpus
 from samesense.context.harvest.scores import NO_COSINE, Scored
 from samesense.context.retrieval.tfidf import Tfidf
-from samesense.recipes.harvest.recipe import run
+from samesense.recipes.harvest.recipe import ShardWork, run
 from samesense.recipes.harvest.settings import HarvestSettings
-from samesense.recipes.harvest.shard import ShardWork
 from tests.context.worlds import some_documents
 from tests.messages import listen
 

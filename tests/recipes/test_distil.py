@@ -14,7 +14,7 @@ from samesense.data.sentences import read_unlabelled
 from samesense.encoder.build import build
 from samesense.encoder.encode import encode
 from samesense.errors import ConfigError, OutputError
-from samesense.evaluation.pairs import evaluate_pairs
+from samesense.evaluation.sts import evaluate_pairs
 from samesense.inference.models.load import load
 from samesense.metrics import spearman
 from samesense.recipes.distil import recipe as distil

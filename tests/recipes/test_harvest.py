@@ -12,9 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from samesense.errors import ConfigError, DataError, ModelError, OutputError
-from samesense.recipes.harvest.recipe import harvest
+from samesense.recipes.harvest.recipe import ShardWork, harvest, opened
 from samesense.recipes.harvest.settings import HarvestSettings
-from samesense.recipes.harvest.shard import ShardWork, opened
 from tests.recipes.harvest_world import SETTINGS, MadeUp, make, shards, world
 
 ROOT = Path(__file__).parents[2]

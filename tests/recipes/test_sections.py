@@ -5,8 +5,7 @@ import json
 import pytest
 
 from samesense.cli.main import app
-from samesense.data.documents.running import read_documents
-from samesense.data.documents.triplets import section_triplets
+from samesense.data.documents import read_documents, section_triplets
 from samesense.errors import DataError
 from samesense.evaluation.sections import SectionTask
 from samesense.inference.models.load import load

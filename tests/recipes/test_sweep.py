@@ -12,9 +12,8 @@ from scipy.stats import spearmanr
 from samesense.data import read_pairs
 from samesense.errors import ConfigError, DataError, OutputError
 from samesense.recipes.sweep import cell as cells
-from samesense.recipes.sweep import processes
-from samesense.recipes.sweep.cell import read_record, status_of
-from samesense.recipes.sweep.evaluate import write_scores
+from samesense.recipes.sweep import run as processes
+from samesense.recipes.sweep.cell import read_record, status_of, write_scores
 from samesense.recipes.sweep.file import SweepFile, read_sweep
 from samesense.recipes.sweep.gather import _evidence, gather, rows
 from samesense.recipes.sweep.plan import make_plan

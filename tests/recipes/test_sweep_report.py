@@ -10,7 +10,7 @@ from scipy.stats import spearmanr
 from samesense.data import read_pairs
 from samesense.errors import ConfigError
 from samesense.recipes.sweep import cell as cells
-from samesense.recipes.sweep.evaluate import write_scores
+from samesense.recipes.sweep.cell import write_scores
 from samesense.recipes.sweep.file import SweepFile
 from samesense.recipes.sweep.gather import gather, rows
 from samesense.recipes.sweep.plan import make_plan

@@ -5,8 +5,8 @@ import pytest
 from samesense.evaluation import SUITES, Failure
 from samesense.reports.grid import grids
 from samesense.reports.headline import MEASURES, headlines, measure_of
-from samesense.reports.latex import escape, latex_grids, markdown_grids
 from samesense.reports.significance import paired_comparisons
+from samesense.reports.tables import escape, latex_grids, markdown_grids
 from tests.reports.made import evidence, result, scored
 
 

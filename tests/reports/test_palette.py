@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from samesense.reports.figures.palette import DARK, LIGHT, SERIES, SERIES_ON_DARK, style_of, variables
+from samesense.reports.figures.plot import DARK, LIGHT, SERIES, SERIES_ON_DARK, style_of, variables
 
 KINDS = {
     "normal": [[1, 0, 0], [0, 1, 0], [0, 0, 1]],

@@ -1,7 +1,4 @@
-import pytest
-
-from samesense.errors import DataError
-from samesense.reports import Results, markdown_table, results_table, seeds_table
+from samesense.reports import Results, markdown_table, results_table
 from samesense.reports.tables import markdown
 from samesense.types import Result
 
@@ -74,18 +71,3 @@ def test_a_bar_in_the_name_of_a_column_makes_no_further_one():
 
 def test_no_results_leave_the_header():
     assert len(results_table([]).split("\n")) == len(markdown_table([]).split("\n")) == 2
-
-
-def test_seeds_by_hand():
-    assert seeds_table({"CoSENT": [0.81, 0.82, 0.83], "one | seed": [0.8]}).split("\n") == [
-        "| name | mean ± sd (x100) | seeds |",
-        "| --- | ---: | ---: |",
-        "| CoSENT | 82.00 ± 1.00 | 3 |",
-        "| one \\| seed | 80.00 | 1 |",
-    ]
-
-
-@pytest.mark.parametrize("values", [[], [0.5, float("nan")]])
-def test_seeds_need_finite_values(values):
-    with pytest.raises(DataError, match="'x'"):
-        seeds_table({"x": values})

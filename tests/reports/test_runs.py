@@ -4,7 +4,7 @@ import pytest
 
 from samesense.errors import DataError
 from samesense.reports import append_results
-from samesense.reports.runs import read_run, sweep_points
+from samesense.reports.store import read_run, sweep_points
 from tests.reports.made import result
 
 

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from samesense.reports.figures.curves import Curve
-from samesense.reports.runs import Run
 from samesense.reports.significance import Comparison
+from samesense.reports.store import Run
 from samesense.reports.sweeps import (
     curve_figure,
     difference_table,

@@ -10,8 +10,7 @@ from torch import nn
 from transformers import TrainerState
 
 from samesense.data.tuples.completion import Completion, key_of
-from samesense.data.tuples.data import tuple_data
-from samesense.data.tuples.groups import Group
+from samesense.data.tuples.data import Group, tuple_data
 from samesense.encoder.dropout import use_cheap_dropout
 from samesense.errors import DataError
 from samesense.losses import batch_hard, multi_positive, sup_con, triplet

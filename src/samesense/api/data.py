@@ -83,10 +83,7 @@ def doctor(
     Args:
         data: labelled pairs; see :func:`read`.
         against: other data in which none of the pairs should stand.
-        columns: see :func:`read`.
-        label_order: see :func:`read`.
-        label_range: see :func:`read`.
-        drop_bad_rows: see :func:`read`.
+        columns, label_order, label_range, drop_bad_rows: see :func:`samesense.read`.
 
     Returns:
         Prints as lines of text; ``warnings`` and ``overlaps`` hold what should be looked at.

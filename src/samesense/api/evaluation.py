@@ -37,17 +37,14 @@ def evaluate(
         model: whatever :func:`samesense.load` takes, a function from texts to vectors among it.
         data: one source of labelled pairs or several; see :func:`samesense.read`.
         output: ``results.jsonl`` to which the results are added.
-        columns: see :func:`samesense.read`.
-        label_order: see :func:`samesense.read`.
-        label_range: see :func:`samesense.read`.
-        drop_bad_rows: see :func:`samesense.read`.
+        columns, label_order, label_range, drop_bad_rows: see :func:`samesense.read`.
         precision: arithmetic; float32 keeps the figures comparable between machines.
         intervals: compute bootstrap intervals.
 
     Returns:
         A list of :class:`~samesense.types.Result` that prints as a table.
     """
-    from samesense.evaluation.pairs import evaluate_pairs
+    from samesense.evaluation.sts import evaluate_pairs
     from samesense.inference.models.load import load
     from samesense.reports.store import append_results
     from samesense.results import Results
@@ -156,10 +153,7 @@ def calibrate(  # noqa: PLR0913 - the flags of the command
         decide: threshold for yes and no, the one of best accuracy or of best F1; both are kept.
         folds: of the cross-validation, which gives the errors.
         seed: which decides the folds.
-        columns: see :func:`samesense.read`.
-        label_order: see :func:`samesense.read`.
-        label_range: see :func:`samesense.read`.
-        drop_bad_rows: see :func:`samesense.read`.
+        columns, label_order, label_range, drop_bad_rows: see :func:`samesense.read`.
         precision: arithmetic; float32 keeps the figures comparable between machines.
 
     Returns:

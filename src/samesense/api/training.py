@@ -44,10 +44,7 @@ def train(  # noqa: PLR0913 - the flags of the command
             pairs, ``"none"`` keeps the last state.
         test: labelled pairs on which the model is evaluated before and after.
         config: TOML file of settings, or a shipped one by name; ``"auto"`` takes the paper's for these data.
-        columns: see :func:`samesense.read`.
-        label_order: see :func:`samesense.read`.
-        label_range: see :func:`samesense.read`.
-        drop_bad_rows: see :func:`samesense.read`.
+        columns, label_order, label_range, drop_bad_rows: see :func:`samesense.read`.
         resume: continue an interrupted run.
         overwrite: replace an earlier run in the folder.
         settings: of the method, such as ``model``, ``loss``, ``epochs``, ``learning_rate``, ``seed``; the page of each
@@ -97,15 +94,10 @@ def cross_validate(  # noqa: PLR0913 - the flags of the command
         data: labelled pairs; see :func:`train`.
         folds: number of random folds, or ``"by-topic"``: each subset of the pairs is one.
         output: folder of the run; the models are deleted once they have scored their pairs.
-        method: see :func:`train`.
-        config: see :func:`train`.
-        columns: see :func:`samesense.read`.
-        label_order: see :func:`samesense.read`.
-        label_range: see :func:`samesense.read`.
-        drop_bad_rows: see :func:`samesense.read`.
+        method, config, settings: see :func:`train`.
+        columns, label_order, label_range, drop_bad_rows: see :func:`samesense.read`.
         resume: continue an interrupted run.
         overwrite: replace an earlier run in the folder.
-        settings: see :func:`train`.
     """
     from samesense.recipes.reading import Reading
     from samesense.recipes.train import plan

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from samesense.api.data import labelled_pairs
+from samesense.api.data import Scale, labelled_pairs
 from samesense.data.formats.memory import Source, as_sources, in_memory
 from samesense.errors import ConfigError, DataError
 
@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from samesense.encoder.whitening import Whitening
     from samesense.inference.models.backends import BackendOption
     from samesense.inference.onnx.format import Description
-    from samesense.inference.search.clusters import Cluster
-    from samesense.inference.search.mining import MinedPair
+    from samesense.inference.search.mining import Cluster, MinedPair
     from samesense.inference.search.rerank import Ranked
     from samesense.types import Embeddings, Pair, Precision, Scores
 
@@ -101,12 +100,7 @@ def _unit_vectors(model: Any, texts: list[str], precision: Precision) -> Embeddi
 
 
 def mine(
-    source: Source,
-    *,
-    model: Any = "default",
-    top: int = 100,
-    threshold: float = 0.0,
-    precision: Precision = "auto",
+    source: Source, *, model: Any = "default", top: int = 100, threshold: float = 0.0, precision: Precision = "auto"
 ) -> list[MinedPair]:
     """Find the pairs of texts that are closest in meaning, each pair once, the closest first.
 
@@ -120,20 +114,15 @@ def mine(
     Returns:
         Positions of both texts, from 0, and the cosine.
     """
-    from samesense.inference.search.mining import check_arguments
+    from samesense.inference.search.mining import check_mining
     from samesense.inference.search.mining import mine as run
 
-    check_arguments(top, threshold)
+    check_mining(top, threshold)
     return run(_unit_vectors(model, _texts(source), precision), top=top, threshold=threshold)
 
 
 def cluster(
-    source: Source,
-    *,
-    model: Any = "default",
-    threshold: float = 0.9,
-    smallest: int = 2,
-    precision: Precision = "auto",
+    source: Source, *, model: Any = "default", threshold: float = 0.9, smallest: int = 2, precision: Precision = "auto"
 ) -> list[Cluster]:
     """Find groups of near-duplicates: texts that are linked by pairs above a threshold.
 
@@ -147,10 +136,10 @@ def cluster(
     Returns:
         Groups with the positions of their texts, from 0, the largest first.
     """
-    from samesense.inference.search.clusters import check_arguments
-    from samesense.inference.search.clusters import cluster as run
+    from samesense.inference.search.mining import check_clustering
+    from samesense.inference.search.mining import cluster as run
 
-    check_arguments(threshold, smallest)
+    check_clustering(threshold, smallest)
     return run(_unit_vectors(model, _texts(source), precision), threshold, smallest=smallest)
 
 
@@ -213,7 +202,7 @@ def whiten(
     return whitening
 
 
-def export(
+def export(  # noqa: PLR0913 - the flags of the command
     model: str,
     *,
     output: str | Path,
@@ -221,7 +210,8 @@ def export(
     data: Source | None = None,
     weights: bool = True,
     columns: str | None = None,
-    label_range: tuple[float, float] | None = None,
+    label_order: str | None = None,
+    label_range: Scale | None = None,
     drop_bad_rows: bool = False,
     overwrite: bool = False,
 ) -> Description:
@@ -233,13 +223,11 @@ def export(
         int8: also write a graph with weights of eight bits.
         data: labelled pairs on which the drift of Spearman is measured, 500 or more for it to count.
         weights: keep the weights of torch in the folder, so that sentence-transformers opens it.
-        columns: see :func:`samesense.read`.
-        label_range: see :func:`samesense.read`.
-        drop_bad_rows: see :func:`samesense.read`.
+        columns, label_order, label_range, drop_bad_rows: see :func:`samesense.read`.
         overwrite: replace what is in the folder.
     """
     from samesense.inference.onnx.export import export as write
 
-    how = {"columns": columns, "label_range": label_range, "drop_bad_rows": drop_bad_rows}
+    how = {"columns": columns, "label_order": label_order, "label_range": label_range, "drop_bad_rows": drop_bad_rows}
     pairs = None if data is None else labelled_pairs(data, **how)
     return write(model, Path(output), int8=int8, pairs=pairs, weights=weights, overwrite=overwrite)

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import logging
-
-from samesense.cli.output import Json, LabelOrder, Several, put, put_json
+from samesense.cli.output import Json, LabelOrder, Several, logger, put, put_json
 from samesense.data.tuples.paraphrase import PARAPHRASER, AugmentName
-
-logger = logging.getLogger(__name__)
 
 
 def augment(

@@ -7,18 +7,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from samesense.cli.output import (
-    Columns,
-    DropBadRows,
-    Json,
-    LabelOrder,
-    LabelRange,
-    Output,
-    PrecisionFlag,
-    as_flags,
-    put,
-    put_json,
-)
+from samesense.cli.output import AS_THEY_ARE, Json, Output, PrecisionFlag, ReadFlags, as_flags, put, put_json
 
 
 def calibrate(
@@ -33,10 +22,7 @@ def calibrate(
     decide: Literal["accuracy", "f1"] = "accuracy",
     folds: int = 5,
     seed: int = 0,
-    columns: Columns = None,
-    label_order: LabelOrder = None,
-    label_range: LabelRange = None,
-    drop_bad_rows: DropBadRows = False,
+    how: ReadFlags = AS_THEY_ARE,
     precision: PrecisionFlag = "float32",
     json: Json = False,
 ) -> None:
@@ -69,10 +55,7 @@ def calibrate(
         decide=decide,
         folds=folds,
         seed=seed,
-        columns=columns,
-        label_order=label_order,
-        label_range=label_range,
-        drop_bad_rows=drop_bad_rows,
+        **vars(how),
         precision=precision,
     )
     if json:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from samesense.cli.output import Json, PrecisionFlag, put_json, put_row
-
-logger = logging.getLogger(__name__)
+from samesense.cli.output import Json, PrecisionFlag, logger, put_json, put_row
 
 
 def cluster(

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 
-from samesense.cli.output import Flag, Json, Output, PrecisionFlag, Several, put, put_json
-
-logger = logging.getLogger(__name__)
+from samesense.cli.output import Flag, Json, Output, PrecisionFlag, Several, logger, put, put_json
 
 
 def compare(

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import asdict
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 from samesense.cli.flags import flags
-from samesense.cli.output import Flag, Json, Output, Several, put, put_json
+from samesense.cli.output import Flag, Json, Output, Several, logger, put, put_json
 from samesense.data import read_pairs
 from samesense.execution.ranks import finish
 from samesense.recipes.distil.settings import DistilSettings, choose_distil
 from samesense.recipes.unsupervised.settings import read_bare
-
-logger = logging.getLogger(__name__)
 
 Flags: Any = flags({"distil": DistilSettings}, without=("model",))
 

@@ -2,20 +2,10 @@
 
 from __future__ import annotations
 
-from samesense.cli.output import Columns, DropBadRows, Json, LabelOrder, LabelRange, Several, put, put_json
+from samesense.cli.output import AS_THEY_ARE, Json, ReadFlags, Several, put, put_json
 
 
-def doctor(
-    data: str,
-    /,
-    *,
-    against: Several | None = None,
-    columns: Columns = None,
-    label_order: LabelOrder = None,
-    label_range: LabelRange = None,
-    drop_bad_rows: DropBadRows = False,
-    json: Json = False,
-) -> None:
+def doctor(data: str, /, *, against: Several | None = None, how: ReadFlags = AS_THEY_ARE, json: Json = False) -> None:
     """Report what a data file is, and what is wrong with it.
 
     samesense doctor train.tsv --against dev.tsv test.tsv
@@ -27,14 +17,7 @@ def doctor(
     """
     import samesense
 
-    report = samesense.doctor(
-        data,
-        against=against,
-        columns=columns,
-        label_order=label_order,
-        label_range=label_range,
-        drop_bad_rows=drop_bad_rows,
-    )
+    report = samesense.doctor(data, against=against, **vars(how))
     if json:
         put_json([report.to_dict()])
         return

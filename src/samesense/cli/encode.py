@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Group, Parameter
 
-from samesense.cli.output import Flag, PrecisionFlag
+from samesense.cli.output import Flag, PrecisionFlag, logger
 from samesense.errors import ConfigError
 from samesense.inference.models.backends import BackendOption
 from samesense.inference.models.optional_deps import let_threads_sleep
@@ -16,7 +15,6 @@ from samesense.inference.models.optional_deps import let_threads_sleep
 if TYPE_CHECKING:
     from samesense.execution.tasks import Executor
 
-logger = logging.getLogger(__name__)
 
 _SHARDS = Group("Many files by many workers", sort_key=1)
 
@@ -100,15 +98,14 @@ def _shard_format(output: str, wanted: str | None) -> str:
 
 
 def _executor(workers: int | None, name: Literal["embedded", "ray"] | None, address: str | None) -> Executor:
-    from samesense.execution.choose import choose_executor
+    from samesense.execution.executors import choose_executor
     from samesense.execution.threads import cores
 
     return choose_executor(name or "embedded", workers=workers, address=address, default_workers=cores())
 
 
 def _shards(model: str, source: Path, output: Path, given: dict[str, Any], executor: Executor) -> None:
-    from samesense.inference.shards.encode import encode_shards
-    from samesense.inference.shards.work import ShardSettings
+    from samesense.inference.shards.encode import ShardSettings, encode_shards
     from samesense.recipes.settings import bind
 
     settings = bind(ShardSettings, given)

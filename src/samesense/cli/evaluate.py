@@ -2,22 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 
-from samesense.cli.output import (
-    Columns,
-    DropBadRows,
-    Json,
-    LabelOrder,
-    LabelRange,
-    PrecisionFlag,
-    Several,
-    put,
-    put_json,
-)
-
-logger = logging.getLogger(__name__)
+from samesense.cli.output import AS_THEY_ARE, Json, PrecisionFlag, ReadFlags, Several, logger, put, put_json
 
 
 def evaluate(
@@ -26,10 +13,7 @@ def evaluate(
     *,
     data: Several,
     output: Path | None = None,
-    columns: Columns = None,
-    label_order: LabelOrder = None,
-    label_range: LabelRange = None,
-    drop_bad_rows: DropBadRows = False,
+    how: ReadFlags = AS_THEY_ARE,
     precision: PrecisionFlag = "float32",
     intervals: bool = True,
     json: Json = False,
@@ -49,17 +33,7 @@ def evaluate(
     """
     import samesense
 
-    results = samesense.evaluate(
-        model,
-        data,
-        output=output,
-        columns=columns,
-        label_order=label_order,
-        label_range=label_range,
-        drop_bad_rows=drop_bad_rows,
-        precision=precision,
-        intervals=intervals,
-    )
+    results = samesense.evaluate(model, data, output=output, **vars(how), precision=precision, intervals=intervals)
     if json:
         put_json(results.to_dicts())
     else:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING
 
-from samesense.cli.output import Columns, DropBadRows, Flag, Json, LabelRange, Output, put, put_json
+from samesense.cli.output import AS_THEY_ARE, Flag, Json, Output, ReadFlags, logger, put, put_json
 
 if TYPE_CHECKING:
     from samesense.inference.onnx.format import Description
-
-logger = logging.getLogger(__name__)
 
 
 def export(
@@ -21,9 +18,7 @@ def export(
     int8: Flag = False,
     data: str | None = None,
     weights: bool = True,
-    columns: Columns = None,
-    label_range: LabelRange = None,
-    drop_bad_rows: DropBadRows = False,
+    how: ReadFlags = AS_THEY_ARE,
     overwrite: Flag = False,
     json: Json = False,
 ) -> None:
@@ -43,15 +38,7 @@ def export(
     import samesense
 
     description = samesense.export(
-        model,
-        output=output,
-        int8=int8,
-        data=data,
-        weights=weights,
-        columns=columns,
-        label_range=label_range,
-        drop_bad_rows=drop_bad_rows,
-        overwrite=overwrite,
+        model, output=output, int8=int8, data=data, weights=weights, **vars(how), overwrite=overwrite
     )
     if json:
         put_json([description.model_dump(mode="json")])

@@ -16,11 +16,7 @@ Flags: Any = flags({"harvest": HarvestSettings})
 
 
 def harvest(
-    *,
-    origin: Path,
-    output: Output,
-    config: str | None = None,
-    settings: Annotated[Flags, Parameter(name="*")] = None,
+    *, origin: Path, output: Output, config: str | None = None, settings: Annotated[Flags, Parameter(name="*")] = None
 ) -> None:
     """Score sentence pairs of an Origin's own corpus, at scale and resumable, for a fast model to learn from.
 

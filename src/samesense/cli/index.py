@@ -5,13 +5,12 @@ samesense index build texts.index texts.txt, then: samesense index query texts.i
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
-from samesense.cli.output import Flag, Json, PrecisionFlag, Several, put, put_json, put_row
+from samesense.cli.output import Flag, Json, PrecisionFlag, Several, logger, named_values, put, put_json, put_row
 from samesense.execution.progress import progress_bar
 from samesense.inference.models.optional_deps import let_threads_sleep
 
@@ -19,13 +18,8 @@ if TYPE_CHECKING:
     from samesense.inference.collection.collection import Collection
     from samesense.inference.collection.embedder import Embedder
 
-logger = logging.getLogger(__name__)
 
-index = App(
-    name="index",
-    help=__doc__,
-    help_format="plaintext",
-)
+index = App(name="index", help=__doc__, help_format="plaintext")
 
 Column = Annotated[str | None, Parameter(help="name of the text column, if it is not sentence, text or question")]
 Where = Several | None
@@ -204,13 +198,8 @@ def _conditions(where: list[str] | None) -> dict[str, list[Any]] | None:
     """Return values by name: each as text, and as what it says in JSON, since tables hold numbers as text."""
     import json as json_format
 
-    from samesense.errors import ConfigError
-
     values: dict[str, list[Any]] = {}
-    for one in where or []:
-        name, equals, value = one.partition("=")
-        if not equals or not name:
-            raise ConfigError(f"--where takes NAME=VALUE; received {one!r}. Example: topic=sport")
+    for name, value in named_values("--where", where):
         values.setdefault(name, []).append(value)
         try:
             values[name].append(json_format.loads(value))

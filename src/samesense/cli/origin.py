@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 from samesense.cli.flags import flags
-from samesense.cli.output import Flag, Json, Output, Several, put, put_json
+from samesense.cli.output import Flag, Json, Output, Several, logger, put, put_json
 from samesense.errors import ConfigError
 from samesense.recipes.origin.settings import OriginSettings, choose_origin
-
-logger = logging.getLogger(__name__)
 
 Flags: Any = flags({"origin": OriginSettings})
 

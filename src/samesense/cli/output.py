@@ -7,11 +7,13 @@ import logging
 import re
 import sys
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 
+from samesense.errors import ConfigError
 from samesense.execution.ranks import is_main
 from samesense.types import Precision
 
@@ -28,6 +30,23 @@ Flag = Annotated[bool, Parameter(negative="")]
 Several = Annotated[list[str], Parameter(consume_multiple=True, negative="")]
 Output = Annotated[Path, Parameter(name=["--output", "-o"])]
 PrecisionFlag = Annotated[Precision, Parameter(help="arithmetic; auto is bfloat16 where the processor computes in it")]
+
+
+logger = logging.getLogger("samesense.cli")
+
+
+@dataclass(frozen=True)
+class HowRead:
+    """How labelled pairs are read: the flags that commands share."""
+
+    columns: Columns = None
+    label_order: LabelOrder = None
+    label_range: LabelRange = None
+    drop_bad_rows: DropBadRows = False
+
+
+ReadFlags = Annotated[HowRead, Parameter(name="*")]
+AS_THEY_ARE = HowRead()
 
 
 def as_flags(message: str) -> str:
@@ -54,6 +73,15 @@ def show_messages() -> None:
     if is_main() and not any(isinstance(handler, _ToStandardError) for handler in logger.handlers):
         logger.addHandler(_ToStandardError())
         logger.setLevel(logging.INFO)
+
+
+def named_values(flag: str, given: list[str] | None) -> list[tuple[str, str]]:
+    """Return names and values of a flag that takes several ``NAME=VALUE``."""
+    found = [(one, *one.partition("=")) for one in given or []]
+    for whole, name, equals, _ in found:
+        if not equals or not name:
+            raise ConfigError(f"{flag} takes NAME=VALUE; received {whole!r}.")
+    return [(name, value) for _, name, _, value in found]
 
 
 def put(line: str) -> None:

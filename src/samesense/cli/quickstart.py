@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 
-from samesense.cli.output import Flag, put
-
-logger = logging.getLogger(__name__)
+from samesense.cli.output import Flag, logger, put
 
 TEXTS = ("The train to the coast leaves at noon.", "At twelve there is a train to the sea.", "Our cat sleeps all day.")
 
 
-def quickstart(
-    output: Path = Path("runs/quickstart"),
-    /,
-    *,
-    model: str = "default",
-    overwrite: Flag = False,
-) -> None:
+def quickstart(output: Path = Path("runs/quickstart"), /, *, model: str = "default", overwrite: Flag = False) -> None:
     """Train, evaluate, encode and compare on the embedded model and sample, in a few minutes.
 
     samesense quickstart runs/quickstart

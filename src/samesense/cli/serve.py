@@ -11,6 +11,9 @@ from cyclopts import Parameter
 from samesense.cli.output import Flag, PrecisionFlag
 from samesense.errors import MissingExtraError
 from samesense.inference.models.backends import BackendOption
+from samesense.inference.serve.limits import Limits
+
+LIMITS = Limits()
 
 
 def serve(
@@ -27,14 +30,7 @@ def serve(
     normalize: bool = True,
     shorten: Flag = False,
     long: Annotated[Literal["cut", "refuse"], Parameter(help="cut or refuse")] = "cut",
-    max_texts: int = 2048,
-    max_chars: int = 32_768,
-    max_body: int = 8 * 2**20,
-    max_seconds: float = 30.0,
-    queue_tokens: int = 200_000,
-    batch_tokens: int = 4096,
-    wait_ms: float = 2.0,
-    grace: float = 30.0,
+    limits: Annotated[Limits, Parameter(name="*")] = LIMITS,
     backend: BackendOption = "auto",
     precision: PrecisionFlag = "auto",
 ) -> None:
@@ -54,27 +50,14 @@ def serve(
         normalize: give vectors of length 1.
         shorten: let callers ask for fewer dimensions; right only for a model trained for it (Matryoshka).
         long: what is done with texts longer than the model reads.
-        max_texts: texts of one request.
-        max_chars: characters of one text.
-        max_body: bytes of one request.
-        max_seconds: from a request's arrival to its answer.
-        queue_tokens: tokens that may wait; a request beyond is asked to come again.
-        batch_tokens: tokens of one batch.
-        wait_ms: milliseconds that an idle server waits for company of a first request.
-        grace: seconds that a stopping server gives to what it has accepted.
         backend: auto, torch, onnx or onnx-int8, the last two for exported folders; auto is onnx for these.
         precision: arithmetic of torch; auto is bfloat16 where the processor computes in it.
     """
     for package, module in (("fastapi", "fastapi"), ("uvicorn", "uvicorn"), ("prometheus-client", "prometheus_client")):
         if find_spec(module) is None:
             raise MissingExtraError(package, "serve")
-    from samesense.inference.serve.limits import Limits
-    from samesense.inference.serve.loading import open_calibration, open_search, read_keys, reranker_of
+    from samesense.inference.serve.run import open_calibration, open_search, read_keys, reranker_of
 
-    limits = Limits(
-        texts=max_texts, chars=max_chars, body=max_body, seconds=max_seconds, queue_tokens=queue_tokens,
-        batch_tokens=batch_tokens, wait_ms=wait_ms, grace=grace,
-    )  # fmt: skip
     keys = read_keys(api_key_file)
     from samesense.inference.models.load import load
     from samesense.inference.serve.run import serve as run

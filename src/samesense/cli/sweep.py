@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from samesense.cli.output import Flag, Json, Output, put
-
-logger = logging.getLogger(__name__)
+from samesense.cli.output import Flag, Json, Output, logger, named_values, put
 
 
 def sweep(
@@ -54,7 +51,7 @@ def sweep(
     from samesense.recipes.sweep.plan import make_plan
     from samesense.recipes.sweep.run import describe, run
 
-    plan = make_plan(read_sweep(file, _values(set_ or [])))
+    plan = make_plan(read_sweep(file, dict(named_values("--set", set_))))
     for line in describe(plan):
         logger.info(line)
     if dry_run:
@@ -71,18 +68,6 @@ def sweep(
             f"{ended.failed} of {ended.finished + ended.failed} cells failed; the same command tries them again."
         )
         sys.exit(1)
-
-
-def _values(given: list[str]) -> dict[str, str]:
-    from samesense.errors import ConfigError
-
-    values = {}
-    for one in given:
-        name, equals, value = one.partition("=")
-        if not equals or not name:
-            raise ConfigError(f"--set takes NAME=VALUE; received {one!r}.")
-        values[name] = value
-    return values
 
 
 def _show(folder: Path, json: bool) -> None:

@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 from samesense.cli.flags import flags
-from samesense.cli.output import (
-    Columns,
-    DropBadRows,
-    Flag,
-    Json,
-    LabelOrder,
-    LabelRange,
-    Output,
-    Several,
-    put,
-    put_json,
-)
+from samesense.cli.output import AS_THEY_ARE, Flag, Json, Output, ReadFlags, Several, logger, put, put_json
 from samesense.errors import ConfigError
 from samesense.execution.ranks import finish
 from samesense.recipes.methods import METHODS
 from samesense.recipes.reading import READING, Reading
 from samesense.recipes.train import plan
 from samesense.types import Result
-
-logger = logging.getLogger(__name__)
 
 Flags: Any = flags({name: method.settings for name, method in METHODS.items()}, without=READING)
 
@@ -42,10 +28,7 @@ def train(
     test: str | None = None,
     config: str = "auto",
     settings: Annotated[Flags, Parameter(name="*")] = None,
-    columns: Columns = None,
-    label_order: LabelOrder = None,
-    label_range: LabelRange = None,
-    drop_bad_rows: DropBadRows = False,
+    how: ReadFlags = AS_THEY_ARE,
     folds: str | None = None,
     resume: Flag = False,
     overwrite: Flag = False,
@@ -82,7 +65,7 @@ def train(
         test=test,
         config=config,
         settings={} if settings is None else settings.model_dump(exclude_none=True),
-        reading=Reading(columns, label_order, label_range, drop_bad_rows),
+        reading=Reading(**vars(how)),
     )
     for line in planned.lines():
         logger.info(line)

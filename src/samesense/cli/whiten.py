@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import logging
-
-from samesense.cli.output import Flag, Output, PrecisionFlag
-
-logger = logging.getLogger(__name__)
+from samesense.cli.output import Flag, Output, PrecisionFlag, logger
 
 
 def whiten(

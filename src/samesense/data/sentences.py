@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
-from samesense.data.documents.running import holds_documents, read_documents
+from samesense.data.documents import holds_documents, read_documents
 from samesense.data.formats.columns import NEGATIVE_NAMES, SINGLE_NAMES, TEXT_PAIRS, first_of, spelled_names
 from samesense.data.formats.delimited import read_lines
 from samesense.data.formats.files import HALF_CHARACTER, Row, holds_half_character, missing_file, split_suffix
@@ -54,11 +54,7 @@ class Sentences:
 
 
 def read_unlabelled(
-    sources: Source,
-    *,
-    keep_repeated: bool = False,
-    min_chars: int | None = None,
-    max_chars: int | None = None,
+    sources: Source, *, keep_repeated: bool = False, min_chars: int | None = None, max_chars: int | None = None
 ) -> Sentences:
     """Read sentences from one or several sources.
 
@@ -114,13 +110,10 @@ def unlabelled_texts(source: Source) -> list[str]:
 def all_texts(source: Source) -> Iterator[str]:
     """Yield every text of a source in its order, an empty text where a line or a cell holds none.
 
-    Args:
-        source: a text file with one text a line (``.txt`` or any ending that is not known, also ``.gz``); JSON lines of
-            documents, of which all sentences count; or what ``load_rows`` reads, of which all columns named as texts
-            of pairs, triples or single sentences count; or data in memory, a list of texts among it.
-
-    Raises:
-        DataError: if there is no such source, no column of texts, or something else than a text where one belongs.
+    A source is a text file with one text a line (``.txt`` or any ending that is not known, also ``.gz``); JSON lines of
+    documents, of which all sentences count; or what ``load_rows`` reads, of which all columns named as texts of pairs,
+    triples or single sentences count; or data in memory, a list of texts among it. DataError if there is none, no
+    column of texts, or something else than a text where one belongs.
     """
     if in_memory(source):
         return _cells(load_rows(source), name_of(source))

@@ -40,18 +40,13 @@ def embed_columns(
     chunk_cost: int | None = None,
     mini_batch_num_tokens: int | None = None,
 ) -> list[Tensor]:
-    """Embed several columns of tokenised text in shared, length-sorted forwards.
+    """Embed columns of tokenised text in shared, length-sorted forwards: one ``(batch, dim)`` tensor a column.
 
-    Args:
-        model: called with a feature dict, answers with ``sentence_embedding``.
-        columns: per column the tokeniser's output, tensors ``(batch, tokens)``.
-        chunk_cost: tokens of padding that one more forward must save; ``None`` takes CHUNK_COST on CPU and never
-            cuts on an accelerator, where one large forward is the faster.
-        mini_batch_num_tokens: most tokens, padding included, whose activations are held at once; ``None`` holds all.
-            Costs a second forward of every chunk; a batch within the budget is not cut and costs nothing.
-
-    Returns:
-        One ``(batch, dim)`` tensor a column. Neither vectors nor gradients depend on how the rows were cut.
+    A column is the tokeniser's output, tensors ``(batch, tokens)``; the model answers with ``sentence_embedding``. A
+    further forward must save ``chunk_cost`` tokens of padding; ``None`` takes CHUNK_COST on CPU and never cuts on an
+    accelerator, where one large forward is the faster. At most ``mini_batch_num_tokens``, padding included, have their
+    activations held at once; ``None`` holds all. That costs a second forward of every chunk; a batch within the budget
+    is not cut and costs nothing. Neither vectors nor gradients depend on how the rows were cut.
     """
     merged = _merge(columns)
     if merged is None:

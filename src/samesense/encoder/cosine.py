@@ -19,14 +19,11 @@ SHOWN = 60
 
 
 def cosine_score(encode: Encode) -> Score:
-    """Make a score from an encoder: the cosine of the two embeddings of a pair.
+    """Make a score in [-1, 1] from an encoder: the cosine of the two embeddings of a pair.
 
-    Each distinct text is encoded once per call, in order of first appearance. Two equal embeddings score
-    exactly 1, so that ties stay ties.
-
-    Returns:
-        A function from pairs to scores ``(pairs,)`` in [-1, 1]. It raises ModelError if the encoder gives
-        another number of rows, a number that is not finite, or an embedding of zeros only.
+    Each distinct text is encoded once per call, in order of first appearance. Two equal embeddings score exactly 1, so
+    that ties stay ties. The score raises ModelError if the encoder gives another number of rows, a number that is not
+    finite, or an embedding of zeros only.
     """
 
     def score(pairs: Sequence[Pair]) -> Scores:
@@ -43,7 +40,7 @@ def cosine_score(encode: Encode) -> Score:
         scores = np.empty(len(pairs), dtype=np.float64)
         for start in range(0, len(pairs), BLOCK_PAIRS):
             part = slice(start, start + BLOCK_PAIRS)
-            scores[part] = _cosines(embeddings[left[part]], embeddings[right[part]])
+            scores[part] = row_cosines(embeddings[left[part]], embeddings[right[part]])
         return scores
 
     return score
@@ -79,8 +76,11 @@ def nonzero_rows(embeddings: npt.NDArray[np.floating], texts: Sequence[str]) -> 
     return embeddings
 
 
-def _cosines(left: npt.NDArray[np.floating], right: npt.NDArray[np.floating]) -> Scores:
-    """Return the cosine of each row of ``left`` with that of ``right``, both ``(block, dim)``, as ``(block,)``."""
+def row_cosines(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> Scores:
+    """Return the cosine of each row of ``left`` with that of ``right``, in float64, ``(rows,)``.
+
+    It depends on the two rows alone, not on their neighbours as a matrix product does; equal rows give exactly 1.
+    """
     one, other = _scaled(left), _scaled(right)
     product = np.einsum("ij,ij->i", one, other)
     lengths = np.sqrt(np.einsum("ij,ij->i", one, one) * np.einsum("ij,ij->i", other, other))
@@ -111,17 +111,11 @@ def each_once(
     normalize: bool = False,
     on_progress: Callable[[int], None] | None = None,
 ) -> Embeddings:
-    """Return the rows of ``texts``, float32 ``(texts, dim)``, in their order.
+    """Return the rows of ``texts``, float32 ``(texts, dim)``, in their order; ModelError if a text is not a string.
 
-    Args:
-        texts: any number of strings; equal ones are computed once.
-        embed: distinct texts to their rows ``(block, dim)``; called with blocks of like length, the longest first.
-        dim: width of a row.
-        normalize: scale every row to unit length; a row of zeros stays.
-        on_progress: called with the number of texts that have just been finished.
-
-    Raises:
-        ModelError: if a text is not a string.
+    ``embed`` gives the rows ``(block, dim)`` of distinct texts, and is called with blocks of like length, the longest
+    first. ``normalize`` scales every row to unit length; a row of zeros stays. ``on_progress`` is called with the
+    number of texts just finished.
     """
     rows_of: dict[str, list[int]] = {}
     for row, text in enumerate(texts):

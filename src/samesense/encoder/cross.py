@@ -36,15 +36,7 @@ def is_cross_encoder(source: str) -> bool:
 
 
 def load_cross_encoder(source: str, *, device: str | None = None) -> CrossEncoder:
-    """Load a cross-encoder that gives one score a pair.
-
-    Args:
-        source: folder or hub name.
-        device: torch device; ``None`` lets sentence-transformers choose.
-
-    Raises:
-        ModelError: if the model cannot be read, or gives another number of scores a pair than one.
-    """
+    """Load a cross-encoder by folder or hub name; ModelError if it cannot be read, or gives not one score a pair."""
     try:
         model = CrossEncoder(source, device=device)
     except (OSError, ValueError, KeyError) as error:

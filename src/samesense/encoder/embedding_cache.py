@@ -1,16 +1,79 @@
-"""Encode each distinct text once: in memory during a run, and on disk between runs where a folder is given."""
+"""Encode each distinct text once: in memory during a run, and on disk between runs where a folder is given.
+
+On disk there are blocks of two files, each written beside its place and renamed, its keys last. A killed run leaves
+whole blocks, and processes that write at the same time do not disturb each other.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from samesense.encoder.cosine import checked_rows
-from samesense.encoder.vector_store import Blocks
 from samesense.errors import ModelError
+from samesense.files import write_array, write_text
+from samesense.hashes import content_hash, text_digest, text_hash
 from samesense.types import Embeddings, Encode
+
+
+class Blocks:
+    """The blocks of one model, in a folder of their own that is named by the hash of its identity."""
+
+    def __init__(self, folder: Path, identity: str) -> None:
+        self._folder = folder / text_hash(identity)[:32]
+        self._folder.mkdir(parents=True, exist_ok=True)
+        if not (self._folder / "identity.txt").exists():
+            write_text(self._folder / "identity.txt", identity + "\n")
+        self._home: dict[bytes, tuple[Path, int]] = {}
+        self._read: set[Path] = set()
+        self._look()
+
+    def _look(self) -> None:
+        """Read the keys of blocks that were not there at the last look: others write here too."""
+        for path in sorted(set(self._folder.glob("*.keys.npy")) - self._read):
+            for row, key in enumerate(_load(path)):
+                self._home.setdefault(bytes(key), (path, row))
+            self._read.add(path)
+
+    def find(self, texts: Sequence[str]) -> Iterator[tuple[list[str], Embeddings]]:
+        """Yield the texts that are here, block by block, with their vectors."""
+        self._look()
+        wanted: dict[Path, tuple[list[str], list[int]]] = {}
+        for text in texts:
+            home = self._home.get(text_digest(text))
+            if home is not None:
+                found, rows = wanted.setdefault(home[0], ([], []))
+                found.append(text)
+                rows.append(home[1])
+        for path, (found, rows) in wanted.items():
+            vectors = _load(path.with_name(path.name.replace(".keys.", ".vectors.")))
+            if vectors.ndim != 2 or len(vectors) <= max(rows):
+                raise _damaged(path)
+            yield found, np.asarray(vectors[rows], dtype=np.float32)
+
+    def write(self, texts: Sequence[str], vectors: Embeddings) -> None:
+        """Add one block."""
+        keys = np.array([np.frombuffer(text_digest(text), dtype=np.uint8) for text in texts])
+        name = content_hash([keys.tobytes()])[:32]
+        write_array(self._folder / f"{name}.vectors.npy", vectors)
+        write_array(self._folder / f"{name}.keys.npy", keys)
+
+
+def _load(path: Path) -> npt.NDArray[Any]:
+    try:
+        array: npt.NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise _damaged(path) from error
+    return array
+
+
+def _damaged(path: Path) -> ModelError:
+    return ModelError(f"A file of remembered vectors is damaged: {path}. Delete its folder; it will be made anew.")
+
 
 BLOCK_TEXTS = 2048
 """Texts encoded, and written, at a time: what a killed run may lose."""
@@ -21,10 +84,14 @@ class EmbeddingCache:
 
     It takes the vector of a text to depend on that text alone. All vectors of the run are held in memory, as float32.
 
-    Blocks of them are kept in ``folder`` as they are made, where one is given.
+    Blocks of them are kept in ``folder`` as they are made, where one is given. ``identity`` is then everything that
+    decides a vector besides its text, as :func:`~samesense.encoder.storage.model_identity` returns; ModelError if it
+    is missing, or the folder holds damaged files.
     """
 
     def __init__(self, encode: Encode, *, folder: Path | None = None, identity: str = "") -> None:
+        if folder is not None and not identity:
+            raise ModelError("Vectors can be kept on disk only for a model with an identity; received an empty one.")
         self._encode = encode
         self._place: dict[str, int] = {}
         self._vectors: Embeddings = np.zeros((0, 0), dtype=np.float32)
@@ -39,12 +106,8 @@ class EmbeddingCache:
     def fill(self, texts: Iterable[str], *, on_progress: Callable[[int], None] | None = None) -> int:
         """Encode what is not known yet, the longest texts first; return how many that were.
 
-        Args:
-            texts: any number, of several tasks at once so that equal lengths meet.
-            on_progress: called with the number of texts just encoded.
-
-        Raises:
-            ModelError: if the encoder gives another number of rows, or one that is not finite.
+        Give the texts of several tasks at once so that equal lengths meet. ModelError if the encoder gives another
+        number of rows, or one that is not finite.
         """
         wanted = [text for text in dict.fromkeys(texts) if text not in self._place]
         if self._blocks is not None and wanted:
@@ -81,20 +144,3 @@ class EmbeddingCache:
         self._vectors[known : known + len(texts)] = vectors
         for text in texts:
             self._place[text] = len(self._place)
-
-
-def cache_embeddings(encode: Encode, *, folder: Path | None = None, identity: str = "") -> EmbeddingCache:
-    """Make an encoder that encodes each distinct text once.
-
-    Args:
-        encode: texts in, one embedding a text out.
-        folder: where vectors are kept between runs; ``None`` keeps them in memory only.
-        identity: everything that decides a vector besides its text, such as
-            :func:`~samesense.encoder.identity.model_identity` returns.
-
-    Raises:
-        ModelError: if a folder is given without an identity, or holds damaged files.
-    """
-    if folder is not None and not identity:
-        raise ModelError("Vectors can be kept on disk only for a model with an identity; received an empty one.")
-    return EmbeddingCache(encode, folder=folder, identity=identity)

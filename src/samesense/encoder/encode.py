@@ -32,17 +32,10 @@ def encode(
 ) -> Embeddings:
     """Return the embeddings of ``texts``, float32 ``(texts, dim)``, row *i* belonging to text *i*.
 
-    Args:
-        model: the encoder; its own maximum length, prompt and pooling apply.
-        texts: any number of strings; equal ones are computed once.
-        precision: ``"float32"``, ``"bfloat16"``, or ``"auto"``: bfloat16 where the processor computes in it.
-        normalize: scale every row to unit length.
-        batch_tokens: tokens of one forward, padding included; changes speed and memory, not the order. ``None``
-            chooses by the device.
-        on_progress: called with the number of texts that have just been finished.
-
-    Raises:
-        ModelError: if a text is not a string.
+    Equal texts are computed once; the model's own maximum length, prompt and pooling apply. ``precision`` ``"auto"`` is
+    bfloat16 where the processor computes in it. ``batch_tokens`` are those of one forward, padding included; they
+    change speed and memory, not the order. ``on_progress`` is called with the number of texts just finished. ModelError
+    if a text is not a string.
     """
     training = model.training
     model.eval()

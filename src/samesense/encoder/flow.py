@@ -88,11 +88,7 @@ class Step(nn.Module):
 
 
 class Flow(nn.Module):
-    """The invertible map, from ``dim`` dimensions to as many.
-
-    Raises:
-        ConfigError: if there are too few dimensions to be halved at every level.
-    """
+    """The invertible map, from ``dim`` dimensions to as many; ConfigError if they cannot be halved at every level."""
 
     def __init__(
         self, dim: int, *, levels: int = LEVELS, depth: int = DEPTH, width: int = WIDTH, seed: int = 0
@@ -106,11 +102,9 @@ class Flow(nn.Module):
         self.steps = nn.ModuleList(Step(wide, width, draw) for wide in self.widths for _ in range(depth))
 
     def forward(self, x: Tensor, starting: bool = False) -> tuple[Tensor, Tensor]:
-        """Map rows ``(n, dim)``.
+        """Map rows ``(n, dim)``; the log-determinant, a scalar, is the same everywhere.
 
-        Returns:
-            The mapped rows ``(n, dim)``, those dimensions first that were finished first, and the log-determinant of
-            the map, a scalar: it is the same everywhere.
+        The dimensions that were finished first come first.
         """
         finished, log_det = [], x.new_zeros(())
         for level, wide in enumerate(self.widths):
@@ -143,18 +137,10 @@ class Flow(nn.Module):
 def fit_flow(
     embeddings: Embeddings, *, seed: int = 0, epochs: int = 1, batch_size: int = 32, learning_rate: float = 1e-3
 ) -> Flow:
-    """Train a flow on embeddings of unlabelled texts.
+    """Train a flow on embeddings ``(n, d)`` of unlabelled texts, by Adam with a constant learning rate.
 
-    Args:
-        embeddings: one row a text ``(n, d)``.
-        seed: decides first weights and the order of the rows, and with them the result.
-        epochs: passes over the rows.
-        batch_size: rows of one step.
-        learning_rate: of Adam, constant.
-
-    Raises:
-        ConfigError: if there are fewer than 8 dimensions.
-        ModelError: if there are fewer than two embeddings, one is not finite, or training diverges.
+    ``seed`` decides first weights and the order of the rows, and with them the result. ConfigError if there are fewer
+    than 8 dimensions; ModelError if there are fewer than two embeddings, one is not finite, or training diverges.
     """
     rows = torch.from_numpy(np.array(embeddings, dtype=np.float32))
     if rows.ndim != 2 or len(rows) < 2:

@@ -33,16 +33,12 @@ def forward(model: nn.Module, features: Features) -> Tensor:
 
 
 def replayed(model: nn.Module, parts: Sequence[Features]) -> Tensor:
-    """Embed the parts one by one, holding the activations of one at a time, also in the backward.
+    """Embed the parts one by one, holding the activations of one at a time, also in the backward: ``(rows, dim)``.
 
-    Under DDP the first part keeps its activations: it goes through DDP's own forward, which makes the gradients of
-    this step be exchanged. Modules with a state that a forward changes, such as batch norm, see every part twice.
-
-    Returns:
-        ``(rows of all parts, dim)``; value and gradient are those of a plain forward of each part.
-
-    Raises:
-        ModelError: under DDP in the backward, if a part uses parameters that the first one does not.
+    Value and gradient are those of a plain forward of each part. Under DDP the first part keeps its activations: it
+    goes through DDP's own forward, which makes the gradients of this step be exchanged. Modules with a state that a
+    forward changes, such as batch norm, see every part twice. ModelError under DDP in the
+    backward, if a part uses parameters that the first one does not.
     """
     if not torch.is_grad_enabled():
         return torch.cat([forward(model, part) for part in parts])

@@ -1,18 +1,33 @@
-"""Does the tokenizer know the script of these texts? A model of another language reads them as one unknown token."""
+"""The tokenizer of a model: is it a fast one, and does it know the script of some texts?"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from samesense.errors import ModelError
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
+    from tokenizers import Tokenizer
+
+
+def fast_tokenizer(model: Any, needed_for: str) -> Tokenizer:
+    """Return the tokenizer of the ``tokenizers`` library behind a model's own; ModelError if it has none."""
+    from tokenizers import Tokenizer
+
+    own = getattr(model.tokenizer, "backend_tokenizer", model.tokenizer)
+    if not isinstance(own, Tokenizer):
+        raise ModelError(
+            f"{needed_for} needs a fast tokenizer (tokenizer.json); this model has a {type(own).__name__}."
+        )
+    return own
 
 
 def unknown_share(model: SentenceTransformer, texts: Sequence[str]) -> float:
     """Return the share of the tokens of ``texts`` that stand for "unknown"; 0 for a tokenizer that has no such token.
 
-    Special tokens that the tokenizer adds around a text are not counted.
+    A model of another language reads texts as one unknown token. Special tokens around a text are not counted.
     """
     tokenizer = model.tokenizer
     unknown = getattr(tokenizer, "unk_token_id", None)

@@ -94,11 +94,9 @@ class Whitening:
 def append_whitening(model: SentenceTransformer, whitening: Whitening) -> SentenceTransformer:
     """Return ``model`` followed by the map as a linear layer, so that every reader of the folder applies it.
 
-    The layer is sentence-transformers' own ``Dense`` without an activation, weight ``W'`` and bias ``-mean W``. A
-    model that ends in unit vectors is given another normalisation behind it.
-
-    Raises:
-        ModelError: if the model's embeddings have another width than those of the fit.
+    The layer is sentence-transformers' own ``Dense`` without an activation, weight ``W'`` and bias ``-mean W``. A model
+    that ends in unit vectors is given another normalisation behind it. ModelError if the model's embeddings have
+    another width than those of the fit.
     """
     import torch
     from sentence_transformers import SentenceTransformer

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from samesense.evaluation.averages import averages
-from samesense.evaluation.run import EvaluatedModel, Evaluations, Failure, evaluate, evaluate_candidates
+from samesense.evaluation.run import EvaluatedModel, Evaluations, Failure, evaluate_candidates
 from samesense.evaluation.sts import evaluate_sts
 from samesense.evaluation.suites import SUITES, Found, find_tasks
 
@@ -14,7 +14,6 @@ __all__ = [
     "Failure",
     "Found",
     "averages",
-    "evaluate",
     "evaluate_candidates",
     "evaluate_sts",
     "find_tasks",

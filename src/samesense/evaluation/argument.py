@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Literal
 
 import numpy as np
@@ -11,9 +10,9 @@ import numpy.typing as npt
 from samesense.data import PairData
 from samesense.data.benchmarks.catalogue import WHOLE
 from samesense.errors import ConfigError, DataError
-from samesense.evaluation.sts import MOST_SUBSETS, check_inputs, correlation_results, subset_members
+from samesense.evaluation.sts import MOST_SUBSETS, StsTask, correlation_results, subset_members
 from samesense.evaluation.suite import Suite
-from samesense.evaluation.task import BaseTask, in_words, timed_scores
+from samesense.evaluation.task import in_words, timed_scores
 from samesense.types import Scorer, TaskResult
 
 Mode = Literal["mixed", "by-topic"]
@@ -24,7 +23,7 @@ Fold = tuple[Indices, Indices]
 """Rows to train on, and rows held out; both ascending."""
 
 
-class ArgumentTask(BaseTask):
+class ArgumentTask(StsTask):
     """Pearson and Spearman on each held-out fold and averaged, and over all pairs at once.
 
     ``"mixed"`` deals the pairs at random, as in the ten folds of the literature, so sentences held out may also occur
@@ -39,34 +38,18 @@ class ArgumentTask(BaseTask):
     def __init__(
         self, data: PairData, *, folds: int = 10, mode: Mode = "mixed", seed: int = 0, dataset: str = "", note: str = ""
     ) -> None:
-        """Deal the pairs into folds.
+        """Deal scored pairs, whose subsets are their topics, into folds; ``"mixed"`` makes ``folds`` of them.
 
-        Args:
-            data: scored pairs whose subsets are their topics.
-            folds: how many folds ``"mixed"`` makes.
-            mode: ``"mixed"`` or ``"by-topic"``.
-            seed: of the dealing.
-            dataset: name for the results; that of the data unless given.
-            note: what else the protocol should say of the data.
-
-        Raises:
-            DataError: if labels cannot be correlated with, there are too few pairs, or topics are missing.
-            ConfigError: if a setting is out of range.
+        DataError if labels cannot be correlated with, there are too few pairs, or topics are missing.
         """
-        check_inputs(data.pairs(), data.labels, data.subsets)
-        self.data, self.mode = data, mode
-        self.dataset = dataset or data.name
+        super().__init__(data, dataset=dataset)
+        self.mode = mode
         self.folds = cross_validation(data, folds, mode, seed)
         dealt = f"{len(self.folds)} random folds, seed {seed}" if mode == "mixed" else "each topic a fold"
         leak = (
             f"{shared_sentences(data, self.folds)} of {len(data)} held-out pairs share a sentence with training pairs"
         )
         self.note = in_words(note, dealt, leak)
-
-    def texts(self) -> Iterator[str]:
-        """Return the sentences of all pairs."""
-        yield from self.data.sentences1
-        yield from self.data.sentences2
 
     def evaluate(self, candidate: Scorer) -> TaskResult:
         """Return ``spearman`` and ``pearson``: ``"all"``, ``"mean"`` over folds and, by topic, each topic."""

@@ -13,24 +13,15 @@ from samesense.types import Result
 
 
 def averages(results: Sequence[Result]) -> Results:
-    """Average the figures of each model and seed over data sets, as papers do.
+    """Average the figures of each model and seed over data sets, as papers do: a row an average, model and seed.
 
     An average is the mean of its members' figures for all rows (subset ``"all"``), each multiplied by 100 and rounded
-    to 2 decimals first. Where members are missing, it is taken over those present and named so, ``"sts-avg-6 of 7"``,
-    because it cannot be compared with the full one; a single member has no average.
+    to 2 decimals first; it lies in [-1, 1] like these, and its n is the sum of theirs. Where members are missing, it is
+    taken over those present and named so, ``"sts-avg-6 of 7"``, because it cannot be compared with the full one; a
+    single member has no average. DataError if a member has two results for one model and seed.
 
     Source: the tables of Gao et al. (2021), SimCSE, and of the papers that follow it; the rounding is that of SimCSE's
         evaluation script, as its authors' code prints it.
-
-    Args:
-        results: rows of any tasks, models and seeds; only those of members count.
-
-    Returns:
-        One row an average, model and seed, models by first appearance; its value lies in [-1, 1] like its members',
-        and its n is the sum of theirs.
-
-    Raises:
-        DataError: if a member has two results for one model and seed.
     """
     groups = list(dict.fromkeys((row.model, row.seed) for row in results))
     rows = Results()

@@ -11,13 +11,13 @@ from samesense.data.benchmarks.catalogue import Benchmark, part_name
 from samesense.data.pairs.data import pair_key
 from samesense.errors import DataError
 from samesense.evaluation.suite import BenchmarkSplits, Suite
-from samesense.evaluation.task import BaseTask, in_words, timed_scores
+from samesense.evaluation.task import Task, in_words, timed_scores
 from samesense.metrics import average_precision, best_threshold, f1_at, mean_interval
 from samesense.metrics.classification import check_binary
 from samesense.types import Scorer, TaskResult
 
 
-class BinaryTask(BaseTask):
+class BinaryTask(Task):
     """Average precision of the test pairs; accuracy and F1 with thresholds fitted on other pairs.
 
     A threshold fitted on the test pairs themselves flatters a model, so without dev pairs there is average precision
@@ -27,16 +27,9 @@ class BinaryTask(BaseTask):
     suite = "binary"
 
     def __init__(self, test: PairData, dev: PairData | None = None, *, dataset: str = "", note: str = "") -> None:
-        """Check the labels.
+        """Check the labels, 0 and 1 with both present; thresholds are fitted on ``dev``.
 
-        Args:
-            test: pairs labelled 0 and 1, to evaluate on.
-            dev: pairs labelled 0 and 1, to fit thresholds on.
-            dataset: name for the results; that of the test pairs unless given.
-            note: what else the protocol should say of the data.
-
-        Raises:
-            DataError: if labels are not 0 and 1 with both present, or dev and test are the same.
+        DataError if they are others, or dev and test are the same.
         """
         for data in (test, dev):
             if data is not None:

@@ -11,7 +11,7 @@ from samesense.data import PairData
 from samesense.encoder.cosine import checked_rows, nonzero_rows
 from samesense.errors import DataError, ModelError
 from samesense.evaluation.suite import Suite
-from samesense.evaluation.task import BaseTask, in_words
+from samesense.evaluation.task import Task, in_words
 from samesense.metrics import alignment, anisotropy, effective_rank, uniformity
 from samesense.metrics.geometry import unit_rows
 from samesense.types import Scorer, TaskResult
@@ -20,7 +20,7 @@ PUBLISHED_SCALE = 5.0
 """Top of the 0 to 5 scale in whose terms the cut of positives is given."""
 
 
-class GeometryTask(BaseTask):
+class GeometryTask(Task):
     """Alignment of positive pairs; uniformity, anisotropy and effective rank of all distinct sentences.
 
     Every embedding is scaled to unit length first, which is the usual mistake to forget. Positives are the pairs
@@ -35,16 +35,9 @@ class GeometryTask(BaseTask):
     embeds = True
 
     def __init__(self, data: PairData, *, dataset: str = "", note: str = "", positive_above: float = 4.0) -> None:
-        """Choose positives and population.
+        """Choose positives, above ``positive_above`` on a scale of 0 to 5, and population.
 
-        Args:
-            data: labelled pairs on a known scale.
-            dataset: name for the results; that of the data unless given.
-            note: what else the protocol should say of the data.
-            positive_above: labels above it are positives, in terms of a scale of 0 to 5.
-
-        Raises:
-            DataError: if the scale is unknown, or there is no positive.
+        DataError if the scale of the labels is unknown, or there is no positive.
         """
         if data.scale is None:
             raise DataError(

@@ -11,7 +11,7 @@ import numpy as np
 from samesense.data import PairData
 from samesense.errors import DataError, ModelError
 from samesense.evaluation.suite import Suite
-from samesense.evaluation.task import BaseTask, ResultBuilder, in_words, timed_scores
+from samesense.evaluation.task import ResultBuilder, Task, in_words, timed_scores
 from samesense.metrics import kendall, mean_interval, ndcg
 from samesense.metrics.inputs import is_constant
 from samesense.metrics.ranking import Gain
@@ -32,7 +32,7 @@ class RankedList:
     labels: Scores  # their similarity to the query, averaged where a pair occurs more than once (k,)
 
 
-class RankingTask(BaseTask):
+class RankingTask(Task):
     """Kendall's correlation (KCC) and NDCG of the partners of each query, averaged over queries.
 
     A query is a sentence that occurs, spelled exactly the same, in more than 3 pairs, first or second. A pair that
@@ -49,17 +49,7 @@ class RankingTask(BaseTask):
     suite = "ranking"
 
     def __init__(self, data: PairData, *, dataset: str = "", note: str = "", gain: Gain = "linear") -> None:
-        """Find the queries.
-
-        Args:
-            data: scored pairs with labels of 0 or larger.
-            dataset: name for the results; that of the data unless given.
-            note: what else the protocol should say of the data.
-            gain: what a label is worth to NDCG.
-
-        Raises:
-            DataError: if a label is negative, or no query has labels that differ.
-        """
+        """Find the queries; DataError if a label is negative, or no query has labels that differ."""
         self.dataset = dataset or data.name
         self.note = in_words(note, QUERIES)
         self.gain: Gain = gain

@@ -7,38 +7,26 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from samesense.data.formats.memory import Source
 from samesense.errors import DataError, ModelError
-from samesense.evaluation.averages import averages
-from samesense.evaluation.suites import find_tasks
+from samesense.evaluation.task import Task
 from samesense.execution.progress import progress_bar
 from samesense.results import Results
-from samesense.types import Evidence, Pair, Scorer, Scores, Task
+from samesense.types import Evidence, Pair, Scorer, Scores
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluatedModel:
-    """A model, and the time that its evaluation took.
+    """A model, and the time that its evaluation took."""
 
-    Attributes:
-        name: what the results call it.
-        spec: what the user gave.
-        protocol: everything about it that changes a figure.
-        seed: of the training run, where known.
-        texts: distinct texts that were encoded.
-        encoding: seconds that took; later steps use the same vectors.
-        seconds: wall time of each suite.
-    """
-
-    name: str
-    spec: str
-    protocol: str
-    seed: int | None = None
-    texts: int = 0
-    encoding: float = 0.0
-    seconds: dict[str, float] = field(default_factory=dict)
+    name: str  # what the results call it
+    spec: str  # what the user gave
+    protocol: str  # everything about it that changes a figure
+    seed: int | None = None  # of the training run, where known
+    texts: int = 0  # distinct texts that were encoded
+    encoding: float = 0.0  # seconds that took; later steps use the same vectors
+    seconds: dict[str, float] = field(default_factory=dict)  # wall time of each suite
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,48 +41,15 @@ class Failure:
 
 @dataclass
 class Evaluations:
-    """The evaluations of several models.
+    """The evaluations of several models."""
 
-    Attributes:
-        models: in the order given.
-        results: of every model, task by task.
-        evidence: what lies behind them.
-        failures: tasks on which a model failed.
-        notes: tasks that were not run with a model, and why.
-        sentences: for each model that embeds, the similarity of every ordered pair of the chosen sentences.
-    """
-
-    models: list[EvaluatedModel] = field(default_factory=list)
-    results: Results = field(default_factory=Results)
-    evidence: list[Evidence] = field(default_factory=list)
-    failures: list[Failure] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
+    models: list[EvaluatedModel] = field(default_factory=list)  # in the order given
+    results: Results = field(default_factory=Results)  # of every model, task by task
+    evidence: list[Evidence] = field(default_factory=list)  # what lies behind them
+    failures: list[Failure] = field(default_factory=list)  # tasks on which a model failed
+    notes: list[str] = field(default_factory=list)  # tasks that were not run with a model, and why
+    # for each model that embeds, the similarity of every ordered pair of the chosen sentences
     sentences: dict[str, Scores] = field(default_factory=dict)
-
-
-def evaluate(
-    candidate: Scorer, data: Source, *, suites: Sequence[str] = ("sts",), fast: bool = False, intervals: bool = True
-) -> Results:
-    """Evaluate one model on all tasks of some suites, and average as papers do.
-
-    Args:
-        candidate: what is evaluated.
-        data: see :func:`find_tasks`.
-        suites: names of :data:`~samesense.evaluation.suites.SUITES`.
-        fast: fewer folds in the transfer suite; its figures are then not those of papers.
-        intervals: compute bootstrap intervals in the sts suite.
-
-    Returns:
-        The results task by task, then the averages.
-
-    Raises:
-        ConfigError, DataError: as :func:`find_tasks`; DataError also if a figure is undefined.
-        ModelError: if the model cannot do what a task needs, or gives numbers that are not finite.
-    """
-    tasks = find_tasks(data, suites, fast=fast, intervals=intervals).tasks
-    _encode_together(candidate, (text for task in tasks for text in task.texts()))
-    results = Results(result for task in tasks for result in task.evaluate(candidate).results)
-    return Results([*results, *averages(results)])
 
 
 def evaluate_candidates(

@@ -7,36 +7,26 @@ from pathlib import Path
 
 import numpy as np
 
-from samesense.data.documents.running import read_documents
-from samesense.data.documents.triplets import Triplet, section_triplets
+from samesense.data.documents import Triplet, read_documents, section_triplets
 from samesense.errors import DataError
 from samesense.evaluation.suite import Suite
-from samesense.evaluation.task import BaseTask, timed_scores
+from samesense.evaluation.task import Task, timed_scores
 from samesense.metrics import mean_interval
 from samesense.types import Scorer, TaskResult
 
 
-class SectionTask(BaseTask):
+class SectionTask(Task):
     """Share of triplets whose anchor is scored higher with its positive than with its negative.
 
     Strictly higher: a tie is an error, and the protocol counts ties. Chance is one half.
 
-    Source: Ein Dor et al. (2018), as :func:`~samesense.data.documents.triplets.section_triplets`.
+    Source: Ein Dor et al. (2018), as :func:`~samesense.data.documents.section_triplets`.
     """
 
     suite = "sections"
 
     def __init__(self, triplets: Sequence[Triplet], dataset: str, *, note: str = "") -> None:
-        """Check the triplets.
-
-        Args:
-            triplets: anchor, positive and negative, at least 2 of them.
-            dataset: name for the results.
-            note: what else the protocol should say of the data.
-
-        Raises:
-            DataError: if there are fewer than 2, or positive and negative of one are the same.
-        """
+        """Check the triplets; DataError if there are fewer than 2, or positive and negative of one are the same."""
         if len(triplets) < 2:
             raise DataError(f"{dataset}: at least 2 triplets are needed, got {len(triplets)}.")
         for row, (_, positive, negative) in enumerate(triplets):

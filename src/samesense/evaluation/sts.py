@@ -11,7 +11,7 @@ import numpy.typing as npt
 from samesense.data import PairData
 from samesense.errors import ConfigError, DataError
 from samesense.evaluation.suite import Average, Suite
-from samesense.evaluation.task import SAMPLES, BaseTask, ResultBuilder, checked_scores, timed_scores
+from samesense.evaluation.task import SAMPLES, ResultBuilder, Task, checked_scores, timed_scores
 from samesense.metrics import Statistic, bootstrap_interval, pearson, spearman
 from samesense.metrics.inputs import check_correlates
 from samesense.results import Results
@@ -27,23 +27,13 @@ MOST_SUBSETS = 30
 """With more, the subset column is taken for something else, such as an identifier."""
 
 
-class StsTask(BaseTask):
+class StsTask(Task):
     """Spearman and Pearson over all pairs, by subset, and averaged over subsets; see :func:`evaluate_sts`."""
 
     suite = "sts"
 
     def __init__(self, data: PairData, *, dataset: str = "", note: str = "", intervals: bool = True) -> None:
-        """Check the labels.
-
-        Args:
-            data: labelled pairs, of any kind and scale.
-            dataset: name for the results; that of the data unless given.
-            note: what the protocol should say of the data, such as its text variant and row count.
-            intervals: compute bootstrap intervals.
-
-        Raises:
-            DataError: if no score could correlate with the labels.
-        """
+        """Check the labels; DataError if no score could correlate with them. Any kind and scale will do."""
         check_inputs(data.pairs(), data.labels, data.subsets)
         self.data, self.note, self.intervals = data, note, intervals
         self.dataset = dataset or data.name
@@ -62,6 +52,15 @@ class StsTask(BaseTask):
         return TaskResult(results, [build.evidence("spearman", scores, pairs, labels)])
 
 
+def evaluate_pairs(model: Scorer, data: PairData, *, intervals: bool = True) -> Results:
+    """Return Spearman and Pearson of a model's scores with the labels, whole and by subset.
+
+    DataError if no score could correlate with the labels, or all scores are the same; ModelError if there is not one
+    finite score a pair.
+    """
+    return Results(StsTask(data, intervals=intervals).evaluate(model).results)
+
+
 def evaluate_sts(  # noqa: PLR0913 - each names one part of the result
     score: Score,
     pairs: Sequence[Pair],
@@ -76,34 +75,17 @@ def evaluate_sts(  # noqa: PLR0913 - each names one part of the result
     intervals: bool = True,
     metrics: Sequence[Statistic] = ("spearman", "pearson"),
 ) -> Results:
-    """Correlate the scores of all pairs with their labels.
+    """Correlate the scores of all pairs ``(n,)`` with their labels ``(n,)``.
 
-    Subset ``"all"`` is one correlation over everything. With two subsets or more there is also one row for each,
-    ``"mean"`` (each subset counts the same) and ``"wmean"`` (each pair counts the same). These three differ, so
-    compare like with like. A subset whose correlation is undefined has no row and no part in the means, and the
-    protocol of the means says over how many subsets they were taken. Subsets are ignored if there are more than 30;
-    a pair with an empty subset name counts in ``"all"`` only.
+    Subset ``"all"`` is one correlation over everything. With two subsets or more there is also one row for each, in
+    their order, ``"mean"`` (each subset counts the same) and ``"wmean"`` (each pair counts the same). These three
+    differ, so compare like with like. A subset whose correlation is undefined has no row and no part in the means, and
+    the protocol of the means says over how many subsets they were taken. Subsets ``(n,)`` are ignored if there are more
+    than 30; a pair with an empty subset name counts in ``"all"`` only.
 
-    Args:
-        score: pairs in, one number a pair out; larger is more similar.
-        pairs: the pairs ``(n,)``.
-        labels: the reference similarity of each pair ``(n,)``.
-        dataset: name of the data, for the results.
-        split: name of the split, for the results.
-        subsets: name of the part that each pair belongs to ``(n,)``.
-        model: name of the model, for the results.
-        protocol: how the score is made, for the results.
-        seed: seed of the training run, for the results; resampling has its own.
-        intervals: whether to add 95 % intervals to ``"all"`` and to each subset.
-        metrics: the correlations to compute.
-
-    Returns:
-        For each metric: ``"all"``, the subsets by first appearance, ``"mean"``, ``"wmean"``.
-
-    Raises:
-        DataError: if lengths differ, a label is not finite, or the correlation over all pairs is undefined.
-        ModelError: if the score gives another number of scores, or one that is not finite.
-        ConfigError: if a metric is unknown.
+    ``intervals`` adds 95 % intervals to ``"all"`` and to each subset; ``dataset``, ``split``, ``model``, ``protocol``
+    and ``seed`` stand in the results. DataError if lengths differ, a label is not finite, or the correlation over all
+    pairs is undefined; ModelError if the score gives another number of scores, or one that is not finite.
     """
     for metric in metrics:
         if metric not in CORRELATIONS:
@@ -210,5 +192,4 @@ SUITE = Suite(
         Average("sts-zh-avg", "spearman", ("atec.test", "bq.test", "lcqmc.test", "pawsx.test", "stsb-zh.test")),
     ),
     takes_pairs=True,
-    has_intervals=True,
 )

@@ -11,9 +11,8 @@ from samesense.data import PairData
 from samesense.data.benchmarks.catalogue import WHOLE, Benchmark, part_name
 from samesense.data.benchmarks.comparability import NOT_COMPARABLE, remarks
 from samesense.data.benchmarks.find import Part
-from samesense.data.benchmarks.original import Loaded
-from samesense.data.benchmarks.sentences import LabelledSentences
-from samesense.types import Task
+from samesense.data.benchmarks.sentences import LabelledSentences, Loaded
+from samesense.evaluation.task import Task
 
 
 @dataclass(frozen=True)
@@ -31,7 +30,6 @@ class BenchmarkSplits:
 
     parts: dict[str, Part]  # the splits by name
     fast: bool = False  # fewer folds in the transfer suite
-    intervals: bool = True  # bootstrap intervals in the sts suite
     loaded: dict[str, Loaded] = field(default_factory=dict)  # what was read of them so far
 
     def load(self, benchmark: Benchmark, split: str) -> Loaded | None:
@@ -81,7 +79,6 @@ class Suite:
     one_table: bool = False  # whether these metrics stand side by side in one table
     averages: tuple[Average, ...] = ()  # formed over its data sets
     takes_pairs: bool = False  # whether labelled pairs of any origin can take part
-    has_intervals: bool = False  # whether its task has a setting intervals
     split: str = "test"  # of a benchmark, the split that it evaluates on
     # makes the task of a benchmark where one split of pairs is not all it needs
     from_benchmark: Callable[[BenchmarkSplits, Benchmark], Task | None] | None = None
@@ -99,11 +96,6 @@ class Suite:
         data = splits.pairs(benchmark, self.split)
         if data is None:
             return None
-        name, note = part_name(benchmark.name, self.split), splits.note(benchmark, self.split)
-        return self.on_pairs(data, name, note, intervals=splits.intervals)
-
-    def on_pairs(self, data: PairData, dataset: str, note: str, *, intervals: bool) -> Task:
-        """Return the task on labelled pairs; DataError if they do not fit it."""
-        settings = {"intervals": intervals} if self.has_intervals else {}
-        task: Task = self.task(data, dataset=dataset, note=note, **settings)
+        note = splits.note(benchmark, self.split)
+        task: Task = self.task(data, dataset=part_name(benchmark.name, self.split), note=note)
         return task

@@ -11,12 +11,12 @@ from samesense.data import PairData, read_pairs
 from samesense.data.benchmarks.catalogue import BENCHMARKS
 from samesense.data.benchmarks.comparability import text_variant
 from samesense.data.benchmarks.find import INSIDE, Part, file_part, find_parts, hub_parts
-from samesense.data.documents.running import holds_documents
+from samesense.data.documents import holds_documents
 from samesense.data.formats.memory import Source, as_sources, in_memory, name_of
 from samesense.errors import ConfigError, DataError
 from samesense.evaluation import argument, binary, geometry, ranking, sections, sts, transfer
 from samesense.evaluation.suite import BenchmarkSplits, Suite
-from samesense.types import Task
+from samesense.evaluation.task import Task
 
 SUITES: dict[str, Suite] = {
     module.SUITE.name: module.SUITE for module in (sts, transfer, ranking, geometry, binary, argument, sections)
@@ -39,29 +39,18 @@ class Found(NamedTuple):
     missing: list[str]
 
 
-def find_tasks(
-    sources: Source, suites: Sequence[str] = ("sts",), *, fast: bool = False, intervals: bool = True
-) -> Found:
+def find_tasks(sources: Source, suites: Sequence[str] = ("sts",), *, fast: bool = False) -> Found:
     """Make the tasks of the suites out of the data that is there.
 
-    Args:
-        sources: one or several of: a folder with benchmarks in any layout that ``find_parts`` knows; labelled pairs
-            in a file, in a folder saved by ``datasets``, in memory (see
-            :data:`~samesense.data.formats.memory.Source`), or read already; documents with sections in JSON lines; the
-            name of a benchmark (``"sts12"``), which is then loaded from the hub; ``owner/name:split`` on the hub. Where
-            two hold the same split, the first counts.
-        suites: names of :data:`SUITES`.
-        fast: fewer folds in the transfer suite; its figures are then not those of papers.
-        intervals: compute bootstrap intervals in the sts suite.
+    ``sources`` is one or several of: a folder with benchmarks in any layout that ``find_parts`` knows; labelled pairs
+    in a file, in a folder saved by ``datasets``, in memory (see :data:`~samesense.data.formats.memory.Source`), or read
+    already; documents with sections in JSON lines; the name of a benchmark (``"sts12"``), which is then loaded from the
+    hub; ``owner/name:split`` on the hub. Where two hold the same split, the first counts. ``fast`` takes fewer folds in
+    the transfer suite, whose figures are then not those of papers.
 
-    Returns:
-        The tasks, and the names of what was not found. Every protocol names text variant and row counts, and says
-        ``not comparable with published figures`` with the reason where that is so.
-
-    Raises:
-        ConfigError: if there is no such suite, or a source has no part in any suite asked for.
-        DataError: if a source is not found or cannot be read, or a suite has no data.
-        MissingExtraError: if the hub is needed and ``datasets`` is absent.
+    Every protocol names text variant and row counts, and says ``not comparable with published figures`` with the reason
+    where that is so. ConfigError if there is no such suite, or a source has no part in any suite asked for; DataError
+    if a source cannot be read, or a suite has no data.
     """
     given = _several(sources)
     wanted = _known_suites(suites)
@@ -77,12 +66,12 @@ def find_tasks(
             documents.append(found)
         else:
             parts = {**found, **parts}
-    splits = BenchmarkSplits(parts, fast, intervals)
+    splits = BenchmarkSplits(parts, fast)
     tasks: list[Task] = []
     missing: list[str] = []
     for suite in wanted:
         made, absent = _benchmark_tasks(suite, splits)
-        added, refused = _pair_tasks(suite, own, intervals)
+        added, refused = _pair_tasks(suite, own)
         made += [suite.from_documents(path) for path in documents] if suite.from_documents else []
         if not made and not added:
             raise _nothing(suite, given, refused)
@@ -164,7 +153,7 @@ def _benchmark_tasks(suite: Suite, splits: BenchmarkSplits) -> tuple[list[Task],
     return tasks, missing
 
 
-def _pair_tasks(suite: Suite, own: Sequence[PairData], intervals: bool) -> tuple[list[Task], list[str]]:
+def _pair_tasks(suite: Suite, own: Sequence[PairData]) -> tuple[list[Task], list[str]]:
     """Return the tasks of a suite on a user's own pairs, and why other own pairs do not fit it."""
     count = Counter(data.name for data in own)
     tasks: list[Task] = []
@@ -173,7 +162,7 @@ def _pair_tasks(suite: Suite, own: Sequence[PairData], intervals: bool) -> tuple
         name = data.name if count[data.name] == 1 else data.source
         note = f"{text_variant(data.sentences1)}, {len(data)} rows"
         try:
-            tasks.append(suite.on_pairs(data, name, note, intervals=intervals))
+            tasks.append(suite.task(data, dataset=name, note=note))
         except DataError as error:
             refused.append(f"{suite.name} on {name} ({error})")
     return tasks, refused

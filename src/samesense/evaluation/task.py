@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from samesense.errors import ModelError
-from samesense.types import Evidence, Pair, Result, Scorer, Scores
+from samesense.types import Evidence, Pair, Result, Scorer, Scores, TaskResult
 
 SPLITS = ("train", "dev", "valid", "validation", "test")
 """Parts of a name, between dots, that name a split."""
@@ -18,13 +19,21 @@ SAMPLES = 1000
 """Resamples behind an interval."""
 
 
-class BaseTask:
+class Task(ABC):
     """One data set with one way of evaluating on it."""
 
     suite: str  # name of the suite, such as "sts"
     embeds: bool = False  # True if the candidate must have encode; else a score of pairs is enough
     dataset: str  # name of the data, such as "stsb.test"
     note: str = ""  # what the protocol of every result says of the data
+
+    @abstractmethod
+    def texts(self) -> Iterable[str]:
+        """Return every text that will be encoded, so that those of several tasks can be encoded together."""
+
+    @abstractmethod
+    def evaluate(self, candidate: Scorer) -> TaskResult:
+        """Return results and evidence; ModelError if scores or embeddings are not finite, or not one for each text."""
 
     def builder(self, candidate: Scorer, seconds: float) -> ResultBuilder:
         """Return what makes the results of a candidate that took ``seconds`` to score or encode."""
@@ -62,21 +71,9 @@ class ResultBuilder:
     ) -> Result:
         """Return one result; ``how`` ends its protocol."""
         low, high = interval or (None, None)
-        return Result(
-            task=self.task,
-            dataset=self.dataset,
-            split=self.split,
-            subset=subset,
-            metric=metric,
-            value=value,
-            n=n,
-            protocol=in_words(self.protocol, how, f"95 % bootstrap, {SAMPLES} samples" if interval else ""),
-            model=self.model,
-            low=low,
-            high=high,
-            seed=self.seed,
-            seconds=self.seconds,
-        )
+        protocol = in_words(self.protocol, how, f"95 % bootstrap, {SAMPLES} samples" if interval else "")
+        own = vars(self) | {"protocol": protocol}
+        return Result(**own, subset=subset, metric=metric, value=value, n=n, low=low, high=high)
 
     def evidence(
         self, metric: str, values: Scores, examples: Sequence[Pair] | Sequence[str], labels: Scores | None = None

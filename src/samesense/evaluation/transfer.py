@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,12 +13,12 @@ import numpy.typing as npt
 from samesense.data.benchmarks.catalogue import WHOLE, Benchmark
 from samesense.encoder.cosine import checked_rows
 from samesense.errors import DataError, ModelError
-from samesense.evaluation.classification import Labels, check_examples, class_numbers, part_size
-from samesense.evaluation.folds import GRID, SEED, Fold, cross_predict, nested_folds, split_folds
+from samesense.evaluation.classifier import GRID, SEED, Fold, cross_predict, nested_folds, split_folds
 from samesense.evaluation.suite import Average, BenchmarkSplits, Suite
-from samesense.evaluation.task import BaseTask
+from samesense.evaluation.task import Task
 from samesense.types import Encode, Pair, Scorer, TaskResult
 
+Labels = Sequence[int | float | str]
 Labelled = tuple[Sequence[str], Labels]
 LabelledPairs = tuple[Sequence[Pair], Labels]
 
@@ -26,7 +27,7 @@ FOLDS = 10
 FAST_FOLDS = 5
 
 
-class TransferTask(BaseTask):
+class TransferTask(Task):
     """SentEval's transfer protocol on one data set: embeddings stay as they are, a linear classifier learns on top.
 
     The classifier is SentEval's own, Adam with early stopping, so that figures compare with published ones. With a
@@ -34,7 +35,7 @@ class TransferTask(BaseTask):
 
     Source: Conneau and Kiela (2018), "SentEval: an evaluation toolkit for universal sentence representations".
     Differs: accuracies are averaged as they are, where SentEval first rounds that of each fold to two decimals; what
-    differs in the classifier is with :func:`~samesense.evaluation.senteval_adam.descend`.
+    differs in the classifier is with :func:`~samesense.evaluation.classifier.descend`.
     """
 
     suite = "transfer"
@@ -53,19 +54,9 @@ class TransferTask(BaseTask):
     ) -> None:
         """Take rows as they are; :meth:`nested`, :meth:`split` and :meth:`pairs` are the usual ways in.
 
-        Args:
-            dataset: name of the data.
-            examples: texts, which may be empty ones, or pairs of texts ``(n,)``; with ``sizes`` those of train first,
-                then of dev, then of test.
-            labels: class of each example ``(n,)``, all numbers or all strings.
-            sizes: numbers of rows of train, dev and test; ``None`` for nested folds over all rows.
-            paired: whether examples are pairs, with labels 0 and 1.
-            fast: take 5 folds instead of 10.
-            note: what the protocol should say of the data.
-
-        Raises:
-            DataError: if an example is no text, a label is missing or of a class that train lacks, or a class has too
-                few rows for the folds.
+        The examples ``(n,)`` are texts, which may be empty ones, or ``paired`` texts with labels 0 and 1. ``sizes`` are
+        the rows of train, dev and test, which come in this order; ``None`` is for nested folds over all rows. DataError
+        if a label is missing or of a class that train lacks, or a class has too few rows for the folds.
         """
         self.dataset = dataset
         self.note = note
@@ -73,15 +64,14 @@ class TransferTask(BaseTask):
         self._sizes = sizes
         self._paired = paired
         self._folds = FAST_FOLDS if fast else FOLDS
-        check_examples(dataset, examples, paired=paired)
-        self._classes = class_numbers(dataset, labels, sizes[0] if sizes else len(labels), *self._needs())
+        self._classes = _class_numbers(dataset, labels, sizes[0] if sizes else len(labels), *self._needs())
 
     @classmethod
     def nested(
         cls, dataset: str, texts: Sequence[str], labels: Labels, fast: bool = False, note: str = ""
     ) -> TransferTask:
         """Return the task of one labelled set: nested folds, as for MR, CR, SUBJ and MPQA."""
-        part_size(dataset, "the data", (texts, labels))
+        _part_size(dataset, "the data", (texts, labels))
         return cls(dataset, texts, labels, fast=fast, note=note)
 
     @classmethod
@@ -89,8 +79,8 @@ class TransferTask(BaseTask):
         cls, dataset: str, train: Labelled, dev: Labelled | None, test: Labelled, fast: bool = False, note: str = ""
     ) -> TransferTask:
         """Return the task of (texts, labels) in parts, as for SST-2, or without dev as for TREC."""
-        train_rows, test_rows = part_size(dataset, "train", train), part_size(dataset, "test", test)
-        sizes = (train_rows, part_size(dataset, "dev", dev) if dev is not None else 0, test_rows)
+        train_rows, test_rows = _part_size(dataset, "train", train), _part_size(dataset, "test", test)
+        sizes = (train_rows, _part_size(dataset, "dev", dev) if dev is not None else 0, test_rows)
         parts = [train, dev, test] if dev is not None else [train, test]
         texts = [text for part, _ in parts for text in part]
         labels = [label for _, part in parts for label in part]
@@ -101,7 +91,7 @@ class TransferTask(BaseTask):
         cls, dataset: str, train: LabelledPairs, test: LabelledPairs, fast: bool = False, note: str = ""
     ) -> TransferTask:
         """Return the task of (pairs, labels), labels 0 and 1, as for MRPC: features |u - v| and u * v, also F1."""
-        sizes = (part_size(dataset, "train", train), 0, part_size(dataset, "test", test))
+        sizes = (_part_size(dataset, "train", train), 0, _part_size(dataset, "test", test))
         for name, (_, labels) in (("train", train), ("test", test)):
             if set(labels) != {0, 1}:
                 raise DataError(
@@ -178,6 +168,45 @@ class TransferTask(BaseTask):
             "chosen L2: " + ", ".join(f"{l2:g} x {count}" for l2, count in sorted(Counter(chosen).items())),
         ]
         return "; ".join(part for part in parts if "folds" in choice or not part.startswith("folds"))
+
+
+def _part_size(dataset: str, name: str, part: tuple[Sequence[Any], Labels]) -> int:
+    """Return the number of rows of a part; DataError if there are none, or not one label for each example."""
+    examples, labels = part
+    if len(examples) != len(labels):
+        raise DataError(
+            f"{dataset}: there must be one label for each example of {name}, "
+            f"got {len(labels)} labels and {len(examples)} examples."
+        )
+    if not len(examples):
+        raise DataError(f"{dataset}: {name} has no rows. Check that this is the right file.")
+    return len(examples)
+
+
+def _class_numbers(dataset: str, labels: Labels, train: int, fewest: int, why: str) -> npt.NDArray[np.intp]:
+    """Return each label as the number of its class ``(n,)``, in ascending order of the labels.
+
+    Labels ``(n,)`` are those of train first; each class must have ``fewest`` rows in train.
+    """
+    counts = Counter(labels[:train])
+    if len(counts) < 2:
+        raise DataError(
+            f"{dataset}: there must be two classes or more to tell apart, and every label is {labels[0]!r}."
+        )
+    rare, count = min(counts.items(), key=lambda item: item[1])
+    if count < fewest:
+        raise DataError(
+            f"{dataset}: each class must have at least {fewest} rows {why}; class {rare!r} has {count}. "
+            "Leave it out, merge it with another, or take fewer folds (fast)."
+        )
+    numbers = {label: number for number, label in enumerate(np.unique(labels[:train]).tolist())}
+    for row, label in enumerate(labels):
+        if label not in numbers:
+            raise DataError(
+                f"{dataset}: every class must be in train; label {label!r} of row {row - train} after train is not. "
+                f"Train has {', '.join(repr(known) for known in list(numbers)[:10])}."
+            )
+    return np.array([numbers[label] for label in labels], dtype=np.intp)
 
 
 def _from_benchmark(splits: BenchmarkSplits, benchmark: Benchmark) -> TransferTask | None:

@@ -10,17 +10,10 @@ from samesense.execution.ranks import is_main
 
 
 def progress_bar(desc: str, unit: str, total: int | None = None, *, initial: int = 0, **how: Any) -> Any:
-    """Return a tqdm bar on standard error.
+    """Return a tqdm bar on standard error: what is done (``desc``), counted in ``unit``, ``initial`` of it before.
 
-    It is shown if standard error is a terminal, this is the main process, and the logger ``samesense`` lets messages
-    of level INFO through: the command does, and a library user does with ``logging.basicConfig(level="INFO")``.
-
-    Args:
-        desc: what is done, in a word.
-        unit: what is counted.
-        total: how many there are; ``None`` where it is not known.
-        initial: how many were done before.
-        how: further arguments of tqdm.
+    It is shown if standard error is a terminal, this is the main process, and the logger ``samesense`` lets messages of
+    level INFO through: the command does, and a library user does with ``logging.basicConfig(level="INFO")``.
     """
     from tqdm.auto import tqdm
 

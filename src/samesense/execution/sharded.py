@@ -49,32 +49,19 @@ _FOR_PEOPLE = ("name",)
 
 @dataclass(frozen=True)
 class Shard:
-    """What a worker returns.
+    """What a worker returns."""
 
-    Attributes:
-        content: of the file; the same for the same shard wherever it is made, byte for byte.
-        rows: in it.
-        seconds: that the worker took.
-        counts: further figures for the history.
-    """
-
-    content: bytes
-    rows: int
-    seconds: float
-    counts: Mapping[str, int] = field(default_factory=dict)
+    content: bytes  # of the file; the same for the same shard wherever it is made, byte for byte
+    rows: int  # in it
+    seconds: float  # that the worker took
+    counts: Mapping[str, int] = field(default_factory=dict)  # further figures for the history
 
 
 @contextmanager
 def sharded_job(folder: Path, method: str, suffix: str) -> Iterator[ShardedJob]:
-    """Open a folder of shards and keep other writers out.
+    """Open a folder of shards, made if absent, and keep other writers out; files end in ``suffix``, with the dot.
 
-    Args:
-        folder: made if absent.
-        method: what makes the shards.
-        suffix: of their files, with the dot.
-
-    Raises:
-        OutputError: if the folder holds something else, or another process writes to it.
+    OutputError if the folder holds something else, or another process writes to it.
     """
     ShardedJob(folder, method, suffix)  # refused before a lock is put there
     with only_writer(folder):
@@ -99,11 +86,7 @@ class ShardedJob:
         return self.folder / SHARDS / f"{shard:05d}{self._suffix}"
 
     def check(self, part: str, content: Mapping[str, Any]) -> None:
-        """Raise if shards were made before and ``part`` of the manifest was different.
-
-        Raises:
-            OutputError: says what differs.
-        """
+        """Raise OutputError, saying what differs, if shards were made before with another ``part`` of the manifest."""
         if not self._manifest:
             return
         changes = _changes(self._manifest[part], content)
@@ -121,18 +104,10 @@ class ShardedJob:
             self._write({"method": self._method, **parts, **environment(), "status": "running"})
 
     def make(self, work: Work, executor: Executor, sizes: Sequence[int], unit: str) -> None:
-        """Make the shards that are not there.
+        """Make the shards that are not there; ``work`` returns a :class:`Shard` for its number.
 
-        Args:
-            work: returns a :class:`Shard` for its number.
-            executor: where they are made.
-            sizes: what each shard is expected to hold, for the progress bar.
-            unit: what is counted, such as ``"text"``.
-
-        Raises:
-            OutputError: if there is a file that is no shard of this job.
-            SamesenseError: if shards failed after all retries; the others are kept.
-            KeyboardInterrupt: on Ctrl-C; finished shards are kept.
+        OutputError if there is a file that is no shard of this job; SamesenseError if shards failed after all retries,
+        and KeyboardInterrupt on Ctrl-C, with what is finished kept.
         """
         clear_temporary(self.folder / SHARDS)
         finished = self.finished(len(sizes))
@@ -154,9 +129,7 @@ class ShardedJob:
     def finish(self, entries: Sequence[Mapping[str, Any]], **totals: Any) -> dict[str, float]:
         """List all shards in the manifest, with ``totals``, and return what they cost: a sum for each column.
 
-        Args:
-            entries: what the manifest says of each shard, in order.
-            totals: what it says of all together.
+        ``entries`` are what the manifest says of each shard, in order.
         """
         history = {line["shard"]: line for line in read_json_lines(self.folder / HISTORY)}
         shards = []
@@ -169,11 +142,7 @@ class ShardedJob:
         return cost
 
     def finished(self, count: int) -> set[int]:
-        """Return the numbers of the shards that are there.
-
-        Raises:
-            OutputError: if there is a file that is none of ``count`` shards.
-        """
+        """Return the numbers of the shards that are there; OutputError for a file that is none of ``count`` shards."""
         found = set()
         place = self.folder / SHARDS
         for path in place.iterdir() if place.exists() else ():
@@ -210,8 +179,7 @@ class ShardedJob:
 def _results(executor: Executor, work: Work, tasks: Iterable[int]) -> Generator[tuple[int, Shard], None, None]:
     """Yield each task with its result, in the order of completion.
 
-    Raises:
-        SamesenseError: if tasks failed, after the others are done, or after MAX_FAILED of them.
+    SamesenseError if tasks failed, after the others are done, or after MAX_FAILED of them.
     """
     failed: list[Failed] = []
     with closing(executor.run(work, tasks)) as outcomes:

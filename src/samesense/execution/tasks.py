@@ -41,16 +41,10 @@ class Executor(Protocol):
     """Where tasks are done."""
 
     def run(self, work: Work, tasks: Iterable[int]) -> Generator[Outcome, None, None]:
-        """Do each task and yield its outcome, in the order of completion.
+        """Do each task and yield its outcome, in the order of completion; numbers are read as fast as tasks are begun.
 
-        When the iterator is closed, by Ctrl-C too, workers are stopped and unfinished tasks are lost.
-
-        Args:
-            work: does a task; see :data:`Work`.
-            tasks: numbers, read only as fast as tasks are begun.
-
-        Raises:
-            SamesenseError: if the work raised one, which another try would not put right.
+        When the iterator is closed, by Ctrl-C too, workers are stopped and unfinished tasks are lost. SamesenseError if
+        the work raised one, which another try would not put right.
         """
 
 

@@ -23,16 +23,9 @@ def training_arguments(
 ) -> Arguments:
     """Return the arguments of a trainer: AdamW, a checkpoint at every evaluation, and the best one loaded at the end.
 
-    Args:
-        kind: class of the arguments.
-        settings: has ``learning_rate``, ``warmup_ratio``, ``weight_decay``, ``seed`` and, resolved to ``"float32"`` or
-            ``"bfloat16"``, ``precision``.
-        checkpoints: folder of the checkpoints, of which the newest two are kept.
-        eval_steps: steps between evaluations, and between checkpoints.
-        metric: by which the best checkpoint is chosen; ``None`` evaluates nothing and keeps the last state.
-        use_cpu: train on the CPU.
-        greater_is_better: of the metric.
-        **more: further arguments, such as epochs and batch size.
+    ``settings`` has ``learning_rate``, ``warmup_ratio``, ``weight_decay``, ``seed`` and ``precision``, resolved to
+    ``"float32"`` or ``"bfloat16"``. The newest two checkpoints are kept. ``metric`` chooses the best one; ``None``
+    evaluates nothing and keeps the last state.
     """
     selecting = metric is not None
     return kind(

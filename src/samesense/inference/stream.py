@@ -46,11 +46,7 @@ def format_of(output: str, wanted: Format | None) -> Format:
 
 
 def read_texts(source: str) -> list[str]:
-    """Return the lines of a text file (plain or .gz), or of standard input for ``"-"``; one text a line.
-
-    Raises:
-        DataError: see :func:`checked_lines`.
-    """
+    """Return the lines of a text file (plain or .gz), or of standard input for ``"-"``; one text a line, none empty."""
     return [line.rstrip(LINE_END) for line in checked_lines(source)]
 
 

@@ -23,16 +23,9 @@ def resamples(rows: int, samples: int, seed: int) -> Iterator[Indices]:
 
 
 def correlations(drawn: Indices, left: Floats, right: Floats, *, ranked: bool) -> Floats:
-    """Return the correlation of each resample.
+    """Return the correlation of each resample ``(block,)``, NaN where a side is constant within it.
 
-    Args:
-        drawn: rows of each resample ``(block, n)``.
-        left: one side of the pairs, not constant.
-        right: the other side.
-        ranked: True for Spearman's correlation, False for Pearson's.
-
-    Returns:
-        Correlations ``(block,)``, NaN where a side is constant within the resample.
+    ``drawn`` are the rows of each resample ``(block, n)``; ``ranked`` is True for Spearman's, False for Pearson's.
     """
     one, other = (_deviations(side, drawn, ranked) for side in (left, right))
     product = np.einsum("ij,ij->i", one, other)

@@ -49,24 +49,12 @@ def cross_validate(
     resume: bool = False,
     overwrite: bool = False,
 ) -> list[Result]:
-    """Train and evaluate fold by fold.
+    """Train and evaluate fold by fold, random ones or ``"by-topic"``, the subsets of the pairs being topics.
 
-    Args:
-        method: by which each model is trained.
-        data: labelled pairs; their subsets are topics.
-        settings: of the method.
-        output: folder; holds ``fold-01`` and so on, ``manifest.json`` and ``results.jsonl``.
-        folds: how many random ones, or ``"by-topic"``.
-        resume: go on with an interrupted run.
-        overwrite: replace what is in the folder.
-
-    Returns:
-        What :class:`~samesense.evaluation.argument.ArgumentTask` says of the scores that were given without having seen
-        the pair.
-
-    Raises:
-        ConfigError, DataError, ModelError, OutputError: before the first step, where a run could not end well.
-        KeyboardInterrupt: after Ctrl-C, everything kept; the same call with ``resume`` goes on.
+    ``output`` holds ``fold-01`` and so on, ``manifest.json`` and ``results.jsonl``. Returned is what
+    :class:`~samesense.evaluation.argument.ArgumentTask` says of the scores that were given without having seen the
+    pair. Where a run could not end well, it raises before the first step; after Ctrl-C, the same call with ``resume``
+    goes on.
     """
     task = _task(data, folds)
     _check_folds(method, data, settings, task.folds)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
-
 from sentence_transformers import CrossEncoder, SentenceTransformer
 from torch import nn
 
@@ -14,26 +12,10 @@ from samesense.encoder.cosine import cosine_score
 from samesense.encoder.cross import as_logits
 from samesense.encoder.encode import as_encode
 from samesense.encoder.pooling import describe_pooling
-from samesense.evaluation.pairs import evaluate_pairs
+from samesense.evaluation.sts import evaluate_pairs
 from samesense.inference.models.load import load
 from samesense.recipes.settings import EncoderSettings
 from samesense.types import Precision, Result, Score
-
-
-class Adapter(Protocol):
-    """What differs between kinds of models."""
-
-    def build(self, settings: EncoderSettings) -> Any:
-        """Return the start model."""
-
-    def describe(self, model: Any, settings: EncoderSettings) -> str:
-        """Return what it is, in words."""
-
-    def score(self, model: Any, precision: Precision) -> Score:
-        """Return pairs in, scores out."""
-
-    def evaluate_start(self, model: Any, settings: EncoderSettings, test: PairData) -> list[Result]:
-        """Return how good the start model is."""
 
 
 class BiEncoder:
@@ -81,6 +63,10 @@ class PairEncoder:
         if not has_one_logit(settings.model):
             return []
         return evaluate_pairs(load(settings.model, name=f"{settings.model} (before)", precision="float32"), test)
+
+
+Adapter = BiEncoder | PairEncoder
+"""What differs between kinds of models."""
 
 
 def adapter_of(settings: EncoderSettings) -> Adapter:

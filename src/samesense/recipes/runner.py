@@ -19,8 +19,7 @@ from samesense.encoder.precision import Choice
 from samesense.encoder.storage import save
 from samesense.encoder.vocabulary import unknown_share
 from samesense.errors import MissingExtraError
-from samesense.evaluation.pairs import evaluate_pairs
-from samesense.evaluation.sts import evaluate_sts
+from samesense.evaluation.sts import evaluate_pairs, evaluate_sts
 from samesense.execution.ranks import is_main
 from samesense.inference.models.load import load
 from samesense.recipes import run_folder
@@ -86,17 +85,9 @@ def run(
 ) -> TrainingRun:
     """Train, keep the best checkpoint, evaluate on test, and leave ``output/model`` with all that led to it beside it.
 
-    Args:
-        job: what is trained on what.
-        prepare: gives, for the start model and the job, what is trained on; raises where the run could not end well.
-        build: makes the start model; ``None`` opens the one that the settings name.
-        resume: continue an interrupted run in the folder.
-        overwrite: replace what is in it.
-
-    Under ``torchrun`` every process calls this; the first one writes, logs and evaluates on test.
-
-    Raises:
-        ConfigError, DataError, ModelError, OutputError: before the first step, where a run could not end well.
+    ``prepare`` gives, for the start model and the job, what is trained on. ``build`` makes the start model; ``None``
+    opens the one that the settings name. Under ``torchrun`` every process calls this; the first one writes, logs and
+    evaluates on test. Where a run could not end well, it raises before the first step.
     """
     if build is None:
         job = replace(job, settings=job.settings.for_start(bare=is_bare(job.settings.model)))

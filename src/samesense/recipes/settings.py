@@ -134,11 +134,7 @@ def shipped() -> list[str]:
 
 
 def read_settings(name: str) -> dict[str, Any]:
-    """Return the content of a shipped settings file (by name) or of the user's own (by path).
-
-    Raises:
-        ConfigError: if there is no such file, or it is not TOML.
-    """
+    """Return a shipped settings file (by name) or the user's own (by path); ConfigError if it is no TOML file."""
     entry = files("samesense.recipes") / "configs" / f"{name}.toml" if name in shipped() else Path(name)
     if not entry.is_file():
         raise ConfigError(
@@ -153,8 +149,7 @@ def read_settings(name: str) -> dict[str, Any]:
 def bind(model: type[Settings], *layers: Mapping[str, Any]) -> Settings:
     """Return the settings that ``layers`` give, the later ones winning, checked before anything is computed.
 
-    Raises:
-        ConfigError: for an unknown key (naming the nearest one) or a value out of range.
+    ConfigError for an unknown key (naming the nearest one) or a value out of range.
     """
     merged: dict[str, Any] = {}
     for layer in layers:

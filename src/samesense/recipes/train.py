@@ -95,23 +95,9 @@ def train(  # noqa: PLR0913 - what a run may be told
     resume: bool = False,
     overwrite: bool = False,
 ) -> TrainingRun:
-    """Train a model and evaluate it.
+    """Train a model and evaluate it; see :func:`samesense.train` and :func:`plan`.
 
-    Args:
-        data: one source or several, or data that are read already.
-        output: run folder; the model is in its folder ``model``.
-        method: ``"auto"`` takes what suits the data.
-        dev: labelled pairs that choose the best checkpoint, or their source; ``"auto"`` holds some out, ``"none"`` or
-            ``None`` keeps the last state.
-        test: labelled pairs on which the model is evaluated before and after, or their source.
-        config: shipped file of settings by name, or the user's own by path; ``"auto"`` takes the paper's.
-        settings: single settings of the method; they win over the file.
-        reading: how labelled pairs are read from sources.
-        resume: continue an interrupted run in the folder.
-        overwrite: replace what is in it.
-
-    Raises:
-        ConfigError, DataError, ModelError, OutputError: before the first step, where a run could not end well.
+    ConfigError, DataError, ModelError and OutputError come before the first step, where a run could not end well.
     """
     planned = plan(data, method=method, dev=dev, test=test, config=config, settings=settings, reading=reading)
     return planned.run(output, resume=resume, overwrite=overwrite)
@@ -129,20 +115,12 @@ def plan(
 ) -> TrainingPlan:
     """Read the data and choose the settings of a training.
 
-    Args:
-        data: one source or several, or data that are read already.
-        method: a name in :data:`~samesense.recipes.methods.METHODS`; ``"auto"`` takes what suits the data, see
-            :func:`~samesense.recipes.methods.fitting_method`.
-        dev: labelled pairs that choose the best checkpoint by Spearman, or their source; ``"auto"`` holds out
-            a tenth of labelled pairs, or a hundredth of a harvest; ``"none"`` or ``None`` keeps the last state.
-        test: labelled pairs on which the model is evaluated before and after, or their source.
-        config: name of a shipped file of settings, path of the user's own, or ``"auto"`` for the paper's.
-        settings: single settings of the method; they win over the file.
-        reading: how labelled pairs are read from sources.
-
-    Raises:
-        ConfigError: for an unknown method or setting, or a value out of range.
-        DataError: if a source cannot be used.
+    ``method`` is a name in :data:`~samesense.recipes.methods.METHODS`, or ``"auto"`` for what suits the data. ``dev``
+    are labelled pairs that choose the best checkpoint by Spearman, or their source; ``"auto"`` holds out a tenth of
+    labelled pairs, or a hundredth of a harvest; ``"none"`` or ``None`` keeps the last state. ``test`` are pairs on
+    which the model is evaluated before and after. ``config`` is the name of a shipped file of settings, the path of the
+    user's own, or ``"auto"`` for the paper's; ``settings`` win over it. ConfigError for an unknown method or setting,
+    or a value out of range; DataError if a source cannot be used.
     """
     sources = _sources(data)
     given = dict(settings or {})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from samesense.reports.store import append_results, read_results
-from samesense.reports.tables import markdown_table, seeds_table
+from samesense.reports.tables import markdown_table
 from samesense.results import Results, results_table
 
-__all__ = ["Results", "append_results", "markdown_table", "read_results", "results_table", "seeds_table"]
+__all__ = ["Results", "append_results", "markdown_table", "read_results", "results_table"]

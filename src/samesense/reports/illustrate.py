@@ -10,12 +10,11 @@ import numpy as np
 from samesense.reports.figures.curves import Curve, learning_curves, sweep
 from samesense.reports.figures.distribution import distribution
 from samesense.reports.figures.heatmap import Groups, heatmap
-from samesense.reports.figures.palette import Style, style_of
 from samesense.reports.figures.plane import ModelPoint, plane
-from samesense.reports.figures.plot import Plot
+from samesense.reports.figures.plot import Plot, Style, style_of
 from samesense.reports.grid import ABSENT
 from samesense.reports.headline import headlines
-from samesense.reports.runs import Run, sweep_points
+from samesense.reports.store import Run, sweep_points
 from samesense.types import Evidence, Result, Scores
 
 

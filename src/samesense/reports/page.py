@@ -6,7 +6,7 @@ from importlib.resources import files
 
 from samesense.reports.content import Content
 from samesense.reports.details import cases_table, comparison_table, dataset_details
-from samesense.reports.figures.palette import variables
+from samesense.reports.figures.plot import variables
 from samesense.reports.grid import Cell, Column, Grid
 from samesense.reports.markup import Html, element, figure, folded, joined, table
 

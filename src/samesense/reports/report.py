@@ -10,8 +10,8 @@ from samesense.errors import ConfigError
 from samesense.files import write_text
 from samesense.reports.content import Content
 from samesense.reports.figures.plot import save_plots
-from samesense.reports.latex import latex_grids, markdown_grids
 from samesense.reports.page import html_page, html_tables
+from samesense.reports.tables import latex_grids, markdown_grids
 
 
 class Report(Content):

@@ -1,34 +1,29 @@
-"""Results on disk: one JSON object a line."""
+"""Results on disk, one JSON object a line, and what a training run left in its folder."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import MISSING, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter, ValidationError
+
 from samesense.errors import DataError, OutputError
 from samesense.files import write_bytes
+from samesense.reports.figures.curves import Curve
 from samesense.results import Results
 from samesense.types import Result
 
-WORDS = ("task", "dataset", "split", "subset", "metric", "protocol", "model")
-WHOLE_NUMBERS = ("n", "seed")
+_RESULT = TypeAdapter(Result)
 
 
 def append_results(path: str | Path, results: Sequence[Result]) -> None:
-    """Add results to the end of a file of JSON lines, which is made if absent.
+    """Add results to the end of a file of JSON lines, which is made if absent; OutputError if it cannot be written.
 
-    A whole new file is written beside the old and then takes its place, so an interruption leaves either the old
-    or the new one. Two processes that append at the same moment may lose one of the additions.
-
-    Args:
-        path: the file, usually ``results.jsonl``.
-        results: what to add, in this order.
-
-    Raises:
-        OutputError: if the file cannot be written.
+    A whole new file is written beside the old and then takes its place, so an interruption leaves either the old or the
+    new one. Two processes that append at the same moment may lose one of the additions.
     """
     lines = "".join(json.dumps(result.to_dict(), allow_nan=False) + "\n" for result in results)
     try:
@@ -41,16 +36,9 @@ def append_results(path: str | Path, results: Sequence[Result]) -> None:
 
 
 def read_results(path: str | Path) -> Results:
-    """Read a file that :func:`append_results` wrote; blank lines are passed over.
+    """Read a file that :func:`append_results` wrote, in the order of its lines; blank lines are passed over.
 
-    Args:
-        path: the file.
-
-    Returns:
-        The results, in the order of the lines.
-
-    Raises:
-        DataError: if the file cannot be read, or a line is no result (the line is named).
+    DataError if the file cannot be read, or a line is no result (the line is named).
     """
     try:
         text = Path(path).read_text(encoding="utf-8")
@@ -61,35 +49,85 @@ def read_results(path: str | Path) -> Results:
         if not line.strip():
             continue
         try:
-            results.append(_result(json.loads(line)))
-        except (ValueError, RecursionError) as err:
-            raise DataError(f"{path}, line {number} is not a result: {err}") from err
+            results.append(_RESULT.validate_json(line))
+        except ValidationError as err:
+            first = err.errors()[0]
+            place = "".join(f"field {name!r}: " for name in first["loc"])
+            raise DataError(f"{path}, line {number} is not a result: {place}{first['msg']}") from err
     return results
 
 
-def _result(found: Any) -> Result:
-    """Return the result that a JSON value stands for, or raise ValueError."""
-    if not isinstance(found, dict):
-        raise ValueError("it must be a JSON object")
-    known = {field.name: field.default for field in fields(Result)}
-    unknown = sorted(found.keys() - known.keys())
-    if unknown:
-        raise ValueError(f"unknown field {unknown[0]!r}")
-    for name, default in known.items():
-        if name not in found and default is MISSING:
-            raise ValueError(f"field {name!r} is missing")
-        if found.get(name) is None and default is None:
-            continue
-        _check_kind(name, found[name])
-    return Result(**found)
+DEV = "eval_dev_spearman"
+"""Name of the dev score in the history."""
 
 
-def _check_kind(name: str, value: Any) -> None:
-    if name in WORDS:
-        kind, fits = "text", isinstance(value, str)
-    elif name in WHOLE_NUMBERS:
-        kind, fits = "a whole number", isinstance(value, int) and not isinstance(value, bool)
-    else:
-        kind, fits = "a number", isinstance(value, int | float) and not isinstance(value, bool)
-    if not fits:
-        raise ValueError(f"field {name!r} must be {kind}, got {value!r}")
+@dataclass(frozen=True)
+class Run:
+    """One training run."""
+
+    name: str  # what the report calls it; seeds of one thing have one name
+    settings: dict[str, Any]  # as the run was started with
+    curve: Curve | None  # Spearman on dev along the steps; None if it was never evaluated on dev
+    results: list[Result]  # of the trained model on test data
+
+
+def read_run(folder: str | Path, name: str | None = None) -> Run:
+    """Read the folder that ``samesense train`` wrote."""
+    home = Path(folder)
+    if not (home / "manifest.json").is_file():
+        raise DataError(f"{folder} holds no training run (no manifest.json). Give the `output` folder of a training.")
+    manifest = json.loads(_read(home / "manifest.json"))
+    steps: dict[float, float] = {}
+    if (home / "history.jsonl").is_file():
+        for line in _read(home / "history.jsonl").splitlines():
+            entry = json.loads(line)
+            if DEV in entry:
+                steps[entry["step"]] = entry[DEV]
+    shown = name or home.resolve().name
+    curve = Curve(shown, tuple(steps), tuple(steps.values())) if steps else None
+    results = read_results(home / "results.jsonl") if (home / "results.jsonl").is_file() else []
+    return Run(shown, manifest.get("settings", {}), curve, [row for row in results if row.seed is not None])
+
+
+def sweep_points(runs: Sequence[Run], setting: str) -> dict[str, dict[float, list[float]]]:
+    """Gather Spearman (x100) of runs by the value of one setting.
+
+    There is a series for each test set, or for the best dev score where a run has no test set, and for each combination
+    of the other settings in which the runs differ, the seed left aside. Returned is, for each series and each value of
+    the setting, one figure a run.
+    """
+    keys = sorted({key for run in runs for key in run.settings} - {"seed", setting})
+    varying = [key for key in keys if len({json.dumps(run.settings.get(key)) for run in runs}) > 1]
+    points: dict[str, dict[float, list[float]]] = {}
+    for run in runs:
+        value = run.settings.get(setting)
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            raise DataError(
+                f"A sweep over {setting!r} needs a number for it in every run; {run.name} has {value!r}. "
+                f"Its settings: {', '.join(run.settings) or 'none'}."
+            )
+        figures = {row.dataset: row.value for row in run.results if (row.metric, row.subset) == ("spearman", "all")}
+        if not figures and run.curve is not None:
+            figures = {"best dev": run.curve.best[1]}
+        if not figures:
+            raise DataError(f"Run {run.name} has no figure to draw: it was evaluated neither on test nor on dev data.")
+        own = ", ".join(f"{key} = {_shown(key, run.settings.get(key))}" for key in varying)
+        for dataset, figure in figures.items():
+            series = points.setdefault(f"{dataset} ({own})" if own else dataset, {})
+            series.setdefault(float(value), []).append(100 * figure)
+    return points
+
+
+def _shown(key: str, value: Any) -> Any:
+    """Return a setting as a legend has it: a start model by its name, and not by its place."""
+    return Path(value).name if key == "model" and isinstance(value, str) else value
+
+
+def _read(path: Path) -> str:
+    try:
+        text = path.read_text(encoding="utf-8")
+        for line in [text] if path.suffix == ".json" else text.splitlines():
+            json.loads(line)
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path} cannot be read: {error}") from error
+    return text

@@ -12,8 +12,8 @@ from samesense.reports.figures.plot import Plot
 from samesense.reports.grid import ABSENT
 from samesense.reports.headline import measure_of
 from samesense.reports.illustrate import stem
-from samesense.reports.runs import Run, sweep_points
 from samesense.reports.significance import Comparison
+from samesense.reports.store import Run, sweep_points
 from samesense.reports.tables import markdown
 from samesense.results import one_line
 

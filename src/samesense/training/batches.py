@@ -96,12 +96,7 @@ def sampler_of(batches: Batches) -> type[DefaultBatchSampler] | BatchSamplers:
 def share_without_comparison(labels: Sequence[float], batch_size: int) -> float:
     """Return the probability that a random batch has one label only, so that CoSENT learns nothing from it.
 
-    Args:
-        labels: of the training data.
-        batch_size: examples in a batch, drawn without replacement.
-
-    Returns:
-        Sum over labels of C(count, batch_size) / C(examples, batch_size); 1 for a batch of one.
+    It is the sum over labels of C(count, batch_size) / C(examples, batch_size); 1 for a batch of one.
     """
     size = min(batch_size, len(labels))
     return sum(

@@ -56,18 +56,9 @@ class Teacher:
 
 
 class TeacherStore:
-    """The vectors of one teacher for every sentence of a corpus, read from disk row by row.
+    """The vectors of one teacher, of width ``dim``, for every sentence of a corpus, read from disk row by row.
 
-    Args:
-        folder: of one store, whole.
-
-    Attributes:
-        name: of the teacher, as it was asked for when the store was made.
-        identity: of the teacher.
-        dim: width of its vectors.
-
-    Raises:
-        ModelError: if the folder is damaged.
+    ``name`` is that of the teacher as it was asked for when the store was made. ModelError if the folder is damaged.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -8,7 +8,7 @@ from samesense.inference.collection.collection import Collection
 from samesense.inference.collection.embedder import Embedder
 from samesense.inference.collection.entries import Entry
 from samesense.inference.serve.limits import Limits
-from samesense.inference.serve.loading import read_keys, search_in
+from samesense.inference.serve.run import read_keys, search_in
 from tests.inference.serve.toy import DIM, STORE, Toy, calibrated, running, served, vector
 
 TEXTS = ["A man is eating.", "Someone has a meal.", "A man is eating."]
@@ -283,8 +283,8 @@ def test_metrics(server):
 
 
 def test_limits_are_positive():
-    with pytest.raises(ConfigError, match="limit texts must be positive; received 0"):
-        Limits(texts=0)
+    with pytest.raises(ConfigError, match="limit max_texts must be positive; received 0"):
+        Limits(max_texts=0)
     assert Limits(wait_ms=0).wait_ms == 0
 
 

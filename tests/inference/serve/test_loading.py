@@ -10,7 +10,7 @@ from samesense.encoder.storage import save
 from samesense.errors import ModelError
 from samesense.inference.calibration.storage import home_of, store
 from samesense.inference.models.load import load
-from samesense.inference.serve.loading import open_calibration, reranker_of
+from samesense.inference.serve.run import open_calibration, reranker_of
 from samesense.inference.serve.tokens import served_tokens
 from tests.inference.serve.toy import calibrated, running, served
 

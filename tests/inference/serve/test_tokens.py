@@ -3,7 +3,7 @@ from types import SimpleNamespace
 import pytest
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
-from samesense.errors import ConfigError, DataError
+from samesense.errors import DataError, ModelError
 from samesense.inference.serve.tokens import FastTokens, tokens_of
 
 VOCABULARY = {word: i for i, word in enumerate("[UNK] [CLS] [SEP] the train is late".split())}
@@ -43,5 +43,5 @@ def test_of_a_model(tokenizer):
     assert (tokens.longest, tokens.count(["train", ""])) == (7, [5, 4])
     static = tokens_of(SimpleNamespace(tokenizer=tokenizer, **known | {"default_prompt_name": None}))
     assert (static.longest, static.count(["the train"])) == (7, [2])
-    with pytest.raises(ConfigError, match=r"needs a fast tokenizer .* this model has a object"):
+    with pytest.raises(ModelError, match=r"needs a fast tokenizer .* this model has a object"):
         tokens_of(SimpleNamespace(tokenizer=object(), max_seq_length=7))

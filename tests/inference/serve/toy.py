@@ -11,8 +11,7 @@ import numpy as np
 import uvicorn
 
 from samesense.errors import DataError
-from samesense.inference.calibration.calibration import Calibration
-from samesense.inference.calibration.maps import Isotonic
+from samesense.inference.calibration.calibration import Calibration, Isotonic
 from samesense.inference.collection.collection import Found
 from samesense.inference.serve.app import build_app
 from samesense.inference.serve.service import Service, Serving

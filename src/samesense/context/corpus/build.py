@@ -38,18 +38,10 @@ Document = Sequence[Sequence[str]]
 
 
 def build_corpus(folder: Path, documents: Iterable[Document]) -> str:
-    """Write documents into a new corpus folder.
+    """Write documents into a new corpus folder, and return the SHA-256 of their content in their order.
 
-    Args:
-        folder: the corpus; must not exist.
-        documents: each a list of sections, each a list of sentences. One without a sentence keeps its number.
-
-    Returns:
-        SHA-256 of the content, equal for equal documents in the same order.
-
-    Raises:
-        OutputError: if the folder exists.
-        DataError: if a sentence is no text or blank, or there is no sentence at all.
+    A document is a list of sections, each a list of sentences; one without a sentence keeps its number. OutputError if
+    the folder exists; DataError if a sentence is no text or blank, or there is no sentence at all.
     """
     if folder.exists():
         raise OutputError(f"{folder} exists already. Choose another folder for the corpus, or remove this one.")

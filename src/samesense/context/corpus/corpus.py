@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -168,23 +169,14 @@ def spans(starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]) -> npt.NDA
 
 @dataclass(frozen=True)
 class Window:
-    """A sentence of a corpus between its neighbours: the context (left, right) and what stood in it.
+    """A sentence of a corpus between its neighbours: the context (left, right) and what stood in it."""
 
-    Attributes:
-        left: the sentences before, in order.
-        centre: the sentence itself.
-        right: the sentences after, in order.
-        id: number of the window, which is that of the centre in the corpus.
-        chunk: number of the chunk in which the centre lies.
-        document: number of the document, in the order of the corpus.
-    """
-
-    left: tuple[str, ...]
-    centre: str
-    right: tuple[str, ...]
-    id: int
-    chunk: int
-    document: int
+    left: tuple[str, ...]  # the sentences before, in order
+    centre: str  # the sentence itself
+    right: tuple[str, ...]  # the sentences after, in order
+    id: int  # number of the window, which is that of the centre in the corpus
+    chunk: int  # number of the chunk in which the centre lies
+    document: int  # number of the document, in the order of the corpus
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -231,14 +223,25 @@ HELD_OUT_WINDOWS = 500
 """Windows that are held out to choose the best checkpoint, unless another number is given."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class WindowTraining:
+    """What the trainings of a discriminator and of a generator share."""
+
+    batch_size: int = 64  # examples in a step
+    learning_rate: float = 1e-3  # peak of AdamW
+    warmup_ratio: float = 0.05  # share of the steps in which it rises to the peak; it falls linearly after that
+    weight_decay: float = 0.01  # not applied to biases and layer norms
+    eval_steps: int | None = None  # between evaluations on the held-out windows, and checkpoints; None: ten a run
+    held_out_windows: int = HELD_OUT_WINDOWS  # about so many are not trained on and choose the best state
+    precision: Literal["float32", "bfloat16"] = "float32"  # arithmetic
+    seed: int = 42  # of weights, order, dropout and what is drawn
+
+
 def hold_out(corpus: Corpus, count: int, seed: int) -> tuple[Indices, Indices]:
     """Return the windows to train on, and those of whole documents drawn at random until ``count`` are held out.
 
     The windows of one document share sentences, so a document is on one side only; in a corpus of one document, its
-    last windows are held out.
-
-    Raises:
-        ConfigError: if ``count`` is more than half of the windows.
+    last windows are held out. ConfigError if ``count`` is more than half of the windows.
     """
     windows = corpus.windows
     if not 1 <= count <= len(windows) // 2:

@@ -144,20 +144,15 @@ ATTEMPTS = 100
 def draw_negatives(
     corpus: Corpus, windows: Indices, count: int, seed: list[int]
 ) -> tuple[Indices, npt.NDArray[np.bool_]]:
-    """Draw replacements of the centres of windows.
+    """Draw replacements of the centres of windows: sentences, and whether from the window's document, ``(n, count)``.
 
     Every second one, over all windows, comes from the document of its window, the others from the whole corpus, all of
-    them uniformly. No sentence of the window itself is taken, nor one with the same words as the centre.
+    them uniformly. No sentence of the window itself is taken, nor one with the same words as the centre. DataError if
+    the corpus has no sentence that can replace a centre.
 
     Source: Sun et al. 2022, section 3.2.1. Differs: leaving those sentences out, of which the paper says nothing; the
         one would teach that neighbours resemble too much, the other is no negative. Where a document has no other
         sentence, its replacement comes from anywhere; the second array tells.
-
-    Returns:
-        Sentences, and whether each was drawn from the document of its window, both ``(n, count)``.
-
-    Raises:
-        DataError: if the corpus has no sentence that can replace a centre.
     """
     generator = np.random.default_rng(seed)
     flat = np.repeat(windows, count)

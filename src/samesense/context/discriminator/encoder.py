@@ -26,12 +26,7 @@ BLOCK_SENTENCES = 4096
 
 
 class SentenceEncoder:
-    """Turns sentences into the vectors that the discriminator compares.
-
-    Raises:
-        ModelError: if network and vocabulary do not fit.
-        ConfigError: if ``most_words`` is below 1.
-    """
+    """Turns sentences into the vectors that the discriminator compares."""
 
     def __init__(self, model: Coherence, vocabulary: Vocabulary, shape: Shape, most_words: int = 64) -> None:
         if model.embedding.num_embeddings != len(vocabulary):
@@ -161,12 +156,7 @@ class Discriminator:
         return cls(load_sentence_encoder(model, device=device), corpus, folder)
 
     def scores(self, vectors: Embeddings, windows: Sequence[int] | Indices) -> Floats:
-        """Return log p(y = 1) of each sentence in the place of the centre of each window ``(sentences, windows)``.
-
-        Args:
-            vectors: sentence vectors ``(sentences, dim)``, made by the encoder.
-            windows: numbers of windows of the corpus.
-        """
+        """Return log p(y = 1) of each sentence vector ``(sentences, dim)`` in each window ``(sentences, windows)``."""
         ids = np.asarray(windows, dtype=np.int64)
         device = self.encoder.model.last.weight.device
         with torch.inference_mode():

@@ -61,12 +61,7 @@ class Coherence(nn.Module):
             self.embedding.weight[PADDING] = 0.0
 
     def encode(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """Return sentence vectors ``(sentences, 2 hidden)``, float32.
-
-        Args:
-            tokens: numbers of words ``(sentences, longest)``.
-            lengths: how many of them count, 1 or more, ``(sentences,)``.
-        """
+        """Return vectors ``(sentences, 2 hidden)`` of words ``(sentences, longest)``, of which ``lengths`` count."""
         embedded = self.dropout(self.embedding(tokens))
         packed = pack_padded_sequence(embedded, lengths.cpu(), batch_first=True, enforce_sorted=False)
         last: Tensor = self.lstm(packed)[1][0]
@@ -74,10 +69,9 @@ class Coherence(nn.Module):
         return vectors
 
     def queries(self, sentences: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return what is multiplied by left and by right sides, each of the shape of ``sentences``, and the own term.
+        """Return q_l, q_r, each of the shape of ``sentences``, and w_s s, without the last axis.
 
-        Returns:
-            Queries q_l and q_r, and the term w_s s without the last axis: the logit is q_l l + q_r r + w_s s.
+        The logit is q_l l + q_r r + w_s s.
         """
         left, own, right = self.last.weight.view(3, -1)
         term = sentences @ own
@@ -108,11 +102,9 @@ class Coherence(nn.Module):
 
 
 def side_means(vectors: Tensor, sides: Tensor) -> Tensor:
-    """Return the mean of the vectors of each side ``(..., dim)``; an empty side, which takes no part, is zero.
+    """Return the mean of the vectors ``(sentences, dim)`` of each side ``(..., dim)``; an empty side is zero.
 
-    Args:
-        vectors: ``(sentences, dim)``.
-        sides: rows of them, -1 where there is none, ``(..., most)``.
+    ``sides`` ``(..., most)`` are rows of them, -1 where there is none.
     """
     present = (sides >= 0).to(vectors.dtype)
     total = (vectors[sides.clamp(min=0)] * present[..., None]).sum(-2)

@@ -5,89 +5,50 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import torch
 from transformers import Trainer, TrainerCallback, TrainingArguments, set_seed
 
-from samesense.context.corpus.corpus import HELD_OUT_WINDOWS, Corpus, hold_out
+from samesense.context.corpus.corpus import Corpus, WindowTraining, hold_out
 from samesense.context.discriminator.batching import Collate, HeldOut, Schedule, Steps
 from samesense.context.discriminator.encoder import SentenceEncoder
 from samesense.context.discriminator.lstm import UNKNOWN, Coherence, Interaction, Vocabulary
-from samesense.errors import ConfigError
 from samesense.execution.trainer import run_trainer, training_arguments
 from samesense.types import Encode
 
 
 @dataclass(frozen=True, kw_only=True)
-class DiscriminatorTraining:
-    """How a discriminator is trained.
+class DiscriminatorTraining(WindowTraining):
+    """How a discriminator is trained; batches are of windows, and a multiple of 8 makes full use of shared sentences.
 
     Source: Sun et al. 2022, section 3.2.1: half of the negatives from the same document, half from anywhere.
     Differs: the paper states no optimiser, size of word vectors, share of negatives or number of epochs.
-
-    Attributes:
-        interaction: see :class:`~samesense.context.discriminator.lstm.Coherence`, as for the next three.
-        dim: size of a word vector; that of the initial vectors where there are some.
-        hidden: size of the LSTM in each direction.
-        dropout: share of the entries of word and sentence vectors that is dropped.
-        least_count: rarer words are unknown.
-        most_words: further words of a sentence are not read.
-        negatives: replacements of the centre of each window, drawn anew in each epoch.
-        batch_size: windows in a step; a multiple of 8 makes full use of shared sentences.
-        epochs: passes over the windows.
-        learning_rate: peak of AdamW.
-        warmup_ratio: share of the steps in which it rises to the peak; it falls linearly after that.
-        weight_decay: not applied to biases.
-        eval_steps: steps between evaluations on the held-out windows, and checkpoints; ``None`` for ten a run.
-        held_out_windows: about so many, of whole documents, are not trained on and choose the best state.
-        precision: arithmetic of the LSTM.
-        seed: of weights, order, negatives and dropout.
     """
 
+    # see :class:`~samesense.context.discriminator.lstm.Coherence`, as for the next three
     interaction: Interaction = "bilinear"
-    dim: int = 300
-    hidden: int = 300
-    dropout: float = 0.2
-    least_count: int = 2
-    most_words: int = 64
-    negatives: int = 1
-    batch_size: int = 64
-    epochs: int = 3
-    learning_rate: float = 1e-3
-    warmup_ratio: float = 0.05
-    weight_decay: float = 0.01
-    eval_steps: int | None = None
-    held_out_windows: int = HELD_OUT_WINDOWS
-    precision: Literal["float32", "bfloat16"] = "float32"
-    seed: int = 42
-
-    def __post_init__(self) -> None:
-        for name in ("negatives", "batch_size", "epochs", "least_count", "most_words", "held_out_windows"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name} must be at least 1; received {getattr(self, name)}.")
+    dim: int = 300  # size of a word vector; that of the initial vectors where there are some
+    hidden: int = 300  # size of the LSTM in each direction
+    dropout: float = 0.2  # share of the entries of word and sentence vectors that is dropped
+    least_count: int = 2  # rarer words are unknown
+    most_words: int = 64  # further words of a sentence are not read
+    negatives: int = 1  # replacements of the centre of each window, drawn anew in each epoch
+    epochs: int = 3  # passes over the windows
 
 
 @dataclass(frozen=True)
 class TrainedDiscriminator:
-    """A trained network and what the held-out windows say of it.
+    """A trained network and what the held-out windows say of it."""
 
-    Attributes:
-        encoder: the network at its best checkpoint, with its vocabulary.
-        accuracies: share of right answers, at the threshold of a half, over all held-out examples (``"all"``), the
-            centres that stood there (``"positive"``), and replacements from the same document (``"same document"``)
-            and from anywhere (``"anywhere"``); a kind of which there is none is absent.
-        held_out: windows held out.
-        steps: done in all.
-        interrupted: whether it was stopped before its end.
-    """
-
-    encoder: SentenceEncoder
+    encoder: SentenceEncoder  # the network at its best checkpoint, with its vocabulary
+    # share of right answers, at the threshold of a half, over all held-out examples ("all"), the centres that
+    # stood there ("positive"), and replacements from the same document ("same document") and from anywhere
+    # ("anywhere"); a kind of which there is none is absent
     accuracies: dict[str, float]
-    held_out: int
-    steps: int
-    interrupted: bool
+    held_out: int  # windows held out
+    steps: int  # done in all
+    interrupted: bool  # whether it was stopped before its end
 
 
 def train_discriminator(
@@ -100,9 +61,6 @@ def train_discriminator(
     callbacks: Sequence[TrainerCallback] = (),
 ) -> TrainedDiscriminator:
     """Train a network to tell the centre of a window from replacements.
-
-    Words begin with the vectors that ``word_vectors`` gives them, or with random ones, and are trained further. A run
-    that goes on from a checkpoint (``resume_from``) ends as one that was not stopped.
 
     Words begin with the vectors that ``word_vectors`` gives them, or with random ones, and are trained further. A run
     that goes on from a checkpoint (``resume_from``) ends as one that was not stopped.

@@ -172,11 +172,9 @@ def open_seq2seq(
 def token_costs(
     model: Seq2Seq, inputs: Sequence[Tensor], wanted: Tensor, memory: Tensor, absent: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Return what each token of the targets costs, in nats.
+    """Return what each token of the targets costs, in nats, and where these tokens stand in ``wanted``.
 
-    Returns:
-        Costs of the tokens that are not padding, end marks included, in float32 ``(tokens,)``, and where those stand
-        in ``wanted``.
+    Costs are those of the tokens that are not padding, end marks included, in float32 ``(tokens,)``.
     """
     real = wanted != PAD
     states = model.decode(inputs[0], inputs[1], inputs[2], memory, absent)

@@ -144,11 +144,7 @@ def source_of(read: Row, reading: Reading) -> Source:
 
 
 class Layout:
-    """Where the states of each row will be.
-
-    Attributes:
-        packs: the rows in the order of their states, those of like length together.
-    """
+    """Where the states of each row will be; ``packs`` are the rows in that order, those of like length together."""
 
     def __init__(self, tokens: Tokens, sources: Sequence[Source], budget: int) -> None:
         rows = list(dict.fromkeys(row for source in sources for row in source))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -14,7 +14,7 @@ from torch.utils.data import Dataset, Sampler
 from transformers import Trainer, TrainerCallback, TrainingArguments, set_seed
 from transformers.trainer_pt_utils import LengthGroupedSampler
 
-from samesense.context.corpus.corpus import HELD_OUT_WINDOWS, Corpus, Window, hold_out
+from samesense.context.corpus.corpus import Corpus, Window, WindowTraining, hold_out
 from samesense.context.generator.base import Kind, Reading, Size
 from samesense.context.generator.seq2seq import token_costs
 from samesense.context.generator.tokens import (
@@ -39,40 +39,15 @@ PACK_TOKENS = 4096
 
 
 @dataclass(frozen=True, kw_only=True)
-class GeneratorTraining:
-    """How a generator is trained; sizes are named in :data:`~samesense.context.generator.transformer.SIZES`.
+class GeneratorTraining(WindowTraining):
+    """How a generator is trained, in batches of targets; for sizes see ``SIZES`` of the transformer."""
 
-    Attributes:
-        size: of the model.
-        reading: see :class:`~samesense.context.generator.seq2seq.Seq2SeqGenerator`.
-        max_tokens: longest sentence.
-        dropout: share of values dropped.
-        learning_rate: peak of AdamW.
-        warmup_ratio: share of the steps in which it rises to the peak; it falls linearly after that.
-        weight_decay: not applied to biases and layer norms.
-        batch_size: targets in a step.
-        epochs: passes over all windows, each once for every direction that the model learns.
-        max_steps: stop there, whatever the epochs; ``None`` for no bound.
-        eval_steps: steps between evaluations on the held-out windows, and checkpoints; ``None`` for ten a run.
-        held_out_windows: windows that are not trained on and choose the best state.
-        precision: arithmetic.
-        seed: of weights, order and dropout.
-    """
-
-    size: Size = "tiny"
-    reading: Reading = "apart"
-    max_tokens: int = 64
-    dropout: float = 0.1
-    learning_rate: float = 1e-3
-    warmup_ratio: float = 0.05
-    weight_decay: float = 0.01
-    batch_size: int = 64
-    epochs: float = 3.0
-    max_steps: int | None = None
-    eval_steps: int | None = None
-    held_out_windows: int = HELD_OUT_WINDOWS
-    precision: Literal["float32", "bfloat16"] = "float32"
-    seed: int = 42
+    size: Size = "tiny"  # of the model
+    reading: Reading = "apart"  # see :class:`~samesense.context.generator.seq2seq.Seq2SeqGenerator`
+    max_tokens: int = 64  # longest sentence
+    dropout: float = 0.1  # share of values dropped
+    epochs: float = 3.0  # passes over all windows, each once for every direction that the model learns
+    max_steps: int | None = None  # stop there, whatever the epochs; None for no bound
 
 
 @dataclass(frozen=True)
@@ -96,8 +71,6 @@ def train_generator(
     callbacks: Sequence[TrainerCallback] = (),
 ) -> TrainedGenerator:
     """Train one model for some of the directions.
-
-    Which of ``kinds`` it is asked for, the model sees from the places of the sentence that it writes.
 
     Which of ``kinds`` it is asked for, the model sees from the places of the sentence that it writes.
 

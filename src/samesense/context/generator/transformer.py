@@ -15,8 +15,6 @@ class Architecture:
     """Size of a model.
 
     Sentences further than ``reach`` from the centre share one position; ``max_tokens`` counts the end mark.
-
-    Sentences further than ``reach`` from the centre share one position; ``max_tokens`` counts the end mark.
     """
 
     vocabulary: int
@@ -96,12 +94,9 @@ class Seq2Seq(nn.Module):
     def decode(self, tokens: Tensor, places: Tensor, sentences: Tensor, memory: Tensor, absent: Tensor) -> Tensor:
         """Return the states from which targets are predicted, ``(targets, length, width)``.
 
-        Args:
-            tokens: decoder inputs ``(targets, length)``: the start mark, then the target without its last token.
-            places: place in its sentence of the token to be predicted, ``(targets, length)``.
-            sentences: place in the window of its sentence, ``(targets, length)``.
-            memory: encoder states ``(groups, source, width)``; each group serves ``targets / groups`` targets in turn.
-            absent: True where the memory is padding, ``(groups, source)``.
+        ``tokens``, ``places`` and ``sentences`` are ``(targets, length)``: the start mark, then the target without its
+        last token, with the places of the token to be predicted. ``memory`` is ``(groups, source, width)``, each group
+        serving ``targets / groups`` targets in turn; ``absent`` ``(groups, source)`` is True where it is padding.
         """
         states = self.embed(tokens, places, sentences)
         for layer in self.decoder:
@@ -153,8 +148,6 @@ class _Attention(nn.Module):
 
     def forward(self, queries: Tensor, memory: Tensor, absent: Tensor | None) -> Tensor:
         """Return what each query finds, ``(rows, length, width)``; in itself it sees nothing after it.
-
-        ``absent`` ``(rows, source)`` is True where the memory is padding, ``None`` to look into itself.
 
         ``absent`` ``(rows, source)`` is True where the memory is padding, ``None`` to look into itself.
         """

@@ -3,55 +3,59 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from samesense.context.corpus.corpus import Corpus
-from samesense.context.harvest.population import Population
-from samesense.context.harvest.units import Finds, Neighbours, NeighbourUnits, RandomUnits, SectionUnits
+from samesense.context.harvest.units import Neighbours, NeighbourUnits, Population, RandomUnits, SectionUnits
+from samesense.context.retrieval.tfidf import Tfidf
 from samesense.errors import ConfigError
 from samesense.types import Indices, Pair
 
 PairKind = Literal["random", "neighbours", "section"]
-PAIR_KINDS: tuple[PairKind, ...] = get_args(PairKind)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Mixture:
-    """What a harvest is made of.
+class Mixture(BaseModel):
+    """What a harvest is made of; ConfigError if numbers contradict each other."""
 
-    Fields as in the settings of a harvest; each spacing of neighbours gives as many pairs.
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
-    Raises:
-        ConfigError: if a number is out of range.
-    """
+    pairs: int = Field(10_000, ge=1, description="pairs in all")
+    random: float = Field(
+        0.4, ge=0, allow_inf_nan=False, description="share of any two sentences; shares are weights, 0 for none"
+    )
+    neighbours: float = Field(
+        0.4, ge=0, allow_inf_nan=False, description="share of sentences that are near by TF-IDF screening"
+    )
+    section: float = Field(0.2, ge=0, allow_inf_nan=False, description="share of two sentences of one section")
+    spacings: tuple[int, ...] = Field(
+        (4, 16, 64), description="sentences around each leader that are neighbours; each gives as many pairs"
+    )
+    unit: int = Field(32, ge=2, description="sentences that are all paired with each other, which shares their cost")
+    min_words: int = Field(3, ge=1, description="sentences with fewer words take no part")
+    max_words: int = Field(64, ge=1, description="sentences with more words take no part")
+    shard_size: int = Field(1000, ge=1, description="pairs of a file, and what a kill may cost a worker")
+    seed: int = Field(42, ge=0, description="seed of all that is drawn")
 
-    pairs: int
-    shares: Mapping[PairKind, float]
-    shard_size: int = 1000
-    unit: int = 32
-    spacings: tuple[int, ...] = (4, 16, 64)
-    min_words: int = 3
-    max_words: int = 64
-    seed: int = 42
+    @field_validator("spacings", mode="before")
+    @classmethod
+    def _from_one_word(cls, value: Any) -> Any:
+        return value.split(",") if isinstance(value, str) else value  # a flag with a dot gives one word
 
-    def __post_init__(self) -> None:
-        shares = [self.shares.get(kind, 0.0) for kind in PAIR_KINDS]
-        if not all(math.isfinite(share) and share >= 0 for share in shares) or not sum(shares) > 0:
-            raise ConfigError(f"The shares of the kinds are 0 or more, and one at least is above 0; received {shares}.")
-        if min(self.pairs, self.shard_size, self.min_words) < 1 or self.unit < 2:
-            raise ConfigError(
-                "A harvest has 1 pair or more, a shard too, and a unit has 2 sentences or more; received "
-                f"{self.pairs}, {self.shard_size} and {self.unit}."
-            )
+    @model_validator(mode="after")
+    def _consistent(self) -> Mixture:
+        if not any((self.random, self.neighbours, self.section)):
+            raise ConfigError("Of the shares random, neighbours and section, one at least is above 0; all are 0.")
         if self.max_words < self.min_words:
             raise ConfigError(f"No sentence has {self.min_words} words or more and {self.max_words} or fewer.")
         if not self.spacings or min(self.spacings) < 2 or list(self.spacings) != sorted(set(self.spacings)):
             raise ConfigError(f"Spacings are different numbers from 2 on, ascending; received {self.spacings}.")
+        return self
 
 
 @dataclass(frozen=True)
@@ -89,7 +93,7 @@ class Plan:
     Source: Sun et al. 2022 (TACL), section 3.4, which does not say how pairs were chosen.
     """
 
-    def __init__(self, corpus: Corpus, tfidf: Finds, mixture: Mixture) -> None:
+    def __init__(self, corpus: Corpus, tfidf: Tfidf, mixture: Mixture) -> None:
         self.corpus, self.mixture = corpus, mixture
         self.shards = -(-mixture.pairs // mixture.shard_size)
         self.population = Population(corpus, mixture.seed, mixture.min_words, mixture.max_words)
@@ -162,16 +166,16 @@ class Plan:
         return wanted
 
     def _every(self) -> Iterator[_Stream]:
-        shares, unit = self.mixture.shares, self.mixture.unit
+        mixture, unit = self.mixture, self.mixture.unit
         others = not self._only_section()  # or all units would be searched for what none has
         spread = RandomUnits(self.population, unit)
-        yield _Stream("random", shares.get("random", 0.0), len(spread) * others, spread.members, self._is_random)
-        share = shares.get("neighbours", 0.0) / len(self._neighbours.spacings)
+        yield _Stream("random", mixture.random, len(spread) * others, spread.members, self._is_random)
+        share = mixture.neighbours / len(self._neighbours.spacings)
         for spacing in self._neighbours.spacings:
             near = NeighbourUnits(self.population, self._neighbours, spacing, unit)
             yield _Stream("neighbours", share, len(near) * others, near.members, self._neighbour_rule(near))
         sections = self._sections
-        yield _Stream("section", shares.get("section", 0.0), len(sections), sections.members, lambda *_: True)
+        yield _Stream("section", mixture.section, len(sections), sections.members, lambda *_: True)
 
     def _neighbour_rule(self, units: NeighbourUnits) -> Callable[[int, int, int], bool]:
         def owns(unit: int, one: int, other: int) -> bool:
@@ -182,15 +186,15 @@ class Plan:
     def _is_random(self, unit: int, one: int, other: int) -> bool:
         if self._in_section(one, other):
             return False
-        return not self.mixture.shares.get("neighbours", 0.0) or self._neighbours.first_round(one, other) < 0
+        return not self.mixture.neighbours or self._neighbours.first_round(one, other) < 0
 
     def _only_section(self) -> bool:
         """Return whether every pair is of the kind section."""
-        return self._sections.single and self.mixture.shares.get("section", 0.0) > 0
+        return self._sections.single and self.mixture.section > 0
 
     def _in_section(self, one: int, other: int) -> bool:
         """Return whether a pair is of the kind section, if there is that kind."""
-        if not self.mixture.shares.get("section", 0.0):
+        if not self.mixture.section:
             return False
         first, second = self.population.sections(np.array([one, other]))
         return bool(first == second)

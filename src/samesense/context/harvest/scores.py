@@ -6,12 +6,10 @@ import contextlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from samesense.context.corpus.corpus import Corpus
-from samesense.context.harvest.units import Finds
 from samesense.context.origin.context_set import NoContextError
 from samesense.execution.threads import torch_threads
 from samesense.hashes import json_hash
@@ -30,38 +28,12 @@ BLOCK_PAIRS = 2000
 
 @dataclass(frozen=True)
 class Scored:
-    """What became of some pairs.
+    """What became of some pairs."""
 
-    Attributes:
-        rows: which have a score, ``(n,)``, ascending.
-        scores: theirs, ``(n,)``.
-        undefined: of the others, how many for each reason.
-        cells: terms of a generator that were computed.
-    """
-
-    rows: Indices
-    scores: Floats
-    undefined: dict[str, int]
-    cells: int
-
-
-class Scorer(Protocol):
-    """What scores a harvest."""
-
-    @property
-    def corpus(self) -> Corpus:
-        """Where sentences are from."""
-
-    @property
-    def tfidf(self) -> Finds:
-        """Screening over the corpus."""
-
-    @property
-    def identity(self) -> dict[str, str]:
-        """All that decides a score, by name."""
-
-    def score(self, pairs: Sequence[Pair]) -> Scored:
-        """Score pairs; the same pairs always get the same scores."""
+    rows: Indices  # which have a score, (n,), ascending
+    scores: Floats  # theirs, (n,)
+    undefined: dict[str, int]  # of the others, how many for each reason
+    cells: int  # terms of a generator that were computed
 
 
 class OriginScorer:

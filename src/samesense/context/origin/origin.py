@@ -178,7 +178,7 @@ def _open_generator(
     folder: Path, content: dict[str, Any], precision: Literal["float32", "bfloat16"], device: str
 ) -> Generator:
     if content["language_model"] is not None:
-        from samesense.context.generator.load import open_language_model
+        from samesense.context.generator.language_models import open_language_model
 
         return open_language_model(content["language_model"], precision=precision, device=device)
     if not (folder / "generator").exists():
@@ -199,8 +199,7 @@ def _whose(window: int, first: Indices, second: Indices) -> Whose:
 class PairVectors:
     """Vectors v of Eq. 4: each sentence over the context sets of both.
 
-    Attributes:
-        undefined: contexts left out, because a term does not vary over the reference.
+    ``undefined`` counts the contexts left out, because a term does not vary over the reference.
     """
 
     def __init__(

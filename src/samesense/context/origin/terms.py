@@ -27,11 +27,7 @@ BLOCK_WINDOWS = 256
 
 
 class Terms:
-    """Computes terms, asking nothing of a model whose weight is 0.
-
-    Attributes:
-        computed: cells of a generator's term computed so far, not counting those found.
-    """
+    """Computes terms, asking nothing of a model whose weight is 0; ``computed`` counts the generator's cells."""
 
     def __init__(
         self,

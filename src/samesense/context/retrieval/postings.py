@@ -49,12 +49,7 @@ def inverse_frequencies(chunks: int, frequencies: npt.NDArray[Any]) -> Floats:
 
 
 class Postings:
-    """A finished index.
-
-    Attributes:
-        chunks: how many chunks it covers.
-        norms: length of the TF-IDF vector of each chunk ``(chunks,)``.
-    """
+    """A finished index over ``chunks`` chunks; ``norms`` ``(chunks,)`` are the lengths of their TF-IDF vectors."""
 
     def __init__(self, folder: Path) -> None:
         manifest = read_json(folder / "manifest.json")
@@ -81,13 +76,7 @@ class Postings:
         return self._chunks[rows], term_weights(self._counts[rows])
 
 
-def build_postings(
-    folder: Path,
-    chunks: int,
-    texts: Callable[[int], Sequence[str]],
-    *,
-    unigrams: bool,
-) -> None:
+def build_postings(folder: Path, chunks: int, texts: Callable[[int], Sequence[str]], *, unigrams: bool) -> None:
     """Index chunks into a new folder."""
     beside = folder.with_name(f".{folder.name}-building")
     merged = beside / "merged"
@@ -147,13 +136,10 @@ _word_key = lru_cache(maxsize=1 << 18)(key)
 
 
 def term_keys(text: str, unigrams: bool) -> Keys:
-    """Return the keys of the terms of one sentence, repeated ones as often as they come.
+    """Return the keys of the terms of one sentence ``(terms,)``: pairs, then words, each as often as it comes.
 
     The pair of two words is hashed in order. Keys of 64 bits collide with a chance of 3 in 100 million among a million
     terms.
-
-    Returns:
-        Pairs from left to right, then words; ``(terms,)``.
     """
     found = words(text)
     single = np.fromiter((_word_key(word) for word in found), dtype=np.uint64, count=len(found))

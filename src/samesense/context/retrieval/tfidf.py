@@ -59,12 +59,7 @@ class Tfidf:
     """
 
     def __init__(
-        self,
-        corpus: Corpus,
-        folder: Path,
-        *,
-        unigrams: bool = True,
-        most_postings: int = MOST_POSTINGS,
+        self, corpus: Corpus, folder: Path, *, unigrams: bool = True, most_postings: int = MOST_POSTINGS
     ) -> None:
         if most_postings < 1:
             raise ConfigError(f"most_postings must be at least 1; received {most_postings}.")
@@ -84,12 +79,7 @@ class Tfidf:
     def chunks(self, sentence: str, k: int) -> tuple[Indices, Floats]:
         """Return the best chunks for a sentence and their cosines, best first.
 
-        Args:
-            sentence: any text.
-            k: at most so many; fewer where fewer share a term with the sentence, none where none does.
-
-        Raises:
-            ConfigError: if ``k`` is below 1.
+        There are ``k`` at most; fewer where fewer share a term with the sentence, none where none does.
         """
         if k < 1:
             raise ConfigError(f"At least 1 chunk must be asked for; received {k}.")
@@ -116,17 +106,10 @@ class Tfidf:
         return chosen
 
     def search(self, sentences: Sequence[str], k: int) -> list[Indices]:
-        """Return for each sentence the windows of its best chunks.
+        """Return for each sentence the windows of its ``k`` best chunks, 20,000 in the paper: those of the best first.
 
-        A window whose centre has the same words as the sentence is left out.
-
-        Args:
-            sentences: any texts.
-            k: at most so many chunks for each; 20,000 in the paper.
-
-        Returns:
-            For each sentence the numbers of windows, those of the best chunk first, in its order; empty where no chunk
-            shares a term with the sentence.
+        A window whose centre has the same words as the sentence is left out; there is none where no chunk shares a term
+        with the sentence.
         """
         return [
             self._windows(self.chunks(sentence, k)[0], own)

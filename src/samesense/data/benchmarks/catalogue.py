@@ -77,15 +77,9 @@ _TABLE = (
         "MSRpar is part of the MRPC training set",
     ),
     _sts(13, {"FNWN": 189, "headlines": 750, "OnWN": 561}, "subset SMT left out, as everywhere"),
-    _sts(
-        14,
-        {"deft-forum": 450, "deft-news": 300, "headlines": 750, "images": 750, "OnWN": 750, "tweet-news": 750},
-    ),
+    _sts(14, {"deft-forum": 450, "deft-news": 300, "headlines": 750, "images": 750, "OnWN": 750, "tweet-news": 750}),
     _sts(15, {"answers-forums": 375, "answers-students": 750, "belief": 375, "headlines": 750, "images": 750}),
-    _sts(
-        16,
-        {"answer-answer": 254, "headlines": 249, "plagiarism": 230, "postediting": 244, "question-question": 209},
-    ),
+    _sts(16, {"answer-answer": 254, "headlines": 249, "plagiarism": 230, "postediting": 244, "question-question": 209}),
     Benchmark(
         name="stsb",
         suites=("sts", "ranking", "geometry"),

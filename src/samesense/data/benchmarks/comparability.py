@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from samesense.data.benchmarks.catalogue import Benchmark, part_name
-from samesense.data.benchmarks.original import Loaded
+from samesense.data.benchmarks.sentences import Loaded
 from samesense.data.pairs.data import PairData
 
 NOT_COMPARABLE = "not comparable with published figures: "
@@ -20,11 +20,9 @@ def why_not_comparable(protocol: str) -> str:
 
 
 def remarks(benchmark: Benchmark, split: str, data: Loaded) -> tuple[str, list[str]]:
-    """Compare data with what was published of it.
+    """Return facts about data in words, and every way in which figures on it cannot be compared with published ones.
 
-    Returns:
-        The text variant, row count and what was left out, in words; and every way in which figures on this data
-        cannot be compared with published ones.
+    Facts are the text variant, the row count and what was left out.
     """
     texts = [*data.sentences1, *data.sentences2] if isinstance(data, PairData) else data.texts
     name, published = part_name(benchmark.name, split), benchmark.rows[split]
@@ -58,14 +56,11 @@ def is_chinese(texts: Sequence[str]) -> bool:
 
 
 def text_variant(texts: Sequence[str]) -> str:
-    """Name the form of a text by what is seen in it, not by where it came from.
+    """Name the form of a text by what is seen in it, as in ``"raw text"`` or ``"tokenised, lower-cased text"``.
 
-    It is tokenised if punctuation stands apart from the word before it in most texts that show either, and
-    lower-cased if at most one text in twenty has an upper-case letter (published copies hold a few).
-    Chinese text is always called raw. A model whose vocabulary tells cases apart gives other figures on another form.
-
-    Returns:
-        ``"raw text"``, ``"lower-cased text"``, ``"tokenised text"`` or ``"tokenised, lower-cased text"``.
+    It is tokenised if punctuation stands apart from the word before it in most texts that show either, and lower-cased
+    if at most one text in twenty has an upper-case letter (published copies hold a few). Chinese text is always called
+    raw. A model whose vocabulary tells cases apart gives other figures on another form.
     """
     if is_chinese(texts):
         return "raw text"

@@ -10,9 +10,8 @@ from pathlib import Path
 
 from samesense.data.benchmarks.catalogue import BENCHMARKS, Benchmark, part_name
 from samesense.data.benchmarks.comparability import is_chinese
-from samesense.data.benchmarks.original import Load, Loaded
 from samesense.data.benchmarks.published import argument_part, bojone_part, senteval_part
-from samesense.data.benchmarks.sentences import LabelledSentences, labelled_sentences, read_sentences
+from samesense.data.benchmarks.sentences import LabelledSentences, Load, Loaded, labelled_sentences, read_sentences
 from samesense.data.formats.files import read_rows
 from samesense.data.pairs.data import PairData, concat
 from samesense.data.pairs.read import read_pairs
@@ -38,18 +37,13 @@ class Part:
 
 
 def find_parts(folder: str | Path) -> dict[str, Part]:
-    """Find every split of every known benchmark in a folder.
+    """Find every split of every known benchmark in a folder: by name, such as ``"stsb.test"``, as in the catalogue.
 
     Three layouts are known and may stand side by side: TSV files named as the catalogue names its splits
     (``sts12.test.tsv``, ``mr.tsv.gz``), SentEval's (``STS/STS12-en-test``, ``MR/rt-polarity.pos``), and that of the
     Chinese sets (``ATEC/ATEC.test.data``); also the files ``ArgPairs_*.csv``. The folders in :data:`INSIDE` are looked
-    into as well, and the first finding counts. ``stsb`` files are English or Chinese by their text.
-
-    Returns:
-        The splits by name, such as ``"stsb.test"``, in the order of the catalogue.
-
-    Raises:
-        DataError: if there is no such folder.
+    into as well, and the first finding counts. ``stsb`` files are English or Chinese by their text. DataError if there
+    is no such folder.
     """
     root = Path(folder).expanduser()
     if not root.is_dir():
@@ -65,11 +59,7 @@ def find_parts(folder: str | Path) -> dict[str, Part]:
 
 
 def hub_parts(name: str) -> dict[str, Part]:
-    """Return the splits of one benchmark that the hub has, by name; nothing is loaded yet.
-
-    Raises:
-        DataError: if the catalogue has no such name, or knows no copy on the hub.
-    """
+    """Return the splits of one benchmark that the hub has, by name, not yet loaded; DataError if it has none."""
     if name not in BENCHMARKS:
         raise DataError(f"No benchmark is called {name!r}. Known: {', '.join(BENCHMARKS)}.")
     benchmark = BENCHMARKS[name]

@@ -9,18 +9,19 @@ from functools import partial
 from pathlib import Path
 
 from samesense.data.benchmarks.catalogue import WHOLE, Benchmark
-from samesense.data.benchmarks.original import (
+from samesense.data.benchmarks.sentences import (
     LabelledPair,
+    LabelledSentences,
     Load,
     Loaded,
     cells_of,
     labelled_pair,
+    labelled_sentences,
     latin1_lines,
     lines_of,
     pair_data,
     spaced,
 )
-from samesense.data.benchmarks.sentences import LabelledSentences, labelled_sentences
 from samesense.data.formats.labels import Scale
 from samesense.data.pairs.data import PairData
 from samesense.errors import DataError
@@ -189,19 +190,13 @@ def holds_arguments(source: str | Path) -> bool:
 
 
 def read_argument_pairs(folder: Path) -> PairData:
-    """Read every topic file of a folder, in the order of :data:`TOPICS`.
+    """Read every topic file of a folder, ``ArgPairs_DP.csv`` and so on, in the order of :data:`TOPICS`.
+
+    The files are Latin-1, comma-separated, with a header line. Topics (``"DP"``, ``"GC"``, ``"GM"``) are the subsets.
+    DataError if there is no such file, or a row breaks the layout.
 
     Source: Misra, Ecker and Walker (2016), in the layout published with Reimers et al. (2019).
     Differs: a pair that stands twice is kept twice, where the latter's code keeps its last score.
-
-    Args:
-        folder: holds ``ArgPairs_DP.csv`` and so on, Latin-1, comma-separated, with a header line.
-
-    Returns:
-        The pairs with the topic (``"DP"``, ``"GC"``, ``"GM"``) as subset; a topic whose file is absent has none.
-
-    Raises:
-        DataError: if there is no such file, or a row breaks the layout.
     """
     rows: list[LabelledPair] = []
     for topic in TOPICS:

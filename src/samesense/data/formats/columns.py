@@ -60,11 +60,8 @@ def resolve_columns(names: Sequence[str], override: str | None, source: str, *, 
     """Find the text, label and subset columns among the names of a source.
 
     ``override`` (``"first,second,label"``, or a negative as the third) takes the place of the conventions. Case is
-    ignored.
-
-    Raises:
-        DataError: if a column is missing, or a label and a negative contradict each other.
-        ConfigError: if the override is not three different names.
+    ignored. DataError if a column is missing, or a label and a negative contradict each other; ConfigError if the
+    override is not three different names.
     """
     spelled = spelled_names(names)
     subset = first_of(SUBSET_NAMES, spelled)

@@ -99,13 +99,9 @@ Line = tuple[int, str]
 
 
 def read_lines(path: Path, zipped: bool) -> Iterator[Line]:
-    """Read a UTF-8 file line by line; only a line feed ends a line.
+    """Yield line numbers from 1 and lines of a UTF-8 file, the byte order mark taken off; only a line feed ends a line.
 
-    Yields:
-        Line numbers from 1 and lines, the byte order mark taken off the first.
-
-    Raises:
-        DataError: if the bytes are not UTF-8, or not whole gzip.
+    DataError if the bytes are not UTF-8, or not whole gzip.
     """
     number = 0
     try:

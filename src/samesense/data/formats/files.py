@@ -29,11 +29,9 @@ def split_suffix(name: str) -> tuple[str, bool]:
 def read_rows(source: str | Path) -> Iterator[Row]:
     """Read the rows of one file, lazily.
 
-    The row number is the line in the file on which the row starts, the header being line 1; for Parquet and
-    for a JSON list it is the number of the record, from 1.
-
-    Raises:
-        DataError: if the file is missing, has an unknown suffix, or breaks a rule of its format.
+    The row number is the line in the file on which the row starts, the header being line 1; for Parquet and for a JSON
+    list it is the number of the record, from 1. DataError if the file is missing, has an unknown suffix, or breaks a
+    rule of its format.
     """
     path = Path(source).expanduser()
     if not path.is_file():

@@ -43,11 +43,9 @@ def parse_labels(
 ) -> ParsedLabels:
     """Decide what the labels of a source are and turn them into numbers.
 
-    ``columns`` tells inference data from scores; ``label_order`` names the integer classes 0, 1, 2.
-
-    Raises:
-        DataError: if integers may be inference classes and nothing says which is which.
-        ConfigError: if an option is malformed or contradicts the labels.
+    ``columns`` tells inference data from scores; ``label_order`` names the integer classes 0, 1, 2. DataError if
+    integers may be inference classes and nothing says which is which; ConfigError if an option is malformed or
+    contradicts the labels.
     """
     _check_options(label_order, label_range)
     named = any(isinstance(value, str) and value.strip().casefold() in NLI_VALUES for value in raw)

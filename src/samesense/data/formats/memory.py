@@ -77,10 +77,8 @@ def memory_rows(source: Source) -> Iterator[tuple[int, dict[str, object]]]:
     """Yield the rows of an object, numbered from 1, with cells by column name.
 
     Plain rows without names get those of their form: text, text, number are a scored pair; three texts a triplet of
-    anchor, positive, negative, unless the third is a class label; two texts a pair; one text a sentence.
-
-    Raises:
-        DataError: if the object is none that is known, or its rows differ in form.
+    anchor, positive, negative, unless the third is a class label; two texts a pair; one text a sentence. DataError if
+    the object is none that is known, or its rows differ in form.
     """
     if hasattr(source, "features") and hasattr(source, "with_format"):
         return dataset_rows(source)

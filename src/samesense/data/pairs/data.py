@@ -117,11 +117,7 @@ def pair_key(first: str, second: str) -> Pair:
 
 
 def concat(parts: Sequence[PairData]) -> PairData:
-    """Join pairs of the same kind and scale into one.
-
-    Raises:
-        DataError: if there is nothing to join, or labels of the parts cannot be compared.
-    """
+    """Join pairs of one kind and scale; DataError if there is nothing to join, or labels cannot be compared."""
     if not parts:
         raise DataError("There is nothing to join: no data was given. Give at least one source.")
     first = parts[0]

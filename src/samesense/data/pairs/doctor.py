@@ -26,10 +26,8 @@ _QUANTILES = {"min": 0, "25%": 25, "50%": 50, "75%": 75, "max": 100}
 def examine(data: PairData, *, against: Mapping[str, PairData | Sequence[Pair]] | None = None) -> DataReport:
     """Describe labelled pairs and point out what may spoil a training run or its test.
 
-    Args:
-        data: the pairs to look at.
-        against: other data by name, such as the test set, or its pairs; pairs in both are counted, whichever sentence
-            comes first, without regard to case and punctuation.
+    ``against`` is other data by name, such as the test set, or its pairs; pairs in both are counted, whichever sentence
+    comes first, without regard to case and punctuation.
     """
     values: defaultdict[Pair, set[float]] = defaultdict(set)
     for (first, second), label in zip(data.pairs(), data.labels, strict=True):

@@ -42,12 +42,9 @@ class Targets:
 
 
 def midpoint(data: PairData) -> float:
-    """Return the middle of the scale of scored pairs.
+    """Return the middle of the scale of scored pairs; DataError if the scale is not known.
 
     A scale of 0 to 5 counts as 1 to 5 if no label lies below 1.
-
-    Raises:
-        DataError: if the scale is not known.
     """
     low, high = _scale(data, "Give positive_above, or the scale as label_range LOW HIGH")
     if (low, high) == (0, 5) and min(data.labels) >= 1:
@@ -56,11 +53,7 @@ def midpoint(data: PairData) -> float:
 
 
 def labels_in_order(data: PairData) -> Targets:
-    """Return the pairs with their labels as they are.
-
-    Raises:
-        DataError: if all labels are equal, so that there is no order.
-    """
+    """Return the pairs with their labels as they are; DataError if all are equal, so that there is no order."""
     if len(set(data.labels)) < 2:
         raise DataError(
             f"CoSENT compares pairs with different labels; all {len(data)} labels of {data.source} are "
@@ -72,8 +65,7 @@ def labels_in_order(data: PairData) -> Targets:
 def labels_from_0_to_1(data: PairData) -> Targets:
     """Return the pairs with labels from 0 to 1: scores by their scale, contradiction 0, neutral 0.5, entailment 1.
 
-    Raises:
-        DataError: if the scale of scores is not known.
+    DataError if the scale of scores is not known.
     """
     if data.kind in ("binary", "triple"):
         return _pairs(data, data.labels, "labels 0 and 1 as they are")
@@ -89,8 +81,7 @@ def labels_from_0_to_1(data: PairData) -> Targets:
 def labels_cut_in_two(data: PairData, *, positive_above: float | None = None) -> Targets:
     """Return the pairs with labels 0 and 1: scores are 1 above a cut, by default the middle of their scale.
 
-    Raises:
-        DataError: if the cut leaves nothing on one side.
+    DataError if the cut leaves nothing on one side.
     """
     if data.kind != "scored":
         return _pairs(data, data.labels, "labels 0 and 1 as they are")
@@ -114,8 +105,7 @@ def labels_as_classes(data: PairData) -> Targets:
 def formed_triplets(data: PairData) -> Targets:
     """Return anchors, positives and negatives; see :func:`samesense.data.pairs.triplets.triplets`.
 
-    Raises:
-        DataError: if no sentence has both a positive and a negative partner.
+    DataError if no sentence has both a positive and a negative partner.
     """
     formed = triplets(data)
     if not len(formed):
@@ -127,15 +117,9 @@ def formed_triplets(data: PairData) -> Targets:
 
 
 def positive_pairs(data: PairData, *, positive_above: float | None = None, hard_negatives: bool = True) -> Targets:
-    """Return positive pairs, with a hard negative where an anchor has one.
+    """Return positive pairs, with a hard negative where an anchor has one, if asked for; DataError if there is none.
 
-    Args:
-        data: labelled pairs.
-        positive_above: scores above it are positive; ``None`` is the middle of their scale.
-        hard_negatives: give an anchor its negative partners.
-
-    Raises:
-        DataError: if no pair is positive.
+    Scores above ``positive_above``, or else the middle of their scale, are positive.
     """
     cut = positive_cut(data, positive_above)
     formed = positives(data, above=cut, hard_negatives=hard_negatives)

@@ -100,9 +100,7 @@ def synonyms(share: float = 0.2, *, seed: int = 0, of: Synonyms | None = None) -
 def wordnet() -> Synonyms:
     """Return the synonyms that WordNet knows, those of the commoner senses first, through nltk.
 
-    Raises:
-        MissingExtraError: if nltk is not installed.
-        DataError: if the files of WordNet are not there.
+    MissingExtraError if nltk is not installed, DataError if the files of WordNet are not there.
     """
     try:
         net: Any = import_module("nltk.corpus").wordnet

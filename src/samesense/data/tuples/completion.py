@@ -67,13 +67,9 @@ class Completion:
         object.__setattr__(self, "_pool", texts)
 
     def __call__(self, row: int, epoch: int = 0) -> Completed:
-        """Return the tuple of an anchor.
+        """Return positives and negatives of an anchor: as many as there are places if padded, else at most as many.
 
-        Returns:
-            Positives and negatives; of as many as there are places if padded, else of at most as many.
-
-        Raises:
-            DataError: if the other anchors have too few texts that may be negatives of this one.
+        DataError if the other anchors have too few texts that may be negatives of this one.
         """
         random = np.random.default_rng((self.seed, 0 if self.fixed else epoch, row))
         own = self.data.positives[row]

@@ -3,35 +3,79 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Literal, NamedTuple
 
-from samesense.data.tuples.groups import Group
+from samesense.data.pairs.targets import Targets
+from samesense.errors import DataError
 from samesense.hashes import rows_hash
+
+Side = Literal["positive", "neutral", "negative"]
+
+
+class Statement(NamedTuple):
+    """What one row says of an anchor and a partner; statements of one group are put together."""
+
+    group: str
+    anchor: str
+    partner: str
+    side: Side
+
+
+@dataclass(frozen=True)
+class Group:
+    """An anchor with its partners, each once and in order of appearance."""
+
+    anchor: str  # the text
+    positives: list[str]  # texts that say the same, or follow from it
+    negatives: list[str]  # texts that contradict it
+    neutrals: list[str]  # texts that do neither
+    contradictory: int = 0  # partners given both as positive and as negative; they are neither, and left out
+    repeated: int = 0  # statements left out because they stood there before
+    itself: int = 0  # statements left out because the partner is the anchor's own text
+
+
+def grouped(statements: Iterable[Statement]) -> Iterator[Group]:
+    """Yield the groups in the order in which they first appear; statements of a group need not stand together."""
+    found: dict[str, tuple[str, list[Statement]]] = {}
+    for row in statements:
+        found.setdefault(row.group, (row.anchor, []))[1].append(row)
+    yield from (_group(anchor, own) for anchor, own in found.values())
+
+
+def _group(anchor: str, rows: list[Statement]) -> Group:
+    sides: dict[Side, dict[str, None]] = {"positive": {}, "negative": {}, "neutral": {}}
+    itself = 0
+    for row in rows:
+        if row.partner == anchor:
+            itself += 1
+        else:
+            sides[row.side][row.partner] = None
+    both = sides["positive"].keys() & sides["negative"].keys()
+    return Group(
+        anchor,
+        [text for text in sides["positive"] if text not in both],
+        [text for text in sides["negative"] if text not in both],
+        list(sides["neutral"]),
+        contradictory=len(both),
+        repeated=len(rows) - itself - sum(map(len, sides.values())),
+        itself=itself,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class TupleData:
-    """Anchors of one or several sources, in order of first appearance.
+    """Anchors of one or several sources, in order of first appearance."""
 
-    Attributes:
-        anchors: the texts.
-        positives: of each anchor, also none.
-        negatives: of each anchor, also none.
-        neutrals: of each anchor: what neither follows nor contradicts, where the source says so (NLI).
-        source: the files or names as the user gave them.
-        name: short name for people.
-        left_out: how much of the sources was left out, by reason.
-    """
-
-    anchors: list[str]
-    positives: list[list[str]]
-    negatives: list[list[str]]
-    neutrals: list[list[str]]
-    source: str
-    name: str
-    left_out: dict[str, int] = field(default_factory=dict)
+    anchors: list[str]  # the texts
+    positives: list[list[str]]  # of each anchor, also none
+    negatives: list[list[str]]  # of each anchor, also none
+    neutrals: list[list[str]]  # of each anchor: what neither follows nor contradicts, where the source says so (NLI)
+    source: str  # the files or names as the user gave them
+    name: str  # short name for people
+    left_out: dict[str, int] = field(default_factory=dict)  # how much of the sources was left out, by reason
 
     def __len__(self) -> int:
         return len(self.anchors)
@@ -100,3 +144,26 @@ def counts_table(positives: Iterable[Sequence[str]], negatives: Iterable[Sequenc
 
 def _bin(count: int) -> int:
     return 3 if count >= 5 else min(count, 2)
+
+
+def partners_as_classes(data: TupleData) -> Targets:
+    """Return each anchor with each of its partners: negatives, neutrals and positives, numbered from 0.
+
+    DataError if there are partners of one kind only.
+    """
+    sides = {"contradiction": data.negatives, "neutral": data.neutrals, "entailment": data.positives}
+    classes = [name for name, partners in sides.items() if any(partners)]
+    if len(classes) < 2:
+        raise DataError(
+            f"{data.source}: softmax tells classes apart, and there are partners of {', '.join(classes)} only. Give "
+            "data with negatives, or take loss info-nce."
+        )
+    rows = [
+        (anchor, partner, label)
+        for row, anchor in enumerate(data.anchors)
+        for label, name in enumerate(classes)
+        for partner in sides[name][row]
+    ]
+    columns = dict(zip(("sentence1", "sentence2", "label"), map(list, zip(*rows, strict=True)), strict=True))
+    summary = f"softmax: {len(rows):,} pairs of {len(classes)} classes ({', '.join(classes)})"
+    return Targets(columns, summary, {"classes": len(classes)})

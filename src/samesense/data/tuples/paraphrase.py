@@ -26,22 +26,11 @@ def paraphrase(
     longest: int = 64,
     batch_size: int = 32,
 ) -> Augment:
-    """Return what has a share of the texts rewritten by a model.
+    """Return what has a share of the texts, above 0 and at most 1, rewritten by a sequence-to-sequence model.
 
     The variants of a text are the beams found for it, the likeliest first, so they depend on the text only; which texts
     are rewritten depends on the seed, too. A rewriting equal to its text but for case and spaces is no change.
-
-    Args:
-        model: folder or hub name of any sequence-to-sequence model of transformers.
-        share: of the texts that are rewritten.
-        seed: another seed, other texts.
-        prompt: what the model is given before each text.
-        longest: most tokens of a text and of its rewriting.
-        batch_size: texts rewritten at once.
-
-    Raises:
-        ConfigError: if the share is not above 0 and at most 1.
-        ModelError: if the model cannot be opened.
+    ``longest`` counts the tokens of a text and of its rewriting, ``batch_size`` the texts rewritten at once.
     """
     if not 0 < share <= 1:
         raise ConfigError(f"The share of texts to rewrite must be above 0 and at most 1; received {share}.")

@@ -13,8 +13,7 @@ from samesense.data.formats.files import BadRow, Row, bad_rows_error, text_probl
 from samesense.data.formats.labels import UNLABELLED, parse_labels
 from samesense.data.formats.memory import Source, as_sources, name_of, short_name
 from samesense.data.formats.sources import load_rows
-from samesense.data.tuples.data import TupleData, tuple_data
-from samesense.data.tuples.groups import Side, Statement, grouped
+from samesense.data.tuples.data import Side, Statement, TupleData, grouped, tuple_data
 from samesense.errors import DataError
 
 SIDES: dict[float, Side] = {0.0: "negative", 1.0: "neutral", 2.0: "positive"}

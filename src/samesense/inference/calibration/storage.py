@@ -61,8 +61,7 @@ class Home:
     def fingerprint(self) -> str:
         """Return a hash of every file that decides scores; of a repository of the hub, its commit.
 
-        Raises:
-            ModelError: if a model of the hub has never been opened here.
+        ModelError if a model of the hub has never been opened here.
         """
         if self.folder is None:
             return f"commit {_commit(self.name)}"
@@ -70,13 +69,10 @@ class Home:
 
 
 def home_of(name: str) -> Home:
-    """Return where the files of a model are.
+    """Return where the files of a model folder, output of train, hub name, ``"default"``, or ``origin:FOLDER`` are.
 
-    ``name`` is a model folder, output of train, hub name, ``"default"``, or ``origin:FOLDER``.
-
-    Raises:
-        ConfigError: if what is named has no files by which it could be told from another.
-        ModelError: if there is no such model.
+    ConfigError if what is named has no files by which it could be told from another; ModelError if there is no such
+    model.
     """
     if name.startswith(ORIGIN):
         return Home(name, Path(name.removeprefix(ORIGIN)).expanduser())

@@ -21,10 +21,9 @@ from samesense.errors import ConfigError, DataError, ModelError
 from samesense.inference.collection import writer as changes
 from samesense.inference.collection.embedder import Embedder
 from samesense.inference.collection.entries import Entry, canonical
-from samesense.inference.collection.index import search_words
 from samesense.inference.collection.manifest import Approximate, Manifest, read_manifest
 from samesense.inference.collection.segment import Mask
-from samesense.inference.collection.state import State
+from samesense.inference.collection.state import State, search_words
 from samesense.inference.search.exact import Best, Block, nearest, unit_rows
 
 

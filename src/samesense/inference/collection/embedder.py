@@ -19,7 +19,7 @@ class Embedder:
     Attributes:
         encode: texts in, one embedding a text out.
         identity: everything that decides a vector besides its text; for a model that is loaded, what
-            :func:`~samesense.encoder.identity.model_identity` returns.
+            :func:`~samesense.encoder.storage.model_identity` returns.
         name: what the model is called; it is opened by this name where no other is given.
         precision: arithmetic, for people and for opening it again.
     """
@@ -39,9 +39,5 @@ class Embedder:
 
 
 def embedder_of(model: Model, name: str) -> Embedder:
-    """Return a loaded model as what a collection needs of it.
-
-    Raises:
-        ModelError: for a cross-encoder.
-    """
+    """Return a loaded model as what a collection needs of it; ModelError for a cross-encoder."""
     return Embedder(model.encode, model.identity, name, model.backend.removeprefix("torch-") or "float32")

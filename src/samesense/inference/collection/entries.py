@@ -6,11 +6,12 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from samesense.data.formats.columns import SINGLE_NAMES
+from samesense.data.formats.columns import SINGLE_NAMES, first_of, spelled_names
 from samesense.data.formats.delimited import read_lines
-from samesense.data.formats.files import Row, split_suffix
+from samesense.data.formats.files import Row, missing_file, split_suffix
 from samesense.data.formats.sources import load_rows
 from samesense.errors import DataError
 
@@ -33,14 +34,9 @@ class Entry:
 
 
 def record_line(entry: Entry, place: str) -> bytes:
-    """Return text and metadata as one line of JSON.
+    """Return text and metadata as one line of JSON; ``place`` says in messages where they come from.
 
-    Args:
-        entry: what is kept.
-        place: where it comes from, for messages.
-
-    Raises:
-        DataError: for an empty text, an id that is none, or what JSON cannot hold.
+    DataError for an empty text, an id that is none, or what JSON cannot hold.
     """
     if not isinstance(entry.text, str) or not entry.text.strip():
         raise DataError(f"{place}: a text that is not empty is needed; received {entry.text!r}. Leave the row out.")
@@ -73,38 +69,19 @@ def canonical(value: Any) -> str:
 
 
 def read_entries(source: str, *, column: str | None = None) -> Iterator[Entry]:
-    """Yield the entries of a file, lazily.
+    """Yield the entries of a file, lazily: of a text file with one text a line, or of rows that ``load_rows`` reads.
 
-    Args:
-        source: a text file with one text a line (``.txt`` or any ending that is not known, also ``.gz``), or rows in a
-            form that ``load_rows`` reads. Of a row, the text column is ``sentence``, ``text``, ``sent`` or
-            ``question``, the column ``id``, if there is one, is the id, and every other column that is not empty is
-            metadata under its name.
-        column: name of the text column, if it is another.
-
-    Raises:
-        DataError: for a missing or broken file, no text column, or an id that is no number.
+    Of a row, the text column is ``column``, or else ``sentence``, ``text``, ``sent`` or ``question``; the column
+    ``id``, if there is one, is the id, and every other column that is not empty is metadata under its name. DataError
+    for a missing or broken file, no text column, or an id that is no number.
     """
-    if (
-        not split_suffix(source)[0]
-        and column is None
-        and (source.removesuffix(".gz").endswith(".txt") or _is_file(source))
-    ):
+    is_text = source.removesuffix(".gz").endswith(".txt") or Path(source).expanduser().is_file()
+    if is_text and column is None and not split_suffix(source)[0]:
         return _of_lines(source)
     return _of_rows(source, column)
 
 
-def _is_file(source: str) -> bool:
-    from pathlib import Path
-
-    return Path(source).expanduser().is_file()
-
-
 def _of_lines(source: str) -> Iterator[Entry]:
-    from pathlib import Path
-
-    from samesense.data.formats.files import missing_file
-
     path = Path(source).expanduser()
     if not path.is_file():
         raise missing_file(source)
@@ -123,9 +100,8 @@ def _of_rows(source: str, column: str | None) -> Iterator[Entry]:
 
 
 def _text_column(found: list[str], source: str, column: str | None) -> str:
-    spelled = {name.strip().casefold(): name for name in reversed(found)}
     wanted = SINGLE_NAMES if column is None else (column.casefold(),)
-    text = next((spelled[name] for name in wanted if name in spelled), None)
+    text = first_of(wanted, spelled_names(found))
     if text is None:
         raise DataError(
             f"{source}: the column of texts could not be found. Columns: {', '.join(found)}. Accepted: "

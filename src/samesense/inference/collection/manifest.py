@@ -27,67 +27,38 @@ class _Note(BaseModel):
 
 
 class SegmentNote(_Note):
-    """Rows that were added together.
+    """Rows that were added together."""
 
-    Attributes:
-        name: its folder.
-        rows: rows in it, deleted ones too.
-        deleted: how many are deleted.
-        tombstones: file with the numbers of the deleted rows; ``None`` if there are none.
-    """
-
-    name: str
-    rows: int
-    deleted: int = 0
-    tombstones: str | None = None
+    name: str  # its folder
+    rows: int  # rows in it, deleted ones too
+    deleted: int = 0  # how many are deleted
+    tombstones: str | None = None  # file with the numbers of the deleted rows; None if there are none
 
 
 class GraphNote(_Note):
-    """The approximate index.
+    """The approximate index."""
 
-    Attributes:
-        file: its file.
-        segments: the segments it covers, in the order in which it numbers their rows.
-        expansion: candidates looked at in a search.
-        recall: share of the ten nearest neighbours that it found when it was made.
-        queries: sampled rows on which that was measured.
-    """
-
-    file: str
-    segments: tuple[str, ...]
-    expansion: int
-    recall: float
-    queries: int
+    file: str  # its file
+    segments: tuple[str, ...]  # the segments it covers, in the order in which it numbers their rows
+    expansion: int  # candidates looked at in a search
+    recall: float  # share of the ten nearest neighbours that it found when it was made
+    queries: int  # sampled rows on which that was measured
 
 
 class Manifest(_Note):
-    """One state of a collection.
+    """One state of a collection."""
 
-    Attributes:
-        format: version of the files.
-        generation: grows with every change.
-        model: name of the model, for people and for opening it again.
-        identity: what tells the model from any other.
-        precision: arithmetic of the vectors.
-        dim: numbers of a vector.
-        dtype: how they are kept.
-        approximate: whether an approximate index is made.
-        next_id: id of the next text that brings none.
-        segments: what there is.
-        graph: the approximate index, if there is one.
-    """
-
-    format: Literal[1] = 1
-    generation: int
-    model: str
-    identity: str
-    precision: str
-    dim: int
-    dtype: Literal["float32", "float16"]
-    approximate: Approximate
-    next_id: int
-    segments: tuple[SegmentNote, ...]
-    graph: GraphNote | None = None
+    format: Literal[1] = 1  # version of the files
+    generation: int  # grows with every change
+    model: str  # name of the model, for people and for opening it again
+    identity: str  # what tells the model from any other
+    precision: str  # arithmetic of the vectors
+    dim: int  # numbers of a vector
+    dtype: Literal["float32", "float16"]  # how they are kept
+    approximate: Approximate  # whether an approximate index is made
+    next_id: int  # id of the next text that brings none
+    segments: tuple[SegmentNote, ...]  # what there is
+    graph: GraphNote | None = None  # the approximate index, if there is one
 
     @property
     def live(self) -> int:
@@ -96,11 +67,7 @@ class Manifest(_Note):
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """Return the state of the collection in ``folder``.
-
-    Raises:
-        DataError: if there is none, or it is damaged.
-    """
+    """Return the state of the collection in ``folder``; DataError if there is none, or it is damaged."""
     path = folder / MANIFEST
     try:
         return Manifest.model_validate_json(path.read_bytes())

@@ -28,12 +28,7 @@ Mask = npt.NDArray[np.bool_]
 
 
 class SegmentWriter:
-    """Writes a new segment; nothing counts before a manifest names it.
-
-    Args:
-        folder: its folder, made here.
-        dtype: how vectors are kept, ``"float32"`` or ``"float16"``.
-    """
+    """Writes a new segment to a new folder; nothing counts before a manifest names it."""
 
     def __init__(self, folder: Path, dtype: str) -> None:
         folder.mkdir(parents=True)
@@ -94,15 +89,8 @@ class SegmentWriter:
 class Segment:
     """An existing segment. What it needs is mapped when it is opened, so that it outlives its files.
 
-    Attributes:
-        note: what the manifest says of it.
-        vectors: ``(rows, dim)``.
-        ids: ``(rows,)``.
-        live: which rows are not deleted, ``(rows,)``.
-
-    Raises:
-        FileNotFoundError: if a file is not there.
-        DataError: if files do not fit together.
+    ``vectors`` are ``(rows, dim)``, ``ids`` and ``live``, which are not deleted, ``(rows,)``. FileNotFoundError if a
+    file is not there, DataError if files do not fit together.
     """
 
     def __init__(self, folder: Path, note: SegmentNote, dim: int, dtype: str, tombstones: Path | None) -> None:

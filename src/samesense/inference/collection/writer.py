@@ -13,7 +13,6 @@ from samesense.errors import DataError, ModelError, OutputError
 from samesense.files import LOCK, is_temporary, only_writer, write_array
 from samesense.inference.collection.embedder import Embedder
 from samesense.inference.collection.entries import LARGEST_ID, Entry, record_line
-from samesense.inference.collection.index import with_graph
 from samesense.inference.collection.manifest import (
     MANIFEST,
     SEGMENTS,
@@ -26,7 +25,7 @@ from samesense.inference.collection.manifest import (
     tidy,
 )
 from samesense.inference.collection.segment import SegmentWriter
-from samesense.inference.collection.state import State
+from samesense.inference.collection.state import State, with_graph
 from samesense.inference.search.hnsw import check_usearch
 
 BLOCK_TEXTS = 2048
@@ -40,11 +39,7 @@ WAIT = 60.0
 
 
 def check_model(manifest: Manifest, model: Embedder, folder: Path) -> None:
-    """Refuse a model whose vectors do not belong to the collection.
-
-    Raises:
-        ModelError: saying which model it was built with.
-    """
+    """Raise ModelError for a model whose vectors do not belong to the collection, saying which it was built with."""
     if model.identity != manifest.identity:
         raise ModelError(
             f"A collection is used with the model it was built with; {folder} was built with {manifest.model!r} in "
@@ -220,7 +215,7 @@ def _blocks(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
 
 
 def _check_ids(ids: list[int], seen: set[int], state: State | None) -> None:
-    """Refuse ids that come twice, or are in the collection; and cache_embeddings them."""
+    """Refuse ids that come twice, or are in the collection; and remember them."""
     for number in ids:
         if number > LARGEST_ID - 1:
             raise DataError(f"Ids must leave room for the next one; received {number}.")
@@ -238,11 +233,7 @@ def _check_ids(ids: list[int], seen: set[int], state: State | None) -> None:
 
 
 def _rows_of(state: State, ids: Sequence[int]) -> list[np.ndarray[tuple[int], np.dtype[np.intp]]]:
-    """Return the rows with the ids in each segment.
-
-    Raises:
-        DataError: if one is not there.
-    """
+    """Return the rows with the ids in each segment; DataError if one is not there."""
     for number in ids:
         if not 0 <= number <= LARGEST_ID:
             raise DataError(f"An id is a whole number from 0 to 2**63 - 1; received {number}. Nothing was deleted.")

@@ -20,9 +20,7 @@ from samesense.types import Embeddings, Encode
 class FunctionEncoder:
     """An :class:`~samesense.inference.models.model.Encoder` made of a function from texts to vectors.
 
-    Attributes:
-        name: of the backend; a function has none.
-        protocol: what the function does, in words.
+    ``protocol`` says in words what the function does; it has no backend, and so no ``name``.
     """
 
     name = ""
@@ -44,11 +42,7 @@ class FunctionEncoder:
     def encode(
         self, texts: Sequence[str], *, normalize: bool = False, on_progress: Callable[[int], None] | None = None
     ) -> Embeddings:
-        """Return the function's vectors, float32 ``(texts, dim)``.
-
-        Raises:
-            ModelError: if it does not give one finite row a text.
-        """
+        """Return the function's vectors, float32 ``(texts, dim)``; ModelError if they are not one finite row a text."""
         if not len(texts):
             return np.zeros((0, 0), dtype=np.float32)
         rows = checked_rows(np.asarray(self._function(texts)), texts).astype(np.float32, copy=False)
@@ -60,9 +54,7 @@ class FunctionEncoder:
 def open_kind(kind: str, place: str, device: str | None) -> Model:
     """Open what stands behind the colon of a name; see :data:`~samesense.inference.names.KINDS`.
 
-    Raises:
-        ConfigError: if the name is malformed.
-        ModelError, DataError: if what is named cannot be read.
+    ConfigError if the name is malformed; ModelError or DataError if what is named cannot be read.
     """
     if kind == "origin":
         from samesense.context.origin.origin import Origin
@@ -86,7 +78,7 @@ def _vectors(place: str) -> FunctionEncoder:
 
 
 def _words(place: str) -> FunctionEncoder:
-    from samesense.encoder.words import read_words
+    from samesense.encoder.vectors import read_words
 
     file, question, option = place.partition("?")
     if question and option != "sif":

@@ -66,15 +66,10 @@ class Model:
         seed: int | None = None,
         choice: Choice | None = None,
     ) -> None:
-        """Take what embeds, what scores, or both.
+        """Take what embeds (``encoder``), what scores (``score``: pairs in, scores out), or both.
 
-        Args:
-            encoder: computes embeddings; ``None`` for what only scores, such as a cross-encoder.
-            score: pairs in, scores out; ``None`` for the cosine of the embeddings.
-            name: see the attribute.
-            protocol: see the property; ``""`` for that of the encoder.
-            seed: see the attribute.
-            choice: see the attribute.
+        Without an encoder it only scores, as a cross-encoder does; without a score it takes the cosine of the
+        embeddings. ``protocol`` is that of the encoder unless given.
         """
         self._encoder = encoder
         self._score = cosine_score(self.encode) if score is None else score

@@ -4,25 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import torch
+import numpy as np
 from sentence_transformers import SentenceTransformer
 
 from samesense.encoder.cosine import each_once
 from samesense.encoder.encode import encode
-from samesense.encoder.identity import model_identity
 from samesense.encoder.pooling import describe_pooling
 from samesense.encoder.precision import autocast, inference_precision
+from samesense.encoder.storage import model_identity
 from samesense.execution.threads import torch_threads
 from samesense.types import Embeddings, Precision
 
 
 class TorchEncoder:
-    """An :class:`~samesense.inference.models.model.Encoder` computed by torch.
-
-    Attributes:
-        sentence_transformer: the model.
-        name: ``"torch-float32"`` or ``"torch-bfloat16"``.
-    """
+    """An :class:`~samesense.inference.models.model.Encoder` by torch, ``torch-float32`` or ``torch-bfloat16``."""
 
     def __init__(
         self,
@@ -32,13 +27,10 @@ class TorchEncoder:
         deterministic: bool = False,
         threads: int | None = None,
     ) -> None:
-        """Take a model.
+        """Take a model, whose own maximum length, prompt and pooling apply.
 
-        Args:
-            model: its own maximum length, prompt and pooling apply.
-            precision: ``"auto"`` is bfloat16 where the device computes in it.
-            deterministic: compute every text alone; its bits then depend on nothing else.
-            threads: that compute; ``None`` leaves them as they are.
+        ``precision`` ``"auto"`` is bfloat16 where the device computes in it; ``deterministic`` computes every text
+        alone, so that its bits depend on nothing else; ``threads`` compute, as many as before for ``None``.
         """
         self.sentence_transformer = model
         self._precision = inference_precision(precision, model.device)
@@ -62,7 +54,7 @@ class TorchEncoder:
 
     @property
     def identity(self) -> str:
-        """See :func:`~samesense.encoder.identity.model_identity`."""
+        """See :func:`~samesense.encoder.storage.model_identity`."""
         return model_identity(self.sentence_transformer, self._precision)
 
     def encode(
@@ -93,26 +85,16 @@ def _encode_alone(
     Every text is a batch of its own: how products are cut and summed depends on the shape of a batch, and so do the
     last bits. They depend on the number of threads too, which must be one.
     """
-    arithmetic = inference_precision(precision, model.device)
-    prompt = model.prompts.get(model.default_prompt_name) if model.default_prompt_name else None
-    dim = model.get_embedding_dimension() or 0
-
-    def one(text: str) -> torch.Tensor:
-        features = {
-            key: value.to(model.device) if isinstance(value, torch.Tensor) else value
-            for key, value in model.preprocess([text], prompt=prompt).items()
-        }
-        row: torch.Tensor = model(features)["sentence_embedding"][:, :dim]
-        return row.float().cpu()
 
     def embed(block: list[str]) -> Embeddings:
-        with torch.inference_mode(), autocast(model.device, arithmetic):
-            rows: Embeddings = torch.cat([one(text) for text in block]).numpy()
+        with autocast(model.device, inference_precision(precision, model.device)):
+            rows: Embeddings = model.encode(block, batch_size=1, show_progress_bar=False).astype(np.float32)
         return rows
 
     training = model.training
-    model.eval()
     try:
-        return each_once(texts, embed, dim, normalize=normalize, on_progress=on_progress)
+        return each_once(
+            texts, embed, model.get_embedding_dimension() or 0, normalize=normalize, on_progress=on_progress
+        )
     finally:
         model.train(training)

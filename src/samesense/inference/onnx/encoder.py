@@ -26,30 +26,16 @@ BATCH_TOKENS = 1024
 
 
 class OnnxEncoder:
-    """A folder written by ``samesense export``, ready to encode.
-
-    Attributes:
-        folder: where it was opened.
-        name: ``"onnx"`` or ``"onnx-int8"``.
-        description: what the folder says of itself.
-        deterministic: whether every text is computed alone, on one thread.
-    """
+    """A folder written by ``samesense export``, ready to encode by the backend ``onnx`` or ``onnx-int8``."""
 
     def __init__(
         self, folder: str | Path, name: OnnxName = "onnx", *, deterministic: bool = False, threads: int | None = None
     ) -> None:
-        """Open a folder.
+        """Open a folder; ModelError if the folder, its graph or its tokenizer cannot be read.
 
-        Args:
-            folder: an exported folder.
-            name: which of its graphs.
-            deterministic: compute every text alone and on one thread, so that the bits of its vector depend on
-                nothing else; several texts are computed at the same time. int8 needs it most: its scale is taken
-                from all texts of a batch together.
-            threads: threads that compute; ``None`` takes ``OMP_NUM_THREADS`` if set, else those the process may use.
-
-        Raises:
-            ModelError: if the folder, its graph or its tokenizer cannot be read.
+        ``deterministic`` computes every text alone and on one thread, so that the bits of its vector depend on nothing
+        else; several texts are computed at the same time. int8 needs it most: its scale is taken from all texts of a
+        batch together. ``threads`` are ``OMP_NUM_THREADS``, or those the process may use, unless given.
         """
         self.folder = Path(folder).expanduser()
         self.name: OnnxName = name
@@ -93,11 +79,7 @@ class OnnxEncoder:
         batch_tokens: int | None = None,
         on_progress: Callable[[int], None] | None = None,
     ) -> Embeddings:
-        """Return the embeddings of ``texts``, float32 ``(texts, dim)``, in order; see :func:`each_once`.
-
-        Raises:
-            ModelError: if a text is not a string.
-        """
+        """Return the embeddings of ``texts``, float32 ``(texts, dim)``, in order; see :func:`each_once`."""
         budget = batch_tokens or BATCH_TOKENS
 
         def embed(block: list[str]) -> Embeddings:

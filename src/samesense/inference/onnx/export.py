@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import StaticEmbedding
@@ -15,18 +17,92 @@ from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 from samesense.data import read_pairs, sample_path
 from samesense.data.pairs.data import PairData
 from samesense.encoder.build import build, resolve
+from samesense.encoder.cosine import checked_rows, cosine_score
 from samesense.encoder.cross import is_cross_encoder
 from samesense.encoder.encode import encode
 from samesense.encoder.pooling import describe_pooling
 from samesense.encoder.precision import has_bfloat16
 from samesense.encoder.storage import check_free, save
+from samesense.encoder.vocabulary import fast_tokenizer
 from samesense.errors import ModelError
 from samesense.files import replacing_folder, write_text
 from samesense.inference.onnx.encoder import OnnxEncoder
-from samesense.inference.onnx.format import DESCRIPTION, GRAPHS, TOKENIZER, Description, OnnxName, graph_file
+from samesense.inference.onnx.format import (
+    DESCRIPTION,
+    GRAPHS,
+    TOKENIZER,
+    Description,
+    Drift,
+    OnnxName,
+    Parity,
+    graph_file,
+)
 from samesense.inference.onnx.graph import write_graph, write_int8
-from samesense.inference.onnx.parity import AWKWARD, CHECKED, check_tokens, drift, parity, reference_rows
-from samesense.types import Encode
+from samesense.metrics import spearman
+from samesense.types import Embeddings, Encode
+
+LEAST_COSINE = 0.9999
+"""A float32 graph whose vector of some sentence has a smaller cosine with torch's is refused."""
+
+CHECKED = 300
+"""Sentences of the check, besides the awkward ones."""
+
+AWKWARD = (
+    "a",
+    "  Spaces before, a tab\tbetween, and a line\nbreak.  ",
+    "UPPER CASE and Zürich, naïve, 100 %",
+    "两个人在公园里散步。",
+    "\N{GRINNING FACE} \N{THUMBS UP SIGN}",
+    "one sentence that is far longer than any model reads at once, said again and again; " * 60,
+)
+"""Texts in which tokenizers and limits show where they differ."""
+
+
+def check_tokens(model: SentenceTransformer, exported: OnnxEncoder, texts: list[str]) -> None:
+    """Make sure that the folder's tokenizer alone gives the ids that the model is given by sentence-transformers."""
+    prompt = model.prompts.get(model.default_prompt_name) if model.default_prompt_name else None
+    for text in texts:
+        wanted = model.preprocess([text], prompt=prompt)["input_ids"].flatten().tolist()
+        found = exported.token_ids(text)
+        if found != wanted:
+            raise ModelError(
+                "An exported model reads text by its tokenizer.json alone; for "
+                f"{text[:60]!r} that gives {len(found)} ids where the model is given {len(wanted)} others. A chat "
+                "template, or changes that sentence-transformers makes to texts, cannot be exported: save the model "
+                "without them."
+            )
+
+
+def parity(exported: OnnxEncoder, reference: Embeddings, texts: list[str]) -> Parity:
+    """Compare the vectors of a graph with ``reference``, computed among neighbours and alone."""
+    from sklearn.metrics.pairwise import paired_cosine_distances
+
+    together = exported.encode(texts)
+    alone = np.concatenate([exported.encode([text]) for text in texts])
+    least = 1.0
+    for rows in (together, alone):
+        distances = paired_cosine_distances(checked_rows(rows, texts), reference)  # 0 where both are zeros
+        least = min(least, 1 - float(distances.max()))
+    if exported.name == "onnx" and least < LEAST_COSINE:
+        raise ModelError(
+            f"The graph must give the model's own vectors; a cosine with them is {least:.6f}, and {LEAST_COSINE} is "
+            "the least. Its modules cannot be recorded faithfully; keep to torch for this model."
+        )
+    lengths = np.maximum(np.linalg.norm(reference, axis=1), 1e-12)
+    apart = float((np.abs(together - alone).max(axis=1) / lengths).max())
+    return Parity(texts=len(texts), least_cosine=round(least, 8), alone=float(f"{apart:.3g}"))
+
+
+def drift(pairs: PairData, reference: Encode, others: Mapping[str, Encode]) -> Drift:
+    """Return what each backend's Spearman on ``pairs`` loses or gains against that of ``reference``, times 100."""
+    examples = list(zip(pairs.sentences1, pairs.sentences2, strict=True))
+
+    def judged(one: Encode) -> float:
+        return 100 * spearman(cosine_score(one)(examples), pairs.labels)
+
+    base = judged(reference)
+    points = {name: round(judged(one) - base, 4) for name, one in others.items()}
+    return Drift(data=pairs.name, pairs=len(examples), reference=round(base, 4), points=points)
 
 
 def export(
@@ -38,25 +114,12 @@ def export(
     weights: bool = True,
     overwrite: bool = False,
 ) -> Description:
-    """Write a model as ONNX, with pooling, layers and normalisation in the graph, and check it.
+    """Write a model as ONNX, with pooling, layers and normalisation in the graph, check it, and return what was found.
 
-    The folder is an ordinary sentence-transformers folder besides: the graph lies in ``onnx/``.
-
-    Args:
-        model: an encoder, or its name: a folder, the output of ``samesense train``, a hub name, ``"default"``.
-        output: the folder to write; it is there whole or not at all.
-        int8: also write a graph with weights of eight bits.
-        pairs: labelled pairs on which the drift of Spearman is measured; without them it is not known.
-        weights: keep torch's weights in the folder; without them only readers of ONNX open it.
-        overwrite: replace what is in the folder.
-
-    Returns:
-        What the folder says of itself: sizes, parity, drift.
-
-    Raises:
-        ModelError: if the model is a cross-encoder, cannot be recorded, or the graph does not give its vectors.
-        OutputError: if the folder is not empty and is not to be replaced.
-        MissingExtraError: if onnx or onnxscript is not installed.
+    The folder is an ordinary sentence-transformers folder besides, with torch's ``weights`` if they are kept: the graph
+    lies in ``onnx/``. It is there whole or not at all. ``int8`` adds a graph with weights of eight bits; on ``pairs``
+    the drift of Spearman is measured. ModelError if the model is a cross-encoder, cannot be recorded, or the graph does
+    not give its vectors; OutputError if the folder is not empty and is not to be replaced.
     """
     target = Path(output)
     check_free(target, overwrite=overwrite)
@@ -80,8 +143,7 @@ def _opened(model: str | SentenceTransformer) -> SentenceTransformer:
 
 def _write(encoder: SentenceTransformer, folder: Path, int8: bool) -> Description:
     """Write tokenizer, graphs and the description of what is known so far."""
-    tokenizer = _fast_tokenizer(encoder)
-    write_text(folder / TOKENIZER, tokenizer.to_str())
+    write_text(folder / TOKENIZER, fast_tokenizer(encoder, "An export").to_str())
     graph = folder / GRAPHS["onnx"]
     inputs = write_graph(encoder, graph)
     if int8:
@@ -106,17 +168,6 @@ def _write(encoder: SentenceTransformer, folder: Path, int8: bool) -> Descriptio
     return description
 
 
-def _fast_tokenizer(encoder: SentenceTransformer) -> Any:
-    from tokenizers import Tokenizer
-
-    tokenizer = getattr(encoder.tokenizer, "backend_tokenizer", encoder.tokenizer)
-    if not isinstance(tokenizer, Tokenizer):
-        raise ModelError(
-            f"An export needs a fast tokenizer (tokenizer.json); this model has a {type(tokenizer).__name__}."
-        )
-    return tokenizer
-
-
 def _checked(
     encoder: SentenceTransformer, folder: Path, description: Description, pairs: PairData | None
 ) -> dict[str, Any]:
@@ -125,7 +176,7 @@ def _checked(
     shown = pairs if pairs is not None else read_pairs(sample_path("dev"))
     texts = [*AWKWARD, *dict.fromkeys([*shown.sentences1, *shown.sentences2])][: CHECKED + len(AWKWARD)]
     check_tokens(encoder, exported["onnx"], texts)
-    reference = reference_rows(encoder, texts)
+    reference = checked_rows(encode(encoder, texts, precision="float32"), texts)
     found: dict[str, Any] = {"parity": {name: parity(one, reference, texts) for name, one in exported.items()}}
     if pairs is not None:
         others: dict[str, Encode] = {name: one.encode for name, one in exported.items()}

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from samesense.encoder.cosine import row_cosines
 from samesense.errors import ModelError
 from samesense.types import Embeddings, Scores
 
@@ -39,18 +40,6 @@ def unit_rows(vectors: npt.NDArray[Any], first: int = 0) -> Embeddings:
     wide = wide / largest[:, None]  # so that no square overflows
     unit: Embeddings = (wide / np.sqrt(np.einsum("ij,ij->i", wide, wide))[:, None]).astype(np.float32)
     return unit
-
-
-def row_cosines(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> Scores:
-    """Return the cosine of each row of ``left`` with that of ``right``, in float64, ``(rows,)``.
-
-    It depends on the two rows alone, not on their neighbours as a matrix product does; equal rows give exactly 1.
-    """
-    one, other = left.astype(np.float64), right.astype(np.float64)
-    product = np.einsum("ij,ij->i", one, other)
-    lengths = np.sqrt(np.einsum("ij,ij->i", one, one) * np.einsum("ij,ij->i", other, other))
-    cosines: Scores = np.clip(product / lengths, -1.0, 1.0)
-    return cosines
 
 
 def margin(dim: int) -> float:

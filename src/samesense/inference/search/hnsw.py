@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from samesense.encoder.cosine import row_cosines
 from samesense.errors import DataError, MissingExtraError
-from samesense.inference.search.exact import Best, Block, nearest, row_cosines, unit_rows
+from samesense.inference.search.exact import Best, Block, nearest, unit_rows
 from samesense.types import Embeddings, Scores
 
 CONNECTIVITY = 16
@@ -42,18 +43,10 @@ def check_usearch() -> None:
         raise MissingExtraError("usearch", "search")
 
 
-def _index_type() -> Any:
-    check_usearch()
-    from usearch.index import Index
-
-    return Index
-
-
 class Graph:
     """A graph of neighbours over rows that are numbered from 0; opened by memory mapping.
 
-    Attributes:
-        expansion: candidates looked at in a search: more find more and take longer.
+    A search looks at ``expansion`` candidates: more find more and take longer.
     """
 
     def __init__(self, index: Any, expansion: int, threads: int = 0) -> None:
@@ -67,7 +60,10 @@ class Graph:
 
         ``threads`` is 0 for all cores; with 1 the graph is the same each time.
         """
-        index = _index_type()(
+        check_usearch()
+        from usearch.index import Index
+
+        index = Index(
             ndim=dim,
             metric="ip",
             dtype="f16" if half else "f32",
@@ -84,11 +80,13 @@ class Graph:
     @classmethod
     def open(cls, path: Path, expansion: int, rows: int) -> Graph:
         """Open a saved graph."""
-        kind = _index_type()
+        check_usearch()
+        from usearch.index import Index
+
         if not path.is_file():
             raise FileNotFoundError(path)
         try:
-            index = kind.restore(str(path), view=True)
+            index = Index.restore(str(path), view=True)
         except (ValueError, RuntimeError, OSError) as error:
             raise _damaged(path, str(error)) from error
         if index is None or len(index) != rows:

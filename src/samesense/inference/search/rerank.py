@@ -33,18 +33,8 @@ def rerank(query: str, texts: Sequence[str], bi: Encode, cross: Score, top_k: in
     """Return the ``top_k`` texts nearest to ``query`` by cosine, in the order in which a cross-encoder puts them.
 
     The cross-encoder reads the query first and sees ``top_k`` pairs, however many texts there are. Texts that tie stay
-    in the order given.
-
-    Args:
-        query: what is looked for.
-        texts: among which it is looked for; each distinct one is encoded once.
-        bi: finds; see :data:`samesense.types.Encode`.
-        cross: orders; see :data:`samesense.types.Score`.
-        top_k: texts that are scored again and returned; all of them where there are fewer.
-
-    Raises:
-        ConfigError: if ``top_k`` is less than 1.
-        ModelError: if a model gives another number of rows or scores than asked for, or one that is not finite.
+    in the order given. ModelError if a model gives another number of rows or scores than asked for, or one that is not
+    finite.
     """
     if top_k < 1:
         raise ConfigError(f"At least one text must be asked for; received {top_k}. Example: 10")

@@ -30,12 +30,7 @@ Answer = Callable[[], dict[str, Any]]
 
 
 def build_app(service: Service, *, keys: Sequence[str] = ()) -> FastAPI:
-    """Return the ASGI application of a service.
-
-    Args:
-        service: what answers.
-        keys: any of which callers must send; none lets everyone in.
-    """
+    """Return the ASGI application of a service; callers must send any of ``keys``, and none lets everyone in."""
 
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:
@@ -126,8 +121,8 @@ def _add_work(app: FastAPI, service: Service) -> None:
     @app.post("/search")
     async def search(request: Request, form: SearchRequest) -> Response:
         _check_model(service, form.model)
-        if form.top > limits.top:
-            raise invalid(f"'top' may be {limits.top}; received {form.top}.", param="top", status=413)
+        if form.top > limits.max_top:
+            raise invalid(f"'top' may be {limits.max_top}; received {form.top}.", param="top", status=413)
         queries = [form.query] if isinstance(form.query, str) else form.query
 
         async def work() -> Answer:
@@ -143,7 +138,7 @@ async def _finish(request: Request, work: Coroutine[Any, Any, Answer], service: 
     limits = service.serving.limits
     task, gone = asyncio.ensure_future(work), asyncio.ensure_future(request.receive())
     try:
-        done, _ = await asyncio.wait({task, gone}, timeout=limits.seconds, return_when=asyncio.FIRST_COMPLETED)
+        done, _ = await asyncio.wait({task, gone}, timeout=limits.max_seconds, return_when=asyncio.FIRST_COMPLETED)
         if task in done:
             body = await asyncio.to_thread(_written, task.result())
             return Response(body, media_type="application/json")

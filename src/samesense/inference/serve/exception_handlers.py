@@ -13,14 +13,9 @@ from samesense.errors import SamesenseError
 
 
 class RequestError(Exception):
-    """A request that gets no result.
+    """A request that gets no result: the status of HTTP, a ``code`` for programs, and the field concerned (``param``).
 
-    Attributes:
-        status: of HTTP.
-        message: the rule, what was received, and the likely fix.
-        code: a word for programs, such as ``"queue_full"``.
-        param: the field concerned.
-        retry_after: seconds after which trying again makes sense; ``None`` where it does not.
+    After ``retry_after`` seconds trying again makes sense; ``None`` where it does not.
     """
 
     def __init__(

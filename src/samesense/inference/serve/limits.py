@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
 
+from samesense.data.formats.files import holds_half_character
 from samesense.errors import ConfigError
-from samesense.inference.serve.exception_handlers import RequestError, invalid
+
+if TYPE_CHECKING:
+    from samesense.inference.serve.exception_handlers import RequestError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -14,30 +18,30 @@ class Limits:
     """Bounds of a server; every one is positive, ``wait_ms`` may be 0.
 
     Attributes:
-        texts: texts of one request.
-        chars: characters of one text.
-        body: bytes of one request.
-        matrix: texts of one request for all their similarities.
-        top: hits or documents of one answer.
+        max_texts: texts of one request.
+        max_chars: characters of one text.
+        max_body: bytes of one request.
+        max_matrix: texts of one request for all their similarities.
+        max_top: hits or documents of one answer.
         queue_tokens: tokens that wait or are being computed; a request beyond is asked to come again.
         batch_tokens: tokens of one batch.
         wait_ms: milliseconds that an idle server waits for company of a first request.
-        seconds: from the arrival of a request to its answer.
+        max_seconds: from the arrival of a request to its answer.
         grace: seconds that a stopping server gives to what it has accepted.
 
     Raises:
         ConfigError: if a bound is not positive.
     """
 
-    texts: int = 2048
-    chars: int = 32_768
-    body: int = 8 * 2**20
-    matrix: int = 200
-    top: int = 1000
+    max_texts: int = 2048
+    max_chars: int = 32_768
+    max_body: int = 8 * 2**20
+    max_matrix: int = 200
+    max_top: int = 1000
     queue_tokens: int = 200_000
     batch_tokens: int = 4096
     wait_ms: float = 2.0
-    seconds: float = 30.0
+    max_seconds: float = 30.0
     grace: float = 30.0
 
     def __post_init__(self) -> None:
@@ -47,42 +51,34 @@ class Limits:
                 raise ConfigError(f"The limit {field.name} must be positive; received {value}.")
 
     def check_texts(self, texts: Sequence[str], param: str) -> None:
-        """Refuse too many texts, and texts that are empty, too long, or no text at all.
+        """Raise RequestError 400 for empty texts, 413 for too much, naming the first text concerned."""
+        from samesense.inference.serve.exception_handlers import invalid  # imports fastapi, and the help needs none
 
-        Raises:
-            RequestError: 400, or 413 for too much, naming the first text concerned.
-        """
         if not texts:
             raise invalid(f"'{param}' holds no text; give at least one.", param=param)
-        if len(texts) > self.texts:
+        if len(texts) > self.max_texts:
             raise invalid(
-                f"A request may hold {self.texts} texts; received {len(texts)} in '{param}'. Send them in parts.",
+                f"A request may hold {self.max_texts} texts; received {len(texts)} in '{param}'. Send them in parts.",
                 param=param, status=413,
             )  # fmt: skip
         for place, text in enumerate(texts):
             if not text.strip():
                 raise invalid(f"'{param}' must not hold an empty text; text {place} is empty.", param=param)
-            if len(text) > self.chars:
+            if len(text) > self.max_chars:
                 raise invalid(
-                    f"A text may have {self.chars} characters; text {place} of '{param}' has {len(text)}. Split it.",
+                    f"A text may have {self.max_chars} characters; text {place} of '{param}' has {len(text)}. Cut it.",
                     param=param, status=413,
                 )  # fmt: skip
-            if not _is_unicode(text):
+            if holds_half_character(text):
                 raise invalid(
                     f"Text {place} of '{param}' holds half a surrogate pair; send valid Unicode.", param=param
                 )
 
     def late(self) -> RequestError:
         """Return the error of a request that took too long."""
+        from samesense.inference.serve.exception_handlers import RequestError
+
         return RequestError(
-            504, f"There was no answer within {self.seconds:g} s. Send fewer texts at once, or come again.",
+            504, f"There was no answer within {self.max_seconds:g} s. Send fewer texts at once, or come again.",
             code="timeout",
         )  # fmt: skip
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True

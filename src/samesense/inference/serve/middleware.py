@@ -85,22 +85,22 @@ class RequestMiddleware:
         """Read the body within the limits and return a ``receive`` that gives it in one piece."""
         limits = self._service.serving.limits
         announced = Headers(scope=scope).get("content-length", "0")
-        if announced.isdigit() and int(announced) > limits.body:
+        if announced.isdigit() and int(announced) > limits.max_body:
             raise self._too_large(int(announced))
         body, more = bytearray(), True
         try:
-            async with asyncio.timeout(limits.seconds):
+            async with asyncio.timeout(limits.max_seconds):
                 while more:
                     message = await receive()
                     if message["type"] == "http.disconnect":
                         break
                     body += message.get("body", b"")
                     more = message.get("more_body", False)
-                    if len(body) > limits.body:
+                    if len(body) > limits.max_body:
                         raise self._too_large(len(body))
         except TimeoutError:
             raise RequestError(
-                408, f"The request was not complete after {limits.seconds:g} s.", code="timeout"
+                408, f"The request was not complete after {limits.max_seconds:g} s.", code="timeout"
             ) from None
         whole: list[Message] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
 
@@ -110,5 +110,5 @@ class RequestMiddleware:
         return replay
 
     def _too_large(self, size: int) -> RequestError:
-        most = self._service.serving.limits.body
+        most = self._service.serving.limits.max_body
         return invalid(f"A request may have {most} bytes; received {size} or more. Send it in parts.", status=413)

@@ -10,10 +10,11 @@ from typing import Any
 import numpy.typing as npt
 
 from samesense.errors import ConfigError
+from samesense.inference.collection.collection import Found
 from samesense.inference.serve.exception_handlers import RequestError, invalid
 from samesense.inference.serve.limits import Limits
 from samesense.inference.serve.schemas import RerankRequest, SimilarityRequest
-from samesense.inference.serve.service import Hit, Service
+from samesense.inference.serve.service import Service
 from samesense.types import Pair, Scores
 
 
@@ -22,16 +23,16 @@ def pairs_of(form: SimilarityRequest, limits: Limits) -> list[Pair]:
     if (form.pairs is None) == (form.texts is None):
         raise invalid("Give either 'pairs', for the similarity of each, or 'texts', for all with each other.")
     if form.pairs is not None:
-        if not form.pairs or len(form.pairs) > limits.texts:
+        if not form.pairs or len(form.pairs) > limits.max_texts:
             raise invalid(
-                f"'pairs' may be 1 to {limits.texts}; received {len(form.pairs)}.",
+                f"'pairs' may be 1 to {limits.max_texts}; received {len(form.pairs)}.",
                 param="pairs", status=413 if form.pairs else 400,
             )  # fmt: skip
         return form.pairs
     texts = form.texts or []
-    if not texts or len(texts) > limits.matrix:
+    if not texts or len(texts) > limits.max_matrix:
         raise invalid(
-            f"'texts' are compared with each other and may be 1 to {limits.matrix}; received {len(texts)}.",
+            f"'texts' are compared with each other and may be 1 to {limits.max_matrix}; received {len(texts)}.",
             param="texts", status=413 if texts else 400,
         )  # fmt: skip
     limits.check_texts(texts, "texts")  # before equal ones are put together, so that their places are the caller's
@@ -77,7 +78,7 @@ def ranked(scores: Scores, form: RerankRequest) -> list[dict[str, Any]]:
     return results
 
 
-def as_json(hit: Hit) -> dict[str, Any]:
+def as_json(hit: Found) -> dict[str, Any]:
     """Return a text that was found, as plain JSON types."""
     return {"id": hit.id, "score": float(hit.score), "text": hit.text, "metadata": dict(hit.metadata)}
 

@@ -6,13 +6,15 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 
 from samesense.encoder.cosine import checked_rows, cosine_score, nonzero_rows
 from samesense.errors import DataError, ModelError
 from samesense.inference.calibration.calibration import Calibration
+from samesense.inference.collection.collection import Found
+from samesense.inference.search.exact import unit_rows
 from samesense.inference.serve.batching import Batcher
 from samesense.inference.serve.exception_handlers import RequestError, invalid
 from samesense.inference.serve.limits import Limits
@@ -21,28 +23,7 @@ from samesense.inference.serve.schemas import Ids
 from samesense.inference.serve.tokens import Tokens
 from samesense.types import Embeddings, Encode, Pair, Score, Scores
 
-
-class Hit(Protocol):
-    """One text of a collection that was found, as :class:`~samesense.inference.collection.collection.Found` is."""
-
-    @property
-    def id(self) -> int:
-        """Number in the collection."""
-
-    @property
-    def text(self) -> str:
-        """The text."""
-
-    @property
-    def score(self) -> float:
-        """Cosine with the query."""
-
-    @property
-    def metadata(self) -> Mapping[str, Any]:
-        """What else is known of it."""
-
-
-Search = Callable[[Embeddings, int, Mapping[str, Any] | None], Sequence[Sequence[Hit]]]
+Search = Callable[[Embeddings, int, Mapping[str, Any] | None], Sequence[Sequence[Found]]]
 """Query vectors, how many hits, and the metadata they must have; gives the hits of each query, best first."""
 
 
@@ -76,15 +57,10 @@ class Serving:
 
 
 class Service:
-    """Answers requests; see :class:`Serving`.
+    """Answers requests; see :class:`Serving`. ModelError at once, if the model cannot encode a text.
 
-    Attributes:
-        dimension: of the embeddings.
-        stopping: set when nothing new is taken any more.
-        running: requests accepted and not answered.
-
-    Raises:
-        ModelError: at once, if the model cannot encode a text.
+    ``dimension`` is that of the embeddings; ``stopping`` is set when nothing new is taken any more; ``running`` counts
+    the requests accepted and not answered.
     """
 
     def __init__(self, serving: Serving) -> None:
@@ -116,8 +92,7 @@ class Service:
     async def embed(self, given: Sequence[str] | Sequence[Ids], param: str) -> tuple[Embeddings, int]:
         """Return one vector an input ``(texts, dim)``, in order, and the tokens that the model reads.
 
-        Raises:
-            RequestError: if a limit is broken, or the queue is full.
+        RequestError if a limit is broken, or the queue is full.
         """
         texts = self._as_texts(given, param)
         sizes = await self._sizes(texts, param)
@@ -154,7 +129,7 @@ class Service:
 
     async def search(
         self, queries: Sequence[str], top: int, where: Mapping[str, Any] | None
-    ) -> tuple[Sequence[Sequence[Hit]], int]:
+    ) -> tuple[Sequence[Sequence[Found]], int]:
         """Return the hits of each query, best first, and the tokens read."""
         if self.serving.search is None:
             raise RequestError(
@@ -178,11 +153,11 @@ class Service:
                 param="dimensions",
             )
         cut = rows[:, :dimensions]
-        return _unit(cut) if self.serving.normalize else cut
+        return unit_rows(cut) if self.serving.normalize else cut
 
     def _rows(self, texts: Sequence[str]) -> Embeddings:
         rows = checked_rows(np.asarray(self.serving.encode(texts)), texts).astype(np.float32)
-        return _unit(np.asarray(nonzero_rows(rows, texts))) if self.serving.normalize else rows
+        return unit_rows(np.asarray(nonzero_rows(rows, texts))) if self.serving.normalize else rows
 
     def _batchers(self) -> list[Batcher[Any]]:
         both: tuple[Batcher[Any] | None, ...] = (self._texts, self._pairs)
@@ -200,7 +175,7 @@ class Service:
 
     def _as_texts(self, given: Sequence[str] | Sequence[Ids], param: str) -> list[str]:
         limits = self.serving.limits
-        if len(given) > limits.texts:
+        if len(given) > limits.max_texts:
             limits.check_texts([str(one) for one in given], param)
         try:
             texts = [one if isinstance(one, str) else self.serving.tokens.text(one) for one in given]
@@ -235,13 +210,3 @@ def _started(batcher: Batcher[str] | None) -> Batcher[str]:
 def _cosines(texts: Sequence[str], rows: Embeddings, pairs: Sequence[Pair]) -> Scores:
     row_of = dict(zip(texts, rows, strict=True))
     return cosine_score(lambda wanted: np.stack([row_of[text] for text in wanted]))(pairs)
-
-
-def _unit(rows: Embeddings) -> Embeddings:
-    wide = rows.astype(np.float64)
-    largest = np.abs(wide).max(axis=1, keepdims=True)
-    if not largest.all():
-        raise ModelError(f"A vector of zeros has no direction; the first {rows.shape[1]} numbers of one are zeros.")
-    scaled = wide / largest
-    unit: Embeddings = (scaled / np.linalg.norm(scaled, axis=1, keepdims=True)).astype(np.float32)
-    return unit

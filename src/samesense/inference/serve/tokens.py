@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from samesense.errors import ConfigError, DataError
+from samesense.encoder.vocabulary import fast_tokenizer
+from samesense.errors import DataError
 from samesense.inference.onnx.format import TOKENIZER
 
 if TYPE_CHECKING:
@@ -18,11 +19,7 @@ UNLIMITED = 2**31
 
 
 class Tokens(Protocol):
-    """What a server needs to know of a model's tokenizer.
-
-    Attributes:
-        longest: tokens of a text that the model reads; what is beyond is cut off.
-    """
+    """What a server needs to know of a model's tokenizer; what is beyond ``longest`` tokens of a text is cut off."""
 
     longest: int
 
@@ -77,13 +74,7 @@ def served_tokens(model: Model) -> FastTokens:
 
 def tokens_of(model: Any) -> FastTokens:
     """Return the tokens of a sentence-transformers model."""
-    from tokenizers import Tokenizer
-
-    own = getattr(model.tokenizer, "backend_tokenizer", model.tokenizer)
-    if not isinstance(own, Tokenizer):
-        raise ConfigError(
-            f"Serving counts tokens and needs a fast tokenizer (tokenizer.json); this model has a {type(own).__name__}."
-        )
+    own = fast_tokenizer(model, "Serving, which counts tokens,")
     prompt = model.prompts.get(model.default_prompt_name, "") if model.default_prompt_name else ""
     special = own is not model.tokenizer  # a static model holds the bare tokenizer, and reads no special tokens
     return FastTokens(own, int(model.max_seq_length or UNLIMITED), prompt=prompt, special=special)

@@ -23,8 +23,8 @@ from samesense.reports.figures.heatmap import TOPICS
 from samesense.reports.figures.plot import need_matplotlib
 from samesense.reports.illustrate import distributions, heatmaps, model_styles, planes, run_figures
 from samesense.reports.report import Report
-from samesense.reports.runs import Run, read_run
 from samesense.reports.significance import paired_comparisons
+from samesense.reports.store import Run, read_run
 from samesense.training import manifest
 from samesense.types import Precision
 
@@ -47,25 +47,11 @@ def compare(  # noqa: PLR0913 - each is one flag of the command
     runs: Sequence[str] = (),
     sweep: str | None = None,
 ) -> Report:
-    """Evaluate models on the same tasks, test the differences, and draw figures.
+    """Evaluate models on the same tasks, test the differences, and draw figures; see :func:`samesense.compare`.
 
-    Args:
-        models: see :func:`samesense.recipes.compare.models.open_models`; those of one name are seeds of one thing.
-        data: folders, files and names of benchmarks, or labelled pairs; see
-            :func:`samesense.evaluation.suites.find_tasks`.
-        suites: names of :data:`samesense.evaluation.suites.SUITES`.
-        against: name of the model to compare the others with; ``None`` takes the first.
-        fast: fewer folds in the transfer suite.
-        fit_texts: unlabelled texts on which ``MODEL+whiten`` and ``MODEL+flow`` are fitted.
-        precision: arithmetic of models; float32 keeps figures comparable between machines.
-        cache: folder in which embeddings are kept between runs.
-        sentences: for the heatmap, by topic.
-        runs: run folders for learning curves, ``FOLDER`` or ``NAME=FOLDER`` each.
-        sweep: setting of the runs to draw figures against.
-
-    Raises:
-        ConfigError, DataError, ModelError, MissingExtraError: before the first model runs, where a report could not
-            be made.
+    ``models`` are those of :func:`samesense.recipes.compare.models.open_models`, ``data`` those of
+    :func:`samesense.evaluation.suites.find_tasks`; ``sentences`` are for the heatmap, by topic. ConfigError, DataError,
+    ModelError and MissingExtraError come before the first model runs, where a report could not be made.
     """
     need_matplotlib()
     if sweep is not None and not runs:

@@ -15,7 +15,7 @@ from samesense.recipes.origin.stages import fingerprint
 class Documents:
     """Sources of running documents."""
 
-    sources: tuple[str, ...]  # files, folders or names, see :func:`~samesense.data.documents.running.running_documents`
+    sources: tuple[str, ...]  # files, folders or names, see :func:`~samesense.data.documents.running_documents`
     prints: dict[str, str]  # fingerprint of the content of each
 
     def __len__(self) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 from samesense.data import PairData
 from samesense.evaluation.run import evaluate_candidates
 from samesense.evaluation.sts import StsTask
+from samesense.evaluation.task import Task
 from samesense.files import write_text
 from samesense.inference.models.load import load
 from samesense.recipes.compare.models import open_models
@@ -20,7 +21,7 @@ from samesense.reports.significance import paired_comparisons
 from samesense.reports.sweeps import difference_table
 from samesense.reports.tables import markdown, markdown_table
 from samesense.training import manifest
-from samesense.types import Pair, Task
+from samesense.types import Pair
 
 START, SURROGATE = "start", "surrogate"
 """Names of the two that are compared; the second is also the folder of its run."""

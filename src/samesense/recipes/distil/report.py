@@ -15,7 +15,7 @@ from samesense.encoder.build import build
 from samesense.encoder.encode import as_encode
 from samesense.encoder.precision import inference_precision
 from samesense.encoder.students import is_model
-from samesense.evaluation.pairs import evaluate_pairs
+from samesense.evaluation.sts import evaluate_pairs
 from samesense.inference.models.load import load
 from samesense.recipes.distil.settings import DistilSettings
 from samesense.reports.tables import markdown

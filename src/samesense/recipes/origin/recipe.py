@@ -28,16 +28,16 @@ from samesense.context.corpus.corpus import Corpus, hold_out
 from samesense.context.discriminator.encoder import Discriminator
 from samesense.context.discriminator.training import train_discriminator
 from samesense.context.generator.base import KINDS, Cells, Kind
-from samesense.context.generator.load import open_language_model
+from samesense.context.generator.language_models import open_language_model
 from samesense.context.generator.seq2seq import Seq2SeqGenerator
 from samesense.context.generator.tokens import train_tokenizer
 from samesense.context.generator.training import GeneratorTraining, train_generator
 from samesense.context.generator.transformer import Architecture, Seq2Seq
 from samesense.context.origin.origin import FILE, Origin
 from samesense.context.retrieval.tfidf import Tfidf
-from samesense.data.documents.running import running_documents
+from samesense.data.documents import running_documents
 from samesense.encoder.precision import inference_precision
-from samesense.encoder.words import read_words
+from samesense.encoder.vectors import read_words
 from samesense.errors import ConfigError
 from samesense.files import only_writer, replacing, write_json, write_text
 from samesense.recipes.origin.settings import OriginSettings
@@ -64,7 +64,7 @@ Arithmetic = Literal["float32", "bfloat16"]
 def run(sources: Sequence[str], settings: OriginSettings, output: Path, *, overwrite: bool = False) -> bool:
     """Make an Origin, or go on making it; what is there with the same inputs is not made again.
 
-    For sources see :func:`~samesense.data.documents.running.running_documents`. Returned is False if it was
+    For sources see :func:`~samesense.data.documents.running_documents`. Returned is False if it was
     interrupted; the same call goes on.
     """
     scheme = settings.scheme()

@@ -14,7 +14,7 @@ from samesense.context.generator.base import Reading, Size
 from samesense.context.origin.context_set import Selection, Strategy
 from samesense.context.origin.scheme import Scheme
 from samesense.context.origin.similarity import Normalisation, Weights
-from samesense.data.documents.running import Language, Paragraphs
+from samesense.data.documents import Language, Paragraphs
 from samesense.recipes.settings import bind, read_settings
 from samesense.types import Precision
 

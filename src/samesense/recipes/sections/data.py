@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from samesense.data.documents.running import running_documents
-from samesense.data.documents.triplets import Triplet, section_triplets
+from samesense.data.documents import Triplet, running_documents, section_triplets
 from samesense.hashes import text_hash
 from samesense.recipes.settings import SectionsSettings
 
@@ -47,7 +46,7 @@ class SectionTriplets:
 
 
 def read_triplets(sources: Sequence[str], settings: SectionsSettings) -> SectionTriplets:
-    """Draw triplets from documents, see :func:`~samesense.data.documents.running.running_documents` for what is one.
+    """Draw triplets from documents, see :func:`~samesense.data.documents.running_documents` for what is one.
 
     Raises:
         DataError: if a source cannot be read, or no document allows a triplet.

@@ -24,7 +24,7 @@ from sentence_transformers import CrossEncoder, SentenceTransformer
 from torch import nn
 
 from samesense.errors import MissingExtraError
-from samesense.evaluation.pairs import evaluate_pairs
+from samesense.evaluation.sts import evaluate_pairs
 from samesense.inference.models.load import load
 from samesense.recipes.run_folder import to_card
 from samesense.recipes.runner import Job, TrainingInputs

@@ -12,14 +12,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from samesense.data import PairData
 from samesense.errors import SamesenseError
-from samesense.files import read_json, write_json
-from samesense.recipes.sweep.evaluate import evaluate, open_start, open_trained, write_scores
+from samesense.evaluation.binary import BinaryTask
+from samesense.evaluation.sts import StsTask
+from samesense.evaluation.task import Task
+from samesense.files import read_json, replacing, write_json
+from samesense.inference.models.load import load
+from samesense.recipes.settings import EncoderSettings
 from samesense.recipes.sweep.file import LAYERS
 from samesense.recipes.sweep.plan import Cell
 from samesense.recipes.sweep.splits import Splits
 from samesense.reports import append_results
-from samesense.types import Precision
+from samesense.types import Precision, Result, Scorer, Scores
 
 RECORD = "cell.json"
 SCORES = "scores.npz"
@@ -124,3 +131,49 @@ def with_cut_start(cell: Cell, output: Path) -> Cell:
         save(first_layers(build(cell.settings.model, device="cpu"), cell.layers), folder, card=False)
     settings = cell.settings.for_start(bare=is_bare(cell.settings.model))  # the folder has a pooling
     return replace(cell, settings=settings.model_copy(update={"model": str(folder)}))
+
+
+DEV = "dev"
+"""Under this name the scores of the pairs that select are kept, where thresholds are fitted on them."""
+
+
+def open_trained(name: str, seed: int, folder: Path, precision: Precision) -> Scorer:
+    """Open the model that a cell has trained."""
+    return load(folder, name=name, precision=precision, seed=seed, cache=True)
+
+
+def open_start(name: str, settings: EncoderSettings, precision: Precision) -> Scorer:
+    """Make the encoder from which a cell with these settings would start."""
+    from samesense.recipes.model_adapters import BiEncoder
+
+    return load(BiEncoder().build(settings), name=name, precision=precision, cache=True)
+
+
+def evaluate(candidate: Scorer, splits: Splits) -> tuple[list[Result], dict[str, Scores]]:
+    """Return all figures, and what lies behind them by ``suite:dataset:metric``.
+
+    Labels 0 and 1 are also evaluated as two classes, with thresholds fitted on the pairs that select.
+    """
+    results: list[Result] = []
+    scores: dict[str, Scores] = {}
+    for name, test in splits.tests.items():
+        for task in _tasks(name, test, splits.dev):
+            found = task.evaluate(candidate)
+            results += found.results
+            scores |= {f"{one.task}:{one.dataset}:{one.metric}": one.values for one in found.evidence}
+    if splits.dev is not None and splits.dev.kind == "binary":
+        scores[DEV] = candidate.scores(splits.dev.pairs())
+    return results, scores
+
+
+def _tasks(name: str, test: PairData, dev: PairData | None) -> list[Task]:
+    tasks: list[Task] = [StsTask(test, dataset=name, intervals=False)]
+    if test.kind == "binary":
+        tasks.append(BinaryTask(test, dev if dev is not None and dev.kind == "binary" else None, dataset=name))
+    return tasks
+
+
+def write_scores(path: Path, scores: dict[str, Scores]) -> None:
+    """Write arrays by name, whole or not at all."""
+    with replacing(path) as beside, beside.open("wb") as stream:
+        np.savez_compressed(stream, **scores)  # type: ignore[arg-type]

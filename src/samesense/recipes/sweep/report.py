@@ -14,11 +14,11 @@ from samesense.reports.figures.curves import Curve
 from samesense.reports.figures.plot import Plot, need_matplotlib
 from samesense.reports.grid import grids
 from samesense.reports.illustrate import distributions, model_styles
-from samesense.reports.latex import markdown_grids
 from samesense.reports.report import Report
-from samesense.reports.runs import Run
 from samesense.reports.significance import Comparison, paired_comparisons
+from samesense.reports.store import Run
 from samesense.reports.sweeps import curve_figure, difference_table, setting_figures, steps_table, steps_to_scores
+from samesense.reports.tables import markdown_grids
 
 Curves = dict[str, dict[str, dict[int, Curve]]]
 

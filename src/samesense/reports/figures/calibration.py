@@ -10,8 +10,7 @@ import numpy as np
 
 from samesense.data.formats.labels import number_text
 from samesense.metrics.calibration import reliability
-from samesense.reports.figures.palette import INK, MUTED, Style, style_of
-from samesense.reports.figures.plot import Plot, new_figure, styled
+from samesense.reports.figures.plot import INK, MUTED, Plot, Style, new_figure, style_of, styled
 from samesense.types import Scores
 
 if TYPE_CHECKING:

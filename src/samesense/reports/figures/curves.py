@@ -11,8 +11,7 @@ import numpy.typing as npt
 
 from samesense.data.formats.labels import number_text
 from samesense.errors import DataError
-from samesense.reports.figures.palette import Style, style_of
-from samesense.reports.figures.plot import Plot, new_figure, styled
+from samesense.reports.figures.plot import Plot, Style, new_figure, style_of, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

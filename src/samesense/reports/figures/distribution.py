@@ -11,8 +11,7 @@ import numpy.typing as npt
 
 from samesense.data.formats.labels import infer_scale, number_text
 from samesense.errors import DataError
-from samesense.reports.figures.palette import INK, Style, style_of
-from samesense.reports.figures.plot import Plot, new_figure, styled
+from samesense.reports.figures.plot import INK, Plot, Style, new_figure, style_of, styled
 from samesense.types import Evidence, Scores
 
 if TYPE_CHECKING:

@@ -73,11 +73,6 @@ def _check(similarities: Mapping[str, npt.NDArray[np.float64]], size: int) -> No
         raise DataError(
             f"A heatmap needs one model or more and 2 to {MOST} sentences; got {len(similarities)} and {size}."
         )
-    for model, matrix in similarities.items():
-        if matrix.shape != (size, size) or not np.isfinite(matrix).all():
-            raise DataError(
-                f"The similarities of {model!r} must be a finite matrix of {size} x {size}, got shape {matrix.shape}."
-            )
 
 
 def _panel(axes: Axes, matrix: npt.NDArray[np.float64], lowest: float, highest: float) -> QuadMesh:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from samesense.errors import DataError
-from samesense.reports.figures.palette import INK, MUTED, Style, style_of
-from samesense.reports.figures.plot import Plot, new_figure, styled
+from samesense.reports.figures.plot import INK, MUTED, Plot, Style, new_figure, style_of, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

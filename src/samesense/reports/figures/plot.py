@@ -1,4 +1,11 @@
-"""A finished figure: as SVG for a page, and as SVG and PNG files."""
+"""A finished figure: as SVG for a page, and as SVG and PNG files; and the colours, markers and hatches of all figures.
+
+These are told apart by the colour-blind, in print, on light and on dark ground. A figure is drawn once, in the light
+colours below. Each of them occurs nowhere else, so that a page can put a CSS variable in its place and follow the
+reader's preference for light or dark.
+
+Source: Okabe and Ito (2008), "Color universal design", for the series on light ground, less yellow and black.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +22,49 @@ from typing import TYPE_CHECKING, Any
 
 from samesense.errors import ConfigError, MissingExtraError
 from samesense.files import check_place, write_bytes
-from samesense.reports.figures.palette import GRID, GROUND, INK, MUTED, variables
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+
+INK = "#1b1c1e"
+MUTED = "#5f636b"
+GRID = "#d3d6db"
+GROUND = "#fdfdfc"
+
+SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7b7f87")
+SERIES_ON_DARK = ("#4aa3e0", "#f0782e", "#2fbf95", "#e29cc4", "#f2b632", "#9bd8fb", "#a3a7af")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+HATCHES = ("", "////", "....", "\\\\\\\\", "xxxx", "----", "++++")
+DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)), (0, (2, 1)))
+
+LIGHT = {"ink": INK, "muted": MUTED, "grid": GRID, "ground": GROUND}
+DARK = {"ink": "#e8e9eb", "muted": "#a3a7af", "grid": "#3d4148", "ground": "#16181b"}
+
+
+@dataclass(frozen=True)
+class Style:
+    """How one series is drawn wherever it occurs."""
+
+    colour: str
+    marker: str
+    hatch: str
+    dash: str | tuple[int, tuple[int, ...]]
+
+
+def style_of(index: int) -> Style:
+    """Return the look of the series with this index; no two of the first 49 are alike."""
+    colour, shape = index % len(SERIES), (index + index // len(SERIES)) % len(SERIES)
+    return Style(SERIES[colour], MARKERS[shape], HATCHES[shape], DASHES[shape])
+
+
+def variables() -> dict[str, tuple[str, str, str]]:
+    """Return for each CSS variable the drawn colour, and its values on light and on dark ground."""
+    found = {f"--{name}": (LIGHT[name], LIGHT[name], DARK[name]) for name in LIGHT}
+    for number, (light, dark) in enumerate(zip(SERIES, SERIES_ON_DARK, strict=True), 1):
+        found[f"--series-{number}"] = (light, light, dark)
+    return found
+
 
 FONTS = (
     "DejaVu Sans",
@@ -80,11 +126,7 @@ def need_matplotlib() -> None:
 
 @contextmanager
 def styled() -> Iterator[None]:
-    """Set the style in which figures are made and written; what the user has set counts outside only.
-
-    Raises:
-        MissingExtraError: if matplotlib is not installed.
-    """
+    """Set the style in which figures are made and written; what the user has set counts outside only."""
     need_matplotlib()
     import matplotlib as mpl
     from matplotlib import font_manager
@@ -156,9 +198,7 @@ def save_plots(plots: Sequence[Plot], folder: Path) -> list[Path]:
 def save_plot(plot: Plot, path: Path) -> Path:
     """Write a figure to one file, as its suffix says: .svg, or .png with 200 dots an inch.
 
-    Raises:
-        ConfigError: if the suffix is another.
-        OutputError: if the file cannot be written.
+    ConfigError if the suffix is another.
     """
     check_figure(path)
     return write_bytes(path, WRITTEN[path.suffix](plot))

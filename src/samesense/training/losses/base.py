@@ -76,8 +76,7 @@ class EmbeddingLoss(nn.Module):
     def before_gather(self, embeddings: list[Tensor], labels: Tensor | None) -> tuple[list[Tensor], Tensor | None]:
         """Return what :meth:`loss` needs of this process's rows; scores cost less to gather than embeddings.
 
-        Raises:
-            ValueError: if the loss takes labels and there are none.
+        ValueError if the loss takes labels and there are none.
         """
         if self.labels == "none":
             return embeddings, None
@@ -88,9 +87,8 @@ class EmbeddingLoss(nn.Module):
     def loss(self, tensors: list[Tensor], labels: Any) -> Tensor:
         """Return the scalar loss of what :meth:`before_gather` gave, joined over all processes.
 
-        Args:
-            tensors: by default the ``(batch, dim)`` embeddings of each column and view.
-            labels: ``(batch,)`` tensor, or ``None`` for a loss that takes no labels.
+        ``tensors`` are by default the ``(batch, dim)`` embeddings of each column and view; labels ``(batch,)`` are
+        ``None`` for a loss that takes none.
         """
         raise NotImplementedError
 

@@ -49,16 +49,9 @@ class CrossEncoderLoss(nn.Module):
     def forward(
         self, inputs: Sequence[Sequence[str]], labels: Tensor, prompt: str | None = None, task: str | None = None
     ) -> Tensor:
-        """Return the scalar loss of one batch.
+        """Return the scalar loss of one batch of two columns of texts with labels ``(pairs,)``.
 
-        Args:
-            inputs: two columns of texts.
-            labels: ``(pairs,)``.
-            prompt: text before each pair, from the trainer.
-            task: name of a task, from the trainer.
-
-        Raises:
-            ValueError: if there are not two columns, or labels are missing or not one a pair.
+        ValueError if there are not two columns, or labels are missing or not one a pair.
         """
         if len(inputs) != 2:
             raise ValueError(f"{type(self).__name__} takes two text columns; received {len(inputs)}.")
@@ -121,8 +114,7 @@ class CrossEntropy(CrossEncoderLoss):
     def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Return the mean over pairs of -y log p - (1 - y) log(1 - p), with p the sigmoid of the logit.
 
-        Raises:
-            ValueError: if a label lies outside 0 to 1.
+        ValueError if a label lies outside 0 to 1.
         """
         outside = labels[(labels < 0) | (labels > 1)]
         if len(outside):

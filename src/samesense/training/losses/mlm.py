@@ -30,12 +30,8 @@ IGNORED = -100
 class Masking:
     """Chooses tokens to be guessed: of those chosen 80 % become the mask, 10 % any token, 10 % stay as they are.
 
-    Args:
-        tokenizer: with a mask token.
-        share: of the tokens to be chosen; special tokens and padding never are.
-
-    Raises:
-        ConfigError: if the tokenizer has no mask token.
+    A ``share`` of the tokens is chosen, special tokens and padding never. ConfigError if the tokenizer has no mask
+    token.
 
     Source: Devlin et al. 2019 (BERT), task 1; drawn by transformers' own collator.
     """
@@ -124,10 +120,8 @@ class _Given(nn.Module):
 def masked_lm_head(model: SentenceTransformer) -> nn.Module:
     """Return the masked-LM head of the checkpoint from which the model's transformer was loaded.
 
-    It has weights of its own: those of the output layer are no longer tied to the embeddings.
-
-    Raises:
-        ConfigError: if the checkpoint has no such head, or not all of its weights.
+    It has weights of its own: those of the output layer are no longer tied to the embeddings. ConfigError if the
+    checkpoint has no such head, or not all of its weights.
     """
     from transformers import AutoModelForMaskedLM
 

@@ -16,8 +16,8 @@ from samesense.data.pairs import targets as pairs
 from samesense.data.pairs.data import PairData
 from samesense.data.pairs.targets import Targets
 from samesense.data.tuples.completion import Guard
+from samesense.data.tuples.data import partners_as_classes
 from samesense.data.tuples.paraphrase import PARAPHRASER, AugmentName
-from samesense.data.tuples.targets import partners_as_classes
 from samesense.training.losses.spec import Losses, LossSpec
 
 

@@ -130,8 +130,7 @@ class RankCSE(EmbeddingLoss):
     def before_gather(self, embeddings: list[Tensor], labels: Tensor | None) -> tuple[list[Tensor], Tensor | None]:
         """Return the views, and behind them what each teacher makes of the sentences.
 
-        Raises:
-            ValueError: if the labels are not one row number a sentence.
+        ValueError if the labels are not one row number a sentence.
         """
         return [*embeddings, *(self._asked(len(embeddings[0]), labels) if self.teachers else [])], None
 

@@ -125,8 +125,7 @@ class MultiPositive(EmbeddingLoss):
     def before_gather(self, embeddings: list[Tensor], labels: Tensor | None) -> tuple[list[Tensor], Tensor | None]:
         """Return anchors, all positives and all negatives, and the counts of each anchor.
 
-        Raises:
-            ValueError: if the counts do not add up to the rows.
+        ValueError if the counts do not add up to the rows.
         """
         if labels is not None:
             return embeddings, ragged_counts(labels, [len(column) for column in embeddings])

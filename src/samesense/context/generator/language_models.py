@@ -1,17 +1,18 @@
-"""A pretrained causal language model as a generator, without training."""
+"""Pretrained language models of transformers as generators, without training: causal ones, and the T5 family."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from samesense.context.generator.base import KINDS, Cells, Kind, LogProbs, batches_of, checked, groups_of
+from samesense.context.generator.base import KINDS, Cells, Generator, Kind, LogProbs, batches_of, checked, groups_of
 from samesense.context.generator.pretrained import PretrainedGenerator
+from samesense.context.generator.tokens import parts
 from samesense.errors import DataError, ModelError
 from samesense.types import Floats
 
@@ -97,8 +98,6 @@ class CausalGenerator(PretrainedGenerator):
         """Return the log probability of each tail up to its cut, and from there on, ``(tails, 2)``.
 
         ``outcome`` holds the log probabilities of their first token, ``cache`` the state of what all of them follow.
-
-        ``outcome`` holds the log probabilities of their first token, ``cache`` the state of what all of them follow.
         """
         found = np.empty((len(tails), 2))
         lengths = [len(tail) for tail in tails]
@@ -139,3 +138,104 @@ def _bayes(kind: Kind, forward: dict[str, Floats], alone: Floats | None) -> Floa
         return forward["R|Ls"]
     together: Floats = forward["s|L"] + forward["R|Ls"]
     return together - forward["R|L"] if alone is None else forward["L"] + together - alone
+
+
+TokenTuple = tuple[int, ...]
+
+
+class InfillGenerator(PretrainedGenerator):
+    """Scores what is missing as the model was pretrained to fill it in: a gap in what is read, its content written.
+
+    Source: Raffel et al. 2020, "Exploring the Limits of Transfer Learning", section 3.1.4, for gaps; Sun et al. 2022
+        (TACL), section 3.2.2, for what is asked for.
+    Differs: the paper trains a model for each direction. The mark that ends the gap is no token of the text.
+
+    What is read is encoded once for all texts that are scored after it.
+
+    """
+
+    form = "infill"
+
+    def __init__(self, model: Any, tokenizer: Any, *, max_tokens: int = 128) -> None:
+        super().__init__(model, tokenizer, max_tokens=max_tokens)
+        gap = tokenizer.convert_tokens_to_ids("<extra_id_0>")
+        if gap is None or gap == tokenizer.unk_token_id:
+            raise ModelError(
+                "A sequence-to-sequence model fills in the gap <extra_id_0>, and this tokenizer does not know it. Take "
+                "a model of the T5 family, or a causal language model."
+            )
+        self._gap = int(gap)
+        self._begin = int(model.config.decoder_start_token_id)
+        self._end = [] if tokenizer.eos_token_id is None else [int(tokenizer.eos_token_id)]
+        self.protocol = f"sequence-to-sequence language model filling gaps, {str(model.dtype).removeprefix('torch.')}"
+
+    @torch.inference_mode()
+    def measure(self, cells: Cells, kinds: Sequence[Kind] = KINDS) -> LogProbs:
+        """Return the log probabilities of all cells; see the base class."""
+        self._known = {}
+        totals = np.empty((len(kinds), len(cells)))
+        tokens = np.empty((len(kinds), len(cells)), dtype=np.int64)
+        for at, kind in enumerate(kinds):
+            sources: dict[TokenTuple, list[int]] = {}
+            targets: list[TokenTuple] = []
+            for cell, (row, column) in enumerate(zip(cells.rows, cells.columns, strict=True)):
+                source, target = self._texts(kind, cells.sentences[row], cells.windows[column])
+                sources.setdefault(source, []).append(cell)
+                targets.append(target)
+            tokens[at] = [len(target) for target in targets]
+            distinct = list(sources)
+            for batch in batches_of([len(source) for source in distinct], self._budget):
+                read = [distinct[place] for place in batch]
+                self._fill(read, [sources[source] for source in read], targets, totals[at])
+        return checked(LogProbs(totals, tokens), cells, kinds)
+
+    def _fill(
+        self, read: list[TokenTuple], groups: list[list[int]], targets: list[TokenTuple], totals: np.ndarray
+    ) -> None:
+        """Encode these sources, and write into ``totals`` those of the cells of each group."""
+        ids, present = self._padded(read)
+        states = self.model.get_encoder()(input_ids=ids, attention_mask=present).last_hidden_state
+        cells = [(source, cell) for source, group in enumerate(groups) for cell in group]
+        for batch in batches_of([len(targets[cell]) for _, cell in cells], self._budget):
+            members = [cells[place] for place in batch]
+            chosen = torch.tensor([source for source, _ in members], device=ids.device)
+            wanted, real = self._padded([targets[cell] for _, cell in members])
+            begin = torch.tensor([[self._begin, self._gap]] * len(members), device=ids.device)
+            logits = self.model(
+                encoder_outputs=(states[chosen],),
+                attention_mask=present[chosen],
+                decoder_input_ids=torch.cat([begin, wanted[:, :-1]], dim=1),
+            ).logits[:, 1:]
+            logs = logits.gather(2, wanted[..., None])[..., 0].float() - logits.float().logsumexp(-1)
+            summed = torch.where(real.bool(), logs, 0).double().sum(dim=1).cpu().numpy()
+            totals[[cell for _, cell in members]] = summed
+
+    def _texts(self, kind: Kind, sentence: str, window: Any) -> tuple[TokenTuple, TokenTuple]:
+        """Return the tokens that are read, a gap in the place of what is missing, and those that are missing."""
+        read, target = parts(kind, sentence, window)
+        missing = {part.place for part in target}
+        source: list[int] = []
+        for part in sorted([*read, target[0]], key=lambda part: part.place):
+            source += [self._gap] if part.place in missing else self._ids(part.text, inside=bool(source))
+        written = [token for part in target for token in self._ids(part.text, inside=part is not target[0])]
+        return (*source, *self._end), tuple(written)
+
+
+def open_language_model(
+    name: str, *, precision: Literal["float32", "bfloat16"] = "float32", max_tokens: int = 128, device: str = "cpu"
+) -> Generator:
+    """Open a language model by folder or hub name; what it is, its configuration says."""
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
+
+    dtype = {"float32": torch.float32, "bfloat16": torch.bfloat16}[precision]
+    try:
+        together = AutoConfig.from_pretrained(name).is_encoder_decoder
+        kind: Any = AutoModelForSeq2SeqLM if together else AutoModelForCausalLM
+        model = kind.from_pretrained(name, dtype=dtype).to(device)
+        tokenizer = AutoTokenizer.from_pretrained(name)
+    except (OSError, ValueError) as error:
+        raise ModelError(
+            f"{name!r} cannot be opened as a causal or sequence-to-sequence language model: {error}. Name a folder, or "
+            "a model of the hub, that is one."
+        ) from error
+    return (InfillGenerator if together else CausalGenerator)(model, tokenizer, max_tokens=max_tokens)

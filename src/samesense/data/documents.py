@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from itertools import islice
+from collections.abc import Iterator, Sequence
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from samesense.data.documents.triplets import Document
+import numpy as np
+
 from samesense.data.formats.delimited import read_lines
 from samesense.data.formats.files import Row, read_rows, split_suffix
 from samesense.data.formats.sources import load_rows
@@ -34,7 +35,7 @@ def running_documents(
     - ``sentences``: a list of sentences, the one section; or
     - ``text`` (also ``document``, ``article``, ``content``): a text whose paragraphs are its sections.
 
-    Texts are split into sentences, see :func:`~samesense.data.documents.running.split_sentences`; lists of sentences
+    Texts are split into sentences, see :func:`~samesense.data.documents.split_sentences`; lists of sentences
     are taken as they are. Paragraphs and lists without a sentence give no section.
 
     Yields:
@@ -173,21 +174,14 @@ def split_paragraphs(text: str) -> list[str]:
 
 
 def split_sentences(paragraph: str, language: Language = "auto") -> list[str]:
-    """Return the sentences of a paragraph in order, each on one line.
+    """Return the sentences of a paragraph, which has no blank line, in order, each on one line.
 
     English is split by ``nupunkt``, a Punkt model that knows abbreviations. Chinese is split after 。！？；… (several
-    in a row count as one) and the closing quotes and brackets that follow. Line breaks within a paragraph are spaces,
-    and nothing between Chinese characters.
+    in a row count as one) and the closing quotes and brackets that follow. ``"auto"`` takes Chinese where there are at
+    least as many Chinese characters as words of an alphabet. Line breaks within a paragraph are spaces, and nothing
+    between Chinese characters. MissingExtraError if ``nupunkt`` is needed and absent.
 
     Source: Kiss and Strunk 2006, "Unsupervised Multilingual Sentence Boundary Detection" (Punkt).
-
-    Args:
-        paragraph: text without blank lines.
-        language: ``"auto"`` takes Chinese where there are at least as many Chinese characters as words of an alphabet.
-
-    Raises:
-        ConfigError: if the language is not known.
-        MissingExtraError: if ``nupunkt`` is needed and absent.
     """
     if language not in get_args(Language):
         raise ConfigError(f"language must be one of {', '.join(get_args(Language))}; received {language!r}.")
@@ -204,3 +198,74 @@ def split_sentences(paragraph: str, language: Language = "auto") -> list[str]:
 def _is_chinese(text: str) -> bool:
     han = len(_HAN.findall(text))
     return han > 0 and han >= len(_LATIN.findall(text))
+
+
+Document = Sequence[Sequence[str]]
+"""Sections in order, each a list of sentences."""
+
+Triplet = tuple[str, str, str]
+"""Anchor, positive (of the same section), negative (of another section of the same document)."""
+
+
+def section_triplets(documents: Sequence[Document], per_document: int, seed: int = 0) -> list[Triplet]:
+    """Draw triplets from documents with sections, at most ``per_document`` of each, in the order of the documents.
+
+    In each document, anchors are drawn without repetition among the sentences that allow a triplet; the positive is
+    then drawn from the other sentences of the anchor's section, and the negative from all sentences that do not occur
+    in that section. A document gives fewer triplets, or none, where it has no more such anchors. Draws depend on
+    ``seed`` and the position of the document, not on the other documents. DataError if a sentence is no text or blank,
+    or no document allows a triplet.
+
+    Source: Ein Dor et al. (2018), "Learning thematic similarity metric from article sections using triplet networks".
+    Differs: sections and sentences are drawn at random, without their filters of short sections and sentences.
+    """
+    if per_document < 1:
+        raise ConfigError(f"per_document must be at least 1, got {per_document}.")
+    if seed < 0:
+        raise ConfigError(f"seed must be 0 or larger, got {seed}.")
+    triplets: list[Triplet] = []
+    for number, document in enumerate(documents):
+        _check(document, number)
+        triplets += _drawn(document, per_document, np.random.default_rng([seed, number]))
+    if not triplets:
+        raise DataError(
+            f"A triplet needs a document with two sections, one of them with two different sentences; none of "
+            f"{len(documents)} documents has that. Give documents with their sections kept apart."
+        )
+    return triplets
+
+
+def _check(document: Document, number: int) -> None:
+    for place, section in enumerate(document):
+        if isinstance(section, str):
+            raise DataError(
+                f"A section is a list of sentences, and section {place} of document {number} is one text. "
+                "Put it into a list, or split it into sentences."
+            )
+        for sentence in section:
+            if not isinstance(sentence, str) or not sentence.strip():
+                raise DataError(
+                    f"A sentence is a text that is not blank; section {place} of document {number} holds "
+                    f"{sentence!r}. Leave such sentences out."
+                )
+
+
+def _drawn(document: Document, count: int, generator: np.random.Generator) -> list[Triplet]:
+    """Return up to ``count`` triplets of one document, with different anchors."""
+    sections = [list(dict.fromkeys(section)) for section in document]
+    everything = {sentence: place for place, sentence in enumerate(chain.from_iterable(sections))}
+    others = [sorted(everything.keys() - set(section), key=everything.__getitem__) for section in sections]
+    anchors = [
+        (place, own)
+        for place, section in enumerate(sections)
+        if len(section) > 1 and others[place]
+        for own in range(len(section))
+    ]
+    triplets = []
+    for chosen in generator.permutation(len(anchors))[:count]:
+        place, own = anchors[chosen]
+        section = sections[place]
+        positive = section[(own + int(generator.integers(1, len(section)))) % len(section)]
+        negative = others[place][int(generator.integers(len(others[place])))]
+        triplets.append((section[own], positive, negative))
+    return triplets

@@ -1,1 +1,0 @@
-"""Running documents, and documents with sections."""

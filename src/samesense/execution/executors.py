@@ -1,0 +1,217 @@
+"""Where tasks are done: processes of this machine, or those of a Ray cluster, any of which may die."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from collections.abc import Generator, Iterable, Iterator
+from multiprocessing import connection, get_context, parent_process
+from threading import Thread
+from typing import Any, Literal
+
+from samesense.errors import ConfigError, MissingExtraError
+from samesense.execution.tasks import Answer, Executor, Outcome, Pending, Serial, Work, answer
+
+_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+
+
+class Processes:
+    """The executor of several workers on one machine.
+
+    Each worker is a fresh process (spawn) with a pipe of its own, so that when it dies it is known which task died
+    with it. Another one takes its place. Workers compute on one thread, ignore Ctrl-C, which this process handles, and
+    end with this process however it ends.
+    """
+
+    def __init__(self, workers: int, retries: int = 2) -> None:
+        self._workers, self._retries = workers, retries
+
+    def run(self, work: Work, tasks: Iterable[int]) -> Generator[Outcome, None, None]:
+        """Do tasks; see :class:`~samesense.execution.tasks.Executor`."""
+        pending = Pending(tasks, self._retries)
+        idle: list[_Worker] = []
+        busy: dict[Any, _Worker] = {}
+        try:
+            while True:
+                while len(busy) < self._workers and (task := pending.take()) is not None:
+                    worker = idle.pop() if idle else _Worker(work)
+                    worker.begin(task)
+                    busy[worker.pipe] = worker
+                if not busy:
+                    return
+                for pipe in connection.wait(list(busy)):
+                    worker = busy.pop(pipe)
+                    task, received = worker.finish()
+                    if worker.alive:
+                        idle.append(worker)
+                    outcome = pending.settle(task, received)
+                    if outcome is not None:
+                        yield outcome
+        finally:
+            for worker in [*idle, *busy.values()]:
+                worker.stop()
+
+
+class _Worker:
+    """A process and the task it is at."""
+
+    def __init__(self, work: Work) -> None:
+        context = get_context("spawn")
+        self.pipe, theirs = context.Pipe()
+        self._process = context.Process(target=_serve, args=(theirs, work), daemon=True)
+        with _one_thread():
+            self._process.start()
+        theirs.close()  # so that the pipe ends when the process does
+        self._task = -1
+        self.alive = True
+
+    def begin(self, task: int) -> None:
+        self._task = task
+        with contextlib.suppress(OSError):  # it has died; finish() finds out
+            self.pipe.send(task)
+
+    def finish(self) -> tuple[int, Answer]:
+        """Return the task and its answer, once the pipe can be read."""
+        try:
+            return self._task, self.pipe.recv()
+        except (EOFError, OSError):
+            self.stop()
+            return self._task, ("failed", f"its process ended, {_how(self._process.exitcode)}")
+
+    def stop(self) -> None:
+        self.alive = False
+        self.pipe.close()
+        self._process.kill()
+        self._process.join()
+
+
+@contextlib.contextmanager
+def _one_thread() -> Iterator[None]:
+    """Have processes that are started meanwhile compute on one thread; libraries read this as they are imported."""
+    before = {name: os.environ.get(name) for name in _THREADS}
+    os.environ.update(dict.fromkeys(_THREADS, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _how(code: int | None) -> str:
+    if code is not None and code < 0:
+        return f"killed by {signal.Signals(-code).name} (SIGKILL is often a lack of memory)"
+    return f"with code {code}"
+
+
+def _serve(pipe: connection.Connection[Any, Any], work: Work) -> None:
+    """Do tasks until the pipe ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    Thread(target=_end_with_parent, daemon=True).start()
+    while True:
+        try:
+            pipe.send(answer(work, pipe.recv()))
+        except (EOFError, OSError):
+            return
+
+
+def _end_with_parent() -> None:
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+class OnRay:
+    """The executor of a cluster. Results come back to this process; machines need no common disk for them.
+
+    At most as many tasks are begun as the cluster has processors at that moment, so that machines may join and leave.
+    A task whose worker or machine is lost is tried again elsewhere; so is one whose result was lost with it.
+    """
+
+    def __init__(self, address: str | None = None, retries: int = 2, gpus: float = 0) -> None:
+        self._address, self._retries, self._gpus = address, retries, gpus
+
+    def run(self, work: Work, tasks: Iterable[int]) -> Generator[Outcome, None, None]:
+        """Do tasks; see :class:`~samesense.execution.tasks.Executor`. ConfigError if no cluster is at the address."""
+        try:
+            import ray
+        except ImportError as error:
+            raise MissingExtraError("ray", "ray") from error
+        connected = self._connect(ray)
+        remote = ray.remote(answer).options(num_cpus=1, num_gpus=self._gpus, max_retries=0)
+        shared = ray.put(work)
+        pending = Pending(tasks, self._retries)
+        running: dict[Any, int] = {}
+        try:
+            while True:
+                slots = max(1, int(ray.cluster_resources().get("CPU", 1)))
+                while len(running) < slots and (task := pending.take()) is not None:
+                    running[remote.remote(shared, task)] = task
+                if not running:
+                    return
+                for reference in ray.wait(list(running), num_returns=1)[0]:
+                    outcome = pending.settle(running.pop(reference), _received(ray, reference))
+                    if outcome is not None:
+                        yield outcome
+        finally:
+            for reference in running:
+                ray.cancel(reference, force=True)
+            if connected:
+                ray.shutdown()
+
+    def _connect(self, ray: Any) -> bool:
+        """Connect unless this process is connected already; return whether it was done here."""
+        if ray.is_initialized():
+            return False
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        try:
+            ray.init(address=self._address or "local", log_to_driver=False, logging_level="ERROR")
+        except (ConnectionError, ValueError, OSError) as error:
+            raise ConfigError(
+                f"address names a running Ray cluster, as in auto or HOST:6379; received {self._address!r}, and it "
+                f"cannot be reached ({' '.join(str(error).split())[:200]}). Start one with: ray start --head"
+            ) from error
+        return True
+
+
+def _received(ray: Any, reference: Any) -> Answer:
+    try:
+        received: Answer = ray.get(reference)
+    except ray.exceptions.RayError as error:
+        return "failed", f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+    return received
+
+
+RETRIES = 2
+"""How often a task is tried again, unless said otherwise."""
+
+ExecutorName = Literal["embedded", "ray"]
+"""Processes on this machine, or a Ray cluster."""
+
+
+def choose_executor(
+    name: ExecutorName,
+    *,
+    workers: int | None = None,
+    address: str | None = None,
+    default_workers: int = 1,
+    retries: int = RETRIES,
+    gpus: float = 0,
+) -> Executor:
+    """Return where tasks are done; ConfigError if a setting is for the other executor, or there is no worker."""
+    if name == "ray":
+        if workers is not None:
+            raise ConfigError(
+                f"workers is for the embedded executor; received {workers} with ray, which uses the whole cluster."
+            )
+        return OnRay(address, retries, gpus)
+    if address is not None:
+        raise ConfigError(f"address is for the ray executor; received {address!r} with embedded.")
+    count = default_workers if workers is None else workers
+    if count < 1:
+        raise ConfigError(f"workers must be 1 or more; received {count}.")
+    return Serial(retries) if count == 1 else Processes(count, retries)
