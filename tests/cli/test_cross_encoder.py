@@ -99,6 +99,8 @@ def test_train_from_the_command_line(run, tiny_trunk, toy_pairs, tmp_path):
     code, out, err = run(*arguments)
     assert (code, out) == (0, ""), err
     assert "settings: cosent-cross" in err
+    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest["settings"]["temperature"] == 1, "the paper's code has 1 for cross-encoders"
     assert run("similarity", tmp_path / "run", "a dog", "a cat")[0] == 0
     code, _, err = run(*arguments, "--overwrite", "--loss", "mse")
     assert code == 2

@@ -84,11 +84,11 @@ def test_value_is_the_contrastive_loss_and_the_masked_models_own(checkpoint, sen
     drawn = []
     masking = Masking(model.tokenizer, share=0.3)
 
-    def cache_embeddings(ids, attention):
+    def remember(ids, attention):
         drawn.append((attention, *masking(ids, attention)))
         return drawn[-1][1:]
 
-    objective = InfoNCEWithMLM(model, mlm_head=masked_lm_head(model).eval(), masking=cache_embeddings, mlm_weight=0.25)
+    objective = InfoNCEWithMLM(model, mlm_head=masked_lm_head(model).eval(), masking=remember, mlm_weight=0.25)
     column = model.preprocess(sentences[:8])
     before = {key: value.clone() for key, value in column.items() if isinstance(value, torch.Tensor)}
     loss = objective([column])
