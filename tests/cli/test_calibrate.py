@@ -1,4 +1,5 @@
 import json
+import re
 
 import numpy as np
 import pytest
@@ -45,7 +46,7 @@ def test_from_graded_labels_to_calibrated_similarity(run, folder, labelled, tmp_
     score = load(str(folder), precision="float32").scores([PAIR])
     code, out, err = run("similarity", folder, *PAIR, "--calibrated", "--precision", "float32")
     assert (code, out) == (0, f"{calibration.apply(score)[0]:.4f}\n")
-    code, out, err = run("similarity", folder, *PAIR, "--yes-no")
+    code, out, err = run("similarity", folder, *PAIR, "--threshold", "calibrated")
     assert code == 2
     assert "has graded labels. Calibrate again" in err
 
@@ -54,23 +55,51 @@ def test_yes_and_no(run, folder, labelled):
     code, out, _ = run("calibrate", folder, "--data", labelled / "binary.tsv", "--decide", "f1", "--json")
     rows = [json.loads(line) for line in out.splitlines()]
     assert code == 0
-    assert [row["metric"] for row in rows] == ["ece", "brier", "ece_before", "brier_before", "accuracy", "f1"]
+    assert [row["metric"] for row in rows] == [
+        "ece", "brier", "ece_before", "brier_before", "accuracy", "f1", "precision", "recall",
+    ]  # fmt: skip
     calibration = read_of(str(folder))
     score = load(str(folder), precision="float32").scores([PAIR])
     word = "yes" if calibration.says_yes(score, "f1")[0] else "no"
     exact = ("--precision", "float32")
-    assert run("similarity", folder, *PAIR, "--calibrated", "--yes-no", *exact)[1] == (
+    assert run("similarity", folder, *PAIR, "--calibrated", "--threshold", "calibrated", *exact)[1] == (
         f"{calibration.apply(score)[0]:.4f}\t{word}\n"
     )
-    assert run("similarity", folder, *PAIR, "--yes-no", *exact)[1] == f"{score[0]:.4f}\t{word}\n"
-    row = json.loads(run("similarity", folder, *PAIR, "--calibrated", "--yes-no", "--json", *exact)[1])
+    assert run("similarity", folder, *PAIR, "--threshold", "calibrated", *exact)[1] == f"{score[0]:.4f}\t{word}\n"
+    row = json.loads(run("similarity", folder, *PAIR, "--calibrated", "--threshold", "calibrated", "--json", *exact)[1])
     assert row == {
         "text1": PAIR[0], "text2": PAIR[1], "score": pytest.approx(score[0], abs=1e-6),
         "calibrated": pytest.approx(calibration.apply(score)[0], abs=1e-6), "yes": word == "yes",
     }  # fmt: skip
     shown = run("calibrate", folder, "--data", labelled / "binary.tsv")[1]
-    assert "threshold for accuracy, used: " in shown
-    assert f"threshold for f1: {calibration.thresholds['f1']:.4f}; cross-validated f1" in shown
+    assert "(for accuracy); cross-validated precision" in shown
+    assert re.search(rf"^ *{calibration.thresholds['f1']:.4f} .* best f1$", shown, re.MULTILINE)
+
+
+def test_a_threshold_at_a_precision_is_taken_by_name(run, folder, labelled, tmp_path):
+    code, out, err = run("calibrate", folder, "--data", labelled / "binary.tsv", "--min-precision", 0.9)
+    assert code == 0, err
+    calibration = read_of(str(folder))
+    cut = calibration.threshold()
+    assert f"threshold used: {cut:.4f} (for precision); cross-validated precision" in out
+    assert calibration.errors["precision"] >= 0.7
+    row = next(line for line in out.splitlines() if line.split()[:1] == [f"{cut:.4f}"])
+    assert float(row.split()[1]) >= 90
+    (tmp_path / "texts.txt").write_text("".join(f"{text}\n" for text in (*PAIR, PAIR[0])), encoding="utf-8")
+    for command in ("mine", "cluster"):
+        asked = run(command, tmp_path / "texts.txt", "--model", folder, "--threshold", "calibrated")
+        assert asked == run(command, tmp_path / "texts.txt", "--model", folder, "--threshold", cut), command
+        assert asked[0] == 0, asked
+    for flags in (("--min-precision", 1.5), ("--min-precision", 0.9, "--min-recall", 0.9)):
+        code, _, err = run("calibrate", folder, "--data", labelled / "binary.tsv", *flags)
+        assert (code, "--min-precision" in err) == (2, True)
+
+
+def test_similarity_takes_a_number_for_a_threshold(run, folder):
+    score = float(run("similarity", folder, *PAIR, "--precision", "float32")[1])
+    for threshold, word in ((score - 0.01, "yes"), (score + 0.01, "no")):
+        out = run("similarity", folder, *PAIR, "--precision", "float32", "--threshold", threshold)[1]
+        assert out == f"{score:.4f}\t{word}\n"
 
 
 def test_a_cross_encoder_and_a_file_elsewhere(run, tiny_trunk, labelled, tmp_path):

@@ -141,7 +141,7 @@ def test_a_threshold_that_no_score_gives_is_absent_not_infinite():
     labels = np.repeat([0.0, 1.0], [500, 20])
     made = calibrate(reader(), labelled(scores, labels, "binary", (0.0, 1.0)), "f").calibration
     assert set(made.thresholds) == {"f1"}
-    with pytest.raises(ConfigError, match=r"best to call all pairs the same\. Ask for f1"):
+    with pytest.raises(ConfigError, match=r"no score divides the pairs so\. Ask for f1"):
         made.says_yes(scores)
     assert made.says_yes(scores, "f1").any()
 
@@ -178,7 +178,7 @@ def test_logits_are_calibrated_and_have_no_error_before():
     data = labelled(scores, labels, "binary", (0.0, 1.0))
     wide = calibrate(reader(lambda score: 20 * score - 10), data, "f")
     assert wide.before is None
-    assert set(wide.calibration.errors) == {"ece", "brier", "accuracy", "f1"}
+    assert set(wide.calibration.errors) == {"ece", "brier", "accuracy", "f1", "precision", "recall"}
     plain = calibrate(reader(), data, "f")
     np.testing.assert_allclose(wide.held_out, plain.held_out, atol=1e-5)
     assert read_as_share(np.array([-1.0, 0.4, 1.0]), (0.0, 5.0)).tolist() == [0, 2, 5]

@@ -133,6 +133,8 @@ def calibrate(  # noqa: PLR0913 - the flags of the command
     map: Literal["auto", "isotonic", "logistic"] = "auto",  # noqa: A002 - the flag's name
     yes: float | None = None,
     decide: Literal["accuracy", "f1"] = "accuracy",
+    min_precision: float | None = None,
+    min_recall: float | None = None,
     folds: int = 5,
     seed: int = 0,
     columns: str | None = None,
@@ -151,6 +153,8 @@ def calibrate(  # noqa: PLR0913 - the flags of the command
         map: isotonic follows the data, logistic is a smooth curve; auto is logistic for yes/no labels, else isotonic.
         yes: label from which on a pair counts as a yes; by default 1 for yes/no labels, and none for graded ones.
         decide: threshold for yes and no, the one of best accuracy or of best F1; both are kept.
+        min_precision: in its place the threshold that finds most at this precision, such as 0.95.
+        min_recall: in its place the threshold of highest precision that finds this share of the yes, such as 0.9.
         folds: of the cross-validation, which gives the errors.
         seed: which decides the folds.
         columns, label_order, label_range, drop_bad_rows: see :func:`samesense.read`.
@@ -169,7 +173,9 @@ def calibrate(  # noqa: PLR0913 - the flags of the command
     pairs = labelled_pairs(
         data, columns=columns, label_order=label_order, label_range=label_range, drop_bad_rows=drop_bad_rows
     )
-    settings = CalibrationSettings(shape=map, yes=yes, decide=decide, folds=folds, seed=seed)
+    settings = CalibrationSettings(
+        shape=map, yes=yes, decide=decide, min_precision=min_precision, min_recall=min_recall, folds=folds, seed=seed
+    )
     check_labels(pairs, settings)
     home = home_of(model)
     place = home.place(None if output is None else Path(output))

@@ -12,6 +12,7 @@ from samesense.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from samesense.encoder.whitening import Whitening
+    from samesense.inference.calibration.storage import Threshold
     from samesense.inference.models.backends import BackendOption
     from samesense.inference.onnx.format import Description
     from samesense.inference.search.mining import Cluster, MinedPair
@@ -100,7 +101,7 @@ def _unit_vectors(model: Any, texts: list[str], precision: Precision) -> Embeddi
 
 
 def mine(
-    source: Source, *, model: Any = "default", top: int = 100, threshold: float = 0.0, precision: Precision = "auto"
+    source: Source, *, model: Any = "default", top: int = 100, threshold: Threshold = 0.0, precision: Precision = "auto"
 ) -> list[MinedPair]:
     """Find the pairs of texts that are closest in meaning, each pair once, the closest first.
 
@@ -108,39 +109,49 @@ def mine(
         source: texts, or a text file with one text a line (plain or .gz).
         model: whatever :func:`samesense.load` takes and has embeddings.
         top: pairs returned at most.
-        threshold: lowest cosine of a pair, from -1 to 1.
+        threshold: lowest cosine of a pair, from -1 to 1; ``"calibrated"`` is that of the model's calibration.
         precision: arithmetic; auto is bfloat16 where the processor computes in it.
 
     Returns:
         Positions of both texts, from 0, and the cosine.
     """
+    from samesense.inference.calibration.storage import threshold_of
     from samesense.inference.search.mining import check_mining
     from samesense.inference.search.mining import mine as run
 
-    check_mining(top, threshold)
-    return run(_unit_vectors(model, _texts(source), precision), top=top, threshold=threshold)
+    cut = threshold_of(model, threshold)
+    check_mining(top, cut)
+    return run(_unit_vectors(model, _texts(source), precision), top=top, threshold=cut)
 
 
 def cluster(
-    source: Source, *, model: Any = "default", threshold: float = 0.9, smallest: int = 2, precision: Precision = "auto"
+    source: Source,
+    *,
+    model: Any = "default",
+    threshold: Threshold = 0.9,
+    smallest: int = 2,
+    precision: Precision = "auto",
 ) -> list[Cluster]:
     """Find groups of near-duplicates: texts that are linked by pairs above a threshold.
 
     Args:
         source: texts, or a text file with one text a line (plain or .gz).
         model: whatever :func:`samesense.load` takes and has embeddings.
-        threshold: lowest cosine of a link, from -1 to 1; :func:`mine` shows where pairs end.
+        threshold: lowest cosine of a link, from -1 to 1, which :func:`mine` shows on your data; ``"calibrated"`` is
+            that of the model's calibration.
         smallest: texts of a group that is returned.
         precision: arithmetic; auto is bfloat16 where the processor computes in it.
 
     Returns:
         Groups with the positions of their texts, from 0, the largest first.
     """
+    from samesense.inference.calibration.storage import threshold_of
     from samesense.inference.search.mining import check_clustering
     from samesense.inference.search.mining import cluster as run
 
-    check_clustering(threshold, smallest)
-    return run(_unit_vectors(model, _texts(source), precision), threshold, smallest=smallest)
+    cut = threshold_of(model, threshold)
+    check_clustering(cut, smallest)
+    return run(_unit_vectors(model, _texts(source), precision), cut, smallest=smallest)
 
 
 def rerank(

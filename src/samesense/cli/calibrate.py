@@ -20,6 +20,8 @@ def calibrate(
     map_: Annotated[Literal["auto", "isotonic", "logistic"], Parameter(name="--map")] = "auto",
     yes: float | None = None,
     decide: Literal["accuracy", "f1"] = "accuracy",
+    min_precision: float | None = None,
+    min_recall: float | None = None,
     folds: int = 5,
     seed: int = 0,
     how: ReadFlags = AS_THEY_ARE,
@@ -38,6 +40,8 @@ def calibrate(
         map_: isotonic follows the data, logistic is a smooth curve; auto is logistic for yes/no labels, else isotonic.
         yes: label from which on a pair counts as a yes; by default 1 for yes/no labels, and none for graded ones.
         decide: threshold for yes and no, the one of best accuracy or of best F1; both are kept.
+        min_precision: in its place the threshold that finds most at this precision, such as 0.95.
+        min_recall: in its place the threshold of highest precision that finds this share of the yes, such as 0.9.
         folds: of the cross-validation, which gives the errors.
         seed: which decides the folds.
         precision: arithmetic; float32 keeps the figures comparable between machines.
@@ -53,6 +57,8 @@ def calibrate(
         map=map_,
         yes=yes,
         decide=decide,
+        min_precision=min_precision,
+        min_recall=min_recall,
         folds=folds,
         seed=seed,
         **vars(how),

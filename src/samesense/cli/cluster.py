@@ -6,7 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from samesense.cli.output import Json, PrecisionFlag, logger, put_json, put_row
+from samesense.cli.output import Json, PrecisionFlag, Threshold, logger, put_json, put_row
 
 
 def cluster(
@@ -14,7 +14,7 @@ def cluster(
     /,
     *,
     model: str = "default",
-    threshold: Annotated[float, Parameter(allow_leading_hyphen=True)] = 0.9,
+    threshold: Annotated[Threshold, Parameter(allow_leading_hyphen=True)] = 0.9,
     smallest: int = 2,
     precision: PrecisionFlag = "auto",
     json: Json = False,
@@ -26,7 +26,8 @@ def cluster(
     Args:
         source: text file with one text a line (plain or .gz), or - for standard input.
         model: model folder, output of train, hub name, or default.
-        threshold: lowest cosine of a link, from -1 to 1; look at your own data: samesense mine shows where pairs end.
+        threshold: lowest cosine of a link, from -1 to 1, which samesense mine shows on your data; or calibrated, for
+            that of the model's calibration (samesense calibrate --min-precision 0.95).
         smallest: texts of a group that is shown.
         json: print one JSON object a group with line numbers, centre, lowest cosine with it, and texts.
     """

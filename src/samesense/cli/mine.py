@@ -6,7 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from samesense.cli.output import Json, PrecisionFlag, logger, put_json, put_row
+from samesense.cli.output import Json, PrecisionFlag, Threshold, logger, put_json, put_row
 
 
 def mine(
@@ -15,7 +15,7 @@ def mine(
     *,
     model: str = "default",
     top: int = 100,
-    threshold: Annotated[float, Parameter(allow_leading_hyphen=True)] = 0.0,
+    threshold: Annotated[Threshold, Parameter(allow_leading_hyphen=True)] = 0.0,
     precision: PrecisionFlag = "auto",
     json: Json = False,
 ) -> None:
@@ -27,7 +27,7 @@ def mine(
         source: text file with one text a line (plain or .gz), or - for standard input.
         model: model folder, output of train, hub name, or default.
         top: pairs shown.
-        threshold: lowest cosine of a pair, from -1 to 1.
+        threshold: lowest cosine of a pair, from -1 to 1, or calibrated for that of the model's calibration.
         json: print JSON lines with both line numbers, both texts and the score.
     """
     import samesense

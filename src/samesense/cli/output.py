@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
@@ -29,6 +29,7 @@ Json = Annotated[bool, Parameter(name="--json", negative="")]
 Flag = Annotated[bool, Parameter(negative="")]
 Several = Annotated[list[str], Parameter(consume_multiple=True, negative="")]
 Output = Annotated[Path, Parameter(name=["--output", "-o"])]
+Threshold = float | Literal["calibrated"]
 PrecisionFlag = Annotated[Precision, Parameter(help="arithmetic; auto is bfloat16 where the processor computes in it")]
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 from cyclopts import Parameter
 
-from samesense.cli.output import Flag, Json, PrecisionFlag, put, put_json
+from samesense.cli.output import Flag, Json, PrecisionFlag, Threshold, put, put_json
 from samesense.errors import ConfigError, DataError
 from samesense.types import Pair
 
@@ -22,7 +22,7 @@ def similarity(
     *,
     origin: Path | None = None,
     calibrated: Flag = False,
-    yes_no: Flag = False,
+    threshold: Annotated[Threshold | None, Parameter(allow_leading_hyphen=True)] = None,
     calibration: Path | None = None,
     precision: PrecisionFlag = "auto",
     json: Json = False,
@@ -37,7 +37,7 @@ def similarity(
         text2: second text.
         origin: folder of an Origin, in the place of the model; origin:FOLDER as the model is the same.
         calibrated: give values on the scale of the labels that the model was calibrated on (samesense calibrate).
-        yes_no: say besides whether the texts count as alike, by the calibration's threshold.
+        threshold: say besides yes or no: whether the score is this or more; calibrated is that of the calibration.
         calibration: its file, and calibrated is meant; by default calibration.json in the model's folder.
         json: print JSON lines with both texts, the score, and what else was asked for.
     """
@@ -51,15 +51,14 @@ def similarity(
     from samesense.inference.models.load import load
 
     opened = load(model, precision=precision)
-    fitted = read_of(model, calibration) if calibrated or yes_no else None
-    if fitted is not None and yes_no:
-        fitted.threshold()
+    fitted = read_of(model, calibration) if calibrated or threshold == "calibrated" else None
+    cut = threshold if not isinstance(threshold, str) else fitted.threshold() if fitted is not None else None
     scores = opened.scores(pairs)
     columns = {"score": np.round(scores, 6).tolist()}
     if fitted is not None and calibrated:
         columns["calibrated"] = np.round(fitted.apply(scores), 6).tolist()
-    if fitted is not None and yes_no:
-        columns["yes"] = fitted.says_yes(scores).tolist()
+    if cut is not None:
+        columns["yes"] = (scores >= cut).tolist()
     rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     if json:
         put_json({"text1": a, "text2": b, **row} for (a, b), row in zip(pairs, rows, strict=True))

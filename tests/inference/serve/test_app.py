@@ -155,7 +155,8 @@ def test_calibrated_scores_and_yes_and_no_on_request(server):
     np.testing.assert_allclose(answer["calibrated"], 2.5 * (np.array(answer["scores"]) + 1), atol=1e-12)
     answer = server.post("/similarity", {"texts": texts, "yes_no": True})[1]
     assert answer["yes"] == (np.array(answer["scores"]) >= 0.5).tolist()
-    assert server.call("GET", "/health")[1]["calibration"] is True
+    health = server.call("GET", "/health")[1]
+    assert (health["calibration"], health["threshold"]) == (True, {"score": 0.5, "precision": 0.9})
 
 
 def test_what_is_not_calibrated_is_refused_not_guessed():

@@ -12,9 +12,12 @@ from pydantic import FiniteFloat
 
 from samesense.data.formats.labels import Scale
 from samesense.errors import ConfigError, DataError, ModelError
-from samesense.metrics.classification import Target
+from samesense.metrics.classification import f1_at, precision_at, recall_at, threshold_at
 from samesense.metrics.inputs import finite_vector
 from samesense.types import Scores
+
+Decide = Literal["accuracy", "f1", "precision", "recall"]
+"""What a threshold for yes and no is chosen for: the best accuracy or F1, or at least a precision or a recall."""
 
 
 @dataclass(frozen=True)
@@ -121,10 +124,10 @@ class Calibration:
     map: Isotonic | Logistic  # from scores to the scale
     scale: tuple[float, float]  # lowest and highest label; (0, 1) for a probability
     yes: float | None  # the label from which on a pair counts as a yes; None where the labels do not say
-    # for accuracy and for F1 the score from which on a pair is called a yes. Absent where calling all pairs the
-    # same is best, so that no score divides them
-    thresholds: dict[Target, FiniteFloat]
-    decide: Target  # the threshold that holds unless another is asked for
+    # for accuracy, for F1, and for the precision or recall that was asked for, the score from which on a pair is called
+    # a yes. Absent where calling all pairs the same is best, so that no score divides them
+    thresholds: dict[Decide, FiniteFloat]
+    decide: Decide  # the threshold that holds unless another is asked for
     data: str  # name of the pairs it was fitted on
     sha256: str  # fingerprint of their content
     n: int  # how many they are
@@ -141,7 +144,7 @@ class Calibration:
         """
         return self.map(finite_vector(scores, "scores"))
 
-    def says_yes(self, scores: Scores, by: Target | None = None) -> npt.NDArray[np.bool_]:
+    def says_yes(self, scores: Scores, by: Decide | None = None) -> npt.NDArray[np.bool_]:
         """Return for each score whether the pair counts as a yes ``(n,)``.
 
         Args:
@@ -154,7 +157,7 @@ class Calibration:
         """
         return finite_vector(scores, "scores") >= self.threshold(by)
 
-    def threshold(self, by: Target | None = None) -> float:
+    def threshold(self, by: Decide | None = None) -> float:
         """Return the score from which on a pair is called a yes; arguments and errors as :meth:`says_yes`."""
         wanted = by or self.decide
         if wanted in self.thresholds:
@@ -165,6 +168,22 @@ class Calibration:
                 f"again and say from which label on a pair counts, as in: `yes` {(self.scale[0] + self.scale[1]) / 2:g}"
             )
         raise ConfigError(
-            f"The threshold for {wanted} is undefined: on {self.data} it is best to call all pairs the same. Ask for "
+            f"The threshold for {wanted} is undefined: on {self.data} no score divides the pairs so. Ask for "
             f"{' or '.join(self.thresholds) or 'calibrated scores instead, or calibrate on other pairs'}."
         )
+
+
+PRECISIONS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99)
+"""Of which the table shows the threshold with the highest recall."""
+
+
+def threshold_table(calibration: Calibration, scores: Scores, right: Scores) -> list[str]:
+    """Return lines of thresholds with what each gives on pairs ``(n,)``; ``right`` is 1 for a yes, 0 for a no."""
+    best = {cut: f"best {name}" for name, cut in calibration.thresholds.items() if name in ("accuracy", "f1")}
+    cuts = {threshold_at(scores, right, precision=least) for least in PRECISIONS}
+    lines = [f"{'threshold':>9}{'precision':>12}{'recall':>9}{'F1':>9}"]
+    for cut in sorted(filter(np.isfinite, cuts | {*calibration.thresholds.values()})):
+        shares = (f"{100 * at(scores, right, cut):.1f} %" for at in (precision_at, recall_at, f1_at))
+        precision, recall, f1 = shares
+        lines.append(f"{cut:>9.4f}{precision:>12}{recall:>9}{f1:>9}  {best.get(cut, '')}".rstrip())
+    return lines

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,16 +13,31 @@ import numpy.typing as npt
 from samesense.data.formats.labels import Scale, number_text
 from samesense.data.pairs.data import PairData, pair_key
 from samesense.errors import ConfigError, DataError
-from samesense.inference.calibration.calibration import FITS, Calibration, Isotonic, Logistic
+from samesense.inference.calibration.calibration import (
+    FITS,
+    Calibration,
+    Decide,
+    Isotonic,
+    Logistic,
+    threshold_table,
+)
 from samesense.metrics.calibration import calibration_error, mean_absolute_error, mean_squared_error
-from samesense.metrics.classification import Target, accuracy_at, best_threshold, f1_at
+from samesense.metrics.classification import (
+    accuracy_at,
+    best_threshold,
+    f1_at,
+    precision_at,
+    recall_at,
+    threshold_at,
+)
 from samesense.metrics.inputs import is_constant, matching_vectors
 from samesense.types import Pair, Result, Scorer, Scores
 
 Folds = npt.NDArray[np.intp]
 """Number of the fold of each pair ``(n,)``."""
 
-TARGETS: tuple[Target, ...] = ("accuracy", "f1")
+Cut = Callable[[Scores, Scores], float]
+"""From scores and what is right, 1 for a yes, to a threshold."""
 
 
 def fold_numbers(pairs: Sequence[Pair], labels: Scores, count: int, seed: int) -> Folds:
@@ -53,23 +68,33 @@ def held_out_values(
     return values
 
 
-def value_errors(values: Scores, labels: Scores, *, graded: bool) -> dict[str, float]:
+Errors = dict[str, float]
+"""What cross-validation found, by name."""
+
+
+def value_errors(values: Scores, labels: Scores, *, graded: bool) -> Errors:
     """Return how far values are from labels, in their unit: ``ece``, and ``mae`` if graded, else ``brier``."""
     name, error = ("mae", mean_absolute_error) if graded else ("brier", mean_squared_error)
     return {"ece": calibration_error(values, labels), name: error(values, labels)}
 
 
-def decision_quality(scores: Scores, right: Scores, folds: Folds) -> dict[str, float]:
-    """Return accuracy and F1, each with a threshold that was fitted for it on the other folds.
+def decision_quality(scores: Scores, right: Scores, folds: Folds, cuts: Mapping[Decide, Cut], used: Decide) -> Errors:
+    """Return how good thresholds are that were fitted on the other folds.
 
-    All are ``(n,)``; ``right`` is 1 for a yes, 0 for a no.
+    That is accuracy and F1, each by its own threshold, and precision and recall by the one that is ``used``. All are
+    ``(n,)``; ``right`` is 1 for a yes, 0 for a no.
     """
-    called = {target: np.empty_like(scores) for target in TARGETS}
+    called = {target: np.empty_like(scores) for target in cuts}
     for fold in np.unique(folds):
         held = folds == fold
-        for target in TARGETS:
-            called[target][held] = scores[held] >= best_threshold(scores[~held], right[~held], target)
-    return {"accuracy": accuracy_at(called["accuracy"], right, 0.5), "f1": f1_at(called["f1"], right, 0.5)}
+        for target, cut in cuts.items():
+            called[target][held] = scores[held] >= cut(scores[~held], right[~held])
+    return {
+        "accuracy": accuracy_at(called["accuracy"], right, 0.5),
+        "f1": f1_at(called["f1"], right, 0.5),
+        "precision": precision_at(called[used], right, 0.5),
+        "recall": recall_at(called[used], right, 0.5),
+    }
 
 
 def read_as_share(scores: Scores, scale: Scale) -> Scores | None:
@@ -93,20 +118,46 @@ class CalibrationSettings:
     Attributes:
         shape: of the map; ``"auto"`` is logistic for yes/no labels and isotonic for graded ones.
         yes: the label from which on a pair counts as a yes; ``None`` is 1 for yes/no labels, and none for graded ones.
-        decide: the threshold that holds unless another is asked for.
+        decide: the threshold that holds unless another is asked for: that of best accuracy or F1.
+        min_precision: in its place the threshold of highest recall at this precision.
+        min_recall: in its place the threshold of highest precision at this recall.
         folds: of the cross-validation, 2 to 10.
         seed: which decides them.
     """
 
     shape: Literal["auto", "isotonic", "logistic"] = "auto"
     yes: float | None = None
-    decide: Target = "accuracy"
+    decide: Literal["accuracy", "f1"] = "accuracy"
+    min_precision: float | None = None
+    min_recall: float | None = None
     folds: int = 5
     seed: int = 0
 
     def __post_init__(self) -> None:
+        bounds = [value for value in (self.min_precision, self.min_recall) if value is not None]
+        if len(bounds) > 1 or any(not 0 < value <= 1 for value in bounds):
+            raise ConfigError(
+                "A threshold is chosen for a precision or for a recall, above 0 and up to 1, such as 0.95; received "
+                f"`min_precision` {self.min_precision} and `min_recall` {self.min_recall}."
+            )
         if not 2 <= self.folds <= 10:
             raise ConfigError(f"A calibration is cross-validated with 2 to 10 folds; received {self.folds}.")
+
+    @property
+    def used(self) -> Decide:
+        """The threshold that holds unless another is asked for."""
+        return "precision" if self.min_precision else "recall" if self.min_recall else self.decide
+
+    def cuts(self) -> dict[Decide, Cut]:
+        """Return how each threshold is fitted."""
+        found: dict[Decide, Cut] = {
+            "accuracy": lambda scores, right: best_threshold(scores, right, "accuracy"),
+            "f1": lambda scores, right: best_threshold(scores, right, "f1"),
+        }
+        if self.used not in found:
+            bounds = {"precision": self.min_precision, "recall": self.min_recall}
+            found[self.used] = lambda scores, right: threshold_at(scores, right, **bounds)
+        return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,13 +195,11 @@ class Calibrated:
         if fitted.yes is None:
             lines.append("no threshold for yes and no: say from which label on a pair counts (`yes`)")
             return "\n".join(lines)
-        for target in ("accuracy", "f1"):
-            cut = fitted.thresholds.get(target)
-            shown = "undefined: it is best to call all the same" if cut is None else f"{cut:.4f}"
-            used = ", used" if target == fitted.decide else ""
-            lines.append(
-                f"threshold for {target}{used}: {shown}; cross-validated {target} {100 * errors[target]:.1f} %"
-            )
+        lines += threshold_table(fitted, self.scores, (self.labels >= fitted.yes).astype(np.float64))
+        if fitted.decide not in fitted.thresholds:
+            return "\n".join([*lines, f"no threshold for {fitted.decide}: no score divides the pairs so"])
+        quality = ", ".join(f"{name} {100 * errors[name]:.1f} %" for name in ("precision", "recall"))
+        lines.append(f"threshold used: {fitted.threshold():.4f} (for {fitted.decide}); cross-validated {quality}")
         return "\n".join(lines)
 
 
@@ -186,16 +235,16 @@ def calibrate(
 
     folds = fold_numbers(data.pairs(), labels, settings.folds, settings.seed)
     held_out, before = held_out_values(fit, scores, labels, folds), read_as_share(scores, scale)
-    errors, thresholds = value_errors(held_out, labels, graded=graded), dict[Target, float]()
+    errors, thresholds = value_errors(held_out, labels, graded=graded), dict[Decide, float]()
     if before is not None:
         errors |= {f"{name}_before": error for name, error in value_errors(before, labels, graded=graded).items()}
     if yes is not None:
         right = (labels >= yes).astype(np.float64)
-        errors |= decision_quality(scores, right, folds)
-        found = {target: best_threshold(scores, right, target) for target in TARGETS}
+        errors |= decision_quality(scores, right, folds, settings.cuts(), settings.used)
+        found = {target: cut(scores, right) for target, cut in settings.cuts().items()}
         thresholds = {target: cut for target, cut in found.items() if np.isfinite(cut)}
     calibration = Calibration(
-        map=fit(scores, labels), scale=scale, yes=yes, thresholds=thresholds, decide=settings.decide, data=data.name,
+        map=fit(scores, labels), scale=scale, yes=yes, thresholds=thresholds, decide=settings.used, data=data.name,
         sha256=data.sha256, n=len(data), protocol=model.protocol, fingerprint=fingerprint, errors=errors,
     )  # fmt: skip
     how = f"{model.protocol}; {shape} map, {settings.folds}-fold cross-validation, seed {settings.seed}"

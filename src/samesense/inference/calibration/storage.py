@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Literal
 
 from pydantic import TypeAdapter
 
@@ -141,6 +142,22 @@ def read(home: Home, path: Path | None = None) -> Calibration:
             f"mislead. Calibrate again: samesense calibrate {home.name} --data dev.tsv"
         )
     return calibration
+
+
+Threshold = float | Literal["calibrated"]
+"""A score from which on a pair counts, or that of the model's calibration."""
+
+
+def threshold_of(model: object, threshold: Threshold) -> float:
+    """Return a threshold as a number; ConfigError if the calibrated one is asked for and the model has no name."""
+    if not isinstance(threshold, str):
+        return threshold
+    if not isinstance(model, str):
+        raise ConfigError(
+            f"A calibrated threshold is read by the name of its model; received a {type(model).__name__}. Give "
+            "the name of the model, or a number."
+        )
+    return read_of(model).threshold()
 
 
 def read_of(name: str, path: Path | None = None) -> Calibration:
