@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import io
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
 
 from samesense.cli.main import COMMANDS, app
+from samesense.cli.train import help_of_method
+from samesense.recipes.methods import METHODS
 
 sys.path.insert(0, str(Path(__file__).parent))
 import where
@@ -35,9 +39,13 @@ failure is a defect and shows a traceback.
 
 def help_text(command: str) -> str:
     """Return the help of a command (of the program, for an empty name): 80 columns, no colours."""
+    return printed(lambda console: app.help_print(command.split(), console=console))
+
+
+def printed(write: Callable[[Console], None]) -> str:
+    """Return what is written to a console of 80 columns without colours."""
     stream = io.StringIO()
-    console = Console(file=stream, width=COLUMNS, no_color=True, color_system=None, force_terminal=False, emoji=False)
-    app.help_print(command.split(), console=console)
+    write(Console(file=stream, width=COLUMNS, no_color=True, color_system=None, force_terminal=False, emoji=False))
     return "\n".join(line.rstrip() for line in stream.getvalue().strip().splitlines())
 
 
@@ -59,7 +67,12 @@ def page() -> str:
     """Return the whole page."""
     helps = {name: help_text(name) for name in spelled()}  # first: it loads the commands, and the overview shows them
     parts = [INTRODUCTION, f"## samesense\n\n```text\n{help_text('')}\n```\n"]
-    parts += [f"## samesense {name}\n\n```text\n{text}\n```\n" for name, text in helps.items()]
+    for name, text in helps.items():
+        parts.append(f"## samesense {name}\n\n```text\n{text}\n```\n")
+        if name == "train":
+            for method in METHODS:
+                own = printed(partial(help_of_method, method))
+                parts.append(f"### samesense train --method {method}\n\n```text\n{own}\n```\n")
     return "\n".join(parts)
 
 

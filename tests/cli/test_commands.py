@@ -1,4 +1,5 @@
 import json
+import re
 import subprocess
 import sys
 
@@ -6,7 +7,7 @@ import numpy as np
 import pytest
 
 from samesense.cli import main as entry
-from samesense.cli.main import COMMANDS, help_of
+from samesense.cli.main import COMMANDS, GROUPS, help_of
 from samesense.encoder.build import build
 from samesense.encoder.encode import encode
 from samesense.encoder.storage import save
@@ -240,3 +241,31 @@ def test_the_doctor_reads_no_labels_of_other_data(run, tmp_path):
     columns = ("--columns", "question1,question2,same", "--json")
     code, out, _ = run("doctor", tmp_path / "train.csv", "--against", tmp_path / "test.csv", *columns)
     assert list(json.loads(out)["overlaps"].values()) == [1]
+
+
+def test_help_of_training_is_short_and_a_method_has_its_own(run):
+    code, out, _ = run("train", "--help")
+    assert code == 0
+    assert len(out.splitlines()) <= 90
+    assert "--learning-rate" in out
+    assert "--positives" not in out
+    for words in (("--help", "--method", "supmpn"), ("--method", "supmpn", "-h")):
+        code, out, _ = run("train", *words)
+        assert code == 0
+        assert "--positives" in out
+        assert "--teacher" not in out
+    code, _, err = run("train", "--help", "--method", "nothing")
+    assert (code, "received 'nothing'" in err) == (2, True)
+
+
+def test_an_error_points_to_the_help_of_its_command(run):
+    assert run("train", "x.tsv", "--nothing", "1")[2].rstrip().endswith("See: samesense train --help")
+    assert run("index", "query")[2].rstrip().endswith("See: samesense index query --help")
+
+
+def test_every_command_stands_in_one_group_of_the_help(run):
+    out = run("--help")[1]
+    places = [out.index(f"─ {title} ─") for title in GROUPS]
+    assert places == sorted(places)
+    for name in COMMANDS:
+        assert len(re.findall(rf"^│ {name} ", out, re.MULTILINE)) == 1

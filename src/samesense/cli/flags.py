@@ -15,24 +15,30 @@ from samesense.recipes.settings import as_config_error
 Fields = dict[str, Any]
 
 
-def flags(settings: Mapping[str, type[BaseModel]], without: Collection[str] = ()) -> type[BaseModel]:
+def flags(
+    settings: Mapping[str, type[BaseModel]], without: Collection[str] = (), shown: Collection[str] | None = None
+) -> type[BaseModel]:
     """Return the settings of all methods with nothing required and nothing set, so that only given flags count.
 
     Args:
         settings: by the name of the method. What every method has stands in the group Settings, the rest in groups that
             name the methods.
         without: settings that are flags of the command itself.
+        shown: settings that the help shows; by default all.
     """
     every = dict.fromkeys(name for one in settings.values() for name in one.model_fields)
     names = [name for name in every if name not in without]
     shared = [name for name in names if all(name in one.model_fields for one in settings.values())]
-    fields = {name: _flag(name, settings) for name in [*shared, *(name for name in names if name not in shared)]}
+    fields = {
+        name: _flag(name, settings, show=shown is None or name in shown)
+        for name in [*shared, *(name for name in names if name not in shared)]
+    }
     config = ConfigDict(protected_namespaces=(), extra="forbid")
     one_line: Any = model_validator(mode="wrap")(_in_one_line)
     return create_model("Flags", __config__=config, __validators__={"one_line": one_line}, **fields)
 
 
-def _flag(name: str, settings: Mapping[str, type[BaseModel]]) -> Any:
+def _flag(name: str, settings: Mapping[str, type[BaseModel]], *, show: bool) -> Any:
     found = {method: one.model_fields[name] for method, one in settings.items() if name in one.model_fields}
     annotation = _joined([field.annotation for field in found.values()])
     shown = _described({method: str(field.description) for method, field in found.items()})
@@ -40,7 +46,8 @@ def _flag(name: str, settings: Mapping[str, type[BaseModel]]) -> Any:
     title = "Settings" if len(found) == len(settings) else f"Settings of {' and '.join(found)}"
     order = len(settings) - len(found)
     group = Group(title, sort_key=(order, title))
-    return Annotated[annotation | None, Parameter(show_default=False, help=shown, group=group)], Field(default=None)
+    parameter = Parameter(show_default=False, help=shown, group=group, show=show)
+    return Annotated[annotation | None, parameter], Field(default=None)
 
 
 def _joined(annotations: list[Any]) -> Any:

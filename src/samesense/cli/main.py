@@ -7,42 +7,37 @@ import os
 import sys
 from pathlib import Path
 
-from cyclopts import App, CycloptsError
+from cyclopts import App, CycloptsError, Group
 
 from samesense import __version__
 from samesense.cli.output import as_flags, show_messages
 from samesense.errors import SamesenseError
 from samesense.inference.models.optional_deps import needs_torch
 
+HELP = """\
+Sentence similarity: train from any supervision, evaluate, put to use.
+
+samesense quickstart
+
+samesense train train.tsv --test test.tsv --output runs/first
+
+samesense compare default runs/first --data test.tsv --output report.html
+"""
+
 app = App(
     name="samesense",
     version=__version__,
-    help="Sentence similarity: train from any supervision, judge honestly, put to work.",
+    help=HELP,
     help_format="plaintext",
 )
-COMMANDS = (
-    "quickstart",
-    "train",
-    "distil",
-    "origin",
-    "harvest",
-    "sweep",
-    "evaluate",
-    "compare",
-    "augment",
-    "encode",
-    "export",
-    "similarity",
-    "calibrate",
-    "rerank",
-    "serve",
-    "index",
-    "mine",
-    "cluster",
-    "whiten",
-    "doctor",
-)
-"""Every command, in the order of the help; each is the function of its name in the module of its name."""
+GROUPS = {
+    "Train": ("quickstart", "train", "distil", "whiten", "origin", "harvest"),
+    "Evaluate": ("evaluate", "compare", "calibrate", "sweep"),
+    "Use": ("similarity", "encode", "mine", "cluster", "index", "rerank", "serve", "export"),
+    "Data": ("doctor", "augment"),
+}
+COMMANDS = tuple(name for names in GROUPS.values() for name in names)
+"""Every command; each is the function of its name in the module of its name."""
 
 
 def help_of(command: str) -> str:
@@ -56,8 +51,10 @@ def help_of(command: str) -> str:
     return text.partition("\n\nArgs:")[0]
 
 
-for _name in COMMANDS:
-    app.command(f"samesense.cli.{_name}:{_name}", name=_name, help=help_of(_name))
+for _place, (_title, _names) in enumerate(GROUPS.items()):
+    _group = Group(_title, sort_key=_place)
+    for _name in _names:
+        app.command(f"samesense.cli.{_name}:{_name}", name=_name, help=help_of(_name), group=_group, sort_key=_place)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -66,9 +63,11 @@ def main(arguments: list[str] | None = None) -> None:
     show_messages()
     try:
         with needs_torch():
-            app(arguments, exit_on_error=False, print_error=False)
+            given = sys.argv[1:] if arguments is None else arguments
+            if not _helped_with_method(given):
+                app(given, exit_on_error=False, print_error=False)
     except CycloptsError as error:
-        _fail(f"{str(error).strip()} See: samesense --help")
+        _fail(f"{str(error).strip()} See: {' '.join(('samesense', *(error.command_chain or ()), '--help'))}")
     except SamesenseError as error:
         _fail(as_flags(str(error)))
     except KeyboardInterrupt:
@@ -76,6 +75,16 @@ def main(arguments: list[str] | None = None) -> None:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+
+
+def _helped_with_method(given: list[str]) -> bool:
+    """Print the settings of a method for ``train --help --method NAME``, in either order; False for anything else."""
+    if given[:1] != ["train"] or not {"--help", "-h"} & {*given} or "--method" not in given[:-1]:
+        return False
+    from samesense.cli.train import help_of_method
+
+    help_of_method(given[given.index("--method") + 1])
+    return True
 
 
 def _fail(message: str, code: int = 2) -> None:

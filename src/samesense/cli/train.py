@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from cyclopts import Parameter
+from cyclopts import App, Parameter
 
 from samesense.cli.flags import flags
 from samesense.cli.output import AS_THEY_ARE, Flag, Json, Output, ReadFlags, Several, logger, put, put_json
@@ -15,7 +15,28 @@ from samesense.recipes.reading import READING, Reading
 from samesense.recipes.train import plan
 from samesense.types import Result
 
-Flags: Any = flags({name: method.settings for name, method in METHODS.items()}, without=READING)
+SHOWN = ("model", "loss", "learning_rate", "epochs", "max_steps", "batch_size", "max_seq_length", "eval_steps", "seed")
+"""Settings that the help shows; the rest is in the help of each method."""
+
+Flags: Any = flags({name: method.settings for name, method in METHODS.items()}, without=READING, shown=SHOWN)
+
+
+def help_of_method(name: str, console: Any = None) -> None:
+    """Print all settings of one method; ConfigError if there is no such method."""
+    if name not in METHODS:
+        raise ConfigError(f"The methods are {', '.join(METHODS)}; received {name!r}.")
+    own: Any = flags({name: METHODS[name].settings}, without=READING)
+
+    def settings(*, settings: Any = None) -> None:
+        pass
+
+    settings.__annotations__["settings"] = Annotated[own, Parameter(name="*")]  # a name of this function is no string
+    app = App(
+        name=f"samesense train --method {name}", help=f"All settings of {name}.", help_format="plaintext", help_flags=(),
+        version_flags=(),
+    )  # fmt: skip
+    app.default(settings)
+    app.help_print([], console=console)
 
 
 def train(
@@ -38,6 +59,8 @@ def train(
     """Train a model from labelled pairs, anchors with positives and negatives, unlabelled sentences, or documents.
 
     samesense train train.tsv --dev dev.tsv --test test.tsv --output runs/first
+
+    samesense train --help --method supmpn shows all settings of a method.
 
     Args:
         data: one or more files (TSV, CSV, JSON lines, Parquet, text; plain or .gz), saved datasets folders, or hub
