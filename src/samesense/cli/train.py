@@ -32,8 +32,8 @@ def help_of_method(name: str, console: Any = None) -> None:
 
     settings.__annotations__["settings"] = Annotated[own, Parameter(name="*")]  # a name of this function is no string
     app = App(
-        name=f"samesense train --method {name}", help=f"All settings of {name}.", help_format="plaintext", help_flags=(),
-        version_flags=(),
+        name=f"samesense train --method {name}", help=f"All settings of {name}.", help_format="plaintext",
+        help_flags=(), version_flags=(),
     )  # fmt: skip
     app.default(settings)
     app.help_print([], console=console)
