@@ -41,6 +41,10 @@ def resolve(name: str) -> str:
     if path.exists():
         if (path / "model" / "modules.json").is_file():  # a run folder of samesense train
             path = path / "model"
+        if (path / "checkpoints").is_dir():  # a run folder keeps them while it trains
+            raise ModelError(
+                f"{name} holds a training run that is unfinished. Go on with it: the same samesense train with --resume."
+            )
         if not (path / "config.json").is_file() and not (path / "modules.json").is_file():
             raise ModelError(f"A model folder holds modules.json or config.json; {path} has neither.")
         return str(path)
