@@ -4,6 +4,7 @@ import pytest
 
 from samesense.data import concat, read_pairs
 from samesense.data.pairs.data import pair_key
+from samesense.data.pairs.doctor import examine
 from samesense.errors import ConfigError, DataError
 
 
@@ -37,6 +38,16 @@ def test_no_pair_stands_on_both_sides_of_a_split(data, seed):
     assert len(rest) + len(held) == 90
     assert 18 <= len(held) <= 19
     assert (rest, held) == data.split(0.2, seed)
+
+
+def test_a_split_has_no_leak_that_the_doctor_would_warn_of(tmp_path):
+    rows = [(f"Is it number {at}?", f"number {at}, is it", at % 2) for at in range(60)]
+    rows += [(second.upper() + "!", f"is it number {at}", at % 2) for at, (_, second, _) in enumerate(rows)]
+    path = tmp_path / "train.tsv"
+    path.write_text("sentence1\tsentence2\tlabel\n" + "".join(f"{a}\t{b}\t{c}\n" for a, b, c in rows))
+    rest, held = read_pairs(path).split(0.2, 0)
+    assert examine(rest, against={"dev": held}).overlaps == {"dev": 0}
+    assert len(held) == 24
 
 
 def test_a_split_depends_on_the_seed_and_not_on_the_order(data):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -81,8 +82,8 @@ class PairData:
     def split(self, fraction: float, seed: int) -> tuple[PairData, PairData]:
         """Hold out a part so that no pair of sentences stands on both sides.
 
-        Pairs count as one whichever sentence comes first and whatever the case of their letters. The choice
-        depends on the seed and the sentences only, not on the order of the rows.
+        Pairs count as one whichever sentence comes first and whatever their case and punctuation, as for the doctor's
+        leaks. The choice depends on the seed and the sentences only, not on the order of the rows.
 
         Returns:
             The larger rest and the held-out part, each in the order of the source.
@@ -95,10 +96,12 @@ class PairData:
             raise ConfigError(f"The share to hold out must lie between 0 and 1; received {fraction}. Example: 0.1")
         groups: dict[Pair, list[int]] = {}
         for index, pair in enumerate(self.pairs()):
-            groups.setdefault(pair_key(*pair), []).append(index)
+            groups.setdefault(plain_pair(*pair), []).append(index)
         wanted = max(1, round(fraction * len(self)))
         held: set[int] = set()
-        for key in sorted(groups, key=lambda key: json_hash([seed, *key])):
+        spelled = self.pairs()
+        order = {key: min(pair_key(*spelled[row]) for row in rows) for key, rows in groups.items()}
+        for key in sorted(groups, key=lambda key: json_hash([seed, *order[key]])):
             if len(held) >= wanted:
                 break
             held.update(groups[key])
@@ -113,6 +116,26 @@ class PairData:
 def pair_key(first: str, second: str) -> Pair:
     """Return what two spellings of one pair share: letters in one case, the smaller sentence first."""
     one, two = first.casefold(), second.casefold()
+    return (one, two) if one <= two else (two, one)
+
+
+class _DropPunctuation(dict[int, int | None]):
+    """Translation table that deletes punctuation, filled as characters are met."""
+
+    def __missing__(self, code: int) -> int | None:
+        self[code] = None if unicodedata.category(chr(code)).startswith("P") else code
+        return self[code]
+
+
+_TABLE = _DropPunctuation()
+
+
+def plain_pair(first: str, second: str) -> Pair:
+    """Return what two spellings of one pair share when punctuation and spaces count as little as case and order.
+
+    A sentence of punctuation alone is taken as it is.
+    """
+    one, two = (" ".join(text.casefold().translate(_TABLE).split()) or text.casefold() for text in (first, second))
     return (one, two) if one <= two else (two, one)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from samesense.data.formats.labels import Kind, Scale, number_text
-from samesense.data.pairs.data import PairData
+from samesense.data.pairs.data import PairData, plain_pair
 from samesense.types import Pair
 
 MOST_COUNTED = 12
@@ -75,25 +74,8 @@ def _label_counts(counts: Counter[float], kind: Kind) -> dict[str, int] | None:
     return {names.get(label, number_text(label)): counts[label] for label in sorted(counts)}
 
 
-class _DropPunctuation(dict[int, int | None]):
-    """Translation table that deletes punctuation, filled as characters are met."""
-
-    def __missing__(self, code: int) -> int | None:
-        self[code] = None if unicodedata.category(chr(code)).startswith("P") else code
-        return self[code]
-
-
-_TABLE = _DropPunctuation()
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.casefold().translate(_TABLE).split()) or text.casefold()  # all punctuation: as it is
-
-
 def _plain_pairs(data: PairData | Sequence[Pair]) -> set[Pair]:
-    pairs = data.pairs() if isinstance(data, PairData) else data
-    plain = [(_plain(first), _plain(second)) for first, second in pairs]
-    return {(min(pair), max(pair)) for pair in plain}
+    return {plain_pair(*pair) for pair in (data.pairs() if isinstance(data, PairData) else data)}
 
 
 def _warnings(found: Mapping[str, Any], rows: int) -> Iterable[str]:
