@@ -1,7 +1,8 @@
 """Kill writers of a collection and look at what they leave; as a program it prints how often which state was found.
 
-First each change is made by a process that ends, without any clean-up, at its first file operation, its second, and so
-on. Then writers that go on changing a collection are killed from outside at random moments.
+First each change is made by a process that ends, without any clean-up, at its first step, its second, and so on: a step
+is a statement that SQLite runs, or a file that is opened or removed. Then writers that go on changing a collection are
+killed from outside at random moments.
 """
 
 import os
@@ -14,9 +15,8 @@ from functools import partial
 from pathlib import Path
 
 from samesense.errors import DataError
-from samesense.inference.collection import writer as collection_changes
+from samesense.inference.collection import store, writer
 from samesense.inference.collection.collection import Collection, Entry
-from tests.dying import dies_at
 from tests.inference.made_vectors import embedder
 
 
@@ -41,12 +41,13 @@ def contents(folder):
 
 def changes():
     """(name, is there a collection before, change) of every kind of change."""
-    both = [*batch(1), *batch(2)]
+    both, newer = [*batch(1), *batch(2)], [Entry(f"newer {i}", i, {"batch": 5}) for i in (1, 4)]
     yield "build", False, lambda folder: Collection.build(folder, batch(1), embedder())
     yield "overwrite", True, lambda folder: Collection.build(folder, both, embedder(), overwrite=True)
     yield "add", True, lambda folder: Collection.open(folder).add(batch(3), embedder())
+    yield "upsert", True, lambda folder: Collection.open(folder).add(newer, embedder(), upsert=True)
     yield "delete", True, lambda folder: Collection.open(folder).delete([0, 3])
-    yield "delete most", True, lambda folder: Collection.open(folder).delete(where={"batch": 2})
+    yield "delete most", True, lambda folder: Collection.open(folder).delete(where="batch = 2")
     yield "compact", True, lambda folder: Collection.open(folder).compact()
 
 
@@ -59,6 +60,38 @@ def made(folder, exists):
             Collection.build(first, batch(2), embedder()).add(batch(4, 2), embedder())
         shutil.copytree(first, folder)
     return folder
+
+
+def dies_at(step, change):
+    """Make a change in a child that ends at its step; return whether it ended there."""
+    child = os.fork()
+    if child == 0:
+        seen = 0
+
+        def count(*_):
+            nonlocal seen
+            seen += 1
+            if seen == step:
+                os._exit(9)
+
+        def hear(event, arguments):
+            if event in ("open", "os.remove", "os.mkdir", "os.rename") and "killed" in str(arguments[0]):
+                count()
+
+        sys.addaudithook(hear)
+        connect = store.connect
+
+        def watched(folder, *, write=False):
+            db = connect(folder, write=write)
+            db.set_trace_callback(count)
+            return db
+
+        store.connect = watched
+        change()
+        os._exit(0)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert code in (0, 9), code
+    return code == 9
 
 
 def at_steps(place, stride):
@@ -74,6 +107,8 @@ def at_steps(place, stride):
             before, after = before + (found == old), after + (found == new and new != old)
             change(place / "killed") if found == old else None  # the next writer is not in the way of anything
             assert contents(place / "killed") == new, (name, step)
+            files = [path for path in (place / "killed").iterdir() if not path.name.startswith(store.DATABASE)]
+            assert found != old or len(files) == 1, (name, step, files)
             step += stride
     return before, after
 
@@ -105,7 +140,7 @@ def at_random(place, kills):
         if child == 0:
             keep_changing(folder, report)
         os.close(report)
-        time.sleep(chance.uniform(0.01, 0.3))
+        time.sleep(chance.uniform(0.01, 0.2))
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         with os.fdopen(reader) as stream:
@@ -119,7 +154,8 @@ def at_random(place, kills):
 
 
 if __name__ == "__main__":
-    collection_changes.WAIT = 5.0
+    store.WAIT = 5.0
+    writer.AUTO_ROWS = 10**9
     os.fsync = lambda handle: None  # it guards against loss of power, and takes long
     place, stride, kills = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     before, after = at_steps(place, stride)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
-from samesense.cli.output import Flag, Json, PrecisionFlag, Several, logger, named_values, put, put_json, put_row
+from samesense.cli.output import Flag, Json, PrecisionFlag, logger, put, put_json, put_row
+from samesense.errors import ConfigError
 from samesense.execution.progress import progress_bar
 from samesense.inference.models.optional_deps import let_threads_sleep
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 index = App(name="index", help=__doc__, help_format="plaintext")
 
 Column = Annotated[str | None, Parameter(help="name of the text column, if it is not sentence, text or question")]
-Where = Several | None
 
 
 @index.command
@@ -71,7 +71,16 @@ def build(
 
 
 @index.command
-def add(folder: Path, source: str, /, *, model: str | None = None, column: Column = None, json: Json = False) -> None:
+def add(
+    folder: Path,
+    source: str,
+    /,
+    *,
+    model: str | None = None,
+    column: Column = None,
+    upsert: Flag = False,
+    json: Json = False,
+) -> None:
     """Add the texts of a file, all or none.
 
     Args:
@@ -79,15 +88,16 @@ def add(folder: Path, source: str, /, *, model: str | None = None, column: Colum
         source: file of texts, as for build.
         model: where the collection's model is now, if it has moved.
         column: name of the text column, if it is not sentence, text or question.
+        upsert: replace the texts whose ids are there.
         json: print what the collection is as JSON.
     """
     from samesense.inference.collection.entries import read_entries
 
-    collection = _open(folder, with_graph=False)
+    collection = _open(folder)
     entries = read_entries(source, column=column)
     embedder = _embedder_of(collection, model)
     with progress_bar("index", "text") as bar:
-        added = collection.add(entries, embedder, on_progress=bar.update)
+        added = collection.add(entries, embedder, upsert=upsert, on_progress=bar.update)
     logger.info(f"{added} texts added")
     _tell(collection, json)
 
@@ -98,7 +108,7 @@ def delete(
     ids: Annotated[list[int] | None, Parameter(negative="")] = None,
     /,
     *,
-    where: Where = None,
+    where: str | None = None,
     json: Json = False,
 ) -> None:
     """Delete texts by their ids, or by metadata.
@@ -106,11 +116,11 @@ def delete(
     Args:
         folder: the collection.
         ids: numbers of the texts, as query shows them.
-        where: metadata of the texts to delete, as in: topic=sport
+        where: which texts, by their metadata, as in: "topic = 'sport' AND year < 2020"
         json: print what the collection is as JSON.
     """
-    collection = _open(folder, with_graph=False)
-    logger.info(f"{collection.delete(ids or (), where=_conditions(where))} texts deleted")
+    collection = _open(folder)
+    logger.info(f"{collection.delete(ids or (), where=where)} texts deleted")
     _tell(collection, json)
 
 
@@ -121,27 +131,38 @@ def query(
     /,
     *,
     top: int = 10,
-    where: Where = None,
+    where: str | None = None,
+    hybrid: Flag = False,
+    words: Flag = False,
     exact: Flag = False,
     model: str | None = None,
     json: Json = False,
 ) -> None:
-    """Find the texts nearest in meaning.
+    """Find the texts nearest in meaning, or by their words, or by both.
 
     Args:
         folder: the collection.
         text: what is looked for, or - for one query a line of standard input.
         top: texts of an answer.
-        where: metadata that a text must have, as in: topic=sport year=2020; one name twice means either value.
+        where: which texts, by their metadata, as in: "topic = 'sport' AND year >= 2020"; also IN, LIKE, IS NULL, OR,
+            NOT and parentheses.
+        hybrid: merge the nearest texts and those with the same words, by reciprocal ranks.
+        words: find texts by their words alone, without the model (BM25).
         exact: compare with every text even if there is an approximate index.
         model: where the collection's model is now, if it has moved.
         json: print JSON lines with query, id, score, text and metadata.
     """
     from samesense.inference.stream import read_texts
 
-    collection = _open(folder, with_graph=not exact)
+    if hybrid and words:
+        raise ConfigError("A query is by `words` alone, or `hybrid`; received both.")
+    collection = _open(folder)
     texts = read_texts("-") if text == "-" else [text]
-    answers = collection.query(texts, _embedder_of(collection, model), top=top, where=_conditions(where), exact=exact)
+    if words:
+        answers = collection.text_search(texts, top=top, where=where)
+    else:
+        how = {"top": top, "where": where, "exact": exact, "hybrid": hybrid}
+        answers = collection.query(texts, _embedder_of(collection, model), **how)
     for asked, answer in zip(texts, answers, strict=True):
         for one in answer:
             if json:
@@ -159,7 +180,7 @@ def compact(folder: Path, /, *, json: Json = False) -> None:
         folder: the collection.
         json: print what the collection is as JSON.
     """
-    collection = _open(folder, with_graph=False)
+    collection = _open(folder)
     collection.compact()
     _tell(collection, json)
 
@@ -172,13 +193,13 @@ def info(folder: Path, /, *, json: Json = False) -> None:
         folder: the collection.
         json: print it as JSON.
     """
-    _tell(_open(folder, with_graph=False), json, on_output=True)
+    _tell(_open(folder), json, on_output=True)
 
 
-def _open(folder: Path, *, with_graph: bool = True) -> Collection:
+def _open(folder: Path) -> Collection:
     from samesense.inference.collection.collection import Collection
 
-    return Collection.open(folder, with_graph=with_graph)
+    return Collection.open(folder)
 
 
 def _embedder(name: str, precision: Any) -> Embedder:
@@ -191,21 +212,8 @@ def _embedder(name: str, precision: Any) -> Embedder:
 
 
 def _embedder_of(collection: Collection, model: str | None) -> Embedder:
-    return _embedder(model or collection.manifest.model, collection.manifest.precision)
-
-
-def _conditions(where: list[str] | None) -> dict[str, list[Any]] | None:
-    """Return values by name: each as text, and as what it says in JSON, since tables hold numbers as text."""
-    import json as json_format
-
-    values: dict[str, list[Any]] = {}
-    for name, value in named_values("--where", where):
-        values.setdefault(name, []).append(value)
-        try:
-            values[name].append(json_format.loads(value))
-        except ValueError:
-            continue
-    return values or None
+    about = collection.about()
+    return _embedder(model or about["model"], about["precision"])
 
 
 def _tell(collection: Collection, json: bool, *, on_output: bool = False) -> None:
@@ -214,6 +222,6 @@ def _tell(collection: Collection, json: bool, *, on_output: bool = False) -> Non
         put_json([about])
         return
     write = put if on_output else logger.info
-    write(f"{collection.folder}: {about['texts']} texts, {about['deleted']} deleted ones, {about['segments']} segments")
+    write(f"{collection.folder}: {about['texts']} texts, {about['deleted']} deleted ones")
     write(f"vectors: {about['dim']} dimensions in {about['vectors']}, by {about['model']} in {about['precision']}")
     write(f"search: {about['search']}")

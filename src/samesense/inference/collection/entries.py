@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,8 +12,9 @@ from samesense.data.formats.delimited import read_lines
 from samesense.data.formats.files import Row, missing_file, split_suffix
 from samesense.data.formats.sources import load_rows
 from samesense.errors import DataError
+from samesense.inference.collection.conditions import json_text
 
-LARGEST_ID = 2**63 - 1
+LARGEST_ID = 2**63 - 2
 
 
 @dataclass(frozen=True)
@@ -33,39 +32,31 @@ class Entry:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
-def record_line(entry: Entry, place: str) -> bytes:
-    """Return text and metadata as one line of JSON; ``place`` says in messages where they come from.
+def metadata_json(entry: Entry, place: str) -> str:
+    """Return the metadata as JSON; ``place`` says in messages where they come from.
 
     DataError for an empty text, an id that is none, or what JSON cannot hold.
     """
     if not isinstance(entry.text, str) or not entry.text.strip():
         raise DataError(f"{place}: a text that is not empty is needed; received {entry.text!r}. Leave the row out.")
-    if entry.id is not None and not _is_id(entry.id):
+    is_number = isinstance(entry.id, int) and not isinstance(entry.id, bool)
+    if entry.id is not None and not (is_number and 0 <= entry.id <= LARGEST_ID):
         raise DataError(
-            f"{place}: an id is a whole number from 0 to 2**63 - 1; received {entry.id!r}. Keep names under another "
+            f"{place}: an id is a whole number from 0 to 2**63 - 2; received {entry.id!r}. Keep names under another "
             "column: it becomes metadata, by which texts are found and deleted as well."
         )
     if not all(isinstance(name, str) for name in entry.metadata):
         raise DataError(f"{place}: names of metadata are texts; received {list(entry.metadata)!r}.")
     try:
-        line = json.dumps({"text": entry.text, "metadata": dict(entry.metadata)}, ensure_ascii=False, allow_nan=False)
-        return line.encode() + b"\n"
+        entry.text.encode()
+        metadata = json_text(dict(entry.metadata)) if entry.metadata else "{}"
+        metadata.encode()
     except (TypeError, ValueError) as error:
         raise DataError(
             f"{place}: text and metadata must be JSON: whole characters, finite numbers, true, false, lists and "
             f"objects ({error}). Leave the column out, or write it as text."
         ) from error
-
-
-def _is_id(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST_ID
-
-
-def canonical(value: Any) -> str:
-    """Return the JSON text that equal values share: 2 and 2.0 are equal; 1, true and "1" are not."""
-    if isinstance(value, float) and math.isfinite(value) and value.is_integer():
-        value = int(value)
-    return json.dumps(value, ensure_ascii=False, sort_keys=True)
+    return metadata
 
 
 def read_entries(source: str, *, column: str | None = None) -> Iterator[Entry]:
@@ -119,6 +110,6 @@ def _entry(row: Row, text: str, source: str) -> Entry:
     if isinstance(given, str):
         given = int(given) if given.isascii() and given.isdigit() else given
     metadata = {name: cell for name, cell in cells.items() if name not in (text, identifier) and cell not in (None, "")}
-    entry = Entry(value, given, metadata)  # type: ignore[arg-type]  # record_line says what is wrong with an id
-    record_line(entry, f"{source}, row {number}")
+    entry = Entry(value, given, metadata)  # type: ignore[arg-type]  # metadata_json says what is wrong with an id
+    metadata_json(entry, f"{source}, row {number}")
     return entry

@@ -1,248 +1,203 @@
-"""The changes of a collection, one writer at a time: everything is written first, and then the manifest is swapped."""
+"""A change of a collection: one transaction, all or nothing, by one writer at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import contextlib
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 
-from samesense.errors import DataError, ModelError, OutputError
-from samesense.files import LOCK, is_temporary, only_writer, write_array
+from samesense.errors import DataError, ModelError
+from samesense.files import sync_file, sync_folder
+from samesense.inference.collection import store
+from samesense.inference.collection.conditions import Condition, among
 from samesense.inference.collection.embedder import Embedder
-from samesense.inference.collection.entries import LARGEST_ID, Entry, record_line
-from samesense.inference.collection.manifest import (
-    MANIFEST,
-    SEGMENTS,
-    Approximate,
-    Manifest,
-    SegmentNote,
-    leftovers,
-    read_manifest,
-    swap_manifest,
-    tidy,
-)
-from samesense.inference.collection.segment import SegmentWriter
-from samesense.inference.collection.state import State, with_graph
-from samesense.inference.search.hnsw import check_usearch
+from samesense.inference.collection.entries import LARGEST_ID, Entry, metadata_json
+from samesense.inference.search.hnsw import Graph, has_usearch, tune
 
 BLOCK_TEXTS = 2048
 """Texts encoded and written at once."""
 
-MOST_SEGMENTS = 64
-"""Segments from which on a change puts them all into one."""
+AUTO_ROWS = 200_000
+"""Texts from which on an approximate index is made unless forbidden."""
 
-WAIT = 60.0
-"""Seconds for which a writer waits for another."""
+RECALL = 0.95
+"""Recall@10 up to which its search is widened."""
 
-
-def check_model(manifest: Manifest, model: Embedder, folder: Path) -> None:
-    """Raise ModelError for a model whose vectors do not belong to the collection, saying which it was built with."""
-    if model.identity != manifest.identity:
-        raise ModelError(
-            f"A collection is used with the model it was built with; {folder} was built with {manifest.model!r} in "
-            f"{manifest.precision}, received {model.name!r} in {model.precision}, which differs in weights, "
-            "settings or precision. Use that model, or build the collection anew."
-        )
+_INSERT = "INSERT INTO text (id, text, metadata, position) VALUES (?, ?, ?, ?)"
+_UPSERT = (
+    f"{_INSERT} ON CONFLICT (id) DO UPDATE "
+    "SET text = excluded.text, metadata = excluded.metadata, position = excluded.position"
+)
 
 
-def build(
-    folder: Path,
-    entries: Iterable[Entry],
-    model: Embedder,
-    dtype: Literal["float32", "float16"],
-    approximate: Approximate,
-    overwrite: bool,
-    on_progress: Callable[[int], None] | None,
-) -> None:
-    """See :meth:`~samesense.inference.collection.collection.Collection.build`."""
-    if not model.identity:
-        raise ModelError("A collection is kept for a model with an identity; received an empty one.")
-    if approximate == "always":
-        check_usearch()
-    _check_place(folder, overwrite)
-    with only_writer(folder, WAIT):
-        old = _check_place(folder, overwrite)
-        tidy(folder, old)
-        generation = 1 if old is None else old.generation + 1
-        with SegmentWriter(folder / SEGMENTS / f"{generation:06d}", dtype) as writer:
-            dim, next_id = _write(writer, entries, model, 0, None, on_progress)
-            note = writer.finish()
-        manifest = Manifest(
-            generation=generation,
-            model=model.name,
-            identity=model.identity,
-            precision=model.precision,
-            dim=dim,
-            dtype=dtype,
-            approximate=approximate,
-            next_id=next_id,
-            segments=(note,),
-        )
-        _commit(folder, manifest)
+@contextlib.contextmanager
+def writing(folder: Path, *, built: bool = True) -> Iterator[Writer]:
+    """Yield the writer; what it does is kept at the end, unless there is an exception.
+
+    OutputError if another process goes on writing, or the disk is full or cannot be written to.
+    """
+    with store.saying(folder):
+        db = store.connect(folder, write=True)
+    with contextlib.closing(db):
+        with store.saying(folder):
+            db.execute("PRAGMA journal_mode = WAL")
+            db.execute("PRAGMA cache_size = -65536")  # KiB; with the default, large changes are slow
+            db.execute("BEGIN IMMEDIATE")
+            writer = Writer(folder, db, store.read_about(folder, db, built=built))
+        try:
+            yield writer
+            with store.saying(folder):
+                writer.finish()
+                db.execute("COMMIT")
+        finally:
+            with contextlib.suppress(sqlite3.Error, OSError):
+                writer.tidy()
 
 
-def add(folder: Path, entries: Iterable[Entry], model: Embedder, on_progress: Callable[[int], None] | None) -> int:
-    """See :meth:`~samesense.inference.collection.collection.Collection.add`."""
-    check_model(read_manifest(folder), model, folder)
-    with only_writer(folder, WAIT):
-        state = _begin(folder)
-        old = state.manifest
-        check_model(old, model, folder)
-        generation = old.generation + 1
-        with SegmentWriter(folder / SEGMENTS / f"{generation:06d}", old.dtype) as writer:
-            dim, next_id = _write(writer, entries, model, old.next_id, state, on_progress)
-            if dim != old.dim:
-                raise ModelError(f"The collection holds vectors of {old.dim} numbers; the model gave {dim}.")
-            note = writer.finish()
-        changed = {"generation": generation, "next_id": next_id, "segments": (*old.segments, note)}
-        _commit(folder, old.model_copy(update=changed))
-        return note.rows
+class Writer:
+    """What a change consists of; ``about`` is written at its end."""
 
+    def __init__(self, folder: Path, db: sqlite3.Connection, about: store.About) -> None:
+        self.folder, self.db, self.about = folder, db, about
+        self._names = {path.name for path in folder.iterdir() if about.is_ours(path.name)}
 
-def delete(folder: Path, ids: Sequence[int], where: Mapping[str, Sequence[str]]) -> int:
-    """Delete texts by id, or by metadata; see :meth:`~samesense.inference.collection.collection.Collection.delete`."""
-    with only_writer(folder, WAIT):
-        state = _begin(folder)
-        state.check_names(where)
-        doomed = [np.flatnonzero(mask) for mask in state.masks(where)] if where else _rows_of(state, ids)
-        count = sum(map(len, doomed))
-        if not count:
-            return 0
-        old = state.manifest
-        generation = old.generation + 1
-        notes = []
-        for segment, rows in zip(state.segments, doomed, strict=True):
-            if not len(rows):
-                notes.append(segment.note)
-                continue
-            dead = np.union1d(np.flatnonzero(~segment.live), rows)
-            path = folder / f"deleted-{generation:06d}-{segment.note.name}.npy"
-            write_array(path, dead, sync=True)
-            notes.append(segment.note.model_copy(update={"deleted": len(dead), "tombstones": path.name}))
-        _commit(folder, old.model_copy(update={"generation": generation, "segments": tuple(notes)}))
-        return count
+    def build(self, model: Embedder, dtype: store.Dtype, approximate: store.Approximate) -> None:
+        """Begin anew, without any text."""
+        with store.saying(self.folder):
+            store.make_tables(self.db, self.about.key)
+            self.about = store.About(
+                self.about.key, model.name, model.identity, model.precision, dtype=dtype, approximate=approximate
+            )
+            self._new_vectors()
 
+    def insert(
+        self, entries: Iterable[Entry], model: Embedder, upsert: bool, on_progress: Callable[[int], None] | None
+    ) -> int:
+        """Add texts; return how many."""
+        about, before, source = self.about, self.about.rows, iter(entries)
+        while block := list(islice(source, BLOCK_TEXTS)):
+            rows = [self._row(entry, about.rows + number, before) for number, entry in enumerate(block)]
+            if not upsert:
+                self._check_new([row[0] for row in rows])
+            vectors = model.unit([entry.text for entry in block])
+            if about.dim not in (0, vectors.shape[1]):
+                raise ModelError(
+                    f"The collection holds vectors of {about.dim} numbers; the model gave {vectors.shape[1]}."
+                )
+            with store.saying(self.folder):
+                about.dim = vectors.shape[1]
+                self._append(vectors)
+                self.db.executemany(_UPSERT if upsert else _INSERT, rows)
+            if on_progress is not None:
+                on_progress(len(block))
+        if about.rows == before:
+            raise DataError("There is no text to keep; at least one is needed.")
+        return about.rows - before
 
-def compact(folder: Path) -> None:
-    """Write all live texts into one segment, in their order, and make the approximate index anew."""
-    with only_writer(folder, WAIT):
-        old = _begin(folder).manifest
-        _commit(folder, old.model_copy(update={"generation": old.generation + 1, "graph": None}), whole=True)
+    def delete(self, chosen: Condition) -> int:
+        """Delete the texts that meet a condition; return how many."""
+        with store.saying(self.folder):
+            store.check_names(self.db, chosen)
+            return self.db.execute(f"DELETE FROM text WHERE {chosen.sql}", chosen.values).rowcount
 
-
-def _check_place(folder: Path, overwrite: bool) -> Manifest | None:
-    """Return the collection that is replaced, if there is one; refuse a folder with anything else in it."""
-    if (folder / MANIFEST).exists():
-        if not overwrite:
-            raise OutputError(f"{folder} holds a collection. Add to it, or replace it with `overwrite`.")
-        return read_manifest(folder)
-    if folder.exists():
-        if not folder.is_dir():
-            raise OutputError(f"A collection is a folder; {folder} is a file. Give another place.")
-        ours = {path.name for path in leftovers(folder, None)} | {LOCK, SEGMENTS}
-        others = sorted(one.name for one in folder.iterdir() if one.name not in ours and not is_temporary(one.name))
-        if others:
-            raise OutputError(f"{folder} is not empty: it holds {', '.join(others[:5])}. Give a folder of its own.")
-    return None
-
-
-def _begin(folder: Path) -> State:
-    """Remove what earlier writers left, and open the state that is changed."""
-    tidy(folder, read_manifest(folder))
-    return State.open(folder, with_graph=False)
-
-
-def _commit(folder: Path, manifest: Manifest, *, whole: bool = False) -> None:
-    """Make a manifest the state, after putting its segments into one if asked for, if they are many, or half dead."""
-    rows = sum(note.rows for note in manifest.segments)
-    if whole or len(manifest.segments) > MOST_SEGMENTS or 2 * manifest.live < rows:
-        manifest = manifest.model_copy(update={"segments": _merged(folder, manifest), "graph": None})
-    swap_manifest(folder, with_graph(folder, manifest))
-    tidy(folder, read_manifest(folder))
-
-
-def _merged(folder: Path, manifest: Manifest) -> tuple[SegmentNote, ...]:
-    """Write the live rows of all segments into a new one; none if nothing lives."""
-    if not manifest.live:
-        return ()
-    state = State(folder, manifest, with_graph=False)
-    with SegmentWriter(folder / SEGMENTS / f"{manifest.generation:06d}-whole", manifest.dtype) as writer:
-        for segment in state.segments:
-            rows = np.flatnonzero(segment.live)
-            for start in range(0, len(rows), BLOCK_TEXTS):
-                part = rows[start : start + BLOCK_TEXTS]
-                writer.append([segment.entry(int(r)) for r in part], segment.ids[part].tolist(), segment.vectors[part])
-        return (writer.finish(),)
-
-
-def _write(
-    writer: SegmentWriter,
-    entries: Iterable[Entry],
-    model: Embedder,
-    next_id: int,
-    state: State | None,
-    on_progress: Callable[[int], None] | None,
-) -> tuple[int, int]:
-    """Encode and write all entries; return the numbers of a vector and the id that comes next."""
-    dim = 0
-    seen: set[int] = set()
-    for block in _blocks(entries):
-        ids: list[int] = []
-        for entry in block:
-            record_line(entry, f"text {len(writer.ids) + len(ids) + 1}")
-            ids.append(next_id if entry.id is None else entry.id)
-            next_id = max(next_id, ids[-1] + 1)
-        _check_ids(ids, seen, state)
-        vectors = model.unit([entry.text for entry in block])
-        if dim not in (0, vectors.shape[1]):
-            raise ModelError(f"A model must give vectors of one width; it gave {dim} and {vectors.shape[1]} numbers.")
-        dim = vectors.shape[1]
-        writer.append(block, ids, vectors)
-        if on_progress is not None:
-            on_progress(len(block))
-    if not len(writer.ids):
-        raise DataError("There is no text to keep; at least one is needed.")
-    return dim, next_id
-
-
-def _blocks(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
-    source = iter(entries)
-    while block := list(islice(source, BLOCK_TEXTS)):
-        yield block
-
-
-def _check_ids(ids: list[int], seen: set[int], state: State | None) -> None:
-    """Refuse ids that come twice, or are in the collection; and remember them."""
-    for number in ids:
-        if number > LARGEST_ID - 1:
-            raise DataError(f"Ids must leave room for the next one; received {number}.")
-        if number in seen:
-            raise DataError(f"Every text has an id of its own; {number} comes twice. Correct the column id.")
-        seen.add(number)
-    if state is not None:
-        there = state.find(np.array(ids, dtype=np.int64))[0]
-        if there.any():
-            number = ids[int(np.argmax(there))]
+    def delete_ids(self, ids: list[int]) -> int:
+        """Delete texts by id; DataError, and nothing is deleted, if one is not there."""
+        there = self._there([number for number in ids if 0 <= number <= LARGEST_ID])
+        missing = sorted(set(ids) - there)
+        if missing:
             raise DataError(
-                f"Every text has an id of its own; {number} is in the collection ({int(there.sum())} such texts in "
-                "this block). Delete it first to replace it."
+                f"The collection holds no text with the id {missing[0]} ({len(missing)} of {len(ids)} ids are not "
+                "there). Nothing was deleted."
+            )
+        return self.delete(among(ids))
+
+    def compact(self) -> None:
+        """Write the vectors anew, without those of deleted texts, and the approximate index."""
+        ids, positions = store.places(self.db, Condition(), self.about.rows)
+        old = self.about.map_vectors(self.folder)
+        self._new_vectors()
+        for _, vectors in store.blocks(ids, positions, old):
+            self._append(vectors)
+        # In this order no position is taken: each is that of the row itself, or of one that has left it.
+        self.db.executemany("UPDATE text SET position = ? WHERE id = ?", enumerate(ids.tolist()))
+
+    def finish(self) -> None:
+        """Compact if most texts are deleted, make the approximate index if it is due, and write what changed."""
+        about = self.about
+        if 2 * self.db.execute("SELECT count(*) FROM text").fetchone()[0] < about.rows:
+            self.compact()
+        if self._graph_is_due():
+            self._make_graph()
+        sync_file(self.folder / about.vectors)
+        sync_folder(self.folder)
+        self.db.executemany("INSERT OR REPLACE INTO about VALUES (?, ?)", asdict(about).items())
+
+    def tidy(self) -> None:
+        """Undo what is not committed, and remove the files that this leaves without a reader."""
+        self.db.rollback()
+        kept = store.read_about(self.folder, self.db, built=False)
+        for name in self._names - {kept.vectors, kept.graph}:
+            (self.folder / name).unlink(missing_ok=True)
+
+    def _row(self, entry: Entry, position: int, before: int) -> tuple[int, str, str, int]:
+        metadata = metadata_json(entry, f"text {position - before + 1}")
+        number = self.about.next_id if entry.id is None else entry.id
+        if number > LARGEST_ID:
+            raise DataError(f"Ids must leave room for the next one; received {number}.")
+        self.about.next_id = max(self.about.next_id, number + 1)
+        return number, entry.text, metadata, position
+
+    def _there(self, ids: list[int]) -> set[int]:
+        chosen = among(ids)
+        return {number for (number,) in self.db.execute(f"SELECT id FROM text WHERE {chosen.sql}", chosen.values)}
+
+    def _check_new(self, ids: list[int]) -> None:
+        """Refuse ids that come twice, or are in the collection."""
+        there = self._there(ids) | {number for number, times in Counter(ids).items() if times > 1}
+        if there:
+            raise DataError(
+                f"Every text has an id of its own; {min(there)} comes twice or is in the collection ({len(there)} such "
+                "ids in this block). Correct the column id, or replace the texts with `upsert`."
             )
 
+    def _new_vectors(self) -> None:
+        self.about.vectors, self.about.rows = self._new_file("vectors", "bin"), 0
+        self.about.graph, self.about.graph_rows = "", 0
 
-def _rows_of(state: State, ids: Sequence[int]) -> list[np.ndarray[tuple[int], np.dtype[np.intp]]]:
-    """Return the rows with the ids in each segment; DataError if one is not there."""
-    for number in ids:
-        if not 0 <= number <= LARGEST_ID:
-            raise DataError(f"An id is a whole number from 0 to 2**63 - 1; received {number}. Nothing was deleted.")
-    numbers = np.unique(np.array(ids, dtype=np.int64))
-    there, homes, rows = state.find(numbers)
-    if not there.all():
-        missing = numbers[~there]
-        raise DataError(
-            f"The collection holds no text with the id {missing[0]} ({len(missing)} of {len(numbers)} ids are not "
-            "there). Nothing was deleted."
+    def _new_file(self, kind: str, suffix: str) -> str:
+        name = self.about.new_name(kind, suffix)
+        (self.folder / name).touch(exist_ok=False)
+        self._names.add(name)
+        return name
+
+    def _append(self, vectors: npt.NDArray[np.floating]) -> None:
+        width = self.about.dim * np.dtype(self.about.dtype).itemsize
+        with (self.folder / self.about.vectors).open("r+b") as stream:
+            stream.seek(self.about.rows * width)  # a writer that failed may have left some beyond
+            stream.write(np.ascontiguousarray(vectors, dtype=self.about.dtype).tobytes())
+        self.about.rows += len(vectors)
+
+    def _graph_is_due(self) -> bool:
+        """Return whether a graph is wanted and absent, or more rows are outside the one there is than in it."""
+        about = self.about
+        if about.approximate == "auto" and (about.rows < AUTO_ROWS or not has_usearch()):
+            return False
+        return about.approximate != "never" and about.rows >= 2 and 2 * about.graph_rows < about.rows
+
+    def _make_graph(self) -> None:
+        about, vectors = self.about, self.about.map_vectors(self.folder)
+        rows = np.arange(about.rows)
+        graph = Graph.build(store.blocks(rows, rows, vectors), about.dim, half=about.dtype == "float16")
+        about.recall, about.queries = tune(
+            graph, lambda some: vectors[some], lambda: store.blocks(rows, rows, vectors), about.rows, RECALL
         )
-    return [rows[homes == number] for number in range(len(state.segments))]
+        about.graph, about.graph_rows, about.expansion = self._new_file("graph", "usearch"), about.rows, graph.expansion
+        graph.save(self.folder / about.graph)
+        sync_file(self.folder / about.graph)

@@ -6,17 +6,19 @@ import logging
 import os
 import signal
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+import numpy as np
 import uvicorn
 
 from samesense.errors import ConfigError, ModelError
 from samesense.inference.calibration.calibration import Calibration
 from samesense.inference.calibration.storage import home_of, read
 from samesense.inference.collection.collection import Collection, Found
+from samesense.inference.collection.conditions import Where
 from samesense.inference.collection.embedder import embedder_of
 from samesense.inference.serve.app import build_app
 from samesense.inference.serve.service import Search, Service, Serving
@@ -98,10 +100,9 @@ def reranker_of(model: Model) -> Score:
 
 def open_search(folder: Path, model: Model) -> Search:
     """Return the search in a collection that was built with ``model``."""
-    from samesense.inference.collection.writer import check_model
-
     collection = Collection.open(folder)
-    check_model(collection.manifest, embedder_of(model, "the model to serve"), folder)
+    collection.check_model(embedder_of(model, "the model to serve"))
+    collection.search(np.eye(1, collection.about()["dim"]), top=1)  # says now if a file or usearch is missing
     return search_in(collection)
 
 
@@ -116,8 +117,7 @@ def open_calibration(model: str, file: Path | None) -> Calibration | None:
 def search_in(collection: Collection) -> Search:
     """Return the search in a collection; what others add or delete meanwhile shows at once."""
 
-    def search(queries: Embeddings, top: int, where: Mapping[str, Any] | None) -> list[list[Found]]:
-        collection.refresh()
+    def search(queries: Embeddings, top: int, where: Where) -> list[list[Found]]:
         return collection.search(queries, top=top, where=where)
 
     return search

@@ -90,11 +90,11 @@ class RerankRequest(_Own):
 
 
 class SearchRequest(_Own):
-    """POST /search: the texts of the collection nearest to ``query``, only those with the metadata ``where``."""
+    """POST /search: the texts of the collection nearest to ``query``, only those that meet ``where``."""
 
     query: str | list[str]
     top: int = Field(default=10, ge=1)
-    where: dict[str, Any] | None = None
+    where: str | dict[str, Any] | None = None
 
 
 def usage(tokens: int) -> dict[str, int]:

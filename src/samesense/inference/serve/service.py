@@ -11,9 +11,10 @@ from typing import Any, Literal
 import numpy as np
 
 from samesense.encoder.cosine import checked_rows, cosine_score, nonzero_rows
-from samesense.errors import DataError, ModelError
+from samesense.errors import ConfigError, DataError, ModelError
 from samesense.inference.calibration.calibration import Calibration
 from samesense.inference.collection.collection import Found
+from samesense.inference.collection.conditions import Where
 from samesense.inference.search.exact import unit_rows
 from samesense.inference.serve.batching import Batcher
 from samesense.inference.serve.exception_handlers import RequestError, invalid
@@ -23,8 +24,8 @@ from samesense.inference.serve.schemas import Ids
 from samesense.inference.serve.tokens import Tokens
 from samesense.types import Embeddings, Encode, Pair, Score, Scores
 
-Search = Callable[[Embeddings, int, Mapping[str, Any] | None], Sequence[Sequence[Found]]]
-"""Query vectors, how many hits, and the metadata they must have; gives the hits of each query, best first."""
+Search = Callable[[Embeddings, int, Where], Sequence[Sequence[Found]]]
+"""Query vectors, how many hits, and a condition on their metadata; gives the hits of each query, best first."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,9 +128,7 @@ class Service:
             raise ModelError(f"The reranker must give one finite score a pair; it gave {scores.tolist()[:5]}.")
         return scores, sum(sizes)
 
-    async def search(
-        self, queries: Sequence[str], top: int, where: Mapping[str, Any] | None
-    ) -> tuple[Sequence[Sequence[Found]], int]:
+    async def search(self, queries: Sequence[str], top: int, where: Where) -> tuple[Sequence[Sequence[Found]], int]:
         """Return the hits of each query, best first, and the tokens read."""
         if self.serving.search is None:
             raise RequestError(
@@ -138,7 +137,7 @@ class Service:
         rows, tokens = await self.embed(queries, "query")
         try:
             hits = await asyncio.get_running_loop().run_in_executor(self._thread, self.serving.search, rows, top, where)
-        except DataError as error:
+        except (ConfigError, DataError) as error:
             raise invalid(str(error), param="where") from error
         return hits, tokens
 

@@ -1,0 +1,135 @@
+"""Conditions on metadata, as in ``topic = 'sport' AND year >= 2020``: parsed, and made SQL that binds the values."""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from typing import Any, Literal, NamedTuple
+
+from samesense.errors import ConfigError
+
+Where = str | Mapping[str, Any] | None
+"""A condition, or values by name (a list means any of them), or nothing."""
+
+_VALUE = r"(?:'(?:[^']|'')*'|[^\s()'\",<>=!]+)"
+_PART = re.compile(
+    rf"""\s*(?:(?P<joint>(?:AND|OR|NOT)\b|[()])
+    |(?P<name>"[^"]+"|[^\s()'",<>=!]+)\s*
+     (?:\bIS\s+(?P<there>NOT\s+)?NULL\b
+      |(?P<sign><=|>=|!=|=|<|>|\bLIKE\b)\s*(?P<value>{_VALUE})
+      |(?:\b(?P<absent>NOT)\s+)?\bIN\s*\(\s*(?P<values>{_VALUE}(?:\s*,\s*{_VALUE})*)\s*\)))\s*""",
+    re.IGNORECASE | re.VERBOSE,
+)
+
+
+class Condition(NamedTuple):
+    """A condition on ``id``: SQL of our own words, the values that it binds, and the names of metadata in it."""
+
+    sql: str = "TRUE"
+    values: tuple[Any, ...] = ()
+    names: tuple[str, ...] = ()
+
+
+def condition(where: Where) -> Condition:
+    """Return a condition as SQL; ConfigError if it cannot be parsed."""
+    if isinstance(where, str):
+        return _parsed(where)
+    return _joined([_equal(name, _alternatives(value)) for name, value in (where or {}).items()], " AND ")
+
+
+def among(ids: Sequence[int], column: Literal["id", "position"] = "id") -> Condition:
+    """Return the condition that a text has one of these ids, or positions."""
+    return Condition(f"{column} IN (SELECT value FROM json_each(?))", (json.dumps(ids),))
+
+
+def json_text(value: Any) -> str:
+    """Return the JSON that equal values share; TypeError or ValueError for what JSON cannot hold."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
+
+
+def _parsed(text: str) -> Condition:
+    parts, place = [], 0
+    while found := _PART.match(text, place):
+        parts.append(Condition(found["joint"].upper()) if found["joint"] else _comparison(found))
+        place = found.end()
+    whole = _joined(parts, " ")
+    shape = " ".join("TRUE" if one.names else one.sql for one in parts)  # no name, no value: AND, OR, NOT, (, )
+    try:
+        with closing(sqlite3.connect(":memory:")) as parser:
+            parser.execute(f"SELECT CASE WHEN {shape} THEN 1 END")
+    except sqlite3.Error as error:
+        raise _wrong(text, str(error)) from error
+    if place < len(text):
+        raise _wrong(text, f"it cannot be read from {text[place : place + 20]!r} on")
+    return whole
+
+
+def _wrong(text: str, why: str) -> ConfigError:
+    return ConfigError(
+        f"A condition is like topic = 'sport' AND year >= 2020, with texts in single quotes; received {text[:200]!r}: {why}."
+    )
+
+
+def _comparison(found: re.Match[str]) -> Condition:
+    name, sign = found["name"].strip('"'), (found["sign"] or "IN").upper()
+    if found["value"] is None and found["values"] is None:
+        return _has(name, "type != 'null'", negated=not found["there"])
+    values = [pair for one in re.findall(_VALUE, found["values"] or found["value"]) for pair in _meant(one)]
+    if sign in ("IN", "=", "!="):
+        equal = _equal(name, values)
+        other = _joined([_has(name, "TRUE"), equal._replace(sql=f"NOT {equal.sql}")], " AND ")
+        return other if sign == "!=" or found["absent"] else equal
+    if sign != "LIKE" and values[-1][0] == "real":  # tables hold numbers as texts, so these are numbers as well
+        text = "type = 'text' AND CASE WHEN json_valid(value) THEN json_type(value) IN ('integer', 'real') END"
+        sql = f"(type IN ('integer', 'real') OR {text}) AND CAST(value AS NUMERIC) {sign} ?"
+        return _has(name, sql, values[-1][1])
+    return _has(name, f"type = 'text' AND value {sign} ?", values[0][1])
+
+
+def _has(name: str, sql: str, *values: Any, negated: bool = False) -> Condition:
+    inside = f"id {'NOT ' if negated else ''}IN (SELECT id FROM field WHERE name = ? AND {sql})"
+    return Condition(inside, (name, *values), (name,))
+
+
+def _equal(name: str, pairs: list[tuple[str, Any]]) -> Condition:
+    if not pairs:
+        return Condition("FALSE", (), (name,))
+    rows = ", ".join(["(?, ?)"] * len(pairs))
+    sql = f"FROM (VALUES {rows}) CROSS JOIN field ON (name, type, value) = (?, column1, column2)"  # by its key
+    return Condition(f"id IN (SELECT id {sql})", (*(cell for pair in pairs for cell in pair), name), (name,))
+
+
+def _joined(parts: list[Condition], word: str) -> Condition:
+    if not parts:
+        return Condition()
+    sql, values, names = zip(*parts, strict=True)
+    return Condition(f"({word.join(sql)})", sum(values, ()), sum(names, ()))
+
+
+def _alternatives(value: Any) -> list[tuple[str, Any]]:
+    return [pair for one in (value if isinstance(value, list | tuple) else [value]) for pair in _stored(one)]
+
+
+def _meant(value: str) -> list[tuple[str, Any]]:
+    """Return what a value means: a text in quotes, or else a text or the number, true, false or null that it spells."""
+    if value.startswith("'"):
+        return _stored(value[1:-1].replace("''", "'"))
+    try:
+        return [("text", value), *_stored(json.loads(value))]
+    except ValueError:
+        return _stored(value)
+
+
+def _stored(value: Any) -> list[tuple[str, Any]]:
+    """Return the types and values as which the table ``field`` may hold a value; 1 and 1.0 are equal, 1 and "1" not."""
+    if value is None or isinstance(value, bool):
+        return [(json.dumps(value), "" if value is None else int(value))]
+    if isinstance(value, (int, float)):
+        number = value if abs(value) < 2**63 else float(value)
+        return [("integer", number), ("real", number)]
+    if isinstance(value, str):
+        return [("text", value)]
+    return [("array" if isinstance(value, list) else "object", json_text(value))]

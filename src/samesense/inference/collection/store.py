@@ -1,0 +1,214 @@
+"""How a collection lies on disk: a SQLite database, and beside it one file of vectors and perhaps a graph.
+
+The database says everything: a row of ``text`` has the ``position`` of its vector in the file, and ``about`` names the
+files. A change is one transaction. Files are written first, to places that no row names yet, so that a process that
+dies leaves the collection as it was, and files that the next writer removes.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from samesense.errors import DataError, OutputError
+from samesense.inference.collection.conditions import Condition
+from samesense.inference.search.exact import BLOCK_ROWS, Block, Ids
+
+DATABASE = "collection.sqlite"
+APPLICATION = 0x53614D65
+"""In the header of the database: ours."""
+
+WAIT = 60.0
+"""Seconds for which a writer waits for another."""
+
+Dtype = Literal["float32", "float16"]
+Approximate = Literal["auto", "always", "never"]
+
+_NEW = """INSERT INTO words (rowid, text) VALUES (new.id, new.text);
+INSERT OR IGNORE INTO field SELECT key, type, coalesce(value, ''), new.id FROM json_each(new.metadata);"""
+_OLD = """INSERT INTO words (words, rowid, text) VALUES ('delete', old.id, old.text);
+DELETE FROM field WHERE (name, type, value, id) IN
+(SELECT key, type, coalesce(value, ''), old.id FROM json_each(old.metadata));"""
+_TABLES = ("words", "field", "text", "about")
+_SCHEMA = (
+    "CREATE TABLE about (name TEXT PRIMARY KEY, value) WITHOUT ROWID",
+    "CREATE TABLE text (id INTEGER PRIMARY KEY, text TEXT NOT NULL, metadata TEXT NOT NULL, "
+    "position INTEGER NOT NULL UNIQUE)",
+    "CREATE TABLE field (name TEXT, type TEXT, value, id INTEGER, PRIMARY KEY (name, type, value, id)) WITHOUT ROWID",
+    "CREATE VIRTUAL TABLE words USING fts5 (text, content = 'text', content_rowid = 'id')",
+    f"CREATE TRIGGER text_added AFTER INSERT ON text BEGIN {_NEW} END",
+    f"CREATE TRIGGER text_deleted AFTER DELETE ON text BEGIN {_OLD} END",
+    f"CREATE TRIGGER text_changed AFTER UPDATE OF id, text, metadata ON text BEGIN {_OLD} {_NEW} END",
+)
+
+
+@dataclass
+class About:
+    """The table ``about``: what is not a text."""
+
+    key: str  # in the names of its files, so that no other file is taken for one
+    model: str = ""  # name of the model, for people and for opening it again
+    identity: str = ""  # what tells the model from any other; empty until the collection is built
+    precision: str = ""  # arithmetic of the vectors
+    dim: int = 0  # numbers of a vector
+    dtype: Dtype = "float32"  # how they are kept
+    approximate: Approximate = "auto"  # whether an approximate index is made
+    next_id: int = 0  # id of the next text that brings none
+    rows: int = 0  # vectors in the file, those of deleted texts too
+    vectors: str = ""  # name of the file
+    graph: str = ""  # name of the approximate index; empty if there is none
+    graph_rows: int = 0  # vectors it covers, from the first on
+    expansion: int = 0  # candidates looked at in a search
+    recall: float = 0.0  # share of the ten nearest neighbours that it found when it was made
+    queries: int = 0  # sampled texts on which that was measured
+
+    def new_name(self, kind: str, suffix: str) -> str:
+        """Return a name that no file has."""
+        return f"{kind}-{self.key}-{secrets.token_hex(4)}.{suffix}"
+
+    def is_ours(self, name: str) -> bool:
+        """Return whether a file has a name that :meth:`new_name` may have given."""
+        return re.fullmatch(rf"(vectors|graph)-{re.escape(self.key)}-[0-9a-f]{{8}}\.[a-z]+", name) is not None
+
+    def map_vectors(self, folder: Path) -> npt.NDArray[np.floating]:
+        """Return the vectors ``(rows, dim)`` by memory mapping: a plain array, as subscripts of numpy's class are slow.
+
+        FileNotFoundError if the file is not there, DataError if it is too short.
+        """
+        if not self.rows:
+            return np.zeros((0, self.dim), dtype=self.dtype)
+        path = folder / self.vectors
+        try:
+            return np.asarray(np.memmap(path, dtype=self.dtype, mode="r", shape=(self.rows, self.dim)))
+        except ValueError as error:
+            raise DataError(f"The collection is damaged: {path} is too short. Build it anew from its texts.") from error
+
+
+@contextmanager
+def saying(folder: Path) -> Iterator[None]:
+    """Say what a failure of the database or of a file means."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        name = getattr(error, "sqlite_errorname", "")
+        if name.startswith("SQLITE_BUSY"):
+            raise OutputError(
+                f"A collection has one writer at a time, and another process has been writing to {folder} for {WAIT:g} "
+                "s. Wait for it."
+            ) from error
+        if name in ("SQLITE_ERROR", "SQLITE_NOTADB") or name.startswith("SQLITE_CORRUPT"):
+            raise DataError(
+                f"{folder / DATABASE} is damaged, or not that of a collection: {error}. Build the collection anew in "
+                "another folder, or delete this one first."
+            ) from error
+        raise OutputError(f"{folder} cannot be read or written: {error}. Is the disk full, or read-only?") from error
+    except OSError as error:
+        raise OutputError(f"{folder} cannot be read or written: {error}. Is the disk full, or read-only?") from error
+
+
+def connect(folder: Path, *, write: bool = False) -> sqlite3.Connection:
+    """Open the database; DataError if there is none, or if it is a link."""
+    path, mode = folder / DATABASE, "rw"
+    if path.is_symlink():
+        raise DataError(f"{path} is a link; the files of a collection are its own. Open the folder that it leads to.")
+    if not path.is_file():
+        raise no_collection(folder)
+    if not write and not os.access(folder, os.W_OK):  # without a log, a reader that may not write must not look for one
+        mode = "ro" if (folder / f"{DATABASE}-wal").exists() else "ro&immutable=1"
+    where = f"{path.absolute().as_uri()}?mode={mode}"
+    return sqlite3.connect(where, uri=True, timeout=WAIT, isolation_level=None, check_same_thread=False)
+
+
+def no_collection(folder: Path) -> DataError:
+    """Return what is said of a folder without a collection."""
+    return DataError(f"{folder} holds no collection. Build one: samesense index build {folder} texts.txt")
+
+
+def read_about(folder: Path, db: sqlite3.Connection, *, built: bool = True) -> About:
+    """Return what a collection is; DataError if the database is not ours or, unless not ``built``, is unfinished."""
+    if db.execute("PRAGMA application_id").fetchone()[0] != APPLICATION:
+        raise no_collection(folder)
+    rows = dict(db.execute("SELECT name, value FROM about"))
+    if built and not rows.get("identity"):
+        raise no_collection(folder)
+    try:
+        about = About(**rows)
+    except TypeError as error:
+        raise DataError(f"{folder / DATABASE} is of another version: {error}. Build the collection anew.") from error
+    for name in filter(None, (about.vectors, about.graph)):
+        if not about.is_ours(name) or (folder / name).is_symlink():
+            raise DataError(f"{folder} is damaged: it names {name!r}, which is a link or no file of a collection.")
+    return about
+
+
+def make_place(folder: Path) -> None:
+    """Mark a folder as ours; OutputError if there is anything in it and no collection."""
+    path = folder / DATABASE
+    if folder.exists() and not folder.is_dir():
+        raise OutputError(f"A collection is a folder; {folder} is a file. Give another place.")
+    with saying(folder):
+        others = sorted(one.name for one in folder.iterdir()) if folder.exists() else []
+        if others and (DATABASE not in others or path.is_symlink() or not path.is_file()):
+            raise OutputError(f"{folder} is not empty: it holds {', '.join(others[:5])}. Give a folder of its own.")
+        folder.mkdir(parents=True, exist_ok=True)
+        path.touch()
+        with closing(connect(folder, write=True)) as db:
+            db.execute("BEGIN IMMEDIATE")
+            if path.stat().st_size == 0:
+                db.execute(f"PRAGMA application_id = {APPLICATION}")
+                make_tables(db, secrets.token_hex(4))
+            elif db.execute("PRAGMA application_id").fetchone()[0] != APPLICATION:
+                raise OutputError(f"{path} is the database of another program. Give a folder of its own.")
+            db.execute("COMMIT")
+
+
+def shrink(folder: Path) -> None:
+    """Give back the space of what is deleted in the database."""
+    with closing(connect(folder, write=True)) as db:
+        db.execute("VACUUM")
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def make_tables(db: sqlite3.Connection, key: str) -> None:
+    """Make the tables anew, in the running transaction."""
+    for table in _TABLES:
+        db.execute(f"DROP TABLE IF EXISTS {table}")
+    for statement in _SCHEMA:
+        db.execute(statement)
+    db.execute("INSERT INTO about VALUES ('key', ?)", (key,))
+
+
+def places(db: sqlite3.Connection, chosen: Condition, rows: int) -> tuple[Ids, Ids]:
+    """Return the ids of the texts that meet a condition, and positions among ``rows``, ascending, both (texts,)."""
+    query = f"SELECT {{}} FROM text WHERE {chosen.sql} ORDER BY position"
+    ids = np.fromiter(chain.from_iterable(db.execute(query.format("id"), chosen.values)), dtype=np.int64)
+    if len(ids) == rows:
+        return ids, np.arange(rows)
+    return ids, np.fromiter(chain.from_iterable(db.execute(query.format("position"), chosen.values)), dtype=np.int64)
+
+
+def blocks(ids: Ids, positions: Ids, vectors: npt.NDArray[np.floating]) -> Iterator[Block]:
+    """Yield ids and vectors of the rows at ``positions``, ascending, at most ``BLOCK_ROWS`` at a time."""
+    for start in range(0, len(ids), BLOCK_ROWS):
+        part = positions[start : start + BLOCK_ROWS]
+        whole = part[-1] - part[0] == len(part) - 1
+        yield ids[start : start + BLOCK_ROWS], vectors[part[0] : part[-1] + 1] if whole else vectors[part]
+
+
+def check_names(db: sqlite3.Connection, chosen: Condition) -> None:
+    """Raise DataError, naming those there are, for names of metadata that no text has."""
+    for name in chosen.names:
+        if db.execute("SELECT 1 FROM field WHERE name = ? LIMIT 1", (name,)).fetchone() is None:
+            known = [one for (one,) in db.execute("SELECT DISTINCT name FROM field ORDER BY name")]
+            raise DataError(f"No text has metadata named {name!r}. There are: {', '.join(known) or 'none at all'}.")
