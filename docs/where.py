@@ -96,7 +96,7 @@ def files_to_touch() -> list[tuple[str, str, list[str]]]:
             "usearch",
             [
                 _file("samesense.inference.search.hnsw"),
-                _file("samesense.inference.collection.state"),
+                _file("samesense.inference.collection.writer"),
                 "tests/inference/test_approximate.py",
                 "docs/search.md",
                 "pyproject.toml",

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from samesense.errors import DataError
-from samesense.inference.collection import store, writer
+from samesense.inference.collection import store
 from samesense.inference.collection.collection import Collection, Entry
 from tests.inference.made_vectors import embedder
 
@@ -155,7 +155,6 @@ def at_random(place, kills):
 
 if __name__ == "__main__":
     store.WAIT = 5.0
-    writer.AUTO_ROWS = 10**9
     os.fsync = lambda handle: None  # it guards against loss of power, and takes long
     place, stride, kills = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     before, after = at_steps(place, stride)

@@ -1,12 +1,12 @@
 import os
+from functools import partial
 
 import numpy as np
 import pytest
 
 from samesense.errors import DataError, MissingExtraError
-from samesense.inference.collection import state as collection_graph
+from samesense.inference.collection import store, writer
 from samesense.inference.collection.collection import Collection, Entry
-from samesense.inference.collection.manifest import read_manifest
 from samesense.inference.search import hnsw as search_approximate
 from tests.inference.made_vectors import embedder, encode
 
@@ -20,7 +20,9 @@ def _no_waiting_for_the_disk(monkeypatch):
 
 
 @pytest.fixture
-def collection(tmp_path):
+def collection(tmp_path, monkeypatch):
+    build = partial(search_approximate.Graph.build, threads=1)  # several threads give another graph each time
+    monkeypatch.setattr(search_approximate.Graph, "build", build)
     made = [Entry(text, metadata={"half": i % 2}) for i, text in enumerate(TEXTS)]
     return Collection.build(tmp_path / "made", made, embedder(), approximate="always")
 
@@ -34,7 +36,8 @@ def test_recall_is_what_a_count_by_hand_gives(collection):
     vectors = encode(TEXTS)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     sample = np.sort(np.random.default_rng(0).choice(600, size=200, replace=False))
-    graph, hits = collection._state.graph, 0
+    collection.query(["text 3"], embedder())
+    graph, hits = collection._reader.graph, 0
     for row, found in zip(sample, graph.search(vectors[sample], 11), strict=True):
         scores = vectors.astype(np.float64) @ vectors[row]
         scores[row] = -2
@@ -47,18 +50,18 @@ def test_recall_is_what_a_count_by_hand_gives(collection):
 
 
 def test_a_worse_search_has_a_lower_recall(collection):
-    state = collection._state
+    collection.query(["text 3"], embedder())
     sample = np.arange(0, 600, 7)
-    queries = search_approximate.unit_rows(encode([TEXTS[i] for i in sample]))
-    rows = lambda numbers: collection_graph._take(state.segments, numbers)  # noqa: E731
-    truth = search_approximate.neighbours(queries, lambda: collection_graph._rows(state.segments), sample)
+    vectors = search_approximate.unit_rows(encode(TEXTS))
+    rows, queries = vectors.__getitem__, vectors[sample]
+    truth = search_approximate.neighbours(queries, lambda: [(np.arange(600), vectors)], sample)
 
     class Blind:
         def search(self, asked, count):
             return [np.arange(count) for _ in asked]
 
     assert search_approximate.measure_recall(Blind(), rows, queries, sample, truth) < 0.2
-    assert search_approximate.measure_recall(state.graph, rows, queries, sample, truth) >= 0.95
+    assert search_approximate.measure_recall(collection._reader.graph, rows, queries, sample, truth) >= 0.95
 
 
 def test_scores_and_ties_are_those_of_exact_search(collection):
@@ -83,27 +86,32 @@ def test_later_texts_and_deletions_count_at_once(collection):
 def test_more_deleted_than_looked_at(collection):
     near = [one.id for one in collection.query(["text 3"], embedder(), top=250, exact=True)[0]]
     collection.delete(near)
-    assert collection.manifest.graph is not None
+    assert collection.about()["search"].startswith("approximate")
     assert ids(collection)[0] == ids(collection, exact=True)[0]
 
 
 def test_compaction_and_growth_make_it_anew(collection):
-    before = collection.manifest.graph
+    (before,) = collection.folder.glob("graph-*")
     collection.delete([0])
     collection.compact()
-    assert collection.manifest.graph.segments != before.segments
-    collection.add([Entry(f"new {i}") for i in range(700)], embedder())
-    assert len(collection.manifest.graph.segments) == 2
-    assert [path.name for path in collection.folder.glob("*.usearch")] == [collection.manifest.graph.file]
+    (compacted,) = collection.folder.glob("graph-*")
+    assert compacted != before
+    assert collection.about()["search"].endswith("with expansion 64")
+    collection.add([Entry(f"later {i}") for i in range(598)], embedder())
+    assert collection.about()["search"].endswith("; 598 later texts are searched exactly")
+    collection.add([Entry(f"new {i}") for i in range(2)], embedder())
+    (grown,) = collection.folder.glob("graph-*")
+    assert grown != compacted
+    assert ids(collection) == ids(collection, exact=True)
 
 
 def test_auto_goes_by_size(tmp_path, monkeypatch):
-    monkeypatch.setattr(collection_graph, "AUTO_ROWS", 50)
+    monkeypatch.setattr(store, "AUTO_ROWS", 50)
     small = Collection.build(tmp_path / "small", [Entry(f"a {i}") for i in range(49)], embedder())
-    assert small.manifest.graph is None
+    assert small.about()["search"] == "exact"
     small.add([Entry("one more")], embedder())
-    assert small.manifest.graph is not None
-    monkeypatch.setattr(collection_graph, "has_usearch", lambda: False)
+    assert small.about()["search"].startswith("approximate")
+    monkeypatch.setattr(writer, "has_usearch", lambda: False)
     bare = Collection.build(tmp_path / "bare", [Entry(f"a {i}") for i in range(60)], embedder())
     assert "pip install 'samesense[search]'" in bare.about()["search"]
 
@@ -112,15 +120,18 @@ def test_without_the_extra(collection, tmp_path, monkeypatch):
     monkeypatch.setattr(search_approximate, "has_usearch", lambda: False)
     with pytest.raises(MissingExtraError, match=r"pip install 'samesense\[search\]'"):
         Collection.build(tmp_path / "other", [Entry("a")], embedder(), approximate="always")
+    bare = Collection.open(collection.folder)
     with pytest.raises(MissingExtraError):
-        Collection.open(collection.folder)
-    assert ids(Collection.open(collection.folder, with_graph=False)) == ids(collection, exact=True)
+        ids(bare)
+    assert ids(bare, exact=True) == ids(collection, exact=True)
 
 
 def test_a_damaged_index_is_named_and_can_be_made_anew(collection):
-    path = collection.folder / read_manifest(collection.folder).graph.file
+    (path,) = collection.folder.glob("graph-*")
     path.write_bytes(b"nothing of the kind")
+    damaged = Collection.open(collection.folder)
     with pytest.raises(DataError, match="samesense index compact"):
-        Collection.open(collection.folder)
-    Collection.open(collection.folder, with_graph=False).compact()
+        ids(damaged)
+    assert len(ids(damaged, exact=True)[0]) == 10
+    damaged.compact()
     assert ids(Collection.open(collection.folder)) == ids(collection, exact=True)

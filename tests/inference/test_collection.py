@@ -350,7 +350,7 @@ def test_damage_is_named(folder):
         lambda: Collection.open(folder),
         lambda: Collection.build(folder, entries(), embedder(), overwrite=True),
     ):
-        with pytest.raises(DataError, match="is damaged, .* anew in another folder, or delete"):
+        with pytest.raises(DataError, match=r"is damaged, .* anew in another folder, or delete"):
             act()
 
 
@@ -377,7 +377,7 @@ def test_one_writer_at_a_time_and_readers_go_on(folder, monkeypatch):
 
 def test_an_open_reader_follows_a_compaction(folder):
     reader = Collection.open(folder)
-    mapped = reader._vectors
+    mapped = reader._reader.vectors
     Collection.open(folder).delete(range(150))
     assert np.isfinite(mapped).all()  # an answer that is being made goes on with the file it has
     assert [one.id for one in reader.query(["sentence 7"], embedder(), top=2)[0]] == brute(

@@ -33,7 +33,7 @@ def test_from_file_to_answer_and_back(run, tmp_path):
     (tmp_path / "b.txt").write_text("first\nfourth\n")
     code, out, err = run("build", "made", "a.tsv", "--model", "some/model")
     assert (code, out) == (0, "")
-    assert "made: 3 texts, 0 deleted ones, 1 segments" in err
+    assert "made: 3 texts, 0 deleted ones" in err
     assert run("add", "made", "b.txt")[2].startswith("2 texts added\nmade: 5 texts")
     assert run.asked == [("some/model", "auto"), ("hashed", "float32")]
     code, out, _ = run("query", "made", "first", "--top", "2", "--json")
@@ -43,12 +43,18 @@ def test_from_file_to_answer_and_back(run, tmp_path):
     ]
     _, out, _ = run("query", "made", "first", "--where", "year=2020")
     assert [line.split("\t")[1:] for line in out.splitlines()] == [["0", "first"], ["2", "third"]]
-    assert run("delete", "made", "0", "3")[2].startswith("2 texts deleted\nmade: 3 texts, 2 deleted")
-    assert run("delete", "made", "--where", "year=2021")[2].startswith("1 texts deleted\nmade: 2 texts")
+    assert run("query", "made", "FOURTH", "--words")[1].split("\t")[1:] == ["4", "fourth\n"]
+    _, out, _ = run("query", "made", "fourth", "--hybrid", "--where", "year IS NULL", "--json")
+    assert [json.loads(line)["id"] for line in out.splitlines()] == [4, 3]
+    (tmp_path / "c.tsv").write_text("id\ttext\tyear\n1\tsecond again\t2021\n")
+    assert run("add", "made", "c.tsv", "--upsert")[2].startswith("1 texts added\nmade: 5 texts, 1 deleted ones")
+    assert run("query", "made", "again", "--words")[1].endswith("\t1\tsecond again\n")
+    assert run("delete", "made", "0", "3")[2].startswith("2 texts deleted\nmade: 3 texts, 3 deleted")
+    assert run("delete", "made", "--where", "year >= 2021")[2].startswith("1 texts deleted\nmade: 2 texts")
     assert json.loads(run("compact", "made", "--json")[1])["deleted"] == 0
     about = json.loads(run("info", "made", "--json")[1])
-    assert {key: about[key] for key in ("texts", "segments", "next_id", "search")} == {
-        "texts": 2, "segments": 1, "next_id": 5, "search": "exact",
+    assert {key: about[key] for key in ("texts", "deleted", "next_id", "search")} == {
+        "texts": 2, "deleted": 0, "next_id": 5, "search": "exact",
     }  # fmt: skip
 
 
@@ -59,7 +65,8 @@ def test_misuse_is_one_line_and_code_2(run, tmp_path):
         (("build", "made", "a.txt"), "holds a collection"),
         (("query", "nowhere", "x"), "holds no collection"),
         (("query", "made", "x", "--model", "wrong"), "used with the model it was built with"),
-        (("query", "made", "x", "--where", "year"), "--where takes NAME=VALUE"),
+        (("query", "made", "x", "--where", "year"), "A condition is like"),
+        (("query", "made", "x", "--words", "--hybrid"), "received both"),
         (("delete", "made"), "give one of the two"),
         (("delete", "made", "8"), "no text with the id 8"),
     ):

@@ -161,8 +161,8 @@ def query(
     if words:
         answers = collection.text_search(texts, top=top, where=where)
     else:
-        how = {"top": top, "where": where, "exact": exact, "hybrid": hybrid}
-        answers = collection.query(texts, _embedder_of(collection, model), **how)
+        embedder = _embedder_of(collection, model)
+        answers = collection.query(texts, embedder, top=top, where=where, exact=exact, hybrid=hybrid)
     for asked, answer in zip(texts, answers, strict=True):
         for one in answer:
             if json:

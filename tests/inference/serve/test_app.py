@@ -245,6 +245,9 @@ def test_search_in_a_collection_that_grows_meanwhile(tmp_path):
         assert [(hit["text"], hit["metadata"]) for hit in hits] == [("A new text.", {"kind": "new"})]
         assert hits[0]["score"] == pytest.approx(1, abs=1e-6)
         assert server.post("/search", {"query": "x", "where": {"colour": "red"}})[0] == 400
+        assert server.post("/search", {"query": "x", "where": "kind ="})[0] == 400
+        hits = server.post("/search", {"query": "x", "where": "kind != old"})[1]["data"][0]["hits"]
+        assert [hit["text"] for hit in hits] == ["A new text."]
 
 
 def test_long_texts_are_cut_and_counted_or_refused():

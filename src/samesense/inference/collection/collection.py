@@ -10,12 +10,8 @@ Example:
 from __future__ import annotations
 
 import json
-import re
-import threading
-import weakref
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,27 +19,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from samesense.encoder.cosine import row_cosines
 from samesense.errors import ConfigError, DataError, ModelError, OutputError
 from samesense.inference.collection import store
-from samesense.inference.collection.conditions import Condition, Where, among, condition
+from samesense.inference.collection.conditions import Where, condition
 from samesense.inference.collection.embedder import Embedder
 from samesense.inference.collection.entries import Entry
-from samesense.inference.collection.writer import AUTO_ROWS, writing
-from samesense.inference.search.exact import Best, Ids, nearest, unit_rows
-from samesense.inference.search.hnsw import Graph, check_usearch
-from samesense.types import Embeddings
+from samesense.inference.collection.reader import Hits, Reader
+from samesense.inference.collection.writer import writing
+from samesense.inference.search.exact import unit_rows
+from samesense.inference.search.hnsw import check_usearch
 
 RRF = 60
 """k of :meth:`Collection.query` with ``hybrid``."""
 
 DEPTH = 100
 """Texts of each of the two lists that are merged, at least."""
-
-MOST_WORDS = 1000
-"""Different words of a query that are looked for; the time grows with their square."""
-
-Hits = list[tuple[int, float]]
 
 
 @dataclass(frozen=True)
@@ -72,15 +62,7 @@ class Collection:
     def __init__(self, folder: Path) -> None:
         """Use :meth:`open` or :meth:`build`."""
         self.folder = folder
-        self._lock = threading.RLock()
-        self._all: tuple[Ids, Ids] | None = None
-        self._graph: Graph | None = None
-        with store.saying(folder):
-            self._db = store.connect(folder)
-            weakref.finalize(self, self._db.close)
-            self._version = -1
-            with self._reading():
-                pass  # says what is wrong
+        self._reader = Reader(folder)
 
     @classmethod
     def build(
@@ -132,13 +114,13 @@ class Collection:
 
     def check_model(self, model: Embedder) -> None:
         """Raise ModelError for a model whose vectors do not belong to the collection."""
-        with self._reading() as about:
+        with self._reader.state() as about:
             _check_model(self.folder, about, model)
 
     def __len__(self) -> int:
         """Return the number of texts."""
-        with self._reading():
-            return int(self._db.execute("SELECT count(*) FROM text").fetchone()[0])
+        with self._reader.state():
+            return int(self._reader.db.execute("SELECT count(*) FROM text").fetchone()[0])
 
     def add(
         self,
@@ -193,31 +175,21 @@ class Collection:
 
     def about(self) -> dict[str, Any]:
         """Return what the collection is, as JSON types: sizes, model, and how it is searched with which recall."""
-        with self._reading() as about:
+        with self._reader.state() as about:
             count = "SELECT count(*), count(*) FILTER (WHERE position >= ?) FROM text"
-            texts, later = self._db.execute(count, (about.graph_rows,)).fetchone()
-            return {
-                "texts": texts,
-                "deleted": about.rows - texts,
-                "model": about.model,
-                "precision": about.precision,
-                "dim": about.dim,
-                "vectors": about.dtype,
-                "search": _search_words(about, later),
-                **({"recall_at_10": about.recall, "recall_queries": about.queries} if about.graph else {}),
-                "next_id": about.next_id,
-            }
+            texts, later = self._reader.db.execute(count, (about.graph_rows,)).fetchone()
+            return about.shown(texts, later)
 
     def get(self, number: int) -> Entry:
         """Return the text with an id; DataError if there is none."""
-        with self._reading():
-            for one in self._found([(number, 0.0)]):
-                return Entry(one.text, one.id, one.metadata)
+        with self._reader.state():
+            for text, metadata in self._reader.rows([number]).values():
+                return Entry(text, number, json.loads(metadata))
         raise DataError(f"The collection holds no text with the id {number}.")
 
     def __iter__(self) -> Iterator[Entry]:
         """Yield every text, in the order they were added."""
-        for number, text, metadata in self._db.execute("SELECT id, text, metadata FROM text ORDER BY position"):
+        for number, text, metadata in self._reader.db.execute("SELECT id, text, metadata FROM text ORDER BY position"):
             yield Entry(text, number, json.loads(metadata))
 
     def query(
@@ -255,17 +227,19 @@ class Collection:
         if not hybrid:
             return self.search(vectors, top=top, where=where, exact=exact)
         chosen, depth = condition(where), max(top, DEPTH)
-        with self._reading(with_graph=not exact and not chosen.names):
-            by_meaning = self._nearest(vectors, depth, chosen, exact)
-            lists = [(near, self._by_words(text, depth, chosen)) for near, text in zip(by_meaning, texts, strict=True)]
+        with self._reader.state(with_graph=not exact and not chosen.names):
+            by_meaning = self._reader.nearest(vectors, depth, chosen, exact)
+            lists = [
+                (near, self._reader.by_words(text, depth, chosen)) for near, text in zip(by_meaning, texts, strict=True)
+            ]
             return [self._found(_fused(both)[:top]) for both in lists]
 
     def text_search(self, texts: Sequence[str], *, top: int = 10, where: Where = None) -> list[list[Found]]:
         """Return for each text the ``top`` texts with its words, by BM25; see :meth:`query`."""
         _check_queries(texts, top)
         chosen = condition(where)
-        with self._reading():
-            return [self._found(self._by_words(text, top, chosen)) for text in texts]
+        with self._reader.state():
+            return [self._found(self._reader.by_words(text, top, chosen)) for text in texts]
 
     def search(
         self, vectors: npt.NDArray[np.floating], *, top: int = 10, where: Where = None, exact: bool = False
@@ -273,101 +247,17 @@ class Collection:
         """Answer queries given as vectors ``(queries, dim)``; see :meth:`query`."""
         _check_queries((), top)
         chosen = condition(where)
-        with self._reading(with_graph=not exact and not chosen.names) as about:
+        with self._reader.state(with_graph=not exact and not chosen.names) as about:
             if vectors.ndim != 2 or vectors.shape[1] != about.dim:
                 raise ModelError(
                     f"Queries must be a matrix of {about.dim} columns, as the collection's vectors; received the shape "
                     f"{vectors.shape}."
                 )
-            return [self._found(hits) for hits in self._nearest(unit_rows(vectors), top, chosen, exact)]
-
-    @contextmanager
-    def _reading(self, *, with_graph: bool = False) -> Iterator[store.About]:
-        """Hold one state of the collection while it is read."""
-        with self._lock, store.saying(self.folder):
-            if self._db.in_transaction:
-                yield self._about
-                return
-            self._begin(with_graph)
-            try:
-                yield self._about
-            finally:
-                self._db.execute("COMMIT")
-
-    def _begin(self, with_graph: bool) -> None:
-        """Begin to read, and again if a writer has removed a file meanwhile."""
-        gone = ""
-        while True:
-            self._db.execute("BEGIN")
-            try:
-                return self._renew(with_graph)
-            except FileNotFoundError as error:
-                if str(error) == gone:
-                    raise DataError(f"The collection is damaged: {error}. Build it anew from its texts.") from error
-                gone = str(error)
-            except BaseException:
-                self._db.rollback()
-                raise
-            self._db.rollback()
-
-    def _renew(self, with_graph: bool) -> None:
-        """Read what the collection is, if it has changed."""
-        version = self._db.execute("PRAGMA data_version").fetchone()[0]  # of changes over other connections
-        if version != self._version:
-            self._about = store.read_about(self.folder, self._db)
-            self._vectors = self._about.map_vectors(self.folder)
-            self._all, self._graph, self._version = None, None, version
-        about = self._about
-        if with_graph and about.graph and self._graph is None:
-            self._graph = Graph.open(self.folder / about.graph, about.expansion, about.graph_rows)
-
-    def _places(self, chosen: Condition) -> tuple[Ids, Ids]:
-        """Return ids and positions of the texts that meet a condition; those of all are remembered."""
-        if chosen != Condition():
-            return store.places(self._db, chosen, self._about.rows)
-        if self._all is None:
-            self._all = store.places(self._db, chosen, self._about.rows)
-        return self._all
-
-    def _nearest(self, queries: Embeddings, top: int, chosen: Condition, exact: bool) -> list[Hits]:
-        store.check_names(self._db, chosen)
-        best, graph = [Best(top) for _ in queries], None if exact or chosen.names else self._graph
-        if graph is not None:
-            self._offer(graph, queries, best, top)
-            chosen = Condition("position >= ?", (self._about.graph_rows,))
-        ids, positions = self._places(chosen)
-        nearest(queries, lambda: store.blocks(ids, positions, self._vectors), best, top)
-        return [list(zip(one.ids.tolist(), one.scores.tolist(), strict=True)) for one in best]
-
-    def _offer(self, graph: Graph, queries: Embeddings, best: list[Best], count: int) -> None:
-        """Let the rows that the approximate index finds compete, by their exact scores."""
-        covered = self._about.graph_rows
-        (live,) = self._db.execute("SELECT count(*) FROM text WHERE position < ?", (covered,)).fetchone()
-        wanted = min(count + 10, covered)
-        for query, one, found in zip(queries, best, graph.search(queries, wanted), strict=True):
-            ids, positions = self._places(among(found.tolist(), "position"))
-            looked = wanted
-            while len(ids) < min(count, live) and looked < covered:  # the rest of what was found is deleted
-                looked = min(4 * looked, covered)
-                ids, positions = self._places(among(graph.search(query[None], looked)[0].tolist(), "position"))
-            one.offer(ids, row_cosines(query[None], self._vectors[positions]))
-
-    def _by_words(self, text: str, top: int, chosen: Condition) -> Hits:
-        store.check_names(self._db, chosen)
-        words = " OR ".join(f'"{word}"' for word in list(dict.fromkeys(re.findall(r"\w+", text)))[:MOST_WORDS])
-        meets = f"AND rowid IN (SELECT id FROM text WHERE {chosen.sql})" if chosen.names else ""
-        query = f"SELECT rowid, -rank FROM words WHERE words MATCH ? {meets} ORDER BY rank, rowid LIMIT ?"
-        return self._db.execute(query, (words, *chosen.values, top)).fetchall() if words else []
+            return [self._found(hits) for hits in self._reader.nearest(unit_rows(vectors), top, chosen, exact)]
 
     def _found(self, hits: Hits) -> list[Found]:
-        chosen = among([number for number, _ in hits])
-        query = f"SELECT id, text, metadata FROM text WHERE {chosen.sql}"
-        rows = {number: rest for number, *rest in self._db.execute(query, chosen.values)}
-        return [
-            Found(number, score, rows[number][0], json.loads(rows[number][1]))
-            for number, score in hits
-            if number in rows
-        ]
+        rows = self._reader.rows([number for number, _ in hits])
+        return [Found(number, score, rows[number][0], json.loads(rows[number][1])) for number, score in hits]
 
 
 def _fused(lists: Iterable[Hits]) -> Hits:
@@ -394,16 +284,3 @@ def _check_queries(texts: Sequence[str], top: int) -> None:
     for number, text in enumerate(texts, 1):
         if not text.strip():
             raise DataError(f"A query must hold a text; query {number} is empty.")
-
-
-def _search_words(about: store.About, later: int) -> str:
-    """Say how a collection is searched, and why."""
-    if about.graph:
-        tail = f"; {later} later texts are searched exactly" if later else ""
-        return (
-            f"approximate, recall@10 {about.recall:.3f} on {about.queries} sampled texts with expansion "
-            f"{about.expansion}{tail}"
-        )
-    if about.approximate == "auto" and about.rows >= AUTO_ROWS:
-        return "exact; so many texts are searched faster with pip install 'samesense[search]' and index compact"
-    return "exact"

@@ -69,7 +69,8 @@ def _parsed(text: str) -> Condition:
 
 def _wrong(text: str, why: str) -> ConfigError:
     return ConfigError(
-        f"A condition is like topic = 'sport' AND year >= 2020, with texts in single quotes; received {text[:200]!r}: {why}."
+        f"A condition is like topic = 'sport' AND year >= 2020, with texts in single quotes; received "
+        f"{text[:200]!r}: {why}."
     )
 
 

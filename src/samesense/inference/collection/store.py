@@ -16,7 +16,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,9 @@ from samesense.inference.search.exact import BLOCK_ROWS, Block, Ids
 DATABASE = "collection.sqlite"
 APPLICATION = 0x53614D65
 """In the header of the database: ours."""
+
+AUTO_ROWS = 200_000
+"""Texts from which on an approximate index is made unless forbidden."""
 
 WAIT = 60.0
 """Seconds for which a writer waits for another."""
@@ -81,6 +84,26 @@ class About:
         """Return whether a file has a name that :meth:`new_name` may have given."""
         return re.fullmatch(rf"(vectors|graph)-{re.escape(self.key)}-[0-9a-f]{{8}}\.[a-z]+", name) is not None
 
+    def shown(self, texts: int, later: int) -> dict[str, Any]:
+        """Return what the collection is, as JSON types; ``later`` texts are outside the approximate index."""
+        search = "exact"
+        if self.graph:
+            search = f"approximate, recall@10 {self.recall:.3f} on {self.queries} sampled texts with expansion "
+            search += f"{self.expansion}" + (f"; {later} later texts are searched exactly" if later else "")
+        elif self.approximate == "auto" and self.rows >= AUTO_ROWS:
+            search += "; so many texts are searched faster with pip install 'samesense[search]' and index compact"
+        return {
+            "texts": texts,
+            "deleted": self.rows - texts,
+            "model": self.model,
+            "precision": self.precision,
+            "dim": self.dim,
+            "vectors": self.dtype,
+            "search": search,
+            **({"recall_at_10": self.recall, "recall_queries": self.queries} if self.graph else {}),
+            "next_id": self.next_id,
+        }
+
     def map_vectors(self, folder: Path) -> npt.NDArray[np.floating]:
         """Return the vectors ``(rows, dim)`` by memory mapping: a plain array, as subscripts of numpy's class are slow.
 
@@ -100,20 +123,18 @@ def saying(folder: Path) -> Iterator[None]:
     """Say what a failure of the database or of a file means."""
     try:
         yield
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, OSError) as error:
         name = getattr(error, "sqlite_errorname", "")
         if name.startswith("SQLITE_BUSY"):
             raise OutputError(
-                f"A collection has one writer at a time, and another process has been writing to {folder} for {WAIT:g} "
-                "s. Wait for it."
+                f"A collection has one writer at a time, and another process writes to {folder}, and has done so for "
+                f"{WAIT:g} s. Wait for it."
             ) from error
         if name in ("SQLITE_ERROR", "SQLITE_NOTADB") or name.startswith("SQLITE_CORRUPT"):
             raise DataError(
                 f"{folder / DATABASE} is damaged, or not that of a collection: {error}. Build the collection anew in "
                 "another folder, or delete this one first."
             ) from error
-        raise OutputError(f"{folder} cannot be read or written: {error}. Is the disk full, or read-only?") from error
-    except OSError as error:
         raise OutputError(f"{folder} cannot be read or written: {error}. Is the disk full, or read-only?") from error
 
 

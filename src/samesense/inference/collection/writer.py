@@ -24,9 +24,6 @@ from samesense.inference.search.hnsw import Graph, has_usearch, tune
 BLOCK_TEXTS = 2048
 """Texts encoded and written at once."""
 
-AUTO_ROWS = 200_000
-"""Texts from which on an approximate index is made unless forbidden."""
-
 RECALL = 0.95
 """Recall@10 up to which its search is widened."""
 
@@ -187,7 +184,7 @@ class Writer:
     def _graph_is_due(self) -> bool:
         """Return whether a graph is wanted and absent, or more rows are outside the one there is than in it."""
         about = self.about
-        if about.approximate == "auto" and (about.rows < AUTO_ROWS or not has_usearch()):
+        if about.approximate == "auto" and (about.rows < store.AUTO_ROWS or not has_usearch()):
             return False
         return about.approximate != "never" and about.rows >= 2 and 2 * about.graph_rows < about.rows
 

@@ -1,0 +1,127 @@
+"""Reading a collection: one state of it at a time, the files mapped, and the ways to find texts."""
+
+from __future__ import annotations
+
+import re
+import threading
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from samesense.encoder.cosine import row_cosines
+from samesense.errors import DataError
+from samesense.inference.collection import store
+from samesense.inference.collection.conditions import Condition, among
+from samesense.inference.search.exact import Best, Ids, nearest
+from samesense.inference.search.hnsw import Graph
+from samesense.types import Embeddings
+
+MOST_WORDS = 1000
+"""Different words of a query that are looked for; the time grows with their square."""
+
+Hits = list[tuple[int, float]]
+"""Ids and scores, the best first."""
+
+
+class Reader:
+    """Reads the state of now, with what was read of it before; several threads take turns."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._lock = threading.RLock()
+        self._version = -1
+        with store.saying(folder):
+            self.db = store.connect(folder)
+        weakref.finalize(self, self.db.close)
+        with self.state():
+            pass  # says what is wrong
+
+    @contextmanager
+    def state(self, *, with_graph: bool = False) -> Iterator[store.About]:
+        """Hold one state of the collection while it is read."""
+        with self._lock, store.saying(self.folder):
+            if self.db.in_transaction:
+                yield self.about
+                return
+            self._begin(with_graph)
+            try:
+                yield self.about
+            finally:
+                self.db.execute("COMMIT")
+
+    def _begin(self, with_graph: bool) -> None:
+        """Begin to read, and again if a writer has removed a file meanwhile."""
+        gone = ""
+        while True:
+            self.db.execute("BEGIN")
+            try:
+                return self._renew(with_graph)
+            except FileNotFoundError as error:
+                self.db.rollback()
+                if str(error) == gone:
+                    raise DataError(f"The collection is damaged: {error}. Build it anew from its texts.") from error
+                gone = str(error)
+            except BaseException:
+                self.db.rollback()
+                raise
+
+    def _renew(self, with_graph: bool) -> None:
+        """Read what the collection is, if it has changed."""
+        (version,) = self.db.execute("PRAGMA data_version").fetchone()  # of changes over other connections
+        if version != self._version:
+            self.about = store.read_about(self.folder, self.db)
+            self.vectors = self.about.map_vectors(self.folder)
+            self._all: tuple[Ids, Ids] | None = None
+            self.graph: Graph | None = None
+            self._version = version
+        if with_graph and self.about.graph and self.graph is None:
+            path = self.folder / self.about.graph
+            self.graph = Graph.open(path, self.about.expansion, self.about.graph_rows)
+
+    def nearest(self, queries: Embeddings, top: int, chosen: Condition, exact: bool) -> list[Hits]:
+        """Return for each unit row of ``queries`` the ``top`` nearest texts, by cosine."""
+        store.check_names(self.db, chosen)
+        best = [Best(top) for _ in queries]
+        if self.graph is not None and not exact and not chosen.names:
+            self._offer(self.graph, queries, best, top)
+            chosen = Condition("position >= ?", (self.about.graph_rows,))
+        ids, positions = self._places(chosen)
+        nearest(queries, lambda: store.blocks(ids, positions, self.vectors), best, top)
+        return [list(zip(one.ids.tolist(), one.scores.tolist(), strict=True)) for one in best]
+
+    def by_words(self, text: str, top: int, chosen: Condition) -> Hits:
+        """Return the ``top`` texts with the words of a text, by BM25."""
+        store.check_names(self.db, chosen)
+        words = list(dict.fromkeys(re.findall(r"\w+", text)))[:MOST_WORDS]
+        meets = f"AND rowid IN (SELECT id FROM text WHERE {chosen.sql})" if chosen.names else ""
+        query = f"SELECT rowid, -rank FROM words WHERE words MATCH ? {meets} ORDER BY rank, rowid LIMIT ?"
+        quoted = " OR ".join(f'"{word}"' for word in words)
+        return self.db.execute(query, (quoted, *chosen.values, top)).fetchall() if words else []
+
+    def rows(self, ids: list[int]) -> dict[int, tuple[str, str]]:
+        """Return text and metadata, as JSON, of the ids that are there."""
+        chosen = among(ids)
+        found = self.db.execute(f"SELECT id, text, metadata FROM text WHERE {chosen.sql}", chosen.values)
+        return {number: (text, metadata) for number, text, metadata in found}
+
+    def _places(self, chosen: Condition) -> tuple[Ids, Ids]:
+        """Return ids and positions of the texts that meet a condition; those of all are remembered."""
+        if chosen != Condition():
+            return store.places(self.db, chosen, self.about.rows)
+        if self._all is None:
+            self._all = store.places(self.db, chosen, self.about.rows)
+        return self._all
+
+    def _offer(self, graph: Graph, queries: Embeddings, best: list[Best], count: int) -> None:
+        """Let the rows that the approximate index finds compete, by their exact scores."""
+        covered = self.about.graph_rows
+        (live,) = self.db.execute("SELECT count(*) FROM text WHERE position < ?", (covered,)).fetchone()
+        wanted = min(count + 10, covered)
+        for query, one, found in zip(queries, best, graph.search(queries, wanted), strict=True):
+            ids, positions = self._places(among(found.tolist(), "position"))
+            looked = wanted
+            while len(ids) < min(count, live) and looked < covered:  # many that were found are deleted
+                looked = min(4 * looked, covered)
+                ids, positions = self._places(among(graph.search(query[None], looked)[0].tolist(), "position"))
+            one.offer(ids, row_cosines(query[None], self.vectors[positions]))
