@@ -105,6 +105,7 @@ class Collection:
                 raise OutputError(f"{place} holds a collection. Add to it, or replace it with `overwrite`.")
             writer.build(model, dtype, approximate)
             writer.insert(entries, model, False, on_progress)
+            writer.derive()
         return cls(place)
 
     @classmethod

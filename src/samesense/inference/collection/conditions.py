@@ -25,6 +25,10 @@ _PART = re.compile(
 )
 
 
+json_text = json.JSONEncoder(ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")).encode
+"""Value to the JSON that equal values share; TypeError or ValueError for what JSON cannot hold."""
+
+
 class Condition(NamedTuple):
     """A condition on ``id``: SQL of our own words, the values that it binds, and the names of metadata in it."""
 
@@ -43,11 +47,6 @@ def condition(where: Where) -> Condition:
 def among(ids: Sequence[int], column: Literal["id", "position"] = "id") -> Condition:
     """Return the condition that a text has one of these ids, or positions."""
     return Condition(f"{column} IN (SELECT value FROM json_each(?))", (json.dumps(ids),))
-
-
-def json_text(value: Any) -> str:
-    """Return the JSON that equal values share; TypeError or ValueError for what JSON cannot hold."""
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
 
 
 def _parsed(text: str) -> Condition:
@@ -96,11 +95,11 @@ def _has(name: str, sql: str, *values: Any, negated: bool = False) -> Condition:
 
 
 def _equal(name: str, pairs: list[tuple[str, Any]]) -> Condition:
-    if not pairs:
-        return Condition("FALSE", (), (name,))
-    rows = ", ".join(["(?, ?)"] * len(pairs))
-    sql = f"FROM (VALUES {rows}) CROSS JOIN field ON (name, type, value) = (?, column1, column2)"  # by its key
-    return Condition(f"id IN (SELECT id {sql})", (*(cell for pair in pairs for cell in pair), name), (name,))
+    meets = (
+        "name = ? AND field.type = json_extract(one.value, '$[0]') AND field.value = json_extract(one.value, '$[1]')"
+    )
+    sql = f"id IN (SELECT field.id FROM json_each(?) AS one CROSS JOIN field ON {meets})"
+    return Condition(sql, (json.dumps(pairs), name), (name,))
 
 
 def _joined(parts: list[Condition], word: str) -> Condition:

@@ -108,9 +108,9 @@ class Reader:
     def _places(self, chosen: Condition) -> tuple[Ids, Ids]:
         """Return ids and positions of the texts that meet a condition; those of all are remembered."""
         if chosen != Condition():
-            return store.places(self.db, chosen, self.about.rows)
+            return store.places(self.db, chosen)
         if self._all is None:
-            self._all = store.places(self.db, chosen, self.about.rows)
+            self._all = store.places(self.db, chosen)
         return self._all
 
     def _offer(self, graph: Graph, queries: Embeddings, best: list[Best], count: int) -> None:

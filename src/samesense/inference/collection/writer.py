@@ -74,6 +74,11 @@ class Writer:
             )
             self._new_vectors()
 
+    def derive(self) -> None:
+        """End what :meth:`build` began, after the texts are in."""
+        with store.saying(self.folder):
+            store.derive(self.db)
+
     def insert(
         self, entries: Iterable[Entry], model: Embedder, upsert: bool, on_progress: Callable[[int], None] | None
     ) -> int:
@@ -117,7 +122,7 @@ class Writer:
 
     def compact(self) -> None:
         """Write the vectors anew, without those of deleted texts, and the approximate index."""
-        ids, positions = store.places(self.db, Condition(), self.about.rows)
+        ids, positions = store.places(self.db, Condition())
         old = self.about.map_vectors(self.folder)
         self._new_vectors()
         for _, vectors in store.blocks(ids, positions, old):
