@@ -20,6 +20,9 @@ from samesense.types import Embeddings
 MOST_WORDS = 1000
 """Different words of a query that are looked for; the time grows with their square."""
 
+REMEMBERED = 8
+"""Conditions whose texts are remembered, 16 bytes a text."""
+
 Hits = list[tuple[int, float]]
 """Ids and scores, the best first."""
 
@@ -72,7 +75,7 @@ class Reader:
         if version != self._version:
             self.about = store.read_about(self.folder, self.db)
             self.vectors = self.about.map_vectors(self.folder)
-            self._all: tuple[Ids, Ids] | None = None
+            self._known: dict[Condition, tuple[Ids, Ids]] = {}
             self.graph: Graph | None = None
             self._version = version
         if with_graph and self.about.graph and self.graph is None:
@@ -106,12 +109,12 @@ class Reader:
         return {number: (text, metadata) for number, text, metadata in found}
 
     def _places(self, chosen: Condition) -> tuple[Ids, Ids]:
-        """Return ids and positions of the texts that meet a condition; those of all are remembered."""
-        if chosen != Condition():
-            return store.places(self.db, chosen)
-        if self._all is None:
-            self._all = store.places(self.db, chosen)
-        return self._all
+        """Return ids and positions of the texts that meet a condition; some are remembered while nothing changes."""
+        if chosen not in self._known:
+            if len(self._known) == REMEMBERED:
+                self._known.clear()
+            self._known[chosen] = store.places(self.db, chosen)
+        return self._known[chosen]
 
     def _offer(self, graph: Graph, queries: Embeddings, best: list[Best], count: int) -> None:
         """Let the rows that the approximate index finds compete, by their exact scores."""
@@ -119,9 +122,9 @@ class Reader:
         (live,) = self.db.execute("SELECT count(*) FROM text WHERE position < ?", (covered,)).fetchone()
         wanted = min(count + 10, covered)
         for query, one, found in zip(queries, best, graph.search(queries, wanted), strict=True):
-            ids, positions = self._places(among(found.tolist(), "position"))
+            ids, positions = store.places(self.db, among(found.tolist(), "position"))
             looked = wanted
             while len(ids) < min(count, live) and looked < covered:  # many that were found are deleted
                 looked = min(4 * looked, covered)
-                ids, positions = self._places(among(graph.search(query[None], looked)[0].tolist(), "position"))
+                ids, positions = store.places(self.db, among(graph.search(query[None], looked)[0].tolist(), "position"))
             one.offer(ids, row_cosines(query[None], self.vectors[positions]))
