@@ -113,7 +113,7 @@ class Reader:
         if chosen not in self._known:
             if len(self._known) == REMEMBERED:
                 self._known.clear()
-            self._known[chosen] = store.places(self.db, chosen)
+            self._known[chosen] = store.places(self.db, chosen, self.about.rows)
         return self._known[chosen]
 
     def _offer(self, graph: Graph, queries: Embeddings, best: list[Best], count: int) -> None:
@@ -122,9 +122,11 @@ class Reader:
         (live,) = self.db.execute("SELECT count(*) FROM text WHERE position < ?", (covered,)).fetchone()
         wanted = min(count + 10, covered)
         for query, one, found in zip(queries, best, graph.search(queries, wanted), strict=True):
-            ids, positions = store.places(self.db, among(found.tolist(), "position"))
+            ids, positions = store.places(self.db, among(found.tolist(), "position"), covered)
             looked = wanted
             while len(ids) < min(count, live) and looked < covered:  # many that were found are deleted
                 looked = min(4 * looked, covered)
-                ids, positions = store.places(self.db, among(graph.search(query[None], looked)[0].tolist(), "position"))
+                ids, positions = store.places(
+                    self.db, among(graph.search(query[None], looked)[0].tolist(), "position"), covered
+                )
             one.offer(ids, row_cosines(query[None], self.vectors[positions]))

@@ -222,11 +222,15 @@ def derive(db: sqlite3.Connection) -> None:
         db.execute(statement)
 
 
-def places(db: sqlite3.Connection, chosen: Condition) -> tuple[Ids, Ids]:
-    """Return the ids of the texts that meet a condition, and their positions, ascending; both (texts,)."""
+def places(db: sqlite3.Connection, chosen: Condition, rows: int) -> tuple[Ids, Ids]:
+    """Return ids and positions, ascending, of the texts that meet a condition, both (texts,); ``rows``: all vectors."""
+    if chosen == Condition():  # as long as ids are counted on and nothing is deleted, no row need be fetched
+        least, most, texts = db.execute("SELECT min(id - position), max(id - position), count(*) FROM text").fetchone()
+        if texts == rows > 0 and least == most:
+            return np.arange(rows) + least, np.arange(rows)
     found = db.execute(f"SELECT id, position FROM text WHERE {chosen.sql} ORDER BY position", chosen.values)
-    pairs = np.fromiter(chain.from_iterable(found), dtype=np.int64)
-    return pairs[::2], pairs[1::2]
+    ids, positions = np.fromiter(chain.from_iterable(found), dtype=np.int64).reshape(-1, 2).T.copy()
+    return ids, positions
 
 
 def blocks(ids: Ids, positions: Ids, vectors: npt.NDArray[np.floating]) -> Iterator[Block]:
@@ -234,7 +238,8 @@ def blocks(ids: Ids, positions: Ids, vectors: npt.NDArray[np.floating]) -> Itera
     for start in range(0, len(ids), BLOCK_ROWS):
         part = positions[start : start + BLOCK_ROWS]
         whole = part[-1] - part[0] == len(part) - 1
-        yield ids[start : start + BLOCK_ROWS], vectors[part[0] : part[-1] + 1] if whole else vectors[part]
+        rows = vectors[part[0] : part[-1] + 1] if whole else vectors.take(part, axis=0)  # half as fast by subscript
+        yield ids[start : start + BLOCK_ROWS], rows
 
 
 def check_names(db: sqlite3.Connection, chosen: Condition) -> None:

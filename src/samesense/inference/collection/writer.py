@@ -122,7 +122,7 @@ class Writer:
 
     def compact(self) -> None:
         """Write the vectors anew, without those of deleted texts, and the approximate index."""
-        ids, positions = store.places(self.db, Condition())
+        ids, positions = store.places(self.db, Condition(), self.about.rows)
         old = self.about.map_vectors(self.folder)
         self._new_vectors()
         for _, vectors in store.blocks(ids, positions, old):
