@@ -1,4 +1,4 @@
-"""Cost of Origin: seconds a pair and cells computed, against |C|, the corpus and the size of the generator.
+"""Cost of Origin with retrieved contexts, against |C|, the corpus and the size of the generator.
 
 python benchmarks/origin.py                                  # a small made-up corpus, a minute or two
 python benchmarks/origin.py --documents docs.jsonl.gz --sizes tiny small --contexts 20 100 --words 500000 2000000
@@ -56,7 +56,7 @@ def measure(corpus: Corpus, folder: Path, size: str, contexts: int, pairs: int, 
     started = time.perf_counter()
     pools = tfidf.search(drawn, scheme.selection.screened)
     screened = time.perf_counter()
-    origin.terms.ranked(drawn, pools)
+    origin.terms.ranked(drawn, pools, scheme.selection.rescored)
     ranked = time.perf_counter()
     computing = time.process_time()
     origin(list(zip(drawn[::2], drawn[1::2], strict=True)))

@@ -35,6 +35,9 @@ PoolingName = Literal["mean", "cls", "max", "first-last", "last-2"]
 First = Literal["layer", "embeddings"]
 """What "first" means in first-last pooling: the first transformer layer, or the embedding layer."""
 
+END_OF_TEXT = "<|endoftext|>"
+"""The mark between documents in the pretraining of GPT-2 and many after it, whatever a chat template calls bos."""
+
 Precision = Literal["auto", "float32", "bfloat16"]
 """Arithmetic of a model; ``auto`` decides by the machine."""
 

@@ -4,7 +4,7 @@ import pytest
 from cyclopts import App
 
 from samesense.cli.origin import origin
-from samesense.context.origin import origin as module
+from samesense.context.origin import load as module
 from samesense.context.origin.explain import Contribution, Explanation
 from samesense.errors import ConfigError
 from samesense.recipes.origin import recipe
@@ -26,10 +26,10 @@ def test_settings_reach_the_recipe(command, monkeypatch, tmp_path, capsys):
 
     monkeypatch.setattr(recipe, "run", run)
     folder = tmp_path / "o"
-    command("a.txt", "b.txt", "--output", str(folder), "--contexts", "7", "--weight-left", "0.5", "--overwrite")
+    command("a.txt", "b.txt", "--output", str(folder), "--windows", "7", "--weight-left", "0.5", "--overwrite")
     sources, settings, output, overwrite = given[0]
     assert (sources, output, overwrite) == (["a.txt", "b.txt"], folder, True)
-    assert (settings.contexts, settings.weight_left, settings.rescored) == (7, 0.5, 300)
+    assert (settings.contexts, settings.windows, settings.weight_left) == ("bank", 7, 0.5)
     monkeypatch.setattr(recipe, "run", lambda *rest, **others: False)
     with pytest.raises(KeyboardInterrupt):
         command("a.txt", "--output", str(folder))
@@ -47,7 +47,7 @@ def test_an_explanation_is_printed(command, monkeypatch, tmp_path, capsys):
             assert (first, second, top) == ("-a", "b", 2)
             return told
 
-    monkeypatch.setattr(module.Origin, "open", lambda folder: Opened())
+    monkeypatch.setattr(module, "open_origin", lambda folder: Opened())
     command("--output", str(tmp_path), "--explain", "-a", "b", "--top", "2")
     assert "Before. [...] After." in capsys.readouterr().out
     command("--output", str(tmp_path), "--explain", "-a", "b", "--top", "2", "--json")
@@ -58,4 +58,6 @@ def test_refusals(command, tmp_path):
     with pytest.raises(ConfigError, match="none are given; or it explains"):
         command("--output", str(tmp_path))
     with pytest.raises(ConfigError, match="Settings are for the making"):
-        command("--output", str(tmp_path), "--explain", "a", "b", "--contexts", "5")
+        command("--output", str(tmp_path), "--explain", "a", "b", "--windows", "5")
+    with pytest.raises(ConfigError, match="nothing is to be explained"):
+        command("a.txt", "--output", str(tmp_path), "--sampled")

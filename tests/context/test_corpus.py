@@ -173,3 +173,20 @@ def test_errors(tmp_path, corpus):
 def test_impossible_shapes_are_refused(sizes):
     with pytest.raises(ConfigError):
         Shape(**sizes)
+
+
+def test_windows_that_hold_a_sentence_anywhere_are_left_out(tmp_path):
+    texts = ["One.", "Two.", "Three.", "Four.", "Five.", "Six.", "Seven.", "one!", "Nine."]
+    corpus = Corpus.build(tmp_path / "holding", [[texts], [["Ten.", "Eleven.", "Twelve."]]])
+    from samesense.context.corpus.words import text_keys
+
+    kept = corpus.without(corpus.windows, text_keys(["ONE"])[0])
+    held = [
+        i
+        for i in corpus.windows
+        if any(
+            "one" in text.lower().strip(".!").split()
+            for text in [*corpus.window(int(i)).left, corpus.window(int(i)).centre, *corpus.window(int(i)).right]
+        )
+    ]
+    assert sorted([*kept, *held]) == corpus.windows.tolist() and held == [1, 2, 5, 6, 7]

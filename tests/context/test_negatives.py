@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from samesense.context.corpus.corpus import Corpus, Shape
+from samesense.context.corpus.corpus import Corpus, Shape, hold_out, to_learn_from
 from samesense.context.discriminator.batching import draw_negatives
 from samesense.errors import DataError
 from tests.context.made_documents import documents
@@ -57,3 +57,20 @@ def test_no_replacement_is_an_error(tmp_path, document):
     corpus = Corpus.build(tmp_path / "c", [[document]])
     with pytest.raises(DataError, match="none was found in"):
         draw_negatives(corpus, corpus.windows, 1, [0])
+
+
+def test_only_allowed_sentences_replace_others(corpus):
+    learnt, held = hold_out(corpus, 100, 0)
+    allowed = to_learn_from(corpus, held)
+    assert not np.isin(corpus.documents_of(np.flatnonzero(allowed)), corpus.documents_of(held)).any()
+    assert allowed[learnt].all()
+    drawn, near = draw_negatives(corpus, learnt, 2, [0])
+    assert not allowed[drawn].all()
+    drawn, near = draw_negatives(corpus, learnt, 2, [0], allowed)
+    assert allowed[drawn].all() and abs(near.mean() - 0.5) < 0.05
+
+
+def test_of_one_document_the_beginning_is_learnt_from(tmp_path):
+    corpus = Corpus.build(tmp_path / "c", [[[f"Number {i}." for i in range(20)]]])
+    allowed = to_learn_from(corpus, hold_out(corpus, 4, 0)[1])
+    np.testing.assert_array_equal(np.flatnonzero(allowed), np.arange(13))

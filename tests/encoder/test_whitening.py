@@ -1,14 +1,18 @@
 import numpy as np
 import pytest
+import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize
 from sklearn.decomposition import PCA
 
 from samesense.encoder import whitening as module
+from samesense.encoder.build import build
 from samesense.encoder.encode import encode
+from samesense.encoder.pooling import leave_out_sink, reads_forwards
 from samesense.encoder.storage import save
 from samesense.encoder.whitening import Whitening, append_whitening
 from samesense.errors import ConfigError, ModelError
+from tests.context.worlds import small_causal
 
 
 @pytest.fixture(scope="module")
@@ -119,3 +123,37 @@ def test_a_saved_model_gives_the_whitened_vectors_in_any_reader(tiny, sentences,
 def test_a_model_of_another_width_is_refused(tiny, rows):
     with pytest.raises(ModelError, match="embeddings of 24 dimensions; the model's have 32"):
         append_whitening(tiny, Whitening.fit(rows))
+
+
+@pytest.mark.parametrize("n", [10, 60, 3000])
+def test_the_shrunk_covariance_equals_scikit_learn(rows, n):
+    from tests.references.bank import whitened
+
+    some = rows[:n].astype(np.float64)
+    found = Whitening.shrunk(rows[:n]).apply(rows[:40])
+    expected = whitened(rows[:40].astype(np.float64), some)
+    assert found.shape == (40, 24)
+    np.testing.assert_allclose(
+        found @ found.T, expected @ expected.T, rtol=1e-3, atol=1e-3 * np.abs(expected).max() ** 2
+    )
+    with pytest.raises(ModelError, match="all 5 are alike"):
+        Whitening.shrunk(np.ones((5, 3), dtype=np.float32))
+
+
+def test_the_sink_of_a_language_model_is_left_out_for_every_reader(tmp_path, tiny_trunk):
+    model = build(str(small_causal(tmp_path / "causal")), device="cpu")
+    assert reads_forwards(model) and leave_out_sink(model)
+    texts = ["one", "some more of it"]
+    expected = []
+    for text in texts:
+        ids = model.tokenizer(f"</s>\n{text}", add_special_tokens=False)["input_ids"]
+        with torch.inference_mode():
+            expected.append(model[0].model(input_ids=torch.tensor([ids])).last_hidden_state[0, 2:].mean(dim=0).numpy())
+    np.testing.assert_allclose(encode(model, texts, precision="float32"), expected, atol=1e-5)
+    save(model, tmp_path / "saved")
+    np.testing.assert_allclose(
+        SentenceTransformer(str(tmp_path / "saved"), device="cpu").encode(texts), expected, atol=1e-5
+    )
+    assert not leave_out_sink(model)  # done already
+    both_ways = build(str(tiny_trunk), device="cpu")
+    assert not reads_forwards(both_ways) and not leave_out_sink(both_ways) and not both_ways.default_prompt_name

@@ -17,6 +17,7 @@ from samesense.recipes.context import recipe as context
 from samesense.recipes.context.documents import read_documents
 from samesense.recipes.context.settings import ContextSettings
 from samesense.recipes.methods import METHODS
+from samesense.recipes.origin import paper
 from samesense.recipes.surrogate import recipe as surrogate
 from samesense.training.fit import TrainOutput
 from tests.context.worlds import some_documents
@@ -24,7 +25,7 @@ from tests.messages import listen
 
 ORIGIN = {
     "vocabulary": 300, "generator_max_steps": 4, "generator_batch_size": 8, "max_tokens": 16, "held_out_windows": 10,
-    "discriminator_epochs": 1, "contexts": 4, "rescored": 10, "reference": 4, "precision": "float32",
+    "discriminator_epochs": 1, "windows": 4, "rescored": 10, "reference": 4, "precision": "float32",
 }  # fmt: skip
 HARVEST = {"pairs": 60, "unit": 6, "shard_size": 20, "spacings": [4]}
 
@@ -107,7 +108,7 @@ def test_from_documents_to_an_evaluated_model_and_only_what_changed_again(docume
     _, lines = make(documents, output, changed, test=test, overwrite=True)
     assert begun(lines) == []
     changed["harvest"] = HARVEST
-    changed["origin"] = {**ORIGIN, "contexts": 3}
+    changed["origin"] = {**ORIGIN, "windows": 3}
     _, lines = make(documents, output, changed, test=test, overwrite=True)
     assert begun(lines) == ["harvest", "surrogate", "evaluation"]
     _, lines = make(documents, output, changed, dev=test, overwrite=True)
@@ -137,7 +138,7 @@ def test_a_run_that_was_stopped_anywhere_goes_on(documents, given, whole, toy_pa
         raise RuntimeError("killed")
 
     places = (
-        (context.origin_recipe, "_generator"),
+        (paper, "_generator"),
         (context, "harvest"),
         (surrogate, "measure_kept"),
         (context, "evaluate"),
@@ -204,7 +205,7 @@ def test_an_origin_that_was_interrupted_says_so(documents, given, tmp_path, monk
         ({"origin": {"contxts": 5}}, "Did you mean 'contexts'"),
         ({"harvest": {"pairs": "many"}}, "pairs: input should be a valid integer"),
         ({"origin_config": "big"}, "`config` takes a TOML file"),
-        ({"origin": {"contexts": 5000}}, "A context set has"),
+        ({"origin": {"windows": 5000}}, "A context set has"),
     ],
 )
 def test_settings_of_the_parts_are_checked_at_once(part, words):
@@ -214,14 +215,14 @@ def test_settings_of_the_parts_are_checked_at_once(part, words):
 
 def test_settings_of_the_parts_are_flags_with_a_dot(documents, tmp_path, capsys):
     words = ["train", documents, "--method", "context", "--output", str(tmp_path / "m"), "--dry-run"]
-    words += ["--origin.corpus-words", "1000", "--origin.contexts=20", "--harvest.pairs", "50"]
+    words += ["--origin.corpus-words", "1000", "--origin.windows=20", "--harvest.pairs", "50"]
     words += ["--harvest.spacings", "4,16"]
     app(words, exit_on_error=False, result_action="return_value")
     out, err = capsys.readouterr()
     shown = json.loads(out)
-    assert shown["origin"] == {"corpus_words": "1000", "contexts": "20"}
+    assert shown["origin"] == {"corpus_words": "1000", "windows": "20"}
     settings = ContextSettings(**shown)
-    assert (settings.origin_settings().contexts, settings.harvest_settings().pairs) == (20, 50)
+    assert (settings.origin_settings().windows, settings.harvest_settings().pairs) == (20, 50)
     assert settings.harvest_settings().spacings == (4, 16)
     assert "data: documents of some.jsonl" in err and "selection: Spearman on pairs held out of the harvest" in err
     assert not (tmp_path / "m").exists()

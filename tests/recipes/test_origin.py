@@ -11,16 +11,17 @@ from transformers import TrainerCallback
 from samesense.context.origin.origin import Origin
 from samesense.errors import ConfigError, DataError, ModelError, OutputError, SamesenseError
 from samesense.inference.models.load import load
-from samesense.recipes.origin import recipe
+from samesense.recipes.origin import paper, recipe
 from samesense.recipes.origin import stages as origin_stages
-from samesense.recipes.origin.settings import OriginSettings, choose_origin, shipped_origins
+from samesense.recipes.origin.settings import OriginSettings, choose_origin, settled, shipped_origins
 from samesense.recipes.origin.stages import Stages, fingerprint, first_words
 from tests.context.worlds import small_causal, some_documents
 from tests.messages import listen
 
 SMALL = {
     "vocabulary": 300, "generator_max_steps": 6, "generator_batch_size": 8, "max_tokens": 16, "held_out_windows": 10,
-    "discriminator_epochs": 1, "contexts": 4, "rescored": 10, "reference": 4, "precision": "float32",
+    "discriminator_epochs": 1, "contexts": "retrieved", "windows": 4, "rescored": 10, "reference": 4,
+    "precision": "float32", "score_precision": "float32",
 }  # fmt: skip
 PAIR = ("a man eats a meal", "some child walks slow")
 
@@ -54,15 +55,15 @@ def test_from_documents_to_a_score_through_a_stop(documents, tmp_path, monkeypat
     whole, folder = tmp_path / "whole", tmp_path / "stopped"
     assert make(documents, whole)[0]
     expected = Origin.open(whole)([PAIR])[0]
-    callbacks = recipe._callbacks
+    callbacks = paper._callbacks
     for stopped_in, step in (("discriminator", 1), ("generator-all", 2)):
         monkeypatch.setattr(
-            recipe, "_callbacks", lambda stages, name, where=stopped_in, at=step: [StopAt(at)] if name == where else []
+            paper, "_callbacks", lambda stages, name, where=stopped_in, at=step: [StopAt(at)] if name == where else []
         )
         assert not make(documents, folder)[0]
         with pytest.raises(DataError, match="no finished Origin"):
             Origin.open(folder)
-    monkeypatch.setattr(recipe, "_callbacks", callbacks)
+    monkeypatch.setattr(paper, "_callbacks", callbacks)
     done, lines = make(documents, folder)
     assert done
     assert [line for line in lines if "there already" in line][1].startswith("discriminator: there already; 2 steps")
@@ -83,7 +84,7 @@ def test_from_documents_to_a_score_through_a_stop(documents, tmp_path, monkeypat
 def test_only_what_changed_is_made_again_and_only_when_told(documents, tmp_path):
     folder = tmp_path / "o"
     make(documents, folder, generator_max_steps=2)
-    done, lines = make(documents, folder, generator_max_steps=2, contexts=3)
+    done, lines = make(documents, folder, generator_max_steps=2, windows=3)
     assert done and sum("there already" in line for line in lines) == 3
     assert "3 contexts a sentence" in Origin.open(folder).protocol
     identity = Origin.open(folder).generator.identity
@@ -140,8 +141,8 @@ def test_a_language_model_that_is_none_is_refused_at_once(documents, tmp_path):
 def test_a_language_model_is_the_same_one_from_every_folder(tmp_path, monkeypatch):
     (tmp_path / "models" / "mine").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
-    assert recipe._settled("models/mine") == str(tmp_path / "models" / "mine")
-    assert (recipe._settled("owner/name"), recipe._settled(None)) == ("owner/name", None)
+    assert settled("models/mine") == str(tmp_path / "models" / "mine")
+    assert (settled("owner/name"), settled(None)) == ("owner/name", None)
 
 
 def test_a_source_given_twice_is_read_twice(documents, tmp_path):
@@ -229,13 +230,14 @@ def test_a_corpus_ends_with_the_document_that_reaches_the_words(most, taken):
 
 
 def test_shipped_settings_are_settings():
-    assert shipped_origins() == ["paper", "scaled"]
-    paper = choose_origin("paper", {"contexts": 20})
-    assert (paper.size, paper.models, paper.reading, paper.contexts) == ("large", "three", "together", 20)
-    assert (paper.scheme().normalisation, paper.scheme().selection.screened) == ("raw", 20000)
+    assert shipped_origins() == ["bank", "paper", "scaled"]
+    published = choose_origin("paper", {"windows": 20})
+    assert (published.contexts, published.size, published.models) == ("retrieved", "large", "three")
+    assert published.windows == 20
+    assert (published.scheme().normalisation, published.scheme().selection.screened) == ("raw", 20000)
     assert choose_origin("scaled", {}).models == "one"
     with pytest.raises(ConfigError, match="A context set has"):
-        choose_origin("scaled", {"contexts": 5000}).scheme()
+        choose_origin("scaled", {"windows": 5000}).scheme()
     with pytest.raises(ConfigError, match="Did you mean 'contexts'"):
         choose_origin("scaled", {"context": 5})
 

@@ -156,14 +156,14 @@ def distil(
 
 
 def origin(
-    documents: Source, *, output: str | Path, config: str = "scaled", overwrite: bool = False, **settings: Any
+    documents: Source, *, output: str | Path, config: str = "bank", overwrite: bool = False, **settings: Any
 ) -> Path:
     """Make a similarity from running documents, without labels; ``samesense.load("origin:FOLDER")`` opens it.
 
     Args:
         documents: text files, folders of them, JSON lines, Parquet, saved ``datasets`` folders or hub names.
         output: folder of the Origin; the same call goes on where an earlier one was stopped.
-        config: TOML file of settings, or ``"scaled"`` or ``"paper"``.
+        config: TOML file of settings, or ``"bank"``, ``"scaled"`` or ``"paper"``.
         overwrite: replace stages that were made with other inputs.
         settings: single settings; they win over the file.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from samesense.inference.search.mining import Cluster, MinedPair
     from samesense.inference.search.rerank import Ranked
     from samesense.types import Embeddings, Pair, Precision, Scores
+
+logger = logging.getLogger(__name__)
 
 
 def similarity(
@@ -189,6 +192,8 @@ def whiten(
 ) -> Whitening:
     """Save a model with a whitening behind it, fitted on unlabelled texts: a linear layer that every reader applies.
 
+    Of a language model, the token to which all others attend is left out of the mean first.
+
     Args:
         model: model folder, output of train, hub name, or ``"default"``.
         texts: files of texts, or texts.
@@ -200,6 +205,7 @@ def whiten(
     from samesense.data.sentences import unlabelled_texts
     from samesense.encoder.build import build
     from samesense.encoder.encode import encode as embed
+    from samesense.encoder.pooling import leave_out_sink
     from samesense.encoder.storage import check_free, save
     from samesense.encoder.whitening import Whitening, append_whitening
 
@@ -208,6 +214,8 @@ def whiten(
         raise ConfigError("A whitening is fitted on texts; name at least one file of them.")
     check_free(Path(output), overwrite=overwrite)
     encoder = build(model)
+    if leave_out_sink(encoder):
+        logger.info("a language model: the mark before each text, to which all tokens attend, is left out of the mean")
     whitening = Whitening.fit(embed(encoder, sentences, precision=precision), dim)
     save(append_whitening(encoder, whitening), Path(output), overwrite=overwrite)
     return whitening

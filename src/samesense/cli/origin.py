@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
@@ -10,6 +10,12 @@ from samesense.cli.flags import flags
 from samesense.cli.output import Flag, Json, Output, Several, logger, put, put_json
 from samesense.errors import ConfigError
 from samesense.recipes.origin.settings import OriginSettings, choose_origin
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from samesense.context.origin.explain import Explanation
+    from samesense.context.origin.sampled import Continuations
 
 Flags: Any = flags({"origin": OriginSettings})
 
@@ -19,9 +25,10 @@ def origin(
     /,
     *,
     output: Output,
-    config: str = "scaled",
+    config: str = "bank",
     settings: Annotated[Flags, Parameter(name="*")] = None,
     explain: Annotated[tuple[str, str] | None, Parameter(allow_leading_hyphen=True)] = None,
+    sampled: Flag = False,
     top: int = 5,
     overwrite: Flag = False,
     json: Json = False,
@@ -33,9 +40,10 @@ def origin(
     Args:
         documents: text files, folders of them, JSON lines, Parquet, saved datasets or hub names; none only explains.
         output: folder of the Origin; the same command goes on where an earlier one was stopped.
-        config: TOML file of settings, or scaled or paper.
+        config: TOML file of settings, or bank, scaled or paper.
         settings: single settings; they win over the file.
         explain: two sentences; shows which contexts make them similar or different.
+        sampled: explain by what the language model itself goes on with, in the place of contexts of the documents.
         top: contexts shown on each side.
         overwrite: replace stages that were made with other inputs.
         json: print the explanation as JSON.
@@ -43,6 +51,8 @@ def origin(
     given = {} if settings is None else settings.model_dump(exclude_none=True)
     if not documents and explain is None:
         raise ConfigError("origin makes a similarity of documents, and none are given; or it explains: --explain A B.")
+    if sampled and explain is None:
+        raise ConfigError("sampled says how to explain, and nothing is to be explained: --explain A B --sampled.")
     if not documents and given:
         raise ConfigError(
             f"Settings are for the making from documents, and none are given; received {', '.join(given)}."
@@ -55,10 +65,25 @@ def origin(
             raise KeyboardInterrupt
         logger.info(f"done: samesense similarity origin:{output} TEXT TEXT")
     if explain is not None:
-        from samesense.context.origin.origin import Origin
-
-        told = Origin.open(output).explain(*explain, top=top)
+        told = _sampled(output, explain, top) if sampled else _explained(output, explain, top)
         if json:
             put_json([told.to_dict()])
         else:
             put(told.table())
+
+
+def _explained(folder: Path, pair: tuple[str, str], top: int) -> Explanation:
+    from samesense.context.origin.load import open_origin
+
+    return open_origin(folder).explain(*pair, top=top)
+
+
+def _sampled(folder: Path, pair: tuple[str, str], top: int) -> Continuations:
+    from samesense.context.origin.banked import BankOrigin
+    from samesense.context.origin.load import open_origin
+    from samesense.context.origin.sampled import sampled
+
+    origin = open_origin(folder)
+    if not isinstance(origin, BankOrigin):
+        raise ConfigError(f"Continuations are sampled from the language model of a bank; {folder} has none.")
+    return sampled(origin.reader, *pair, top=top)

@@ -15,7 +15,7 @@ def whiten(
     precision: PrecisionFlag = "float32",
     overwrite: Flag = False,
 ) -> None:
-    """Save a model with a whitening behind it, fitted on unlabelled texts.
+    """Save a model with a whitening behind it, fitted on unlabelled texts; of a language model, less its sink token.
 
     samesense whiten default train.tsv --dim 256 --output models/whitened
 

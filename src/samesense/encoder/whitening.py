@@ -74,6 +74,30 @@ class Whitening:
         kept = rank if dim is None else dim
         return cls(mean, directions[:, :kept] / np.sqrt(variances[:kept]), n, len(mean) - rank)
 
+    @classmethod
+    def shrunk(cls, embeddings: Embeddings) -> Whitening:
+        """Estimate the map from a matrix ``(n, d)`` that need not have many more rows than dimensions.
+
+        The covariance S is shrunk towards a multiple of the identity, (1 - a) S + a tr(S) / d I, with the a that comes
+        nearest to the true covariance. Directions of little variance, of which few rows say little, are not blown up.
+
+        Source: Ledoit and Wolf 2004, "A well-conditioned estimator for large-dimensional covariance matrices".
+
+        Raises:
+            ModelError: as :meth:`fit`.
+        """
+        n, mean, covariance = _moments(embeddings)
+        rows, scatter = embeddings.astype(np.float64) - mean, covariance * ((n - 1) / n)
+        level = np.trace(scatter) / len(mean)
+        if level <= np.finfo(np.float32).eps ** 2 * max(1.0, float(mean @ mean)):
+            raise ModelError(f"Whitening needs embeddings that differ; all {n} are alike.")
+        size = float((scatter**2).sum())
+        distance = size - len(mean) * level**2  # of S from its target, squared
+        noise = (float(((rows**2).sum(axis=1) ** 2).mean()) - size) / n  # of S about the true covariance
+        share = min(1.0, noise / distance) if distance > 0 else 1.0
+        variances, directions = np.linalg.eigh((1 - share) * scatter + share * level * np.eye(len(mean)))
+        return cls(mean, directions[:, ::-1] / np.sqrt(variances[::-1]), n, 0)
+
     def apply(self, embeddings: Embeddings) -> Embeddings:
         """Return the whitened rows, float32 ``(n, k)``, computed in float64.
 

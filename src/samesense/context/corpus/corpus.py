@@ -155,6 +155,13 @@ class Corpus:
             raise ConfigError(f"{n} windows were asked for, and the corpus has {len(self.windows)}. Ask for 1 to that.")
         return np.random.default_rng(seed).choice(self.windows, size=n, replace=False)
 
+    def without(self, windows: Indices, text_key: int | np.uint64) -> Indices:
+        """Return those of some windows in which no sentence, at the centre or a side, has the words of this key."""
+        places = np.flatnonzero(self.text_keys == text_key)
+        first, end = self.window_bounds(windows)
+        kept: Indices = windows[np.searchsorted(places, first) == np.searchsorted(places, end)]
+        return kept
+
     def _check(self, i: int) -> None:
         if not 0 <= i < len(self):
             raise IndexError(f"The sentences are numbered 0 to {len(self) - 1}; there is no sentence {i}.")
@@ -257,3 +264,15 @@ def hold_out(corpus: Corpus, count: int, seed: int) -> tuple[Indices, Indices]:
     enough = min(len(names) - 1, 1 + int(np.searchsorted(np.cumsum(sizes[order]), count)))
     out = np.isin(documents, names[order[:enough]])
     return windows[~out], windows[out]
+
+
+def to_learn_from(corpus: Corpus, held_out: Indices) -> npt.NDArray[np.bool_]:
+    """Return which sentences training may see, ``(sentences,)``: those of documents without a window held out.
+
+    In a corpus of one document, those before the first window that is held out.
+    """
+    documents = corpus.documents_of(np.arange(len(corpus), dtype=np.int64))
+    free = ~np.isin(documents, corpus.documents_of(held_out))
+    if not free.any():
+        free[: int(corpus.window_bounds(held_out)[0].min())] = True
+    return free

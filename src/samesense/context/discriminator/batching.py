@@ -21,6 +21,10 @@ RUN_WINDOWS = 8
 """Windows that follow each other and go into a batch together: they share most of their sentences, encoded once."""
 
 
+Allowed = npt.NDArray[np.bool_]
+"""Which sentences of a corpus may replace others."""
+
+
 @dataclass(frozen=True)
 class Schedule:
     """What decides the batches of a run: windows in a batch, epochs, replacements of each centre, and the seed."""
@@ -50,8 +54,8 @@ def _batch(windows: Indices, negatives: Indices) -> Batch:
 class Steps(Dataset[Batch]):
     """Every step of a run, in order, each decided by the seed alone, so that a resumed run sees what is left."""
 
-    def __init__(self, corpus: Corpus, windows: Indices, schedule: Schedule) -> None:
-        self._corpus, self._schedule = corpus, schedule
+    def __init__(self, corpus: Corpus, windows: Indices, schedule: Schedule, allowed: Allowed | None = None) -> None:
+        self._corpus, self._schedule, self._allowed = corpus, schedule, allowed
         self._runs = _runs(corpus, windows)
         self._epoch, self._windows, self._negatives = -1, windows, windows
         self._an_epoch = -(-len(windows) // schedule.batch_size)
@@ -70,7 +74,9 @@ class Steps(Dataset[Batch]):
         seed = [self._schedule.seed, epoch]
         order = np.random.default_rng(seed).permutation(len(self._runs))
         self._windows = np.concatenate([self._runs[run] for run in order])
-        self._negatives = draw_negatives(self._corpus, self._windows, self._schedule.negatives, [*seed, 1])[0]
+        self._negatives = draw_negatives(
+            self._corpus, self._windows, self._schedule.negatives, [*seed, 1], self._allowed
+        )[0]
         self._epoch = epoch
 
 
@@ -142,13 +148,14 @@ ATTEMPTS = 100
 
 
 def draw_negatives(
-    corpus: Corpus, windows: Indices, count: int, seed: list[int]
+    corpus: Corpus, windows: Indices, count: int, seed: list[int], allowed: Allowed | None = None
 ) -> tuple[Indices, npt.NDArray[np.bool_]]:
     """Draw replacements of the centres of windows: sentences, and whether from the window's document, ``(n, count)``.
 
     Every second one, over all windows, comes from the document of its window, the others from the whole corpus, all of
-    them uniformly. No sentence of the window itself is taken, nor one with the same words as the centre. DataError if
-    the corpus has no sentence that can replace a centre.
+    them uniformly. No sentence of the window itself is taken, nor one with the same words as the centre, nor one that
+    is not ``allowed``, ``(sentences,)``; ``None`` allows all. DataError if the corpus has no sentence that can replace
+    a centre.
 
     Source: Sun et al. 2022, section 3.2.1. Differs: leaving those sentences out, of which the paper says nothing; the
         one would teach that neighbours resemble too much, the other is no negative. Where a document has no other
@@ -171,7 +178,7 @@ def draw_negatives(
         place = generator.integers(low, high - inner)
         drawn[missing] = place + np.where(place >= first[missing], inner, 0)  # steps over the window
         same = corpus.text_keys[drawn[missing]] == corpus.text_keys[flat[missing]]
-        missing = missing[same]
+        missing = missing[same if allowed is None else same | ~allowed[drawn[missing]]]
         if len(missing) == 0:
             return drawn.reshape(-1, count), near.reshape(-1, count)
     raise DataError(

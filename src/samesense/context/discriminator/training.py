@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from transformers import Trainer, TrainerCallback, TrainingArguments, set_seed
 
-from samesense.context.corpus.corpus import Corpus, WindowTraining, hold_out
-from samesense.context.discriminator.batching import Collate, HeldOut, Schedule, Steps
+from samesense.context.corpus.corpus import Corpus, WindowTraining, hold_out, to_learn_from
+from samesense.context.discriminator.batching import Allowed, Collate, HeldOut, Schedule, Steps
 from samesense.context.discriminator.encoder import SentenceEncoder
 from samesense.context.discriminator.lstm import UNKNOWN, Coherence, Interaction, Vocabulary
 from samesense.execution.trainer import run_trainer, training_arguments
@@ -72,8 +72,9 @@ def train_discriminator(
     set_seed(training.seed)
     schedule = Schedule(training.batch_size, training.epochs, training.negatives, training.seed)
     learnt, held = hold_out(corpus, training.held_out_windows, training.seed)
-    encoder = _new_encoder(corpus, training, word_vectors)
-    steps = Steps(corpus, learnt, schedule)
+    allowed = to_learn_from(corpus, held)
+    encoder = _new_encoder(corpus, allowed, training, word_vectors)
+    steps = Steps(corpus, learnt, schedule, allowed)
     evaluated = HeldOut(corpus, held, schedule)
     trainer = Trainer(
         model=encoder.model,
@@ -96,8 +97,10 @@ def train_discriminator(
     )
 
 
-def _new_encoder(corpus: Corpus, training: DiscriminatorTraining, word_vectors: Encode | None) -> SentenceEncoder:
-    vocabulary = Vocabulary.count(corpus, least=training.least_count)
+def _new_encoder(
+    corpus: Corpus, allowed: Allowed, training: DiscriminatorTraining, word_vectors: Encode | None
+) -> SentenceEncoder:
+    vocabulary = Vocabulary.count(corpus.sentences(np.flatnonzero(allowed)), least=training.least_count)
     initial = None if word_vectors is None else torch.from_numpy(np.array(word_vectors(vocabulary.words)))
     model = Coherence(
         len(vocabulary),

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from samesense.context.generator.base import KINDS, Cells, Generator, Kind, LogProbs, batches_of, checked, groups_of
-from samesense.context.generator.pretrained import PretrainedGenerator
+from samesense.context.generator.pretrained import PretrainedGenerator, start_mark
 from samesense.context.generator.tokens import parts
 from samesense.errors import DataError, ModelError
 from samesense.types import Floats
@@ -44,10 +44,7 @@ class CausalGenerator(PretrainedGenerator):
 
     def __init__(self, model: Any, tokenizer: Any, *, max_tokens: int = 128) -> None:
         super().__init__(model, tokenizer, max_tokens=max_tokens)
-        start = tokenizer.bos_token_id if tokenizer.bos_token_id is not None else tokenizer.eos_token_id
-        if start is None:
-            raise ModelError("A text begins with a mark, and this model's tokenizer has neither bos nor eos token.")
-        self._start = int(start)
+        self.start = start_mark(tokenizer)
         self.protocol = f"causal language model by Bayes' rule, {str(model.dtype).removeprefix('torch.')}"
 
     def measure(self, cells: Cells, kinds: Sequence[Kind] = KINDS) -> LogProbs:
@@ -67,7 +64,7 @@ class CausalGenerator(PretrainedGenerator):
         found = {name: np.empty(len(cells)) for name in ("L", "R|L", "s|L", "R|Ls")}
         for members in groups_of(cells.columns):
             left, right = self._sides(cells, int(members[0]))
-            cache, outcome, own = self._read([self._start, *left])
+            cache, outcome, own = self._read([self.start, *left])
             found["L"][members] = own
             found["R|L"][members] = self._go_on(cache, outcome, [right], [len(right)])[0].sum()
             tails = [self._sentence(cells, int(at)) for at in members]
@@ -81,7 +78,7 @@ class CausalGenerator(PretrainedGenerator):
         found = np.empty(len(cells))
         for members in groups_of(cells.rows):
             sentence = self._sentence(cells, int(members[0]))
-            cache, outcome, own = self._read([self._start, *sentence])
+            cache, outcome, own = self._read([self.start, *sentence])
             rights = [self._sides(cells, int(at))[1] for at in members]
             found[members] = own + self._go_on(cache, outcome, rights, [len(right) for right in rights]).sum(axis=1)
         return found
@@ -120,11 +117,11 @@ class CausalGenerator(PretrainedGenerator):
                 f"A context must have both sides; context {window.id} has {len(window.left)} sentences before its "
                 f"centre and {len(window.right)} after. Leave such windows out."
             )
-        left = [token for place, text in enumerate(window.left) for token in self._ids(text, inside=place > 0)]
-        return left, [token for text in window.right for token in self._ids(text, inside=True)]
+        left = [token for place, text in enumerate(window.left) for token in self.ids(text, inside=place > 0)]
+        return left, [token for text in window.right for token in self.ids(text, inside=True)]
 
     def _sentence(self, cells: Cells, at: int) -> TokenIds:
-        return self._ids(cells.sentences[cells.rows[at]], inside=True)
+        return self.ids(cells.sentences[cells.rows[at]], inside=True)
 
     def _length(self, kind: Kind, cells: Cells, at: int) -> int:
         if kind == "sentence":
@@ -216,8 +213,8 @@ class InfillGenerator(PretrainedGenerator):
         missing = {part.place for part in target}
         source: list[int] = []
         for part in sorted([*read, target[0]], key=lambda part: part.place):
-            source += [self._gap] if part.place in missing else self._ids(part.text, inside=bool(source))
-        written = [token for part in target for token in self._ids(part.text, inside=part is not target[0])]
+            source += [self._gap] if part.place in missing else self.ids(part.text, inside=bool(source))
+        written = [token for part in target for token in self.ids(part.text, inside=part is not target[0])]
         return (*source, *self._end), tuple(written)
 
 

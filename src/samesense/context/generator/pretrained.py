@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 
 from samesense.context.generator.base import Generator
-from samesense.errors import DataError
+from samesense.errors import DataError, ModelError
 from samesense.hashes import content_hash
+from samesense.types import END_OF_TEXT
 
 CPU_TOKENS = 1024
 """Tokens of one forward on a CPU, padding included; each has a row of the vocabulary's width."""
@@ -36,7 +37,7 @@ class PretrainedGenerator(Generator):
         self._known: dict[tuple[str, bool], list[int]] = {}
         self.identity = _identity(model, tokenizer, [self.form, max_tokens])
 
-    def _ids(self, text: str, *, inside: bool) -> list[int]:
+    def ids(self, text: str, *, inside: bool) -> list[int]:
         """Return the tokens of a sentence, with a space before it if one parts it from what precedes."""
         if (text, inside) not in self._known:
             ids = self.tokenizer(as_it_stands(text, inside=inside), add_special_tokens=False)["input_ids"]
@@ -53,6 +54,22 @@ class PretrainedGenerator(Generator):
             ids[at, : len(row)] = torch.tensor(row)
             present[at, : len(row)] = 1
         return ids.to(self.model.device), present.to(self.model.device)
+
+
+def start_mark(tokenizer: Any) -> int:
+    """Return the token with which a text begins.
+
+    The bos of a model tuned for chats may be a mark of chats, after which plain text is improbable: to
+    SmolLM2-135M-Instruct, the first three tokens of a sentence cost 9.4 nats after it, and 7.2 after the end of a text.
+
+    Raises:
+        ModelError: if the tokenizer has no such mark.
+    """
+    between: int | None = tokenizer.get_vocab().get(END_OF_TEXT)
+    found = [mark for mark in (between, tokenizer.bos_token_id, tokenizer.eos_token_id) if mark is not None]
+    if not found:
+        raise ModelError("A text begins with a mark, and this model's tokenizer has neither bos nor eos token.")
+    return int(found[0])
 
 
 def as_it_stands(text: str, *, inside: bool) -> str:

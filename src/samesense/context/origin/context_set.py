@@ -126,8 +126,9 @@ class ContextSets:
         windows = self.corpus.windows
         pools = self.tfidf.search(sentences, self.selection.screened)
         for at, own in enumerate(text_keys(sentences)):
+            pools[at] = self.corpus.without(pools[at], own)
             if len(pools[at]) < min(self.selection.size, len(windows)):
-                pools[at] = windows[self.corpus.text_keys[windows] != own]
+                pools[at] = self.corpus.without(windows, own)
                 self.widened += 1
         return self.terms.ranked(sentences, pools, self.selection.rescored)
 
@@ -174,11 +175,11 @@ class ContextSets:
         sets = []
         windows = self.corpus.windows
         for own in text_keys(sentences):
-            same = int((self.corpus.text_keys[windows] == own).sum())
+            held = len(windows) - len(self.corpus.without(windows, own))
             drawn = self.corpus.random_windows(
-                int(own) ^ self.selection.seed, min(len(windows), self.selection.size + same)
+                int(own) ^ self.selection.seed, min(len(windows), self.selection.size + held)
             )
-            sets.append(drawn[self.corpus.text_keys[drawn] != own][: self.selection.size])
+            sets.append(self.corpus.without(drawn, own)[: self.selection.size])
         return sets
 
     def _identity(self) -> str:

@@ -54,6 +54,7 @@ class Explanation:
         sentences: the pair.
         score: its similarity.
         contexts: how many contexts it was looked at in.
+        rest: what the model's own vectors of the sentences add, where they count.
         alike: those that add most to the score, the largest share first; each share is above 0.
         apart: those that take most off it, the largest first; each share is below 0.
     """
@@ -63,6 +64,7 @@ class Explanation:
     contexts: int
     alike: Sequence[Contribution]
     apart: Sequence[Contribution]
+    rest: float = 0.0
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain JSON types."""
@@ -75,7 +77,8 @@ class Explanation:
 
     def table(self) -> str:
         """Lay it out as plain text: share, both fits, and the context with a gap for the sentence."""
-        lines = [f"{self.score:.4f}  over {self.contexts} contexts"]
+        own = f", {self.rest:+.4f} by the model's own vectors" if self.rest else ""
+        lines = [f"{self.score:.4f}  over {self.contexts} contexts{own}"]
         for title, entries in (("made them alike", self.alike), ("kept them apart", self.apart)):
             if entries:
                 lines += ["", f"{title:<16}  share   first  second  context"]

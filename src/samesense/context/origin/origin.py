@@ -62,7 +62,9 @@ class Origin:
         reference: Sequence[str] | None = None,
     ) -> None:
         self.corpus, self.generator, self.scheme = corpus, generator, scheme
-        self.reference = list(reference) if reference is not None else reference_sentences(corpus, scheme)
+        self.reference = (
+            list(reference) if reference is not None else reference_sentences(corpus, scheme.reference, scheme.seed)
+        )
         self.terms = Terms(discriminator, generator, scheme.weights, None if folder is None else folder / "cells")
         sets = None if folder is None else folder / "sets"
         self.sets = ContextSets(corpus, tfidf, self.terms, self.reference, scheme.selection, sets)

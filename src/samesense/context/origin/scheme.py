@@ -39,19 +39,19 @@ class Scheme:
             raise ConfigError(f"A scheme of Origin cannot be read: {error}. Make it anew.") from error
 
 
-def reference_sentences(corpus: Corpus, scheme: Scheme) -> list[str]:
+def reference_sentences(corpus: Corpus, count: int, seed: int) -> list[str]:
     """Return distinct sentences of the corpus, drawn at random, that have two words or more."""
-    order = np.random.default_rng(scheme.seed).permutation(len(corpus))
+    order = np.random.default_rng(seed).permutation(len(corpus))
     drawn: dict[str, None] = {}
     for i in order:
-        if len(drawn) == scheme.reference:
+        if len(drawn) == count:
             break
         sentence = corpus.sentence(int(i))
         if len(words(sentence)) > 1:
             drawn[sentence] = None
-    if len(drawn) < max(2, scheme.reference):
+    if len(drawn) < max(2, count):
         raise ConfigError(
-            f"The reference is {scheme.reference} different sentences of two words or more (2 at least); the corpus "
+            f"The reference is {count} different sentences of two words or more (2 at least); the corpus "
             f"has {len(drawn)}. Lower reference."
         )
     return list(drawn)

@@ -17,7 +17,7 @@ from samesense.inference.names import ORIGIN
 from samesense.inference.onnx.format import is_exported
 
 FILE = "calibration.json"
-ORIGIN_PARTS = ("origin.json", "corpus", "discriminator", "generator")
+ORIGIN_PARTS = ("origin.json", "corpus", "discriminator", "generator", "bank", "whitening.npz")
 """What of an Origin decides scores; the rest is made of it."""
 
 NOTES = (".md", ".png", ".svg")

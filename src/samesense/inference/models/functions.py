@@ -57,9 +57,12 @@ def open_kind(kind: str, place: str, device: str | None) -> Model:
     ConfigError if the name is malformed; ModelError or DataError if what is named cannot be read.
     """
     if kind == "origin":
-        from samesense.context.origin.origin import Origin
+        from samesense.context.origin.banked import BankOrigin
+        from samesense.context.origin.load import open_origin
 
-        origin = Origin.open(Path(place).expanduser(), device=device or "cpu")
+        origin = open_origin(Path(place).expanduser(), device=device or "cpu")
+        if isinstance(origin, BankOrigin):
+            return Model(FunctionEncoder(origin.encode, origin.protocol, lambda: origin.identity))
         return Model(score=origin, protocol=origin.protocol)
     if kind == "python-score":
         return Model(score=_imported(place, kind), protocol=f"scores by {place}")

@@ -18,7 +18,7 @@ Part = dict[str, Any]
 class ContextSettings(SurrogateSettings):
     """Settings of the Surrogate, and of the Origin and the harvest that it learns from."""
 
-    origin_config: str = Field("scaled", description="settings of the Origin: scaled, paper, or a TOML file")
+    origin_config: str = Field("scaled", description="settings of the Origin: bank, scaled, paper, or a TOML file")
     origin: Part | None = Field(None, description="single settings of the Origin, as in: --origin.contexts 50")
     harvest: Part | None = Field(None, description="settings of the harvest, as in: --harvest.pairs 10000")
 
@@ -30,7 +30,9 @@ class ContextSettings(SurrogateSettings):
     @model_validator(mode="after")
     def _parts_are_settings(self) -> ContextSettings:
         if self.origin is not None or self.origin_config != "scaled":
-            self.origin_settings().scheme()
+            origin = self.origin_settings()
+            if origin.contexts == "retrieved":
+                origin.scheme()
         if self.harvest is not None:
             self.harvest_settings()
         return self

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from samesense.context.corpus.corpus import Corpus
     from samesense.context.harvest.plan import Plan, Planned
-    from samesense.context.harvest.scores import OriginScorer, Scored
+    from samesense.context.harvest.scores import Scored, Scorer
 
 
 METADATA = b"samesense"
@@ -42,11 +42,11 @@ COUNTS = ("wanted", "planned", "scored", "undefined")
 """What is counted there: pairs by kind, and pairs without a score by the reason."""
 
 
-def open_scorer(folder: Path, device: str) -> OriginScorer:
+def open_scorer(folder: Path, device: str) -> Scorer:
     """Open an Origin to harvest from."""
-    from samesense.context.harvest.scores import OriginScorer
+    from samesense.context.harvest.scores import open_scorer as opener
 
-    return OriginScorer.open(folder, device)
+    return opener(folder, device)
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class ShardWork:
 
     origin: Path  # folder of the Origin
     settings: HarvestSettings  # of the harvest
-    open: Callable[[Path, str], OriginScorer] = open_scorer  # opens the folder as a scorer; importable by its name
+    open: Callable[[Path, str], Scorer] = open_scorer  # opens the folder as a scorer; importable by its name
     expected: tuple[tuple[str, str], ...] | None = None  # identity that the scorer must have; None for any
 
     def expecting(self, identity: dict[str, str]) -> ShardWork:
@@ -72,7 +72,7 @@ class ShardWork:
         return Shard(content, len(scored.rows), time.perf_counter() - started, {"cells": scored.cells})
 
 
-def opened(work: ShardWork, *, anew: bool = False) -> tuple[OriginScorer, Plan]:
+def opened(work: ShardWork, *, anew: bool = False) -> tuple[Scorer, Plan]:
     """Return the scorer and the plan of some work, opened once in a process unless they are wanted anew."""
     if anew:
         _opened.cache_clear()
@@ -87,9 +87,7 @@ def opened(work: ShardWork, *, anew: bool = False) -> tuple[OriginScorer, Plan]:
 
 
 @lru_cache(maxsize=1)
-def _opened(
-    origin: Path, settings: HarvestSettings, open_as: Callable[[Path, str], OriginScorer]
-) -> tuple[OriginScorer, Plan]:
+def _opened(origin: Path, settings: HarvestSettings, open_as: Callable[[Path, str], Scorer]) -> tuple[Scorer, Plan]:
     from samesense.context.harvest.plan import Plan
 
     scorer = open_as(origin, settings.device)

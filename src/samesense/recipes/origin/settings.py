@@ -7,14 +7,17 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from samesense.context.corpus.corpus import HELD_OUT_WINDOWS, Shape
 from samesense.context.generator.base import Reading, Size
+from samesense.context.origin.blocks import CellsOf
 from samesense.context.origin.context_set import Selection, Strategy
 from samesense.context.origin.scheme import Scheme
 from samesense.context.origin.similarity import Normalisation, Weights
 from samesense.data.documents import Language, Paragraphs
+from samesense.execution.executors import RETRIES, ExecutorName, choose_executor
+from samesense.execution.tasks import Executor
 from samesense.recipes.settings import bind, read_settings
 from samesense.types import Precision
 
@@ -23,10 +26,33 @@ if TYPE_CHECKING:
     from samesense.context.generator.training import GeneratorTraining
 
 
+LANGUAGE_MODEL = "HuggingFaceTB/SmolLM2-135M"
+"""What scores a bank unless another is named."""
+
+
+Arithmetic = Literal["float32", "bfloat16"]
+
+
 class OriginSettings(BaseModel):
-    """Settings of an Origin; the defaults are for a corpus of some million words and a CPU."""
+    """Settings of an Origin; the defaults are for any corpus from some thousand sentences on, and a CPU."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    contexts: Literal["bank", "retrieved"] = Field(
+        "bank", description="bank: one for all sentences, scored by a pretrained model; retrieved: each sentence's own"
+    )
+    windows: int = Field(128, ge=1, description="contexts in the bank, or of a sentence")
+    language_model: str | None = Field(
+        None,
+        description=f"pretrained model, by folder or hub name [bank: {LANGUAGE_MODEL}; retrieved: trained anew]",
+    )
+    tokens: int = Field(10, ge=1, description="bank: tokens of a context, from the end of the sentence on")
+    cells: CellsOf = Field("means", description="bank: mean log probability of a context's tokens, or that of each")
+    layer: int | None = Field(None, ge=0, description="bank: layer of the own vectors [a quarter of the depth]")
+    own: float = Field(1.0, ge=0, description="bank: weight of own vectors beside the contexts', which is 1")
+    texts: tuple[str, ...] = Field(
+        (), description="bank: files of unlabelled texts like those to be compared, to whiten by [the corpus]"
+    )
 
     language: Language = Field("auto", description="corpus: language, for the splitting of texts into sentences")
     paragraphs: Paragraphs = Field("sections", description="corpus: what a paragraph of a text file is")
@@ -49,9 +75,6 @@ class OriginSettings(BaseModel):
     discriminator_learning_rate: float = Field(1e-3, gt=0, description="discriminator: peak of AdamW")
     negatives: int = Field(1, ge=1, description="discriminator: replacements of each centre, drawn anew in each epoch")
 
-    language_model: str | None = Field(
-        None, description="generator: a pretrained language model by folder or hub name, not trained [from scratch]"
-    )
     models: Literal["one", "three"] = Field("one", description="generator: one model for all directions, or one each")
     size: Size = Field("tiny", description="generator: tiny, small, base or large, the paper's")
     reading: Reading = Field(
@@ -76,8 +99,7 @@ class OriginSettings(BaseModel):
         "standardised", description="score: of terms in their contexts, or centred (Pearson), both, or raw as printed"
     )
     twice: bool = Field(True, description="score: a context of both sentences counts twice, as in Eq. 4")
-    reference: int = Field(64, ge=2, description="score: sentences of the corpus that say what is usual in a context")
-    contexts: int = Field(500, ge=1, description="context set: contexts of a sentence")
+    reference: int = Field(2000, ge=2, description="sentences that say what is usual in a context")
     screened: int = Field(20000, ge=1, description="context set: text chunks found by TF-IDF")
     rescored: int = Field(2000, ge=1, description="context set: contexts scored by Eq. 3, the discriminator's best")
     jaccard: float = Field(
@@ -87,10 +109,31 @@ class OriginSettings(BaseModel):
     by: Literal["raw", "standardised"] = Field("raw", description="context set: the Eq. 3 by which contexts are chosen")
 
     precision: Precision = Field("auto", description="of training; auto is bfloat16 where the processor computes in it")
-    score_precision: Literal["float32", "bfloat16"] = Field(
-        "float32", description="of the generator's scores; bfloat16 is faster and drowns small differences"
+    score_precision: Precision = Field(
+        "auto", description="of the language model's scores; bfloat16 is faster and drowns small differences"
     )
     seed: int = Field(42, ge=0, description="seed of weights, order, dropout and all that is drawn")
+
+    workers: int | None = Field(None, ge=1, description="bank: processes of one thread each [this process alone]")
+    executor: ExecutorName = Field("embedded", description="bank: processes on this machine, or a Ray cluster")
+    address: str | None = Field(None, description="ray: a running cluster, auto or HOST:PORT [started on this machine]")
+    retries: int = Field(RETRIES, ge=0, description="how often a shard whose worker failed or died is tried again")
+
+    @field_validator("texts", mode="before")
+    @classmethod
+    def _from_one_word(cls, value: Any) -> Any:
+        return value.split(",") if isinstance(value, str) else value  # a flag with a dot gives one word
+
+    @model_validator(mode="after")
+    def _belongs(self) -> OriginSettings:
+        self.choose_executor(gpus=0)
+        return self
+
+    def choose_executor(self, gpus: float) -> Executor:
+        """Return where sentences are to be read."""
+        return choose_executor(
+            self.executor, workers=self.workers, address=self.address, retries=self.retries, gpus=gpus
+        )
 
     def shape(self) -> Shape:
         """Return the windows and chunks."""
@@ -105,7 +148,7 @@ class OriginSettings(BaseModel):
             reference=self.reference,
             seed=self.seed,
             selection=Selection(
-                size=self.contexts, screened=self.screened, rescored=self.rescored, jaccard=self.jaccard,
+                size=self.windows, screened=self.screened, rescored=self.rescored, jaccard=self.jaccard,
                 strategy=self.strategy, by=self.by, seed=self.seed,
             ),
         )  # fmt: skip
@@ -145,3 +188,9 @@ def choose_origin(config: str, given: Mapping[str, Any]) -> OriginSettings:
 
 def _folder() -> Path:
     return Path(str(files("samesense.recipes"))) / "configs" / "origin"
+
+
+def settled(model: str | None) -> str | None:
+    """Return a name that means the same from every folder: a path made absolute, or the name on the hub."""
+    path = None if model is None else Path(model).expanduser()
+    return str(path.resolve()) if path is not None and path.is_dir() else model

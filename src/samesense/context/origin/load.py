@@ -1,0 +1,24 @@
+"""Opens the folder of an Origin, of whichever kind it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from samesense.context.origin.banked import BankOrigin
+from samesense.context.origin.origin import FILE, Origin
+from samesense.errors import DataError
+from samesense.files import read_json
+
+
+def open_origin(folder: Path, *, device: str = "cpu") -> Origin | BankOrigin:
+    """Open a folder that the recipe has made; DataError or ModelError if a part is missing or damaged."""
+    if not (folder / FILE).is_file():
+        raise DataError(
+            f"{folder} is no finished Origin: it has no {FILE}. Make one from documents with: samesense origin."
+        )
+    content = read_json(folder / FILE)
+    return (
+        BankOrigin.open(folder, content, device=device)
+        if content["contexts"] == "bank"
+        else Origin.open(folder, device=device)
+    )

@@ -1,0 +1,128 @@
+"""What a causal language model says of a sentence: how probable each tail of a bank is after it, and its own vector."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from samesense.context.corpus.corpus import Window
+from samesense.context.generator.base import Generator, groups_of
+from samesense.context.generator.language_models import CausalGenerator
+from samesense.errors import ConfigError, ModelError
+from samesense.types import Embeddings, Indices
+
+PREFIXES = 8
+"""Sentences of one length that are read together."""
+
+CPU_POSITIONS = 1152
+"""Tokens of tails in one forward on a CPU: more are not faster, and each needs a row of the vocabulary's width."""
+
+ACCELERATOR_POSITIONS = 16384
+"""The same on an accelerator; not measured."""
+
+ROWS = 64
+"""Rows of the vocabulary's width that are held in float32 at once."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What was read of some sentences."""
+
+    logs: Embeddings  # log probability of each token of each tail after each sentence, (sentences, windows, tokens)
+    own: Embeddings  # mean hidden state of the sentence's tokens at one layer, (sentences, width)
+
+
+class Reader:
+    """Reads sentences, each as a text of its own, and the tails that may come after it.
+
+    A sentence is read once. Its keys and values stand before all tails, which are one batch of equal lengths. The
+    token before the sentence, which draws the attention of all others to itself, has no part in the sentence's vector.
+
+    Args:
+        generator: a causal language model.
+        layer: whose hidden states are the own vectors, 0 for the embeddings; ``None`` for a quarter of the depth.
+
+    Raises:
+        ModelError: if the language model is not causal.
+        ConfigError: if it has no such layer.
+    """
+
+    def __init__(self, generator: Generator, layer: int | None = None) -> None:
+        if not isinstance(generator, CausalGenerator):
+            raise ModelError(
+                f"A bank is scored by a causal language model; received a {generator.protocol}. Name another model."
+            )
+        config = generator.model.config.get_text_config()
+        depth = int(config.num_hidden_layers)
+        if layer is not None and not 0 <= layer <= depth:
+            raise ConfigError(f"The language model has layers 0 to {depth}; received {layer}.")
+        self.generator, self.width = generator, int(config.hidden_size)
+        self.layer = max(1, round(depth / 4)) if layer is None else layer
+        self.identity = json.dumps([generator.identity, generator.start, "reading 1"])
+        self._model: Any = generator.model
+        self._most = CPU_POSITIONS if self._model.device.type == "cpu" else ACCELERATOR_POSITIONS
+
+    def tail(self, window: Window) -> list[int]:
+        """Return the tokens of the right side of a window, as they stand behind a sentence."""
+        return [token for text in window.right for token in self.generator.ids(text, inside=True)]
+
+    @torch.inference_mode()
+    def read(self, sentences: Sequence[str], tails: Indices) -> Reading:
+        """Return what the model says of ``sentences`` and of ``tails``, ``(windows, tokens)``, after each of them."""
+        ids = [self.generator.ids(text, inside=False) for text in sentences]
+        logs = np.empty((len(ids), *tails.shape), dtype=np.float32)
+        own = np.empty((len(ids), self.width), dtype=np.float32)
+        ahead = torch.from_numpy(tails).to(self._model.device)
+        for same in groups_of(np.array([len(one) for one in ids], dtype=np.int64)):
+            for start in range(0, len(same), PREFIXES):
+                members = same[start : start + PREFIXES]
+                logs[members], own[members] = self._together([ids[int(at)] for at in members], ahead)
+        return Reading(logs, own)
+
+    @torch.inference_mode()
+    def sample(self, sentence: str, count: int, tokens: int, seed: int) -> Indices:
+        """Return texts that the model goes on with after a sentence, as tokens, ``(count, tokens)``."""
+        prefix = [self.generator.start, *self.generator.ids(sentence, inside=False)]
+        ids = torch.tensor([prefix], device=self._model.device)
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            whole = self._model.generate(
+                ids, attention_mask=torch.ones_like(ids), do_sample=True, temperature=1.0, top_k=0, top_p=1.0,
+                num_return_sequences=count, min_new_tokens=tokens, max_new_tokens=tokens, pad_token_id=prefix[0],
+            )  # fmt: skip
+        drawn: Indices = whole[:, len(prefix) :].cpu().numpy()
+        return drawn
+
+    def _together(self, ids: list[list[int]], tails: Tensor) -> tuple[Embeddings, Embeddings]:
+        """Read sentences of one length."""
+        prefixes = torch.tensor([[self.generator.start, *one] for one in ids], device=self._model.device)
+        read = self._model(input_ids=prefixes, use_cache=True, output_hidden_states=True, logits_to_keep=1)
+        own = read.hidden_states[self.layer][:, 1:].float().mean(dim=1)
+        first = read.logits[:, -1].float().log_softmax(-1)[:, tails[:, 0], None]
+        each = max(1, self._most // (len(ids) * max(1, tails.shape[1] - 1)))
+        rest = [self._behind(read.past_key_values, len(ids), part) for part in torch.split(tails, each)]
+        return torch.cat([first, torch.cat(rest, dim=1)], dim=2).cpu().numpy(), own.cpu().numpy()
+
+    def _behind(self, cache: Any, count: int, tails: Tensor) -> Tensor:
+        """Return the log probabilities of all tokens of the tails but the first, ``(count, tails, tokens - 1)``."""
+        if tails.shape[1] == 1:
+            return torch.empty(count, len(tails), 0, device=tails.device)
+        own = copy.deepcopy(cache)  # a forward adds to it
+        own.batch_repeat_interleave(len(tails))
+        ids = tails.repeat(count, 1)
+        logits = self._model(input_ids=ids[:, :-1], past_key_values=own, use_cache=True).logits
+        found = _log_p(logits.flatten(0, 1), ids[:, 1:].flatten())
+        return found.view(count, len(tails), -1)
+
+
+def _log_p(logits: Tensor, wanted: Tensor) -> Tensor:
+    """Return the log probability of the wanted token of each row, in float32."""
+    chosen = logits.gather(1, wanted[:, None])[:, 0].float()
+    return chosen - torch.cat([rows.float().logsumexp(-1) for rows in torch.split(logits, ROWS)])

@@ -1,0 +1,158 @@
+import gzip
+import json
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from samesense.context.generator.language_models import open_language_model
+from samesense.context.origin.load import open_origin
+from samesense.context.origin.reader import Reader
+from samesense.errors import ConfigError, DataError, ModelError, OutputError
+from samesense.inference.models.load import load
+from samesense.recipes.harvest.recipe import harvest
+from samesense.recipes.harvest.settings import HarvestSettings
+from samesense.recipes.origin import bank, recipe
+from samesense.recipes.origin.settings import OriginSettings, choose_origin
+from tests.context.worlds import small_causal, some_documents, some_sentences
+from tests.messages import listen
+from tests.references import bank as twin
+
+SMALL = {"windows": 6, "tokens": 4, "layer": 1, "reference": 60, "score_precision": "float32"}
+PAIR = ("a man eats a meal", "some child walks slow")
+
+
+@pytest.fixture(scope="module")
+def documents(tmp_path_factory):
+    path = tmp_path_factory.mktemp("documents") / "documents.jsonl.gz"
+    lines = [json.dumps({"sentences": sections[0]}) for sections in some_documents(12)]
+    path.write_bytes(gzip.compress("\n".join(lines).encode()))
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    return str(small_causal(tmp_path_factory.mktemp("causal")))
+
+
+@pytest.fixture(scope="module")
+def made(documents, model, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("made") / "o"
+    assert make(documents, model, folder)[0]
+    return folder
+
+
+def make(documents, model, folder, *, overwrite=False, **changes):
+    lines = listen()
+    settings = choose_origin("bank", {**SMALL, "language_model": model, **changes})
+    return recipe.run([documents], settings, folder, overwrite=overwrite), lines
+
+
+@pytest.mark.parametrize("cells", ["means", "tokens"])
+def test_a_similarity_equals_that_of_one_forward_a_window(made, documents, model, cells, tmp_path):
+    folder = made
+    if cells == "tokens":
+        folder = tmp_path / "o"
+        make(documents, model, folder, cells=cells, own=0.5)
+    origin = open_origin(folder)
+    generator = open_language_model(model)
+
+    def numbers(texts):
+        rows = [generator.tokenizer(text, add_special_tokens=False)["input_ids"] for text in texts]
+        logs = np.array(
+            [[twin.token_logs(generator.model, 1, row, t.tolist()) for t in origin.bank.tails] for row in rows]
+        )
+        own = np.array([twin.own_vector(generator.model, 1, row, 1) for row in rows])
+        return logs.mean(axis=2) if cells == "means" else logs.reshape(len(texts), -1), own
+
+    usual = numbers(json.loads((folder / "reference.json").read_text(encoding="utf-8"))["texts"])
+    parts = [tuple(twin.whitened(rows, fitted)) for rows, fitted in zip(numbers(PAIR), usual, strict=True)]
+    expected = twin.similarity(parts, (1, 1) if cells == "means" else (1, 0.5))
+    assert origin([PAIR])[0] == pytest.approx(expected, abs=1e-3)
+
+
+def test_it_is_a_model_that_embeds(made):
+    opened, origin = load(f"origin:{made}"), open_origin(made)
+    assert opened.scores([PAIR])[0] == pytest.approx(origin([PAIR])[0], abs=1e-6)
+    assert opened.encode(PAIR).shape == (2, 6 + 16)
+    assert (
+        "a bank of 6 contexts, means of 4 tokens" in opened.protocol and "60 sentences of the corpus" in opened.protocol
+    )
+    assert opened.identity == origin.identity
+    assert origin.explain(*PAIR, top=2).alike[0].right
+
+
+def test_a_stopped_reading_goes_on_and_reads_nothing_twice(documents, model, made, tmp_path, monkeypatch):
+    folder, read, asked = tmp_path / "o", Reader.read, []
+
+    def once(self, sentences, tails):
+        if len(sentences) > 5:  # a shard, not the estimate
+            asked.append(tuple(sentences))
+            if len(asked) == 2:
+                raise KeyboardInterrupt
+        return read(self, sentences, tails)
+
+    monkeypatch.setattr(bank, "SHARD", 20)
+    monkeypatch.setattr(Reader, "read", once)
+    done, _ = make(documents, model, folder)
+    assert not done
+    with pytest.raises(DataError, match="no finished Origin"):
+        open_origin(folder)
+    done, lines = make(documents, model, folder)
+    assert done and len(set(asked)) == 3 and len(asked) == 4
+    assert any("sentences to read, about" in line for line in lines)
+    assert open_origin(folder)([PAIR])[0] == pytest.approx(open_origin(made)([PAIR])[0], abs=1e-4)
+    _, lines = make(documents, model, folder)
+    assert sum("there already" in line for line in lines) == 4 and len(asked) == 4
+
+
+def test_another_weight_reads_nothing_again_and_another_bank_asks(documents, model, tmp_path, monkeypatch):
+    folder = tmp_path / "o"
+    make(documents, model, folder)
+    with pytest.raises(OutputError, match=r"stage whitening .* cells was \"means\" and is \"tokens\""):
+        make(documents, model, folder, cells="tokens")
+    monkeypatch.setattr(Reader, "read", None)
+    done, lines = make(documents, model, folder, cells="tokens", overwrite=True)
+    assert done and "reference: there already" in " ".join(lines)
+    monkeypatch.undo()
+    with pytest.raises(OutputError, match=r"stage bank .* windows was 6 and is 7"):
+        make(documents, model, folder, windows=7)
+
+
+def test_texts_of_the_user_say_what_is_usual(documents, model, made, tmp_path):
+    texts = tmp_path / "texts.txt"
+    texts.write_text("\n".join(some_sentences(80, seed=9)), encoding="utf-8")
+    make(documents, model, tmp_path / "o", texts=str(texts))
+    origin = open_origin(tmp_path / "o")
+    assert "60 sentences of the texts given" in origin.protocol
+    assert origin([PAIR])[0] != pytest.approx(open_origin(made)([PAIR])[0], abs=1e-3)
+    texts.write_text("one\ntwo\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match="Whitening needs 50 different texts at least"):
+        make(documents, model, tmp_path / "few", texts=str(texts))
+
+
+@pytest.mark.slow
+def test_processes_read_the_same(documents, model, made, tmp_path, monkeypatch):
+    monkeypatch.setattr(bank, "SHARD", 20)
+    done, _ = make(documents, model, tmp_path / "o", workers=2)
+    assert done and len(list((tmp_path / "o" / "reference" / "shards").iterdir())) >= 2
+    assert open_origin(tmp_path / "o")([PAIR])[0] == pytest.approx(open_origin(made)([PAIR])[0], abs=1e-4)
+
+
+@pytest.mark.slow
+def test_pairs_of_its_corpus_are_harvested_by_any_workers(made, tmp_path):
+    chosen = HarvestSettings(pairs=24, shard_size=8, unit=4)
+    assert harvest(made, tmp_path / "one", chosen).pairs == 24
+    harvest(made, tmp_path / "two", chosen.model_copy(update={"workers": 2}))
+    one, two = (sorted((tmp_path / name / "shards").iterdir()) for name in ("one", "two"))
+    assert [path.read_bytes() for path in one] == [path.read_bytes() for path in two]
+    rows = [row for path in one for row in pq.read_table(path).to_pylist()]
+    expected = open_origin(made)([(row["sentence1"], row["sentence2"]) for row in rows])
+    np.testing.assert_allclose([row["score"] for row in rows], expected, atol=1e-4)
+
+
+def test_refusals(documents, tmp_path):
+    with pytest.raises(ModelError, match="cannot be opened as a causal"):
+        make(documents, str(tmp_path / "none"), tmp_path / "o")
+    with pytest.raises(ConfigError, match="workers is for the embedded executor"):
+        OriginSettings(workers=2, executor="ray")
