@@ -262,9 +262,12 @@ def chosen(given):
     for name, row in rows.items():
         low, high = bootstrap_interval(row, parts.labels, "spearman")
         line = f"| {name} | {parts.figure(row):.2f} [{100 * low:.1f}, {100 * high:.1f}] |"
-        one = found.get(name)
-        shown = f" {100 * one.difference:+.2f} [{100 * one.low:+.1f}, {100 * one.high:+.1f}] | {adjusted[name]:.3f} |"
-        print(line + (shown if one else " | |"))
+        if name not in found:
+            print(f"{line} | |")
+            continue
+        one = found[name]
+        gap = f"{100 * one.difference:+.2f} [{100 * one.low:+.1f}, {100 * one.high:+.1f}]"
+        print(f"{line} {gap} | {adjusted[name]:.3f} |")
 
 
 def main() -> None:

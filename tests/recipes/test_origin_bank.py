@@ -18,7 +18,7 @@ from tests.context.worlds import small_causal, some_documents, some_sentences
 from tests.messages import listen
 from tests.references import bank as twin
 
-SMALL = {"windows": 6, "tokens": 4, "layer": 1, "reference": 60, "score_precision": "float32"}
+SMALL = {"windows": 6, "tokens": 4, "layer": 1, "reference": 60, "cells": "means", "score_precision": "float32"}
 PAIR = ("a man eats a meal", "some child walks slow")
 
 

@@ -82,10 +82,10 @@ def leave_out_sink(model: SentenceTransformer) -> bool:
     """Leave the token out of the mean to which all tokens of a language model attend; return whether there is one.
 
     The first token of a model that reads forwards has seen nothing but itself. The others attend to it where nothing
-    else is worth it, and its vector, alike for all texts, is of another kind than theirs: the mean of the first eight
-    layers of SmolLM2-135M, whitened, gains 20 points of Spearman on STS-B dev without it. Here a mark that begins every
+    else is worth it, and its vector, alike for all texts, is of another kind than theirs. Here a mark that begins every
     text takes its part, as a prompt that the pooling leaves out, so that every reader of the folder does the same. A
-    chat template, whose marks would be part of every text, is dropped.
+    chat template, whose marks would be part of every text, is dropped. How much it matters depends on the layer: see
+    reproduce/context/bank.md.
 
     Source: Xiao et al. 2024 (ICLR), "Efficient Streaming Language Models with Attention Sinks", for what it is.
 

@@ -108,7 +108,7 @@ def _reference(corpus: Corpus, settings: OriginSettings) -> list[str]:
     given = dict.fromkeys(text for source in settings.texts for text in unlabelled_texts(source))
     if len(given) < FEWEST:
         raise ConfigError(
-            f"Whitening needs {FEWEST} different texts at least, and better 2,000; {', '.join(settings.texts)} hold "
+            f"Whitening needs {FEWEST} different texts at least, and better 1,000; {', '.join(settings.texts)} hold "
             f"{len(given)}. Give more, or leave texts out to take sentences of the corpus."
         )
     order = np.random.default_rng(settings.seed).permutation(len(given))[: settings.reference]

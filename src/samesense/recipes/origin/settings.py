@@ -47,7 +47,7 @@ class OriginSettings(BaseModel):
         description=f"pretrained model, by folder or hub name [bank: {LANGUAGE_MODEL}; retrieved: trained anew]",
     )
     tokens: int = Field(10, ge=1, description="bank: tokens of a context, from the end of the sentence on")
-    cells: CellsOf = Field("means", description="bank: mean log probability of a context's tokens, or that of each")
+    cells: CellsOf = Field("tokens", description="bank: log probability of each of a context's tokens, or means of it")
     layer: int | None = Field(None, ge=0, description="bank: layer of the own vectors [a quarter of the depth]")
     own: float = Field(1.0, ge=0, description="bank: weight of own vectors beside the contexts', which is 1")
     texts: tuple[str, ...] = Field(
@@ -99,7 +99,7 @@ class OriginSettings(BaseModel):
         "standardised", description="score: of terms in their contexts, or centred (Pearson), both, or raw as printed"
     )
     twice: bool = Field(True, description="score: a context of both sentences counts twice, as in Eq. 4")
-    reference: int = Field(2000, ge=2, description="sentences that say what is usual in a context")
+    reference: int = Field(1000, ge=2, description="sentences that say what is usual in a context")
     screened: int = Field(20000, ge=1, description="context set: text chunks found by TF-IDF")
     rescored: int = Field(2000, ge=1, description="context set: contexts scored by Eq. 3, the discriminator's best")
     jaccard: float = Field(
