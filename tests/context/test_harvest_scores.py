@@ -94,7 +94,10 @@ def test_the_pairs_beside_them_keep_their_scores(corpus):
 
 
 def test_a_sentence_without_context_costs_only_its_pairs(tmp_path):
-    corpus = Corpus.build(tmp_path / "c", [[["A cat sleeps.", "A dog runs on.", "A bird sings."]]])
+    corpus = Corpus.build(
+        tmp_path / "c",
+        [[["A cat sleeps.", "A dog runs on.", "A bird sings."]], [["A dog runs on.", "Rain fell.", "We left."]]],
+    )
     origin = origin_of(corpus, replace(SCHEME, reference=3))
     found = OriginScorer(origin).score([("a dog RUNS on", "A cat sleeps."), ("A bird sings.", "A cat sleeps.")])
     assert (found.rows.tolist(), found.undefined) == ([1], {NO_CONTEXT: 1})
