@@ -159,7 +159,7 @@ def test_continuations_are_drawn_after_both_and_scored_after_both(reader):
     )
     tail = reader.sample(first, 6, 4, 42)[0].tolist()
     after = [twin.token_logs(reader.generator.model, 1, ids(reader, text), tail) for text in (first, second)]
-    text = reader.generator.tokenizer.decode(tail)
+    text = reader.text(np.array(tail))
     (one,) = [one for one in told.alike if one.text == text and one.after == "first"]
     assert (one.first, one.second) == pytest.approx(tuple(np.mean(after, axis=1)), abs=1e-4)
     assert sampled(reader, first, first, count=6, tokens=4).score == pytest.approx(0, abs=1e-5)

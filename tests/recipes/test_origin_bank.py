@@ -76,10 +76,13 @@ def test_it_is_a_model_that_embeds(made):
     assert opened.scores([PAIR])[0] == pytest.approx(origin([PAIR])[0], abs=1e-6)
     assert opened.encode(PAIR).shape == (2, 6 + 16)
     assert (
-        "a bank of 6 contexts, means of 4 tokens" in opened.protocol and "60 sentences of the corpus" in opened.protocol
+        "a bank of 6 contexts, log p of the mean of 4 tokens" in opened.protocol
+        and "60 sentences of the corpus" in opened.protocol
     )
     assert opened.identity == origin.identity
-    assert origin.explain(*PAIR, top=2).alike[0].right
+    shown = origin.explain(*PAIR, top=2).alike[0]
+    assert (shown.left, len(shown.right)) == ((), 1)
+    assert shown.right[0] in " ".join(origin.corpus.window(shown.window).right)
 
 
 def test_a_stopped_reading_goes_on_and_reads_nothing_twice(documents, model, made, tmp_path, monkeypatch):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -87,10 +88,11 @@ class BankOrigin:
         """Everything that changes a score, in words."""
         windows, tokens = self.bank.tails.shape
         shares = ", ".join(f"{block.name} {block.weight:g}" for block in self.blocks)
+        form = "the mean" if self._form == "means" else "each"
         return (
-            f"Origin: cosine over a bank of {windows} contexts, {self._form} of {tokens} tokens after it, and "
-            f"hidden states of layer {self.reader.layer} ({shares}); whitened by {self._note}; "
-            f"{self.reader.generator.protocol}"
+            f"Origin: cosine over a bank of {windows} contexts, log p of {form} of {tokens} tokens behind a sentence, "
+            f"and hidden states of layer {self.reader.layer} ({shares}); whitened by {self._note}; causal language "
+            f"model, {self.reader.precision}"
         )
 
     @property
@@ -161,7 +163,10 @@ class BankOrigin:
 
         def entry(at: int) -> Contribution:
             window = self.corpus.window(int(self.bank.windows[at]))
-            return Contribution.of(window, "both", float(fits[0, at]), float(fits[1, at]), float(shares[at]))
+            read = replace(
+                window, left=(), right=(self.reader.text(self.bank.tails[at]),)
+            )  # what was not read says nothing
+            return Contribution.of(read, "both", float(fits[0, at]), float(fits[1, at]), float(shares[at]))
 
         order = np.argsort(-shares, kind="stable")
         return Explanation(

@@ -65,6 +65,7 @@ class Reader:
             raise ConfigError(f"The language model has layers 0 to {depth}; received {layer}.")
         self.generator, self.width = generator, int(config.hidden_size)
         self.layer = max(1, round(depth / 4)) if layer is None else layer
+        self.precision = str(generator.model.dtype).removeprefix("torch.")
         self.identity = json.dumps([generator.identity, generator.start, "reading 1"])
         self._model: Any = generator.model
         self._most = CPU_POSITIONS if self._model.device.type == "cpu" else ACCELERATOR_POSITIONS
@@ -72,6 +73,10 @@ class Reader:
     def tail(self, window: Window) -> list[int]:
         """Return the tokens of the right side of a window, as they stand behind a sentence."""
         return [token for text in window.right for token in self.generator.ids(text, inside=True)]
+
+    def text(self, tail: Indices) -> str:
+        """Return the text of some tokens."""
+        return str(self.generator.tokenizer.decode(tail.tolist())).strip()
 
     @torch.inference_mode()
     def read(self, sentences: Sequence[str], tails: Indices) -> Reading:

@@ -74,7 +74,7 @@ def sampled(
     logs = reader.read([first, second], tails).logs.astype(np.float64).mean(axis=2)
     found = [
         Continuation(
-            text=reader.generator.tokenizer.decode(tail.tolist()), after="first" if at < count else "second",
+            text=reader.text(tail), after="first" if at < count else "second",
             first=float(logs[0, at]), second=float(logs[1, at]),
         )
         for at, tail in enumerate(tails)
