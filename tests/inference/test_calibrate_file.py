@@ -102,7 +102,7 @@ def test_a_writer_killed_midway_leaves_the_old_one(tmp_path, monkeypatch):
     "change",
     [
         {"version": 2}, {"map": {"kind": "isotonic", "scores": [1, 0], "values": [0, 1]}}, {"map": {"kind": "cubic"}},
-        {"thresholds": {"recall": 0.5}}, {"thresholds": {"f1": float("nan")}}, {"fingerprint": None},
+        {"thresholds": {"auc": 0.5}}, {"thresholds": {"f1": float("nan")}}, {"fingerprint": None},
     ],
 )  # fmt: skip
 def test_a_file_of_another_form_is_refused(tmp_path, change):

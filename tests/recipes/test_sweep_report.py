@@ -167,11 +167,11 @@ def test_files_that_decide_count_by_their_content(file, tmp_path):
         own = {"origin_config": str(config), "origin": {"word_vectors": str(vectors)}}
         return _deciding(ContextSettings(**own), {})
 
-    one = key("contexts = 50\n")
-    assert key("contexts = 50  # the same\n") == one
-    assert key("contexts = 60\n") != one
+    one = key("windows = 50\n")
+    assert key("windows = 50  # the same\n") == one
+    assert key("windows = 60\n") != one
     vectors.write_text("a 1 3\n", encoding="utf-8")
-    assert key("contexts = 50\n") != one
+    assert key("windows = 50\n") != one
 
 
 def test_labels_of_groups_are_read_as_the_data_set_says(file, tmp_path):
