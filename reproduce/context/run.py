@@ -15,7 +15,6 @@ import argparse
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -111,7 +110,7 @@ def run(
         if chosen and variant not in chosen:
             continue
         scheme = Origin.open(folder, device=device).scheme
-        origin = Origin.open(folder, scheme=change(scheme), device=device, on_progress=_progress(table, variant))
+        origin = Origin.open(folder, scheme=change(scheme), device=device)
         _judge(table, variant, origin, origin, data, origin.protocol)
     if table == "baselines":
         from samesense.inference.models.load import load
@@ -124,19 +123,6 @@ def run(
                 model = load(spec)
                 name = f"averaged word vectors{', SIF weights' * spec.endswith('?sif')}"
                 _judge(table, name, model.scores, origin, data, model.protocol)
-
-
-def _progress(table: str, variant: str) -> Callable[[str, int], None]:
-    counts: dict[str, int] = {}
-    shown = [time.perf_counter()]
-
-    def say(what: str, cells: int) -> None:
-        counts[what] = counts.get(what, 0) + cells
-        if time.perf_counter() - shown[0] > 30:
-            shown[0] = time.perf_counter()
-            sys.stderr.write(f"{table}, {variant}: {counts}\n")
-
-    return say
 
 
 def _judge(table: str, variant: str, score: Score, origin: Origin, data: PairData, protocol: str) -> None:
