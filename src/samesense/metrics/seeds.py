@@ -33,7 +33,7 @@ def paired_seeds(
 
     The difference of the means varies with the examples, which a paired bootstrap over all runs at once measures, and
     with the seeds, whose sample variance is added; the part of that variance which comes of the examples, and so would
-    be counted twice, is taken off. The sum is judged by Student's t with Satterthwaite's degrees of freedom. Seeds are
+    be counted twice, is taken off. The sum is tested by Student's t with Satterthwaite's degrees of freedom. Seeds are
     not resampled: a bootstrap of three to five values is much too narrow.
 
     Source: Satterthwaite (1946), "An approximate distribution of estimates of variance components".
@@ -67,10 +67,10 @@ def paired_seeds(
         sides = [(figures[: sizes[0]] - figures[sizes[0] :], drawn[: sizes[0]] - drawn[sizes[0] :])]
     else:
         sides = [(figures[: sizes[0]], drawn[: sizes[0]]), (figures[sizes[0] :], drawn[sizes[0] :])]
-    return _judged(float(weights @ figures), float(np.var(weights @ drawn, ddof=1)), drawn.shape[1], sides)
+    return _tested(float(weights @ figures), float(np.var(weights @ drawn, ddof=1)), drawn.shape[1], sides)
 
 
-def _judged(
+def _tested(
     difference: float, of_examples: float, samples: int, sides: Sequence[tuple[Floats, Floats]]
 ) -> PairedDifference:
     """Add the variance of each side's seeds to that of the examples ``of_examples``, and test the difference."""
@@ -88,7 +88,7 @@ def _judged(
         return PairedDifference(0.0, 0.0, 0.0, 1.0)
     from scipy.stats import t as student  # what only uses a model needs no scipy
 
-    freedom, error = variance**2 / max(spread, TINY), max(np.sqrt(variance), TINY)
+    freedom, error = max(1.0, variance**2 / max(spread, TINY)), max(np.sqrt(variance), TINY)
     p_value = max(2 * float(student.sf(abs(difference) / error, freedom)), TINY)
     reach = float(student.ppf(0.975, freedom)) * error
     return PairedDifference(difference, difference - reach, difference + reach, p_value)
