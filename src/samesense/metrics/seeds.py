@@ -9,8 +9,15 @@ import numpy as np
 from samesense.errors import ConfigError, DataError
 from samesense.metrics.correlation import pearson, spearman
 from samesense.metrics.inputs import Numbers, check_correlates, finite_vector
-from samesense.metrics.resampling import correlations, resamples
-from samesense.metrics.significance import PairedDifference, Statistic, check_sampling, check_statistic
+from samesense.metrics.significance import (
+    PairedDifference,
+    Statistic,
+    check_sampling,
+    check_statistic,
+    defined,
+    resampled_correlations,
+    resampled_means,
+)
 from samesense.types import Floats
 
 ROUNDING = 1e-12
@@ -102,24 +109,12 @@ def _figures(
         outcomes = [finite_vector(run, "runs") for run in runs]
         _check_sizes(outcomes)
         stacked = np.stack(outcomes)
-        blocks = [stacked[:, drawn].mean(axis=2) for drawn in resamples(stacked.shape[1], samples, seed)]
-        return stacked.mean(axis=1), np.concatenate(blocks, axis=1)
+        return stacked.mean(axis=1), resampled_means(stacked, samples, seed)
     correlate = {"spearman": spearman, "pearson": pearson}[statistic]
     checked = [check_correlates(run, labels) for run in runs]
-    right = checked[0][1]
-    figures = np.array([correlate(left, right) for left, _ in checked])
-    blocks = [
-        np.stack([correlations(drawn, left, right, ranked=statistic == "spearman") for left, _ in checked])
-        for drawn in resamples(len(right), samples, seed)
-    ]
-    resampled = np.concatenate(blocks, axis=1)
-    defined = ~np.isnan(resampled).any(axis=0)
-    if 2 * defined.sum() < samples:
-        raise DataError(
-            f"No comparison: a correlation is undefined on {samples - defined.sum()} of {samples} resamples, because "
-            "scores or labels hardly vary. More pairs are needed."
-        )
-    return figures, resampled[:, defined]
+    sides, right = [left for left, _ in checked], checked[0][1]
+    figures = np.array([correlate(left, right) for left in sides])
+    return figures, defined(resampled_correlations(sides, right, statistic, samples, seed))
 
 
 def _check_sizes(outcomes: Sequence[Floats]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -69,8 +69,8 @@ def bootstrap_interval(
     check_statistic(statistic)
     check_sampling(samples, level, seed)
     left, right = check_correlates(scores, labels)
-    values = np.concatenate(list(_resampled([left], right, statistic, samples, seed)), axis=1)[0]
-    return _interval(_defined(values), level)
+    values = resampled_correlations([left], right, statistic, samples, seed)[0]
+    return _interval(defined(values), level)
 
 
 def paired_bootstrap(
@@ -106,8 +106,8 @@ def paired_bootstrap(
     """
     check_sampling(samples, 0.95, seed)
     difference, first, second, right = paired_sides(scores_a, scores_b, labels, statistic)
-    both = np.concatenate(list(_resampled([first, second], right, statistic, samples, seed)), axis=1)
-    return _compared(difference, _defined(both[0] - both[1]))
+    both = resampled_correlations([first, second], right, statistic, samples, seed)
+    return _compared(difference, defined(both[0] - both[1]))
 
 
 def mean_interval(values: Numbers, *, samples: int = 1000, level: float = 0.95, seed: int = 0) -> tuple[float, float]:
@@ -129,7 +129,7 @@ def mean_interval(values: Numbers, *, samples: int = 1000, level: float = 0.95, 
         ConfigError: if a setting is out of range.
     """
     check_sampling(samples, level, seed)
-    return _interval(_resampled_means(_outcomes(values, "values"), samples, seed), level)
+    return _interval(resampled_means(_outcomes(values, "values"), samples, seed), level)
 
 
 def paired_mean(values_a: Numbers, values_b: Numbers, *, samples: int = 1000, seed: int = 0) -> PairedDifference:
@@ -150,7 +150,7 @@ def paired_mean(values_a: Numbers, values_b: Numbers, *, samples: int = 1000, se
     if len(first) != len(second):
         raise DataError(f"Both models must be evaluated on the same examples, got {len(first)} and {len(second)}.")
     differences = first - second
-    return _compared(float(differences.mean()), _resampled_means(differences, samples, seed))
+    return _compared(float(differences.mean()), resampled_means(differences, samples, seed))
 
 
 def holm(p_values: Numbers) -> list[float]:
@@ -204,9 +204,10 @@ def _outcomes(values: Numbers, name: str) -> Floats:
     return vector
 
 
-def _resampled_means(values: Floats, samples: int, seed: int) -> Floats:
-    """Return the mean of each resample ``(samples,)``."""
-    return np.concatenate([values[drawn].mean(axis=1) for drawn in resamples(len(values), samples, seed)])
+def resampled_means(values: Floats, samples: int, seed: int) -> Floats:
+    """Return the means ``(..., samples)`` of the values ``(..., n)``, all on the same resamples."""
+    drawn = resamples(values.shape[-1], samples, seed)
+    return np.concatenate([values[..., rows].mean(axis=-1) for rows in drawn], axis=-1)
 
 
 def _compared(difference: float, resampled: Floats) -> PairedDifference:
@@ -215,21 +216,26 @@ def _compared(difference: float, resampled: Floats) -> PairedDifference:
     return PairedDifference(difference, low, high, min(1.0, 2 * (smaller + 1) / (len(resampled) + 1)))
 
 
-def _resampled(
+def resampled_correlations(
     sides: Sequence[Floats], labels: Floats, statistic: Statistic, samples: int, seed: int
-) -> Iterator[Floats]:
-    """Yield blocks ``(sides, block)`` of correlations with the labels, NaN where undefined."""
-    for drawn in resamples(len(labels), samples, seed):
-        yield np.stack([correlations(drawn, side, labels, ranked=statistic == "spearman") for side in sides])
+) -> Floats:
+    """Return correlations with the labels ``(sides, samples)``, all on the same resamples, NaN where undefined."""
+    blocks = [
+        np.stack([correlations(drawn, side, labels, ranked=statistic == "spearman") for side in sides])
+        for drawn in resamples(len(labels), samples, seed)
+    ]
+    return np.concatenate(blocks, axis=1)
 
 
-def _defined(values: Floats) -> Floats:
-    kept: Floats = values[~np.isnan(values)]
-    if 2 * len(kept) < len(values):
+def defined(values: Floats) -> Floats:
+    """Return the resamples ``(..., samples)`` on which all values are defined; DataError if most have none."""
+    undefined = np.isnan(np.atleast_2d(values)).any(axis=0)
+    if 2 * undefined.sum() > undefined.size:
         raise DataError(
-            f"No interval: the correlation is undefined on {len(values) - len(kept)} of {len(values)} resamples, "
+            f"No interval: the correlation is undefined on {undefined.sum()} of {undefined.size} resamples, "
             "because scores or labels hardly vary. More pairs are needed."
         )
+    kept: Floats = values[..., ~undefined]
     return kept
 
 
