@@ -22,8 +22,7 @@ class BiEncoder:
     """Texts are embedded apart and compared by cosine."""
 
     def build(self, settings: EncoderSettings) -> SentenceTransformer:
-        """Return the start model with the pooling asked for; it reads no less than it is trained on."""
-        settings = settings.for_start(bare=is_bare(settings.model))
+        """Return the start model, by its :func:`start_settings`; it reads no less than it is trained on."""
         model = build(settings.model, pooling=settings.pooling, first=settings.first)
         if settings.max_seq_length is not None and settings.max_seq_length > (model.max_seq_length or 0):
             set_length(model, settings.max_seq_length)
@@ -63,6 +62,11 @@ class PairEncoder:
         if not has_one_logit(settings.model):
             return []
         return evaluate_pairs(load(settings.model, name=f"{settings.model} (before)", precision="float32"), test)
+
+
+def start_settings(settings: EncoderSettings) -> EncoderSettings:
+    """Return the settings with the pooling and the length of the method where the start model has none."""
+    return settings.for_start(bare=is_bare(settings.model))
 
 
 Adapter = BiEncoder | PairEncoder

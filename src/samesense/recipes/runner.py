@@ -14,7 +14,6 @@ from transformers import TrainerCallback, set_seed
 
 from samesense.data import PairData
 from samesense.data.examples import Examples
-from samesense.encoder.build import is_bare
 from samesense.encoder.precision import Choice
 from samesense.encoder.storage import save
 from samesense.encoder.vocabulary import unknown_share
@@ -23,7 +22,7 @@ from samesense.evaluation.sts import evaluate_pairs, evaluate_sts
 from samesense.execution.ranks import is_main
 from samesense.inference.models.load import load
 from samesense.recipes import run_folder
-from samesense.recipes.model_adapters import Adapter, adapter_of
+from samesense.recipes.model_adapters import Adapter, adapter_of, start_settings
 from samesense.recipes.settings import EncoderSettings
 from samesense.recipes.training_run import TrainingRun
 from samesense.reports import append_results
@@ -90,7 +89,7 @@ def run(
     evaluates on test. Where a run could not end well, it raises before the first step.
     """
     if build is None:
-        job = replace(job, settings=job.settings.for_start(bare=is_bare(job.settings.model)))
+        job = replace(job, settings=start_settings(job.settings))
     settings, output, adapter = job.settings, job.output, adapter_of(job.settings)
     data = run_folder.data_identity({"train": job.data, "dev": job.dev, "test": job.test})
     record = manifest.describe(job.method, settings.model_dump(), data)

@@ -120,16 +120,17 @@ def with_cut_start(cell: Cell, output: Path) -> Cell:
     """Return the cell with its start model cut to the layers it keeps, which is made on demand below ``output``."""
     if cell.layers is None:
         return cell
-    from samesense.encoder.build import build, is_bare
+    from samesense.encoder.build import build
     from samesense.encoder.storage import save
     from samesense.encoder.students import first_layers
+    from samesense.recipes.model_adapters import start_settings
 
     start = cell.identity["start"]  # a name on the hub or, of a folder, the hash of its files
     short = start[:16] if re.fullmatch("[0-9a-f]{64}", start) else start.replace("/", "--")
     folder = output / "starts" / f"{short}-first-{cell.layers}"
     if not folder.is_dir():
         save(first_layers(build(cell.settings.model, device="cpu"), cell.layers), folder, card=False)
-    settings = cell.settings.for_start(bare=is_bare(cell.settings.model))  # the folder has a pooling
+    settings = start_settings(cell.settings)  # by its own start: the folder has a pooling
     return replace(cell, settings=settings.model_copy(update={"model": str(folder)}))
 
 
@@ -144,9 +145,9 @@ def open_trained(name: str, seed: int, folder: Path, precision: Precision) -> Sc
 
 def open_start(name: str, settings: EncoderSettings, precision: Precision) -> Scorer:
     """Make the encoder from which a cell with these settings would start."""
-    from samesense.recipes.model_adapters import BiEncoder
+    from samesense.recipes.model_adapters import BiEncoder, start_settings
 
-    return load(BiEncoder().build(settings), name=name, precision=precision, cache=True)
+    return load(BiEncoder().build(start_settings(settings)), name=name, precision=precision, cache=True)
 
 
 def evaluate(candidate: Scorer, splits: Splits) -> tuple[list[Result], dict[str, Scores]]:
