@@ -10,7 +10,7 @@ import sys
 import tomllib
 
 import numpy as np
-from tables import BEGIN, END, HOME, comparisons_of, rows_of
+from tables import HOME, comparisons_of, filled, rows_of
 
 from samesense.errors import DataError
 from samesense.reports.significance import Comparison
@@ -73,8 +73,7 @@ def main() -> None:
     """Write the page, or check it."""
     page = HOME / "README.md"
     text = page.read_text(encoding="utf-8")
-    before, rest = text.split(BEGIN)
-    wanted = f"{before}{BEGIN}\n{table()}\n{END}{rest.split(END)[1]}"
+    wanted = filled(text, table())
     if "--check" not in sys.argv[1:]:
         page.write_text(wanted, encoding="utf-8")
     elif wanted != text:

@@ -278,6 +278,12 @@ PAGES = {
 """For each paper the page that each entry writes. CoSENT's Table VI shares the sweep of Table IV, and V has none."""
 
 
+def filled(text: str, part: str) -> str:
+    """Return a page with ``part`` between its marks."""
+    before, rest = text.split(BEGIN)
+    return f"{before}{BEGIN}\n{part}\n{END}{rest.split(END)[1]}"
+
+
 def main() -> None:
     """Take results over if asked to, then write or check the pages."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -291,8 +297,7 @@ def main() -> None:
     for name, part in PAGES[given.paper].items():
         page = HOME / given.paper / f"{name}.md"
         text = page.read_text(encoding="utf-8")
-        before, rest = text.split(BEGIN)
-        wanted = f"{before}{BEGIN}\n{part.write(given.paper)}\n{END}{rest.split(END)[1]}"
+        wanted = filled(text, part.write(given.paper))
         changed |= wanted != text
         if not given.check:
             page.write_text(wanted, encoding="utf-8")

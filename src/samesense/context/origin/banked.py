@@ -118,11 +118,8 @@ class BankOrigin:
 
     def __call__(self, pairs: Sequence[Pair]) -> Scores:
         """Return the similarity of each pair, ``(pairs,)``; raises as :meth:`encode`."""
-        texts = list(dict.fromkeys(text for pair in pairs for text in pair))
-        place = {text: at for at, text in enumerate(texts)}
-        vectors = self.encode(texts).astype(np.float64)
-        sides = [vectors[[place[pair[side]] for pair in pairs]] for side in (0, 1)]
-        scores: Scores = np.clip(np.einsum("nd,nd->n", *sides), -1.0, 1.0)
+        vectors = self.encode([text for pair in pairs for text in pair]).astype(np.float64)
+        scores: Scores = np.clip(np.einsum("nd,nd->n", vectors[::2], vectors[1::2]), -1.0, 1.0)
         return scores
 
     def read(self, sentences: Sequence[str]) -> Reading:
@@ -163,9 +160,8 @@ class BankOrigin:
 
         def entry(at: int) -> Contribution:
             window = self.corpus.window(int(self.bank.windows[at]))
-            read = replace(
-                window, left=(), right=(self.reader.text(self.bank.tails[at]),)
-            )  # what was not read says nothing
+            # what was not read says nothing
+            read = replace(window, left=(), right=(self.reader.text(self.bank.tails[at]),))
             return Contribution.of(read, "both", float(fits[0, at]), float(fits[1, at]), float(shares[at]))
 
         order = np.argsort(-shares, kind="stable")
