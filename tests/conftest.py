@@ -1,4 +1,4 @@
-"""Shared by all tests: a tiny encoder made on the spot, no network, and slow tests on request."""
+"""Shared by all tests: a tiny encoder made on the spot, no network, and slow or long tests on request."""
 
 import os
 import signal
@@ -24,14 +24,16 @@ WORDS = (
 
 def pytest_addoption(parser):
     parser.addoption("--runslow", action="store_true", help="also run tests marked slow")
+    parser.addoption("--runlong", action="store_true", help="also run tests marked long: kills, clusters, simulations")
 
 
 def pytest_collection_modifyitems(config, items):
-    if not config.getoption("--runslow"):
-        skip = pytest.mark.skip(reason="slow: run with --runslow")
-        for item in items:
-            if "slow" in item.keywords:
-                item.add_marker(skip)
+    for marker in ("slow", "long"):
+        if not config.getoption(f"--run{marker}"):
+            skip = pytest.mark.skip(reason=f"{marker}: run with --run{marker}")
+            for item in items:
+                if marker in item.keywords:
+                    item.add_marker(skip)
 
 
 @pytest.fixture(autouse=True)

@@ -37,9 +37,9 @@ def measured(trained, tokenizer, corpus, kind):
 @pytest.mark.slow
 def test_training_lowers_the_cost_of_unseen_documents(corpus, tmp_path):
     tokenizer = small_tokenizer()
-    settings = GeneratorTraining(**{**SETTINGS, "max_steps": 60, "eval_steps": 20})
+    settings = GeneratorTraining(**{**SETTINGS, "max_steps": 40, "eval_steps": 40})
     trained = train_generator(corpus, tokenizer, KINDS, settings, tmp_path / "c")
-    assert (trained.steps, trained.interrupted) == (60, False)
+    assert (trained.steps, trained.interrupted) == (40, False)
     untrained = train_generator(
         corpus, tokenizer, KINDS, GeneratorTraining(**{**SETTINGS, "max_steps": 1}), tmp_path / "d"
     )
@@ -49,7 +49,7 @@ def test_training_lowers_the_cost_of_unseen_documents(corpus, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("documents", [30, 11])  # stopped in the first epoch, and in the second
+@pytest.mark.parametrize("documents", [pytest.param(30, marks=pytest.mark.long), 11])  # stopped in epoch 1, in epoch 2
 def test_a_stopped_training_goes_on_as_if_it_had_not_stopped(documents, tmp_path):
     corpus = Corpus.build(tmp_path / "corpus", some_documents(documents))
     tokenizer = small_tokenizer()

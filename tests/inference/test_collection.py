@@ -456,7 +456,7 @@ def test_a_folder_that_may_only_be_read_is_read_and_not_written(folder):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="kills forked processes")
 def test_a_killed_writer_leaves_the_state_before_or_after(tmp_path, pytestconfig):
     """See killed_writer.py: killed at its steps, each one with stride 1, and by SIGKILL at random moments."""
-    stride, kills = (1, 8) if pytestconfig.getoption("--runslow") else (9, 2)
+    stride, kills = (1, 8) if pytestconfig.getoption("--runlong") else (9, 2)
     done = subprocess.run(
         [sys.executable, "-m", "tests.inference.killed_writer", str(tmp_path), str(stride), str(kills)],
         capture_output=True, text=True, check=False,

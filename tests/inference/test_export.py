@@ -111,7 +111,10 @@ def test_deterministic_bits_by_torch(folder, sentences, precision):
     np.testing.assert_allclose(rows, usual, atol=1e-5 if precision == "float32" else 0.2)
 
 
-@pytest.mark.parametrize("pooling", ["cls", "max", "last-2", "first-last of embeddings"])
+@pytest.mark.parametrize(
+    "pooling",
+    ["cls", *(pytest.param(it, marks=pytest.mark.long) for it in ("max", "last-2")), "first-last of embeddings"],
+)
 def test_every_pooling(tiny_trunk, tmp_path, sentences, pooling):
     name, _, of = pooling.partition(" of ")
     model = build(str(tiny_trunk), device="cpu", pooling=name, first=of or "layer")
