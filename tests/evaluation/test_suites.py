@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 from pathlib import Path
 
 import numpy as np
@@ -55,7 +56,7 @@ def names(tasks):
 
 
 def test_tasks_come_by_suite_and_in_the_order_of_the_catalogue(folder):
-    tasks, missing = find_tasks(folder, ["ranking", "sts", "geometry", "binary", "argument"])
+    tasks, missing, _ = find_tasks(folder, ["ranking", "sts", "geometry", "binary", "argument"])
     scored = ["sts12.test", "sts13.test", "stsb.test", "sickr.test"]
     assert names(tasks) == [
         *(("ranking", name) for name in scored),
@@ -70,12 +71,12 @@ def test_tasks_come_by_suite_and_in_the_order_of_the_catalogue(folder):
 
 def test_what_is_missing_is_only_of_languages_at_hand(folder, tmp_path):
     write_pairs(tmp_path / "more" / "bq.test.tsv", 20, highest=1)
-    _, missing = find_tasks([folder, tmp_path / "more"], ["sts"])
+    _, missing, _ = find_tasks([folder, tmp_path / "more"], ["sts"])
     assert missing == ["sts14", "sts15", "sts16", "atec", "lcqmc", "pawsx", "stsb-zh"]
 
 
 def test_protocols_name_text_rows_and_what_is_not_comparable(folder):
-    tasks, _ = find_tasks(folder, ["sts", "binary", "ranking", "argument"])
+    tasks, *_ = find_tasks(folder, ["sts", "binary", "ranking", "argument"])
     for task in tasks:
         for row in task.evaluate(CANDIDATE).results:
             benchmark = BENCHMARKS[task.dataset.split(".")[0]]
@@ -89,19 +90,19 @@ def test_protocols_name_text_rows_and_what_is_not_comparable(folder):
 
 def test_a_set_of_published_size_carries_no_warning(tmp_path):
     write_pairs(tmp_path / "stsb.test.tsv", 1379)
-    (task,), _ = find_tasks(tmp_path)
+    (task,), *_ = find_tasks(tmp_path)
     assert {why_not_comparable(row.protocol) for row in task.evaluate(CANDIDATE).results} == {""}
 
 
 def test_binary_thresholds_come_from_dev_or_where_there_is_none_from_train(folder):
-    (mrpc, paws), _ = find_tasks(folder, ["binary"])
+    (mrpc, paws), *_ = find_tasks(folder, ["binary"])
     protocols = {row.metric: row.protocol for row in mrpc.evaluate(CANDIDATE).results}
     assert "fitted for it on 24 pairs of mrpc.train.tsv" in protocols["accuracy"]
     assert [row.metric for row in paws.evaluate(CANDIDATE).results] == ["average_precision"]
 
 
 def test_averages_of_what_was_judged(folder):
-    tasks, _ = find_tasks(folder)
+    tasks, *_ = find_tasks(folder)
     rows = [row for task in tasks for row in task.evaluate(CANDIDATE).results]
     (average,) = averages(rows)
     assert average.dataset == "sts-avg-4 of 7"
@@ -118,7 +119,7 @@ def test_the_first_source_counts(folder, tmp_path):
 
 def test_files_are_benchmarks_by_name_or_the_user_s_own(folder, tmp_path):
     own = write_pairs(tmp_path / "own" / "mine.tsv", 20, recurring=5)
-    tasks, missing = find_tasks([folder / "sts12.test.tsv", own], ["sts", "ranking", "geometry"])
+    tasks, missing, _ = find_tasks([folder / "sts12.test.tsv", own], ["sts", "ranking", "geometry"])
     assert names(tasks) == [
         ("sts", "sts12.test"),
         ("sts", "mine.tsv"),
@@ -137,26 +138,32 @@ def test_a_folder_saved_by_datasets_is_the_user_s_own(tmp_path):
     assert names(find_tasks(tmp_path / "saved").tasks) == [("sts", str(tmp_path / "saved"))]
 
 
-def test_own_pairs_that_no_suite_takes_are_refused(transfer, tmp_path):
+def test_own_pairs_that_no_suite_takes_are_named_and_refused_where_nothing_else_is_there(transfer, tmp_path):
     own = write_pairs(tmp_path / "own" / "mine.tsv", 20)
-    with pytest.raises(ConfigError, match=r"mine\.tsv: this belongs to sts, ranking, geometry, binary, and the suites"):
-        find_tasks([transfer, own], ["transfer"])
+    belongs = f"{own}: this belongs to sts, ranking, geometry, binary, and the suites asked for are transfer."
+    assert find_tasks([transfer, own], ["transfer"]).unfit == [belongs]
+    with pytest.raises(ConfigError, match=re.escape(belongs)):
+        find_tasks([own], ["transfer"])
 
 
 def test_own_files_of_one_name_are_told_apart(tmp_path):
     paths = [write_pairs(tmp_path / place / "test.tsv", 10) for place in ("a", "b")]
-    tasks, missing = find_tasks(paths)
+    tasks, missing, _ = find_tasks(paths)
     assert [task.dataset for task in tasks] == [str(path) for path in paths]
     assert missing == []
 
 
 def test_an_own_file_that_does_not_fit_a_suite_is_reported(folder, tmp_path):
     own = write_pairs(tmp_path / "mine.tsv", 20)
-    tasks, missing = find_tasks([folder / "sts12.test.tsv", own], ["ranking"])
+    tasks, _, unfit = find_tasks([folder / "sts12.test.tsv", own], ["ranking"])
     assert names(tasks) == [("ranking", "sts12.test")]
-    assert missing[-1].startswith("ranking on mine.tsv (")
-    with pytest.raises(DataError, match=r"(?s)Suite 'ranking' has no data.*Refused: ranking on mine.tsv"):
+    assert len(unfit) == 1
+    assert unfit[0].startswith("ranking on mine.tsv: ")
+    with pytest.raises(DataError, match=r"(?s)Suite 'ranking' has no data: ranking on mine.tsv"):
         find_tasks(own, ["ranking"])
+    tasks, _, unfit = find_tasks(own, ["sts", "ranking"])
+    assert names(tasks) == [("sts", "mine.tsv")]
+    assert unfit[0].startswith("Suite 'ranking' has no data: ranking on mine.tsv: ")
 
 
 def test_a_hub_name_and_a_benchmark_s_name_are_loaded_from_the_hub(monkeypatch):
@@ -169,7 +176,7 @@ def test_a_hub_name_and_a_benchmark_s_name_are_loaded_from_the_hub(monkeypatch):
         return datasets.Dataset.from_dict(pairs)
 
     monkeypatch.setattr(datasets, "load_dataset", load_dataset)
-    tasks, _ = find_tasks(["sts16", "owner/pairs:dev"])
+    tasks, *_ = find_tasks(["sts16", "owner/pairs:dev"])
     assert names(tasks) == [("sts", "sts16.test"), ("sts", "owner/pairs:dev")]
     assert calls == [("owner/pairs", None, "dev"), ("mteb/sts16-sts", None, "test")]
 
@@ -200,7 +207,8 @@ def test_what_is_not_found_is_refused(tmp_path, monkeypatch, sources, suites, er
 def test_a_suite_without_any_set_says_what_was_looked_for_and_where(tmp_path):
     write_pairs(tmp_path / "stsb.test.tsv", 20)
     with pytest.raises(DataError) as caught:
-        find_tasks([tmp_path], ["sts", "transfer"])
+        find_tasks([tmp_path], ["transfer"])
+    assert [str(caught.value)] == find_tasks([tmp_path], ["sts", "transfer"]).unfit
     for part in (
         "Suite 'transfer'",
         "mr, cr, subj, mpqa, sst2, trec, mrpc",
@@ -243,7 +251,7 @@ def transfer(tmp_path):
 def test_transfer_tasks_have_the_shape_of_their_set(transfer, monkeypatch):
     # SentEval's own classifier does not learn from so few rows
     monkeypatch.setattr("samesense.evaluation.classifier.descend", exact_minimum)
-    tasks, missing = find_tasks(transfer, ["transfer"], fast=True)
+    tasks, missing, _ = find_tasks(transfer, ["transfer"], fast=True)
     assert names(tasks) == [("transfer", name) for name in ("subj", "sst2", "trec", "mrpc")]
     assert missing == ["mr", "cr", "mpqa"]
     judged = {task.dataset: task.evaluate(READER).results for task in tasks}
@@ -268,7 +276,7 @@ def test_transfer_protocols_name_every_split_and_fast_is_not_comparable(transfer
 @pytest.mark.parametrize("absent", ["sst2.train", "sst2.dev", "sst2.test", "mrpc.train"])
 def test_a_set_with_a_split_missing_is_missing(transfer, absent):
     (transfer / f"{absent}.tsv").unlink()
-    tasks, missing = find_tasks(transfer, ["transfer"], fast=True)
+    tasks, missing, _ = find_tasks(transfer, ["transfer"], fast=True)
     assert len(tasks) == 3
     assert absent.split(".")[0] in missing
 
@@ -298,7 +306,7 @@ def test_documents_give_section_triplets(tmp_path):
     sections = [{"sentences": [f"Section {s} says {i}." for i in range(4)]} for s in range(3)]
     path = tmp_path / "documents.jsonl"
     path.write_text(json.dumps({"sections": sections}) + "\n" + json.dumps({"sections": sections[:2]}))
-    (task,), missing = find_tasks(path, ["sections"])
+    (task,), missing, _ = find_tasks(path, ["sections"])
     assert (task.suite, task.dataset, len(task.triplets), missing) == ("sections", "documents.jsonl", 18, [])
     with pytest.raises(ConfigError, match="belongs to sections, and the suites asked for are sts"):
         find_tasks(path, ["sts"])

@@ -4,12 +4,17 @@ import re
 import numpy as np
 import pytest
 
+from samesense.data import read_pairs
+from samesense.encoder.cross import remember_scores
 from samesense.errors import ConfigError, DataError, ModelError
 from samesense.evaluation.run import evaluate_candidates
-from samesense.evaluation.sts import evaluate_sts
-from samesense.inference.models.load import load
+from samesense.evaluation.sts import StsTask, evaluate_sts
+from samesense.inference.models.load import apply_maps, load
+from samesense.recipes.compare import cost as cost_module
+from samesense.recipes.compare.cost import measure_cost
 from samesense.recipes.compare.models import open_models
-from samesense.recipes.compare.recipe import compare, read_topics
+from samesense.recipes.compare.recipe import compare
+from samesense.recipes.compare.sentences import PAIRS, SHORT, own_sentences, read_topics
 from samesense.reports import read_results
 from samesense.types import TaskResult
 from tests.conftest import WORDS
@@ -17,6 +22,18 @@ from tests.messages import listen
 from tests.models import made_model
 
 pytest.importorskip("matplotlib")
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    """A speed that is measured in a moment."""
+    monkeypatch.setattr(cost_module, "SECONDS", 0.01)
+
+
+def one_second(run, texts):
+    """Run, and take a second for it."""
+    run(texts)
+    return 1.0
 
 
 def counted(texts):
@@ -157,31 +174,35 @@ def toy(tmp_path, toy_pairs):
 
 def test_a_report_is_made_from_real_tasks_and_models(toy, tmp_path):
     lines = listen()
-    topics = [["a cat eats", "the cat is eating"], ["rain in the city", "snow in the garden"]]
-    content = compare(**toy, suites=["sts", "geometry"], sentences=topics)
+    content = compare(**toy, suites=["sts", "geometry", "transfer"])
     assert content.failures == []
     assert {row.model for row in content.results} == {"plain", "sif"}
     value = next(row.value for row in content.results if (row.model, row.metric) == ("sif", "spearman"))
-    from samesense.data import read_pairs
-
     pairs = read_pairs(toy["data"][0])
     own = load(toy["models"][1].partition("=")[2], precision="float32")
     rows = evaluate_sts(own.scores, pairs.pairs(), pairs.labels, dataset="x", metrics=("spearman",))
     assert value == pytest.approx(rows[0].value, abs=1e-12)
     assert [(one.model, one.reference) for one in content.comparisons] in ([("plain", "sif")], [("sif", "plain")])
-    assert [plot.name for plot in content.plots()] == ["plane-test-tsv", "heatmap", "spread-sts-test-tsv"]
+    assert [plot.name for plot in content.plots()] == ["overview", "plane-test-tsv", "heatmap", "spread-sts-test-tsv"]
+    assert "pairs of test.tsv, whose labels are " in content.plots()[2].caption
+    assert content.notes[0].startswith("Suite 'transfer' has no data: none of mr, ")
+    assert all(one.cost.speed > 0 and one.cost.megabytes > 0 for one in content.models)
     assert lines[1:] == ["model 1 of 2: plain", "model 2 of 2: sif", "comparing"]
     assert {"versions", "machine", "threads", "precision", "begun"} <= set(content.environment)
     for path in (tmp_path / "out" / "r.html", tmp_path / "r.md", tmp_path / "r.tex", tmp_path / "r.jsonl"):
         assert content.save(path) == path
-    assert len(content.save_figures(tmp_path / "f")) == 2 * 3
+    assert len(content.save_figures(tmp_path / "f")) == 2 * 4
     assert read_results(tmp_path / "r.jsonl") == [*content.results, *content.averages]
-    assert str(content) + "\n\n" + content.legend() == (tmp_path / "r.md").read_text(encoding="utf-8").strip()
+    answer = " ".join(content.verdict())
+    assert str(content).endswith(f"\n\n{answer}")
+    assert re.match(r"(plain|sif) (is the best|has the highest score) of 2 models: Spearman ", answer)
     assert "<table" in content._repr_html_()
     with pytest.raises(ConfigError, match=r"ends in \.html, \.md, \.tex, \.jsonl; received 'r\.pdf'"):
         content.save(tmp_path / "r.pdf")
     assert "plain" in (tmp_path / "out" / "r.html").read_text(encoding="utf-8")
-    assert (tmp_path / "r.md").read_text(encoding="utf-8").startswith("## sts: Spearman\n")
+    written = (tmp_path / "r.md").read_text(encoding="utf-8")
+    assert written.startswith(answer)
+    assert "\n## sts: Spearman\n" in written
     assert "\\toprule" in (tmp_path / "r.tex").read_text(encoding="utf-8")
     assert not list(tmp_path.rglob("*.part"))
 
@@ -207,7 +228,7 @@ def test_what_cannot_end_well_stops_before_the_first_model(toy, changes, error, 
 def test_topics_are_parted_by_empty_lines(tmp_path):
     path = tmp_path / "topics.txt"
     path.write_text("\none\n two \n\n\nthree\n", encoding="utf-8")
-    assert read_topics(path) == [["one", "two"], ["three"]]
+    assert read_topics(path).groups == [["one", "two"], ["three"]]
     path.write_text("one\n\n")
     with pytest.raises(DataError, match="two sentences or more"):
         read_topics(path)
@@ -228,6 +249,10 @@ def test_the_command(toy, tmp_path, capsys):
     )
     captured = capsys.readouterr()
     assert captured.out.startswith("## sts: Spearman\n\n| model | test.tsv |")
+    assert " of 2 models: Spearman " in captured.out.splitlines()[-1]
+    assert " sentences a second" in captured.out.splitlines()[-1]
+    command(*toy["models"], "--data", *toy["data"], "--output", page, "--no-speed")
+    assert " sentences a second" not in capsys.readouterr().out
     assert captured.err.splitlines()[-1] == f"written: {page}"
     command(*toy["models"], "--data", *toy["data"], "--output", page, "--json")
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
@@ -258,3 +283,65 @@ def test_the_command_names_failures_and_ends_well(toy, tmp_path, capsys):
     captured = capsys.readouterr()
     assert "| lacking | undefined |" in captured.out
     assert "undefined: lacking on sts test.tsv: " in captured.err
+
+
+def rows(labels):
+    pairs = [(f"first of {at}", f"second of {at}") for at in range(len(labels))]
+    return read_pairs([{"sentence1": a, "sentence2": b, "score": s} for (a, b), s in zip(pairs, labels, strict=True)])
+
+
+def test_sentences_of_the_heatmap_are_evaluated_pairs_from_the_most_to_the_least_similar():
+    labels = [float(at % 6) for at in range(60)]
+    shown = own_sentences([Overlap(), StsTask(rows(labels))])
+    assert len(shown.groups) == PAIRS
+    assert shown.origin.endswith(", whose labels are 5, 4, 3, 2, 1, 0")
+    texts = [text for group in shown.groups for text in group]
+    assert len(set(texts)) == 2 * PAIRS
+    assert own_sentences([Overlap()]).groups == ()
+    long = rows(labels)
+    long.sentences1[:] = [text * SHORT for text in long.sentences1]
+    assert len(own_sentences([StsTask(long)]).groups) == PAIRS  # none is short: the data are shown all the same
+
+
+def test_speed_is_measured_anew_and_leaves_what_is_remembered_alone(toy):
+    encode = Embedder()
+    model = candidate("a", encode)
+    before = model.encode(["a cat", "a dog"])
+    cost = measure_cost("a", model, ["a cat", "a dog"])
+    assert cost.speed > 0
+    assert (cost.parameters, cost.megabytes) == (None, None)
+    assert encode.calls[0] == ["a cat", "a dog"]
+    assert len(encode.calls) > 2
+    count = len(encode.calls)
+    assert np.array_equal(model.encode(["a cat", "a dog"]), before)
+    assert len(encode.calls) == count
+
+
+def test_a_mapped_model_pays_for_the_model_under_it(monkeypatch):
+    monkeypatch.setattr(cost_module, "_timed", one_second)
+    encode = Embedder()
+    texts = [" ".join(WORDS[at : at + 3]) for at in range(20)]
+    model = apply_maps(candidate("a", encode), "+whiten:2", texts, cache=True)
+    model.encode(texts)
+    count = len(encode.calls)
+    assert measure_cost("a+whiten:2", model, texts).speed == 20
+    assert sum(map(len, encode.calls[count:])) == 16 + 20
+
+
+def test_a_scorer_of_pairs_reads_two_sentences_at_a_time(monkeypatch):
+    monkeypatch.setattr(cost_module, "_timed", one_second)
+    calls = []
+    score = remember_scores(lambda pairs: calls.append(list(pairs)) or np.zeros(len(pairs)))
+    cost = measure_cost("s", made_model(score, name="s"), ["a", "b", "c", "d"])
+    assert calls == [[("a", "b"), ("c", "d")]] * 2
+    assert cost.speed == 4
+
+
+def test_parameters_and_size_are_read_from_the_files(tiny, tmp_path):
+    from samesense.encoder.storage import save
+
+    save(tiny, tmp_path / "model")
+    cost = measure_cost(str(tmp_path / "model"), load(str(tmp_path / "model"), precision="float32"), ["a cat"])
+    assert cost.parameters == sum(one.numel() for one in tiny.state_dict().values())
+    assert cost.megabytes == (tmp_path / "model" / "model.safetensors").stat().st_size / 1e6
+    assert cost.computed.startswith("in float32 on ")

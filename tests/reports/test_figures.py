@@ -1,4 +1,5 @@
 import re
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -8,7 +9,8 @@ from samesense.errors import DataError, MissingExtraError
 from samesense.reports.figures import plot as module
 from samesense.reports.figures.curves import Curve, learning_curves, sweep
 from samesense.reports.figures.distribution import distribution, rating_groups
-from samesense.reports.figures.heatmap import TOPICS, heatmap
+from samesense.reports.figures.heatmap import heatmap
+from samesense.reports.figures.overview import Place, overview
 from samesense.reports.figures.plane import ModelPoint, plane
 from samesense.reports.figures.plot import inline_svg, save_plots, style_of, svg_text, variables
 from tests.reports.made import evidence, scored
@@ -73,10 +75,30 @@ def test_inline_figures_follow_the_page(plots):
         assert "#000000" not in svg or one.name == "heatmap"  # black only where a cell's own colour calls for it
 
 
-def test_the_sentences_of_our_own_are_twelve_of_four_topics():
-    assert [len(topic) for topic in TOPICS] == [3, 3, 3, 3]
-    shown = words(svg_text(heatmap({"a": matrix(12)}, TOPICS)))
-    assert sum(text.rpartition("  ")[0] in {one for topic in TOPICS for one in topic} for text in shown) == 12
+PLACES = [
+    Place("slow and good", 86.8, 85.1, 88.2, 94.0),
+    Place("quick", 75.8, 73.0, 78.4, 17600.0),
+    Place("stored", 50.0, 48.0, 52.0),
+]
+
+
+def test_the_overview_names_every_model_and_leaves_none_out():
+    drawn = overview(PLACES, styles={"quick": style_of(1)}, score="Spearman on x", name="overview")
+    axes = drawn.figure.axes[0]
+    assert axes.get_xscale() == "log"
+    assert {text.get_text() for text in axes.texts} == {"slow and good", "quick"}
+    ends = sorted(tuple(line.get_ydata()) for line in axes.lines if len(line.get_ydata()) == 2)
+    assert ends == [(73.0, 78.4), (85.1, 88.2)]
+    assert drawn.caption.endswith("Without a measured speed: stored (50.0).")
+
+
+def test_without_speeds_the_overview_has_a_row_a_model():
+    drawn = overview([replace(one, speed=None) for one in PLACES], styles={}, score="Spearman", name="overview")
+    axes = drawn.figure.axes[0]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["slow and good", "quick", "stored"]
+    assert "second" not in drawn.caption
+    with pytest.raises(DataError, match="one model or more"):
+        overview([], styles={}, score="", name="overview")
 
 
 def test_files_are_written(plots, tmp_path):

@@ -6,10 +6,11 @@ import pytest
 
 from samesense.evaluation.run import EvaluatedModel, Failure
 from samesense.reports.content import Content
-from samesense.reports.illustrate import distributions, heatmaps, model_styles, planes
+from samesense.reports.illustrate import distributions, heatmaps, model_styles, openings, planes
 from samesense.reports.markup import element, markup, table
 from samesense.reports.page import html_page
 from samesense.reports.significance import paired_comparisons
+from samesense.reports.standing import rank
 from tests.reports.made import evidence, result, scored
 
 pytest.importorskip("matplotlib")
@@ -52,6 +53,7 @@ def content(name="<b>bold</b> & $x$"):
     results += [result(one, value, task="geometry", metric=metric, dataset="stsb.dev")
                 for one, value in (("a", 0.2), ("b", 0.3)) for metric in ("alignment", "uniformity")]  # fmt: skip
     styles = model_styles("abc")
+    ranking = rank(behind, [row for row in results if row.task == "sts"])
     return Content(
         models=[
             EvaluatedModel(
@@ -62,6 +64,8 @@ def content(name="<b>bold</b> & $x$"):
         results=results,
         evidence=behind,
         comparisons=comparisons,
+        ranking=ranking,
+        opening=openings(ranking, styles),
         failures=[Failure(model=name, task="sts", dataset="one.test", reason="NaN in <row> 3")],
         notes=["Not found: sts16.", *problems],
         general=[*planes(results, [], styles), *heatmaps({"a": behind[0].values[:4]}, [["x <1>", "y"]])],
@@ -116,7 +120,7 @@ def test_the_best_and_what_is_as_good_are_marked_and_explained(page):
     assert len(marked) == 1
     alike = [attrs for attrs, text in cells if text.endswith("≈")]
     assert len(alike) == 1
-    assert "against a" in alike[0]["title"] or "against b" in alike[0]["title"]
+    assert re.match(r"\d\.\d\d below a, 95 % interval \d\.\d\d below to \d\.\d\d above, adj", alike[0]["title"])
     assert "adjusted p = " in alike[0]["title"]
     assert any("95 % interval [" in attrs.get("title", "") for attrs, _ in cells)
 
@@ -137,12 +141,12 @@ def test_undefined_is_said_with_its_reason_and_what_was_left_out_too(page):
 
 def test_times_add_up(page):
     cells = [text for _, text in Reader(page).cells]
-    at = cells.index("together")
+    at = cells.index("together, s")
     assert cells[at + 1 : at + 6] == ["a", "99", "2.0", "1.2", "3.2"]
 
 
 def test_every_figure_has_a_caption_and_a_name_for_those_who_do_not_see_it(page):
-    assert page.count("<figure>") == page.count("<figcaption>") == page.count('<svg role="img" aria-label="') == 3
+    assert page.count("<figure>") == page.count("<figcaption>") == page.count('<svg role="img" aria-label="') == 5
 
 
 def test_light_and_dark_are_both_given(page):
@@ -155,6 +159,19 @@ def test_light_and_dark_are_both_given(page):
 
 def test_the_page_is_the_same_each_time(page):
     assert html_page(content()) == page
+
+
+def test_the_page_opens_with_the_answer_and_its_figure(page):
+    answer = page.index('<p class="answer">a has the highest score of 3 models: Spearman ')
+    assert answer < page.index('<div class="for-desk"><figure>') < page.index('<div class="for-phone"><figure>')
+    assert page.index('<div class="for-phone">') < page.index("<nav>")
+    assert "It cannot be told apart from b (" in page[answer:]
+
+
+def test_differences_and_distributions_stand_open_and_without_signs(page):
+    folded = re.sub(r"<details>.*?</details>", "", page, flags=re.DOTALL)
+    assert 'aria-label="one.test: distribution' in folded
+    assert "</th><td>1.28 below a</td>" in page
 
 
 def test_cases_and_every_row_are_there(page):

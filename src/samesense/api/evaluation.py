@@ -70,6 +70,7 @@ def compare(  # noqa: PLR0913 - the flags of the command
     fast: bool = False,
     texts: Source | Sequence[Source] | None = None,
     sentences: str | Path | None = None,
+    speed: bool = True,
     runs: Sequence[str] | None = None,
     sweep: str | None = None,
     cache: str | Path | None = None,
@@ -87,7 +88,8 @@ def compare(  # noqa: PLR0913 - the flags of the command
         against: name of the model to compare the others with; by default the first.
         fast: transfer with 5 folds instead of 10.
         texts: unlabelled texts on which ``MODEL+whiten`` and ``MODEL+flow`` are fitted.
-        sentences: file with sentences for the heatmap, an empty line between topics.
+        sentences: file with sentences for the heatmap, an empty line between topics; by default evaluated pairs.
+        speed: measure sentences a second and size, a second or two a model.
         runs: run folders for learning curves; ``NAME=FOLDER`` gives a name.
         sweep: setting of these runs to draw figures against.
         cache: folder in which embeddings are kept for the next time.
@@ -97,13 +99,12 @@ def compare(  # noqa: PLR0913 - the flags of the command
     from samesense.data.sentences import unlabelled_texts
     from samesense.files import check_place
     from samesense.recipes.compare.recipe import compare as run
-    from samesense.recipes.compare.recipe import read_topics
+    from samesense.recipes.compare.sentences import read_topics
     from samesense.reports.store import append_results
 
     for place in (output, results):
         if place is not None:
             check_place(Path(place))
-    topics = {} if sentences is None else {"sentences": read_topics(Path(sentences))}
     report = run(
         models,
         data,
@@ -115,7 +116,8 @@ def compare(  # noqa: PLR0913 - the flags of the command
         cache=None if cache is None else Path(cache),
         runs=runs or (),
         sweep=sweep,
-        **topics,
+        sentences=None if sentences is None else read_topics(Path(sentences)),
+        speed=speed,
     )
     if results is not None:
         append_results(Path(results), [*report.results, *report.averages])

@@ -18,6 +18,7 @@ def compare(
     fast: Flag = False,
     texts: Several | None = None,
     sentences: Path | None = None,
+    speed: bool = True,
     runs: Several | None = None,
     sweep: str | None = None,
     cache: Path | None = None,
@@ -40,7 +41,8 @@ def compare(
         against: name of the model to compare the others with; by default the first.
         fast: transfer with 5 folds instead of 10.
         texts: text files or tables on whose texts MODEL+whiten, MODEL+whiten:256 and MODEL+flow are fitted.
-        sentences: file with sentences for the heatmap, an empty line between topics.
+        sentences: file with sentences for the heatmap, an empty line between topics; by default evaluated pairs.
+        speed: measure sentences a second and size, a second or two a model.
         runs: run folders of train for learning curves; NAME=FOLDER gives a name, and runs of one name are seeds.
         sweep: setting of these runs to draw figures against, as in: temperature
         cache: folder in which embeddings are kept for the next time.
@@ -65,6 +67,7 @@ def compare(
         fast=fast,
         texts=texts,
         sentences=sentences,
+        speed=speed,
         runs=runs or (),
         sweep=sweep,
         cache=cache,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,7 @@ def remember_scores(score: Score) -> Score:
     known: dict[Pair, float] = {}
     held = 0
 
+    @wraps(score)  # whose __wrapped__ is the score that remembers nothing
     def remembering(pairs: Sequence[Pair]) -> Scores:
         nonlocal held
         own = {pair: value for pair in dict.fromkeys(pairs) if (value := known.get(pair)) is not None}

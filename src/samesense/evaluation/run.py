@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from samesense.errors import DataError, ModelError
@@ -14,6 +14,20 @@ from samesense.results import Results
 from samesense.types import Evidence, Pair, Scorer, Scores
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cost:
+    """What a model costs where it was measured."""
+
+    computed: str  # by what, in which arithmetic and on how many threads, in words
+    speed: float | None = None  # sentences a second, of the evaluated ones; of a pair each counts
+    parameters: int | None = None  # numbers in its weights, where they are known
+    megabytes: float | None = None  # its weights on disk (10^6 bytes), where they are
+
+
+MeasureCost = Callable[[str, Scorer, Sequence[str]], Cost]
+"""What the user gave, the model it names, and the evaluated texts in; cost out."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +41,7 @@ class EvaluatedModel:
     texts: int = 0  # distinct texts that were encoded
     encoding: float = 0.0  # seconds that took; later steps use the same vectors
     seconds: dict[str, float] = field(default_factory=dict)  # wall time of each suite
+    cost: Cost | None = None  # where it was measured
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,13 +68,17 @@ class Evaluations:
 
 
 def evaluate_candidates(
-    opened: list[tuple[str, Scorer]], tasks: Sequence[Task], *, sentences: Sequence[str] = ()
+    opened: list[tuple[str, Scorer]],
+    tasks: Sequence[Task],
+    *,
+    sentences: Sequence[str] = (),
+    cost: MeasureCost | None = None,
 ) -> Evaluations:
     """Evaluate every model on every task that it can do.
 
     A task that a model fails (a NaN, constant scores) is recorded with its reason and has no figure. A model is dropped
     once it is evaluated, so that its memory is free for the next. ``opened`` holds what the user gave and the model it
-    names, and is emptied.
+    names, and is emptied. ``cost`` is measured after a model is evaluated, so that it disturbs no figure.
     """
     found = Evaluations()
     pairs = [(first, second) for first in sentences for second in sentences]
@@ -67,12 +86,17 @@ def evaluate_candidates(
     while opened:
         spec, candidate = opened.pop(0)
         logger.info(f"model {count - len(opened)} of {count}: {candidate.name}")
-        _evaluate_model(spec, candidate, tasks, pairs, found)
+        _evaluate_model(spec, candidate, tasks, pairs, found, cost)
     return found
 
 
 def _evaluate_model(
-    spec: str, candidate: Scorer, tasks: Sequence[Task], pairs: Sequence[Pair], found: Evaluations
+    spec: str,
+    candidate: Scorer,
+    tasks: Sequence[Task],
+    pairs: Sequence[Pair],
+    found: Evaluations,
+    cost: MeasureCost | None,
 ) -> None:
     fitting = [task for task in tasks if candidate.embeds or not task.embeds]
     for suite in dict.fromkeys(task.suite for task in tasks if task not in fitting):
@@ -107,6 +131,7 @@ def _evaluate_model(
             texts=texts,
             encoding=encoding,
             seconds=seconds,
+            cost=None if cost is None else cost(spec, candidate, list(dict.fromkeys(_texts(fitting, pairs)))),
         )
     )
 

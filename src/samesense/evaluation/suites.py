@@ -33,10 +33,12 @@ class Found(NamedTuple):
     Attributes:
         tasks: suite by suite as they were asked for, in the order of the catalogue.
         missing: what a suite also has and was not found, in a language of which something was: ``"sts16"``.
+        unfit: a line for each source or set that was given and has no part in a suite, with the reason.
     """
 
     tasks: list[Task]
     missing: list[str]
+    unfit: list[str]
 
 
 def find_tasks(sources: Source, suites: Sequence[str] = ("sts",), *, fast: bool = False) -> Found:
@@ -49,35 +51,48 @@ def find_tasks(sources: Source, suites: Sequence[str] = ("sts",), *, fast: bool 
     the transfer suite, whose figures are then not those of papers.
 
     Every protocol names text variant and row counts, and says ``not comparable with published figures`` with the reason
-    where that is so. ConfigError if there is no such suite, or a source has no part in any suite asked for; DataError
-    if a source cannot be read, or a suite has no data.
+    where that is so. What does not fit a suite is named with the reason. ConfigError if there is no such suite, or
+    nothing that was given has a part in any suite asked for; DataError if a source cannot be read, or no suite has
+    data.
     """
     given = _several(sources)
     wanted = _known_suites(suites)
     parts: dict[str, Part] = {}
     own: list[PairData] = []
     documents: list[Path] = []
+    unfit: list[str] = []
     for source in given:
         found = _open(source)
-        _refuse_unused(source, found, wanted)
+        unfit += _unused(source, found, wanted)
         if isinstance(found, PairData):
             own.append(found)
         elif isinstance(found, Path):
             documents.append(found)
         else:
             parts = {**found, **parts}
+    if given and len(unfit) == len(given):
+        raise ConfigError(f"{' '.join(unfit)} Ask for such a suite, or give other data.")
     splits = BenchmarkSplits(parts, fast)
     tasks: list[Task] = []
     missing: list[str] = []
     for suite in wanted:
-        made, absent = _benchmark_tasks(suite, splits)
-        added, refused = _pair_tasks(suite, own)
-        made += [suite.from_documents(path) for path in documents] if suite.from_documents else []
-        if not made and not added:
-            raise _nothing(suite, given, refused)
-        tasks += [*made, *added]
-        missing += [*absent, *refused]
-    return Found(tasks, list(dict.fromkeys(missing)))
+        made, absent, refused = _suite_tasks(suite, splits, own, documents)
+        tasks += made
+        missing += absent
+        unfit += refused if made else [_nothing(suite, given, refused)]
+    if not tasks:
+        raise DataError(" ".join(unfit))
+    return Found(tasks, list(dict.fromkeys(missing)), unfit)
+
+
+def _suite_tasks(
+    suite: Suite, splits: BenchmarkSplits, own: Sequence[PairData], documents: Sequence[Path]
+) -> tuple[list[Task], list[str], list[str]]:
+    """Return the tasks of a suite, names of benchmarks that are absent, and why what is there does not fit."""
+    made, absent, refused = _benchmark_tasks(suite, splits)
+    added, more = _pair_tasks(suite, own)
+    of_documents = [suite.from_documents(path) for path in documents] if suite.from_documents else []
+    return [*made, *of_documents, *added], absent, [*refused, *more]
 
 
 def _several(sources: Source) -> list[Source]:
@@ -119,38 +134,40 @@ def _open(source: Source) -> dict[str, Part] | PairData | Path:
     )
 
 
-def _refuse_unused(source: Source, found: dict[str, Part] | PairData | Path, wanted: Sequence[Suite]) -> None:
-    """Raise if something that was named has no part in what was asked for."""
+def _unused(source: Source, found: dict[str, Part] | PairData | Path, wanted: Sequence[Suite]) -> list[str]:
+    """Return a line if something that was named has no part in what was asked for."""
     if isinstance(found, PairData):
         fitting = [suite.name for suite in SUITES.values() if suite.takes_pairs]
     elif isinstance(found, Path):
         fitting = [suite.name for suite in SUITES.values() if suite.from_documents]
     elif Path(str(source)).expanduser().is_dir():
-        return  # it may hold more than is asked for; a suite without any set is refused later
+        return []  # it may hold more than is asked for; a suite without any set is named later
     else:
         fitting = list(dict.fromkeys(suite for part in found.values() for suite in part.benchmark.suites))
     names = [suite.name for suite in wanted]
-    if not set(fitting) & set(names):
-        raise ConfigError(
-            f"{_name(source)}: this belongs to {', '.join(fitting)}, and the suites asked for are {', '.join(names)}. "
-            "Ask for one of the former as well, or leave it out."
-        )
+    if set(fitting) & set(names):
+        return []
+    return [f"{_name(source)}: this belongs to {', '.join(fitting)}, and the suites asked for are {', '.join(names)}."]
 
 
-def _benchmark_tasks(suite: Suite, splits: BenchmarkSplits) -> tuple[list[Task], list[str]]:
-    """Return the tasks of a suite, and the names of its benchmarks that are absent in the languages at hand."""
+def _benchmark_tasks(suite: Suite, splits: BenchmarkSplits) -> tuple[list[Task], list[str], list[str]]:
+    """Return the tasks of a suite, its benchmarks that are absent in the languages at hand, and why some do not fit."""
     languages = {part.benchmark.language for part in splits.parts.values()}
     tasks: list[Task] = []
-    missing = []
+    missing, refused = [], []
     for benchmark in BENCHMARKS.values():
         if suite.name not in benchmark.suites or benchmark.language not in languages:
             continue
-        task = suite.on_benchmark(splits, benchmark)
+        try:
+            task = suite.on_benchmark(splits, benchmark)
+        except DataError as error:
+            refused.append(f"{suite.name} on {benchmark.name}: {error}")
+            continue
         if task is None:
             missing.append(benchmark.name)
         else:
             tasks.append(task)
-    return tasks, missing
+    return tasks, missing, refused
 
 
 def _pair_tasks(suite: Suite, own: Sequence[PairData]) -> tuple[list[Task], list[str]]:
@@ -164,21 +181,23 @@ def _pair_tasks(suite: Suite, own: Sequence[PairData]) -> tuple[list[Task], list
         try:
             tasks.append(suite.task(data, dataset=name, note=note))
         except DataError as error:
-            refused.append(f"{suite.name} on {name} ({error})")
+            refused.append(f"{suite.name} on {name}: {error}")
     return tasks, refused
 
 
-def _nothing(suite: Suite, given: Sequence[Source], refused: Sequence[str]) -> DataError:
+def _nothing(suite: Suite, given: Sequence[Source], refused: Sequence[str]) -> str:
+    """Return why a suite has no task."""
     received = ", ".join(map(_name, given)) or "no source"
     if suite.from_documents:
-        return DataError(
+        return (
             f"Suite {suite.name!r} needs documents: a file of JSON lines, each an object with sections and their "
             f"sentences; received {received}."
         )
+    if refused:
+        return f"Suite {suite.name!r} has no data: {' '.join(refused)}"
     names = [name for name, benchmark in BENCHMARKS.items() if suite.name in benchmark.suites]
-    why = f" Refused: {'; '.join(refused)}." if refused else ""
-    return DataError(
-        f"Suite {suite.name!r} has no data: none of {', '.join(names)} was found whole in {received}.{why} A folder "
+    return (
+        f"Suite {suite.name!r} has no data: none of {', '.join(names)} was found whole in {received}. A folder "
         "holds files such as sts12.test.tsv, SentEval's folders, or ATEC/ATEC.test.data and the like; itself or in "
         f"{', '.join(place for place in INSIDE if place)}."
     )

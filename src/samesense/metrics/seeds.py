@@ -1,8 +1,9 @@
-"""Is one method better than another? A test over training seeds and test examples together."""
+"""Is one method better than another? A test over training seeds and test examples together, on one set or several."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,7 +15,9 @@ from samesense.metrics.significance import (
     Statistic,
     check_sampling,
     check_statistic,
+    compared,
     defined,
+    percentile_interval,
     resampled_correlations,
     resampled_means,
 )
@@ -68,13 +71,69 @@ def paired_seeds(
         raise DataError(f"Seeds are compared with two runs or more on a side, got {sizes[0]} and {sizes[1]}.")
     if same_seeds and sizes[0] != sizes[1]:
         raise ConfigError(f"Equal seeds need as many runs on both sides, got {sizes[0]} and {sizes[1]}.")
-    figures, drawn = _figures([*runs_a, *runs_b], labels, statistic, samples, seed)
-    weights = np.repeat([1 / sizes[0], -1 / sizes[1]], sizes)
+    both = resampled_figures([*runs_a, *runs_b], labels, statistic, samples=samples, seed=seed)
+    return compare_resampled(both.part(0, sizes[0]), both.part(sizes[0], sum(sizes)), same_seeds=same_seeds)
+
+
+@dataclass(frozen=True)
+class Resampled:
+    """Figures of the runs of one method, as they are and on resamples of the examples."""
+
+    figures: Floats  # one a run (runs,)
+    drawn: Floats  # on each resample (runs, samples), NaN where undefined
+
+    def part(self, start: int, end: int) -> Resampled:
+        """Return some of the runs."""
+        return Resampled(self.figures[start:end], self.drawn[start:end])
+
+
+def resampled_figures(
+    runs: Sequence[Numbers], labels: Numbers | None, statistic: Statistic = "spearman", *, samples: int, seed: int
+) -> Resampled:
+    """Return the figure of each run as it is and on resamples, the same for all runs.
+
+    Arguments and errors are those of :func:`paired_seeds`.
+    """
+    if labels is None:
+        outcomes = [finite_vector(run, "runs") for run in runs]
+        _check_sizes(outcomes)
+        stacked = np.stack(outcomes)
+        return Resampled(stacked.mean(axis=1), resampled_means(stacked, samples, seed))
+    correlate = {"spearman": spearman, "pearson": pearson}[statistic]
+    checked = [check_correlates(run, labels) for run in runs]
+    sides, right = [left for left, _ in checked], checked[0][1]
+    figures = np.array([correlate(left, right) for left in sides])
+    return Resampled(figures, resampled_correlations(sides, right, statistic, samples, seed))
+
+
+def mean_of_sets(sets: Sequence[Resampled]) -> Resampled:
+    """Return the mean figure of each run over several data sets, drawn independently of each other."""
+    return Resampled(np.mean([one.figures for one in sets], axis=0), np.mean([one.drawn for one in sets], axis=0))
+
+
+def interval_of_runs(one: Resampled) -> tuple[float, float]:
+    """Return the 95 % interval of a method's mean figure: by percentiles for one run, else as :func:`paired_seeds`."""
+    drawn = defined(one.drawn)
+    if len(one.figures) == 1:
+        return percentile_interval(drawn[0], 0.95)
+    mean = float(one.figures.mean())
+    found = _tested(mean, float(np.var(drawn.mean(axis=0), ddof=1)), drawn.shape[1], [(one.figures, drawn)])
+    return found.low, found.high
+
+
+def compare_resampled(one: Resampled, other: Resampled, *, same_seeds: bool = False) -> PairedDifference:
+    """Compare two methods on the same resamples: single runs by paired bootstrap, else as :func:`paired_seeds`."""
+    sizes = len(one.figures), len(other.figures)
+    drawn = defined(np.concatenate([one.drawn, other.drawn]))
+    first, second = drawn[: sizes[0]], drawn[sizes[0] :]
+    difference = float(one.figures.mean() - other.figures.mean())
+    if sizes == (1, 1):
+        return compared(difference, first[0] - second[0])
+    sides = [(one.figures, first), (other.figures, second)]
     if same_seeds:
-        sides = [(figures[: sizes[0]] - figures[sizes[0] :], drawn[: sizes[0]] - drawn[sizes[0] :])]
-    else:
-        sides = [(figures[: sizes[0]], drawn[: sizes[0]]), (figures[sizes[0] :], drawn[sizes[0] :])]
-    return _tested(float(weights @ figures), float(np.var(weights @ drawn, ddof=1)), drawn.shape[1], sides)
+        sides = [(one.figures - other.figures, first - second)]
+    of_examples = float(np.var(first.mean(axis=0) - second.mean(axis=0), ddof=1))
+    return _tested(difference, of_examples, drawn.shape[1], sides)
 
 
 def _tested(
@@ -99,22 +158,6 @@ def _tested(
     p_value = max(2 * float(student.sf(abs(difference) / error, freedom)), TINY)
     reach = float(student.ppf(0.975, freedom)) * error
     return PairedDifference(difference, difference - reach, difference + reach, p_value)
-
-
-def _figures(
-    runs: Sequence[Numbers], labels: Numbers | None, statistic: Statistic, samples: int, seed: int
-) -> tuple[Floats, Floats]:
-    """Return the figure of each run ``(runs,)`` and on each resample ``(runs, samples)``, the same for all runs."""
-    if labels is None:
-        outcomes = [finite_vector(run, "runs") for run in runs]
-        _check_sizes(outcomes)
-        stacked = np.stack(outcomes)
-        return stacked.mean(axis=1), resampled_means(stacked, samples, seed)
-    correlate = {"spearman": spearman, "pearson": pearson}[statistic]
-    checked = [check_correlates(run, labels) for run in runs]
-    sides, right = [left for left, _ in checked], checked[0][1]
-    figures = np.array([correlate(left, right) for left in sides])
-    return figures, defined(resampled_correlations(sides, right, statistic, samples, seed))
 
 
 def _check_sizes(outcomes: Sequence[Floats]) -> None:

@@ -70,7 +70,7 @@ def bootstrap_interval(
     check_sampling(samples, level, seed)
     left, right = check_correlates(scores, labels)
     values = resampled_correlations([left], right, statistic, samples, seed)[0]
-    return _interval(defined(values), level)
+    return percentile_interval(defined(values), level)
 
 
 def paired_bootstrap(
@@ -107,7 +107,7 @@ def paired_bootstrap(
     check_sampling(samples, 0.95, seed)
     difference, first, second, right = paired_sides(scores_a, scores_b, labels, statistic)
     both = resampled_correlations([first, second], right, statistic, samples, seed)
-    return _compared(difference, defined(both[0] - both[1]))
+    return compared(difference, defined(both[0] - both[1]))
 
 
 def mean_interval(values: Numbers, *, samples: int = 1000, level: float = 0.95, seed: int = 0) -> tuple[float, float]:
@@ -129,7 +129,7 @@ def mean_interval(values: Numbers, *, samples: int = 1000, level: float = 0.95, 
         ConfigError: if a setting is out of range.
     """
     check_sampling(samples, level, seed)
-    return _interval(resampled_means(_outcomes(values, "values"), samples, seed), level)
+    return percentile_interval(resampled_means(_outcomes(values, "values"), samples, seed), level)
 
 
 def paired_mean(values_a: Numbers, values_b: Numbers, *, samples: int = 1000, seed: int = 0) -> PairedDifference:
@@ -150,7 +150,7 @@ def paired_mean(values_a: Numbers, values_b: Numbers, *, samples: int = 1000, se
     if len(first) != len(second):
         raise DataError(f"Both models must be evaluated on the same examples, got {len(first)} and {len(second)}.")
     differences = first - second
-    return _compared(float(differences.mean()), resampled_means(differences, samples, seed))
+    return compared(float(differences.mean()), resampled_means(differences, samples, seed))
 
 
 def holm(p_values: Numbers) -> list[float]:
@@ -210,9 +210,10 @@ def resampled_means(values: Floats, samples: int, seed: int) -> Floats:
     return np.concatenate([values[..., rows].mean(axis=-1) for rows in drawn], axis=-1)
 
 
-def _compared(difference: float, resampled: Floats) -> PairedDifference:
+def compared(difference: float, resampled: Floats) -> PairedDifference:
+    """Return a difference with interval and p-value from resampled ones ``(samples,)``."""
     smaller = min(int((resampled <= 0).sum()), int((resampled >= 0).sum()))
-    low, high = _interval(resampled, 0.95)
+    low, high = percentile_interval(resampled, 0.95)
     return PairedDifference(difference, low, high, min(1.0, 2 * (smaller + 1) / (len(resampled) + 1)))
 
 
@@ -239,7 +240,8 @@ def defined(values: Floats) -> Floats:
     return kept
 
 
-def _interval(values: Floats, level: float) -> tuple[float, float]:
+def percentile_interval(values: Floats, level: float) -> tuple[float, float]:
+    """Return the ends of the middle ``level`` of values ``(samples,)``."""
     low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)
 

@@ -9,6 +9,8 @@ from samesense.evaluation.run import EvaluatedModel, Failure
 from samesense.reports.figures.plot import Plot
 from samesense.reports.grid import Grid, grids
 from samesense.reports.significance import LEVEL, MIN_SEEDS, Comparison
+from samesense.reports.standing import Ranking
+from samesense.reports.verdict import verdict
 from samesense.types import Evidence, Result
 
 
@@ -22,6 +24,8 @@ class Content:
     evidence: Sequence[Evidence] = ()  # what lies behind the results
     comparisons: Sequence[Comparison] = ()  # of models, data set by data set
     against: str | None = None  # name of the reference, or None for the first model
+    ranking: Ranking | None = None  # which model is best, where something says so
+    opening: Sequence[Plot] = ()  # the figure that the report opens with: for a desk, and for a phone
     failures: Sequence[Failure] = ()  # data sets on which a model failed
     notes: Sequence[str] = ()  # what was left out, and why
     general: Sequence[Plot] = ()  # figures about models or runs, not about one data set
@@ -33,9 +37,13 @@ class Content:
         """Return the main tables."""
         return grids(self.results, averages=self.averages, comparisons=self.comparisons, failures=self.failures)
 
+    def verdict(self) -> list[str]:
+        """Return the answer in two or three sentences; nothing where nothing says which model is better."""
+        return [] if self.ranking is None else verdict(self.ranking)
+
     def plots(self) -> list[Plot]:
         """Return all figures."""
-        return [*self.general, *(plot for plots in self.by_dataset.values() for plot in plots)]
+        return [*self.opening[:1], *self.general, *(plot for plots in self.by_dataset.values() for plot in plots)]
 
     def marks(self) -> str:
         """Return in short what the marks of the main tables mean."""

@@ -15,6 +15,7 @@ from samesense.reports.content import Content
 from samesense.reports.grid import ABSENT, Cell
 from samesense.reports.headline import measure_of
 from samesense.reports.markup import Html, element, folded, joined, table
+from samesense.reports.verdict import direction, span
 from samesense.types import Evidence, Result
 
 
@@ -25,13 +26,13 @@ def comparison_table(content: Content, suite: str) -> Html:
         if one.task != suite:
             continue
         measure = measure_of(one.metric)
-        interval = f"[{measure.text(one.low)}, {measure.text(one.high)}]"
+        lead = f"{direction(one.difference, measure)} {one.reference}"
         outcome = {"yes": "significant", "no": "not significant"}.get(one.finding, f"significant {one.finding}")
-        numbers = [measure.text(one.difference), interval, f"{one.p_value:.3g}", f"{one.adjusted:.3g}", one.n]
-        rows.append([one.model, one.reference, f"{one.dataset}, {measure.label}", *numbers, outcome])
+        numbers = [span(one.low, one.high, measure), f"{one.p_value:.3g}", f"{one.adjusted:.3g}", one.n]
+        rows.append([one.model, lead, f"{one.dataset}, {measure.label}", *numbers, outcome])
     if not rows:
         return Html("")
-    header = ["model", "against", "on", "difference", "95 % interval", "p", "p adjusted", "n", ""]
+    header = ["model", "is", "on", "95 % interval", "p", "p adjusted", "n", ""]
     return folded("Comparisons", table(header, rows, class_="numbers"))
 
 
@@ -54,7 +55,8 @@ def dataset_details(content: Content, suite: str, dataset: str) -> Html:
     notes = [
         element("li", element("b", "; ".join(of)), f"; {subset}: {text}") for (subset, text), of in protocols.items()
     ]
-    took = _small(f"Scoring took: {', '.join(seconds)}." if seconds else "")
+    counted = "Seconds from the pairs to all scores, with the encoding of texts that were not encoded before: "
+    took = _small(f"{counted}{', '.join(seconds)}." if seconds else "")
     shown = table(["subset", "metric", "n", *models], lines, class_="numbers")
     return joined([shown, folded("Protocols", element("ul", *notes), took)])
 

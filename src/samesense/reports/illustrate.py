@@ -10,10 +10,12 @@ import numpy as np
 from samesense.reports.figures.curves import Curve, learning_curves, sweep
 from samesense.reports.figures.distribution import distribution
 from samesense.reports.figures.heatmap import Groups, heatmap
+from samesense.reports.figures.overview import NARROW, WIDE, Place, overview
 from samesense.reports.figures.plane import ModelPoint, plane
 from samesense.reports.figures.plot import Plot, Style, style_of
 from samesense.reports.grid import ABSENT
-from samesense.reports.headline import headlines
+from samesense.reports.headline import headlines, measure_of
+from samesense.reports.standing import Ranking
 from samesense.reports.store import Run, sweep_points
 from samesense.types import Evidence, Result, Scores
 
@@ -77,13 +79,30 @@ def _averages(averages: Sequence[Result]) -> tuple[dict[str, str], str]:
     return notes, f" Behind each name: {' / '.join(means)}, Spearman x100." if means else ""
 
 
-def heatmaps(scores: Mapping[str, Scores], groups: Groups) -> list[Plot]:
-    """Return the heatmap of chosen sentences, if any model scored them.
+def openings(ranking: Ranking | None, styles: Mapping[str, Style]) -> list[Plot]:
+    """Return the figure that a report opens with, for wide and for narrow screens; none without a ranking."""
+    if ranking is None:
+        return []
+    measure = measure_of(ranking.metric)
+    places = [
+        Place(one.model, measure.factor * one.score, measure.factor * one.low, measure.factor * one.high, one.speed)
+        for one in ranking.places
+    ]
+    score = f"{measure.label} on {ranking.on}"
+    return [
+        overview(places, styles=styles, score=score, name=name, size=size)
+        for name, size in (("overview", WIDE), ("overview-narrow", NARROW))
+    ]
+
+
+def heatmaps(scores: Mapping[str, Scores], groups: Groups, origin: str = "sentences by topic") -> list[Plot]:
+    """Return the heatmap of chosen sentences, if any model scored them; ``origin`` says where they are from.
 
     Scores are those of every ordered pair of sentences, row by row ``(sentences * sentences,)``.
     """
     size = sum(map(len, groups))
-    return [heatmap({model: own.reshape(size, size) for model, own in scores.items()}, groups)] if scores else []
+    matrices = {model: own.reshape(size, size) for model, own in scores.items()}
+    return [heatmap(matrices, groups, origin)] if scores else []
 
 
 def run_figures(runs: Sequence[Run], setting: str | None = None) -> list[Plot]:

@@ -9,6 +9,8 @@ from samesense.reports.details import cases_table, comparison_table, dataset_det
 from samesense.reports.figures.plot import variables
 from samesense.reports.grid import Cell, Column, Grid
 from samesense.reports.markup import Html, element, figure, folded, joined, table
+from samesense.reports.tables import places_cells
+from samesense.reports.verdict import direction, span, verdict_notes
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 """What the page may load: nothing."""
@@ -18,19 +20,22 @@ def html_page(content: Content) -> str:
     """Lay out a report as one self-contained HTML page, the same for the same content."""
     grids = content.grids()
     suites = list(dict.fromkeys(grid.suite for grid in grids))
-    sections = [("models", "Models", _models(content))]
+    sections = []
     for suite in suites:
         own = [joined([element("h3", grid.title), _grid(grid)]) for grid in grids if grid.suite == suite]
         sections.append((suite, suite, joined([*own, comparison_table(content, suite)])))
     if content.general:
         sections.append(("figures", "Figures", joined(map(figure, content.general))))
-    sections.append(("datasets", "Data set by data set", _datasets(content)))
-    sections.append(("left-out", "Not run and undefined", _left_out(content)))
+    if content.results:
+        sections.append(("datasets", "Data set by data set", _datasets(content)))
+    sections.append(("models", "Models", _models(content)))
+    sections.append(("left-out", "Not run", _left_out(content)))
     sections.append(("time", "Time and environment", joined([_times(content), _environment(content)])))
     links = [element("a", heading, href=f"#{name}") for name, heading, _ in sections]
     body = joined(
         [
             element("h1", content.title),
+            _opening(content),
             element("nav", joined(links)),
             element("p", content.legend(), class_="note"),
             *(element("section", element("h2", heading), inside, id=name) for name, heading, inside in sections),
@@ -52,7 +57,8 @@ def html_page(content: Content) -> str:
 def html_tables(content: Content) -> str:
     """Return the main tables and their legend as HTML for a notebook."""
     tables = [joined([element("h3", grid.title), _grid(grid)]) for grid in content.grids()]
-    return joined([*tables, element("p", content.legend())])
+    answer = element("p", " ".join(content.verdict())) if content.verdict() else ""
+    return joined([answer, *tables, element("p", content.legend())])
 
 
 def _style() -> str:
@@ -64,6 +70,19 @@ def _style() -> str:
         f"\n:root {{ {light} --link: #0b5cad; }}\n"
         f"@media (prefers-color-scheme: dark) {{ :root {{ {dark} --link: #8cc4ff; }} }}\n{rules}"
     )
+
+
+def _opening(content: Content) -> Html:
+    """Return the answer, its figure for wide and for narrow screens, and each model in a row."""
+    if content.ranking is None:
+        return Html("")
+    first, *more = content.verdict()
+    parts = [element("p", first, class_="answer"), *(element("p", line, class_="lead") for line in more)]
+    parts += [element("p", note, class_="note") for note in verdict_notes(content.ranking)]
+    for plot, class_ in zip(content.opening, ("for-desk", "for-phone"), strict=False):
+        parts.append(element("div", figure(plot), class_=class_))
+    header, rows = places_cells(content.ranking)
+    return element("section", joined([*parts, table(header, rows, class_="numbers")]), id="answer")
 
 
 def _models(content: Content) -> Html:
@@ -93,8 +112,8 @@ def _cell(cell: Cell, column: Column) -> Html:
     if cell.comparison is not None:
         one, measure = cell.comparison, column.measure
         hints.append(
-            f"{measure.text(one.difference)} against {one.reference}, 95 % interval [{measure.text(one.low)}, "
-            f"{measure.text(one.high)}], adjusted p = {one.adjusted:.3g}"
+            f"{direction(one.difference, measure)} {one.reference}, 95 % interval "
+            f"{span(one.low, one.high, measure)}, adjusted p = {one.adjusted:.3g}"
         )
     if cell.undefined:
         hints.append(cell.undefined)
@@ -109,8 +128,8 @@ def _datasets(content: Content) -> Html:
     parts = []
     for suite, dataset in keys:
         plots = content.by_dataset.get((suite, dataset), [])
-        inside = [*map(figure, plots), dataset_details(content, suite, dataset), cases_table(content, suite, dataset)]
-        parts.append(folded(f"{suite}: {dataset}", *inside))
+        rows = folded("Every figure", dataset_details(content, suite, dataset))
+        parts += [element("h3", f"{suite}: {dataset}"), *map(figure, plots), rows, cases_table(content, suite, dataset)]
     return joined(parts)
 
 
@@ -130,14 +149,16 @@ def _times(content: Content) -> Html:
         whole = one.encoding + sum(one.seconds.values())
         name = one.name if one.seed is None else f"{one.name} (seed {one.seed})"
         rows.append([name, one.texts or "", f"{one.encoding:.1f}", *spent, f"{whole:.1f}"])
-    header = ["seconds", "texts encoded", "encoding", *suites, "together"]
+    header = ["model", "texts encoded", "encoding, s", *(f"{suite}, s" for suite in suites), "together, s"]
     return joined(
         [
             table(header, rows, class_="numbers"),
             element(
                 "p",
-                "Each distinct text is encoded once for all suites; their times do not include it. They include "
-                "intervals. A model that only scores pairs has all of its time in the suites.",
+                "Wall time in seconds. Encoding: each distinct text once for all suites, or read from the cache. A "
+                "suite: from vectors to figures with their intervals; for a model that only scores pairs, the scoring "
+                "too. The speed above is measured apart from these, on up to 256 of the evaluated sentences, after a "
+                "warm-up and with nothing remembered.",
                 class_="note",
             ),
         ]

@@ -11,14 +11,14 @@ from samesense.files import write_text
 from samesense.reports.content import Content
 from samesense.reports.figures.plot import save_plots
 from samesense.reports.page import html_page, html_tables
-from samesense.reports.tables import latex_grids, markdown_grids
+from samesense.reports.tables import latex_grids, markdown_grids, markdown_opening
 
 
 class Report(Content):
-    """The comparison of several models; it prints as its main tables in Markdown."""
+    """The comparison of several models; it prints as its main tables in Markdown, and the answer last."""
 
     def __str__(self) -> str:
-        return markdown_grids(self.grids()).rstrip()
+        return "\n\n".join([markdown_grids(self.grids()).rstrip(), *filter(None, [" ".join(self.verdict())])])
 
     __repr__ = __str__
 
@@ -51,7 +51,8 @@ class Report(Content):
 
 
 def _markdown(report: Report) -> str:
-    return f"{markdown_grids(report.grids())}\n{report.legend()}\n"
+    opening = "" if report.ranking is None else f"{markdown_opening(report.ranking)}\n\n"
+    return f"{opening}{markdown_grids(report.grids())}\n{report.legend()}\n"
 
 
 def _latex(report: Report) -> str:

@@ -44,6 +44,13 @@ class Comparison:
     n: int  # examples behind it
     seeds: int | None  # fewest training runs behind a side that was trained; None if neither was
 
+    def turned(self) -> Comparison:
+        """Return the same comparison seen from the other side."""
+        return replace(
+            self, model=self.reference, reference=self.model, difference=-self.difference, low=-self.high,
+            high=-self.low,
+        )  # fmt: skip
+
     @property
     def significant(self) -> bool:
         """Whether the difference is significant after adjustment, of what ``scope`` says."""
@@ -80,7 +87,7 @@ def paired_comparisons(
     figures = headlines(results)
     models = list(dict.fromkeys(model for runs in figures.values() for model, _ in runs))
     reference = against or (models[0] if models else "")
-    behind = {key: _runs(key, runs, evidence) for key, runs in figures.items() if is_headline(key[0], key[2])}
+    behind = {key: runs_behind(key, runs, evidence) for key, runs in figures.items() if is_headline(key[0], key[2])}
     comparisons: list[Comparison] = []
     problems: list[str] = []
     for family in dict.fromkeys((suite, metric) for suite, _, metric in behind):
@@ -107,7 +114,7 @@ def paired_comparisons(
     return comparisons, problems
 
 
-def _runs(key: Key, runs: Seeds, evidence: Sequence[Evidence]) -> dict[str, list[Evidence]]:
+def runs_behind(key: Key, runs: Seeds, evidence: Sequence[Evidence]) -> dict[str, list[Evidence]]:
     """Return the evidence of every run of each model."""
     found: dict[str, dict[int | None, Evidence]] = {}
     for one in evidence:
@@ -118,8 +125,8 @@ def _runs(key: Key, runs: Seeds, evidence: Sequence[Evidence]) -> dict[str, list
 
 def _compared(own: Sequence[Evidence], other: Sequence[Evidence], samples: int) -> Comparison:
     """Return the comparison of two models, with the p-value not yet adjusted."""
-    own, other = (sorted(runs, key=lambda run: -1 if run.seed is None else run.seed) for runs in (own, other))
-    values, labels = _aligned([*own, *other])
+    own, other = in_seed_order(own), in_seed_order(other)
+    values, labels = aligned([*own, *other])
     first, second = values[: len(own)], values[len(own) :]
     truth = None if own[0].statistic == "mean" else labels
     found: PairedDifference
@@ -147,7 +154,12 @@ def _compared(own: Sequence[Evidence], other: Sequence[Evidence], samples: int) 
     )
 
 
-def _aligned(runs: Sequence[Evidence]) -> tuple[list[Scores], Scores]:
+def in_seed_order(runs: Sequence[Evidence]) -> list[Evidence]:
+    """Return the runs of one model in the order of their seeds, so that equal ones can be compared."""
+    return sorted(runs, key=lambda run: -1 if run.seed is None else run.seed)
+
+
+def aligned(runs: Sequence[Evidence]) -> tuple[list[Scores], Scores]:
     """Return values of all runs and the labels on the examples that all have, in the order of the first run's."""
     first = runs[0]
     if all(list(run.examples) == list(first.examples) for run in runs):

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from samesense.reports.grid import Grid
+from samesense.reports.grid import ABSENT, Grid
+from samesense.reports.headline import measure_of
+from samesense.reports.standing import Ranking
+from samesense.reports.verdict import count_text, direction, p_text, short, verdict
 from samesense.results import NUMERIC, Rows, one_line, result_cells
 from samesense.types import Result
 
@@ -61,6 +64,32 @@ def _markdown_grid(grid: Grid) -> str:
             row.append((f"**{text}**" if cell.best else text) + (f" {AS_GOOD}" if cell.as_good else ""))
         rows.append(row)
     return markdown(header, rows, numeric=header[1:])
+
+
+def places_cells(ranking: Ranking) -> tuple[list[str], Rows]:
+    """Return the header and a row for each model, the best first: score, lead over the reference, speed, size."""
+    measure = measure_of(ranking.metric)
+    rows = []
+    for place in ranking.places:
+        interval = f"{short(place.low, measure)} to {short(place.high, measure)}"
+        speed = ABSENT if place.speed is None else count_text(place.speed)
+        parameters = ABSENT if place.parameters is None else f"{place.parameters / 1e6:.1f}"
+        size = ABSENT if place.megabytes is None else f"{place.megabytes:.1f}"
+        one = ranking.against_reference.get(place.model)
+        lead = "the reference" if place.model == ranking.reference else ABSENT
+        if one is not None:
+            lead = f"{direction(one.difference, measure, 1)}, {p_text(one.adjusted)}"
+        rows.append([place.model, short(place.score, measure), interval, lead, speed, parameters, size, place.computed])
+    header = ["model", measure.label, "95 % interval", f"against {ranking.reference}", "sentences a second"]
+    return [*header, "million parameters", "MB on disk", "computed"], rows
+
+
+def markdown_opening(ranking: Ranking) -> str:
+    """Return the answer in Markdown: its sentences, and each model in a row."""
+    header, rows = places_cells(ranking)
+    lines = [_plain(line) for line in verdict(ranking)]
+    cells = [[_plain(cell) for cell in row] for row in rows]
+    return "\n\n".join([" ".join(lines), markdown([_plain(cell) for cell in header], cells, numeric=header[1:-1])])
 
 
 def _plain(text: str) -> str:

@@ -25,9 +25,20 @@ class FunctionEncoder:
 
     name = ""
 
-    def __init__(self, function: Encode, protocol: str, identity: Callable[[], str] | None = None) -> None:
-        """Take a function, and what tells it from others, if anything does."""
+    def __init__(
+        self,
+        function: Encode,
+        protocol: str,
+        identity: Callable[[], str] | None = None,
+        *,
+        anew: Encode | None = None,
+    ) -> None:
+        """Take a function, and what tells it from others, if anything does.
+
+        ``anew`` is the function without what it remembers, if it remembers anything.
+        """
         self._function, self.protocol, self._identity = function, protocol, identity
+        self.encode_anew = anew or function
 
     @property
     def identity(self) -> str:

@@ -143,7 +143,10 @@ def _mapped(model: Model, name: str, dim: int | None, fit_texts: Sequence[str], 
         return f"{model.identity} {words} fitted on sha256 {content}"
 
     return FunctionEncoder(
-        lambda texts: apply(before(texts)), f"{model.protocol}, {words} fitted on {len(fit_texts)} texts", identity
+        lambda texts: apply(before(texts)),
+        f"{model.protocol}, {words} fitted on {len(fit_texts)} texts",
+        identity,
+        anew=lambda texts: apply(model.encode_anew(texts)),
     )
 
 

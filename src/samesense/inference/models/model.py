@@ -12,7 +12,7 @@ from samesense.encoder.embedding_cache import EmbeddingCache
 from samesense.errors import ModelError
 from samesense.inference.models.backends import Choice
 from samesense.inference.onnx.encoder import OnnxEncoder
-from samesense.types import Embeddings, Pair, Score, Scores
+from samesense.types import Embeddings, Encode, Pair, Score, Scores
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -150,6 +150,16 @@ class Model:
         self._cache.fill(texts, on_progress=on_progress)
         rows = self._cache(texts)
         return unit(rows) if normalize else rows
+
+    def encode_anew(self, texts: Sequence[str]) -> Embeddings:
+        """Encode as :meth:`encode` does, with nothing remembered before or after: what it costs to encode."""
+        encode: Encode = getattr(self._embedder, "encode_anew", self._embedder.encode)
+        return encode(texts)
+
+    def scores_anew(self, pairs: Sequence[Pair]) -> Scores:
+        """Score as :meth:`scores` does, with nothing remembered before or after."""
+        score: Score = getattr(self._score, "__wrapped__", self._score)
+        return score(pairs)
 
     def remember(self, folder: Path | None = None) -> None:
         """Encode each distinct text once from now on; what only scores pairs stays as it is.

@@ -12,25 +12,24 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from samesense.data.benchmarks.comparability import why_not_comparable
-from samesense.data.formats.delimited import read_lines
 from samesense.data.formats.memory import Source
 from samesense.errors import ConfigError, DataError
 from samesense.evaluation.averages import averages
 from samesense.evaluation.run import Evaluations, evaluate_candidates
 from samesense.evaluation.suites import find_tasks
+from samesense.recipes.compare.cost import measure_cost
 from samesense.recipes.compare.models import Models, open_models
-from samesense.reports.figures.heatmap import TOPICS
+from samesense.recipes.compare.sentences import Sentences, own_sentences
 from samesense.reports.figures.plot import need_matplotlib
-from samesense.reports.illustrate import distributions, heatmaps, model_styles, planes, run_figures
+from samesense.reports.illustrate import distributions, heatmaps, model_styles, openings, planes, run_figures
 from samesense.reports.report import Report
 from samesense.reports.significance import paired_comparisons
+from samesense.reports.standing import rank
 from samesense.reports.store import Run, read_run
 from samesense.training import manifest
 from samesense.types import Precision
 
 logger = logging.getLogger(__name__)
-
-Groups = Sequence[Sequence[str]]
 
 
 def compare(  # noqa: PLR0913 - each is one flag of the command
@@ -43,21 +42,24 @@ def compare(  # noqa: PLR0913 - each is one flag of the command
     fit_texts: Sequence[str] | None = None,
     precision: Precision = "float32",
     cache: Path | None = None,
-    sentences: Groups = TOPICS,
+    sentences: Sentences | None = None,
+    speed: bool = True,
     runs: Sequence[str] = (),
     sweep: str | None = None,
 ) -> Report:
     """Evaluate models on the same tasks, test the differences, and draw figures; see :func:`samesense.compare`.
 
     ``models`` are those of :func:`samesense.recipes.compare.models.open_models`, ``data`` those of
-    :func:`samesense.evaluation.suites.find_tasks`; ``sentences`` are for the heatmap, by topic. ConfigError, DataError,
-    ModelError and MissingExtraError come before the first model runs, where a report could not be made.
+    :func:`samesense.evaluation.suites.find_tasks`; ``sentences`` are for the heatmap, by default some of the evaluated
+    pairs. ConfigError, DataError, ModelError and MissingExtraError come before the first model runs, where a report
+    could not be made.
     """
     need_matplotlib()
     if sweep is not None and not runs:
         raise ConfigError("A sweep is drawn from training runs, and none is given. Name their folders (runs).")
     curves = run_figures([_run(spec) for spec in runs], sweep)
-    tasks, missing = find_tasks(data, suites, fast=fast)
+    tasks, missing, unfit = find_tasks(data, suites, fast=fast)
+    shown = own_sentences(tasks) if sentences is None else sentences
     environment = _environment(precision)
     if "transfer" in suites:
         environment["transfer folds"] = "5 (fast)" if fast else "10"
@@ -67,10 +69,20 @@ def compare(  # noqa: PLR0913 - each is one flag of the command
         if against is not None and against not in names:
             raise ConfigError(f"The reference (against) must be one of {', '.join(names)}; received {against!r}.")
         logger.info(f"{len(tasks)} tasks: {', '.join(f'{task.suite} {task.dataset}' for task in tasks)}")
-        found = evaluate_candidates(opened, tasks, sentences=[one for group in sentences for one in group])
+        found = evaluate_candidates(
+            opened,
+            tasks,
+            sentences=[one for group in shown.groups for one in group],
+            cost=measure_cost if speed else None,
+        )
     logger.info("comparing")
     comparisons, problems = paired_comparisons(found.evidence, found.results, against=against)
     means, styles = averages(found.results), model_styles(names)
+    try:
+        ranking = rank(found.evidence, found.results, found.models, against=against)
+    except DataError as error:
+        ranking = None
+        problems.append(f"No model is named the best: {error}")
     return Report(
         models=found.models,
         results=found.results,
@@ -79,27 +91,17 @@ def compare(  # noqa: PLR0913 - each is one flag of the command
         comparisons=comparisons,
         against=against,
         failures=found.failures,
-        notes=_notes(found, missing, problems),
-        general=[*planes(found.results, means, styles), *heatmaps(found.sentences, sentences), *curves],
+        ranking=ranking,
+        opening=openings(ranking, styles),
+        notes=_notes(found, missing, unfit, problems),
+        general=[
+            *planes(found.results, means, styles),
+            *heatmaps(found.sentences, shown.groups, shown.origin),
+            *curves,
+        ],
         by_dataset=distributions(found.evidence, styles),
         environment=environment,
     )
-
-
-def read_topics(path: Path) -> list[list[str]]:
-    """Read sentences for the heatmap: one a line, an empty line between topics."""
-    if not path.is_file():
-        raise DataError(f"There is no file {path}. Give a text file with one sentence a line.")
-    topics: list[list[str]] = [[]]
-    for _, line in read_lines(path, path.suffix == ".gz"):
-        if line.strip():
-            topics[-1].append(line.strip())
-        elif topics[-1]:
-            topics.append([])
-    topics = [topic for topic in topics if topic]
-    if sum(map(len, topics)) < 2:
-        raise DataError(f"{path}: a heatmap needs two sentences or more, one a line.")
-    return topics
 
 
 def _run(spec: str) -> Run:
@@ -107,11 +109,11 @@ def _run(spec: str) -> Run:
     return read_run(folder, name) if equals and not Path(spec).exists() else read_run(spec)
 
 
-def _notes(found: Evaluations, missing: Sequence[str], problems: Sequence[str]) -> list[str]:
+def _notes(found: Evaluations, missing: Sequence[str], unfit: Sequence[str], problems: Sequence[str]) -> list[str]:
     absent = [f"Not found in the data, so not run: {', '.join(missing)}."] if missing else []
     differing = {(row.dataset, why_not_comparable(row.protocol)): None for row in found.results}
     apart = [f"{name}: not comparable with published figures: {why}." for name, why in differing if why]
-    return [*absent, *apart, *found.notes, *problems]
+    return [*unfit, *absent, *apart, *found.notes, *problems]
 
 
 def _environment(precision: Precision) -> dict[str, str]:

@@ -17,18 +17,6 @@ if TYPE_CHECKING:
 
 Groups = Sequence[Sequence[str]]
 
-TOPICS: Groups = (
-    ("It has been pouring since dawn.", "The rain has not let up all morning.", "There is not a cloud in the sky."),
-    ("Our side won the final.", "We beat them in the last match of the cup.", "Our side lost the final."),
-    (
-        "The phone lasts two days on a charge.",
-        "You need not plug this mobile in every night.",
-        "The phone does not last a day on a charge.",
-    ),
-    ("The children are eating noodles.", "The kids are having their lunch.", "The children are not eating noodles."),
-)
-"""Four topics; in each, two sentences that say much the same, and a third that says the contrary."""
-
 MOST = 40
 """With more sentences, the numbers in the cells can no longer be read."""
 
@@ -36,10 +24,13 @@ SHOWN = 46
 """Characters of a sentence that are shown."""
 
 
-def heatmap(similarities: Mapping[str, npt.NDArray[np.float64]], groups: Groups) -> Plot:
+def heatmap(
+    similarities: Mapping[str, npt.NDArray[np.float64]], groups: Groups, origin: str = "sentences by topic"
+) -> Plot:
     """Draw a matrix of similarities for each model, all on one scale of colour, with the number in each cell.
 
-    Similarities are ``(sentences, sentences)`` for each model; a line is drawn between topics.
+    Similarities are ``(sentences, sentences)`` for each model; a line is drawn between groups. ``origin`` says in words
+    what the sentences are.
 
     Source: figures of this kind are Fig. 2 of Dehghan and Amasyali 2022 (SupMPN).
     """
@@ -63,9 +54,8 @@ def heatmap(similarities: Mapping[str, npt.NDArray[np.float64]], groups: Groups)
         if bar.solids is not None:
             bar.solids.set(rasterized=False, edgecolor="face")
         bar.outline.set_visible(False)
-    return Plot(
-        "heatmap", f"Similarities of {len(sentences)} sentences of {len(groups)} topics, model by model.", figure
-    )
+    caption = f"Similarities of {len(sentences)} sentences with each other, model by model: {origin}."
+    return Plot("heatmap", caption, figure)
 
 
 def _check(similarities: Mapping[str, npt.NDArray[np.float64]], size: int) -> None:
@@ -90,7 +80,7 @@ def _panel(axes: Axes, matrix: npt.NDArray[np.float64], lowest: float, highest: 
 
 
 def _label(axes: Axes, sentences: Sequence[str], groups: Groups, *, full: bool) -> None:
-    """Number the rows and columns, write out the sentences if asked for, and part the topics."""
+    """Number the rows and columns, write out the sentences if asked for, and part the groups."""
     places = np.arange(len(sentences)) + 0.5
     numbers = [str(at) for at in range(1, len(sentences) + 1)]
     rows = [f"{_short(text)}  {at}" for text, at in zip(sentences, numbers, strict=True)] if full else numbers

@@ -4,24 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-import numpy as np
 
 from samesense.errors import DataError
-from samesense.reports.figures.plot import INK, MUTED, Plot, Style, new_figure, style_of, styled
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-MARK, LINE, LETTER = 5.5, 13.0, 6.0
-"""Half the width of a mark, the height of a line, and the width of a letter, in points."""
-
-MARGINAL = 0x2E80
-"""Signs from here on are as wide as two letters."""
-
-Box = tuple[float, float, float, float]
-"""Left, lower, right and upper end, in points."""
+from samesense.reports.figures.names import write_names
+from samesense.reports.figures.plot import INK, Plot, Style, new_figure, style_of, styled
 
 
 @dataclass(frozen=True)
@@ -54,47 +40,16 @@ def plane(places: Sequence[ModelPoint], *, styles: Mapping[str, Style], dataset:
                 markeredgecolor=INK, markeredgewidth=0.8,
             )  # fmt: skip
         axes.margins(x=0.16, y=0.14)
-        _write_names(axes, places)
+        write_names(axes, _by_text(places))
         axes.set(xlabel="uniformity (smaller: more spread out)", ylabel="alignment (smaller: equals closer)")
     caption = f"Alignment and uniformity of each model on {dataset}; nearer to the lower left corner is better."
     return Plot(name, caption, figure)
 
 
-def _write_names(axes: Axes, places: Sequence[ModelPoint]) -> None:
-    """Write each model's name beside the mean of its places, where it meets neither a mark nor another name."""
-    figure = axes.get_figure()
-    assert figure is not None  # noqa: S101 - for the type checker: axes of a figure
-    figure.draw_without_rendering()  # type: ignore[union-attr]
-    points = axes.transData.transform([(place.uniformity, place.alignment) for place in places])
-    points = points * 72 / figure.dpi
-    taken = [(x - MARK, y - MARK, x + MARK, y + MARK) for x, y in points]
-    right = axes.bbox.x1 * 72 / figure.dpi
-    for name in dict.fromkeys(place.model for place in places):
-        own = [at for at, place in enumerate(places) if place.model == name]
-        x, y = points[own].mean(axis=0)
-        text = f"{name}  {places[own[0]].note}".strip()
-        width = LETTER * sum(2 if ord(sign) > MARGINAL else 1 for sign in text)
-        boxes = [
-            (start, y + shift - LINE / 2, start + width, y + shift + LINE / 2)
-            for shift in sorted(np.arange(-8, 9) * LINE, key=abs)
-            for start in (x + 2 * MARK, x - 2 * MARK - width)
-        ]
-        free = [box for box in boxes if box[0] >= 0 and box[2] <= right and not any(_meet(box, t) for t in taken)]
-        box = free[0] if free else boxes[0]
-        taken.append(box)
-        leftwards = box[0] < x
-        shift = (box[1] + box[3]) / 2 - y
-        axes.annotate(
-            text, (_middle([places[at].uniformity for at in own]), _middle([places[at].alignment for at in own])),
-            (-2 * MARK if leftwards else 2 * MARK, shift), textcoords="offset points", va="center",
-            ha="right" if leftwards else "left",
-            arrowprops={"arrowstyle": "-", "color": MUTED, "linewidth": 0.6} if abs(shift) > LINE else None,
-        )  # fmt: skip
-
-
-def _meet(one: Box, other: Box) -> bool:
-    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
-
-
-def _middle(values: Sequence[float]) -> float:
-    return float(np.mean(values))
+def _by_text(places: Sequence[ModelPoint]) -> dict[str, list[tuple[float, float]]]:
+    """Return the places of each model under its name and its note."""
+    found: dict[str, list[tuple[float, float]]] = {}
+    texts = {place.model: f"{place.model}  {place.note}".strip() for place in reversed(places)}
+    for place in places:
+        found.setdefault(texts[place.model], []).append((place.uniformity, place.alignment))
+    return found

@@ -1,0 +1,137 @@
+"""What a model costs: sentences a second measured here, numbers in its weights, and their size on disk."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+import torch
+
+from samesense.encoder.build import resolve
+from samesense.errors import ModelError
+from samesense.evaluation.run import Cost
+from samesense.inference.models.model import Model
+from samesense.inference.names import split_kind, split_maps, split_pooling
+from samesense.inference.onnx.format import is_exported, read_description
+from samesense.types import Scorer
+
+SAMPLE = 256
+"""Sentences of a pass, spread over the evaluated ones."""
+
+WARM_UP = 16
+"""Sentences that are encoded before the clock starts."""
+
+SECONDS = 1.0
+"""Passes go on until so much time is spent."""
+
+STORED = ("vectors", "origin")
+"""Kinds whose vectors are looked up or remembered on disk, so that their speed would say nothing."""
+
+WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
+
+
+def measure_cost(spec: str, model: Scorer, texts: Sequence[str]) -> Cost:
+    """Return what ``model``, opened as ``spec``, costs; ``texts`` are those it was evaluated on.
+
+    Nothing that the model remembers is used or changed.
+    """
+    if not isinstance(model, Model):
+        return Cost(computed=_computed(model, ""))
+    base = split_maps(spec)[0]
+    kind, place = split_kind(base)
+    parameters, size = None, None
+    if model.home is not None:  # it was opened by a name
+        parameters, size = _weights(kind, place if kind else split_pooling(base)[0], model.backend)
+    speed = None if kind in STORED else _speed(model, texts)
+    return Cost(computed=_computed(model, model.backend), speed=speed, parameters=parameters, megabytes=size)
+
+
+def _speed(model: Model, texts: Sequence[str]) -> float | None:
+    """Return the sentences that are read a second, after a warm-up; ``None`` if one cannot be encoded."""
+    sample = [texts[at * len(texts) // SAMPLE] for at in range(SAMPLE)] if len(texts) > SAMPLE else list(texts)
+    run = _reader(model)
+    try:
+        warm = _timed(run, sample[:WARM_UP])
+        if warm > 2 * SECONDS:
+            return len(sample[:WARM_UP]) / warm  # a pass would take too long, and a warm-up is little of this
+        spent, read = 0.0, 0
+        while spent < SECONDS:
+            spent += _timed(run, sample)
+            read += len(sample)
+    except ModelError:
+        return None
+    return read / spent
+
+
+def _reader(model: Model) -> Callable[[Sequence[str]], object]:
+    """Return what reads sentences: one by one, or two at a time where only pairs are scored."""
+    if model.embeds:
+        return model.encode_anew
+    return lambda texts: model.scores_anew(list(zip(texts[::2], texts[1::2], strict=False)))
+
+
+def _timed(run: Callable[[Sequence[str]], object], texts: Sequence[str]) -> float:
+    started = time.perf_counter()
+    run(texts)
+    return max(time.perf_counter() - started, 1e-9)
+
+
+def _computed(model: Scorer, backend: str) -> str:
+    """Return arithmetic and threads; a model without a backend says its arithmetic in its protocol, if it has one."""
+    arithmetic = next(
+        (name for name in ("int8", "bfloat16", "float32") if name in backend or name in model.protocol), ""
+    )
+    threads = torch.get_num_threads()
+    return " ".join(
+        filter(
+            None, [f"in {arithmetic}" if arithmetic else "", f"on {threads} {'thread' if threads == 1 else 'threads'}"]
+        )
+    )
+
+
+def _weights(kind: str, name: str, backend: str) -> tuple[int | None, float | None]:
+    """Return parameters and megabytes of what a name names, as far as its files say."""
+    if kind in ("python", "python-score", "origin"):
+        return None, None
+    if kind:
+        place = Path(name.partition("?")[0]).expanduser()
+        return None, _megabytes([place] if place.is_file() else place.glob("*"))
+    if backend.startswith("onnx") and is_exported(name):
+        graphs = {str(one): graph for one, graph in read_description(name).graphs.items()}
+        return _parameters(Path(name).expanduser()), graphs[backend].bytes / 1e6
+    folder = _folder(name)
+    if folder is None:
+        return None, None
+    return _parameters(folder), next(filter(None, (_megabytes(folder.rglob(pattern)) for pattern in WEIGHTS)), None)
+
+
+def _folder(name: str) -> Path | None:
+    """Return the folder of a model, that of the hub's copy on this machine for one of the hub."""
+    source = resolve(name)
+    if Path(source).is_dir():
+        return Path(source)
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+
+    try:
+        return Path(snapshot_download(source, local_files_only=True))
+    except (LocalEntryNotFoundError, HFValidationError, HfHubHTTPError):
+        return None
+
+
+def _parameters(folder: Path) -> int | None:
+    """Return the numbers in the safetensors files of a folder, from their headers; ``None`` if there are none."""
+    total = 0
+    for path in folder.rglob("*.safetensors"):
+        with path.open("rb") as file:
+            header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+        total += sum(math.prod(one["shape"]) for name, one in header.items() if name != "__metadata__")
+    return total or None
+
+
+def _megabytes(paths: Iterable[Path]) -> float | None:
+    """Return the size of files in 10^6 bytes; ``None`` if there is none."""
+    return sum(path.stat().st_size for path in paths if path.is_file()) / 1e6 or None

@@ -1,0 +1,76 @@
+"""Sentences of a heatmap: pairs out of the evaluated data, from the most to the least similar by their labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from samesense.data.formats.delimited import read_lines
+from samesense.data.formats.labels import number_text
+from samesense.data.pairs.data import PairData
+from samesense.errors import DataError
+from samesense.evaluation.task import Task
+from samesense.types import Pair
+
+PAIRS = 6
+"""Pairs that are taken."""
+
+SHORT = 46
+"""Characters of a sentence that a heatmap has room for; pairs of such sentences come first."""
+
+
+@dataclass(frozen=True)
+class Sentences:
+    """Sentences by group, and where they are from, in words."""
+
+    groups: Sequence[Sequence[str]]
+    origin: str
+
+
+def own_sentences(tasks: Sequence[Task]) -> Sentences:
+    """Return pairs of the first evaluated set of labelled pairs, spread over its labels; none where there is no set.
+
+    No text occurs twice. Equal labels keep the order of the rows.
+    """
+    data = next((own for task in tasks if isinstance(own := getattr(task, "data", None), PairData)), None)
+    if data is None:
+        return Sentences((), "")
+    pairs = data.pairs()
+    rows = [at for at, pair in enumerate(pairs) if max(map(len, pair)) <= SHORT]
+    if len(rows) < PAIRS:
+        rows = list(range(len(pairs)))
+    chosen = _spread(pairs, sorted(rows, key=lambda at: -data.labels[at]))
+    labels = ", ".join(number_text(data.labels[at]) for at in chosen)
+    return Sentences([pairs[at] for at in chosen], f"pairs of {data.name}, whose labels are {labels}")
+
+
+def _spread(pairs: Sequence[Pair], rows: Sequence[int]) -> list[int]:
+    """Return rows at even places of the given ones, or the next row behind them whose texts are new."""
+    taken: set[str] = set()
+    chosen: list[int] = []
+    for number in range(min(PAIRS, len(rows))):
+        start = number * (len(rows) - 1) // max(1, PAIRS - 1)
+        for at in rows[start:]:
+            pair = pairs[at]
+            if pair[0] != pair[1] and not taken & set(pair):
+                taken |= set(pair)
+                chosen.append(at)
+                break
+    return chosen
+
+
+def read_topics(path: Path) -> Sentences:
+    """Read sentences for the heatmap: one a line, an empty line between topics."""
+    if not path.is_file():
+        raise DataError(f"There is no file {path}. Give a text file with one sentence a line.")
+    topics: list[list[str]] = [[]]
+    for _, line in read_lines(path, path.suffix == ".gz"):
+        if line.strip():
+            topics[-1].append(line.strip())
+        elif topics[-1]:
+            topics.append([])
+    topics = [topic for topic in topics if topic]
+    if sum(map(len, topics)) < 2:
+        raise DataError(f"{path}: a heatmap needs two sentences or more, one a line.")
+    return Sentences(topics, f"sentences of {path.name}, by topic")

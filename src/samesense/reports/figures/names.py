@@ -1,0 +1,68 @@
+"""Names beside points: each where it meets neither a mark nor another name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from samesense.reports.figures.plot import MUTED
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MARK, LINE, LETTER = 5.5, 13.0, 6.0
+"""Half the width of a mark, the height of a line, and the width of a letter, in points."""
+
+MARGINAL = 0x2E80
+"""Signs from here on are as wide as two letters."""
+
+Box = tuple[float, float, float, float]
+"""Left, lower, right and upper end, in points."""
+
+Point = tuple[float, float]
+
+
+def write_names(
+    axes: Axes, places: Mapping[str, Sequence[Point]], bars: Iterable[tuple[Point, Point]] = (), size: float = 9.5
+) -> None:
+    """Write each text beside the mean of its places; ``bars`` are lines from a lower to an upper end to keep free.
+
+    Places and bars are in the units of the axes. The axes have their final limits.
+    """
+    figure = axes.get_figure()
+    assert figure is not None  # noqa: S101 - for the type checker: axes of a figure
+    figure.draw_without_rendering()  # type: ignore[union-attr]
+    scale = 72 / figure.dpi
+
+    def in_points(at: Sequence[Point]) -> npt.NDArray[np.float64]:
+        return np.asarray(axes.transData.transform(at)) * scale
+
+    taken = [(x - MARK, y - MARK, x + MARK, y + MARK) for own in places.values() for x, y in in_points(own)]
+    taken += [(x - 1.5, low, x + 1.5, high) for (x, low), (_, high) in (in_points(bar) for bar in bars)]
+    right = axes.bbox.x1 * scale
+    for text, own in places.items():
+        x, y = in_points(own).mean(axis=0)
+        width = LETTER * size / 9.5 * sum(2 if ord(sign) > MARGINAL else 1 for sign in text)
+        boxes = [
+            (start, y + shift - LINE / 2, start + width, y + shift + LINE / 2)
+            for shift in sorted(np.arange(-8, 9) * LINE, key=abs)
+            for start in (x + 2 * MARK, x - 2 * MARK - width)
+        ]
+        free = [box for box in boxes if box[0] >= 0 and box[2] <= right and not any(_meet(box, t) for t in taken)]
+        box = free[0] if free else boxes[0]
+        taken.append(box)
+        leftwards = box[0] < x
+        shift = (box[1] + box[3]) / 2 - y
+        middle = axes.transData.inverted().transform((x / scale, y / scale))
+        axes.annotate(
+            text, (float(middle[0]), float(middle[1])), (-2 * MARK if leftwards else 2 * MARK, shift),
+            textcoords="offset points", va="center", ha="right" if leftwards else "left", fontsize=size,
+            arrowprops={"arrowstyle": "-", "color": MUTED, "linewidth": 0.6} if abs(shift) > LINE else None,
+        )  # fmt: skip
+
+
+def _meet(one: Box, other: Box) -> bool:
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]

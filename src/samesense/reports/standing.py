@@ -1,0 +1,172 @@
+"""Which model is best, by how much, and how sure that is: one figure a model over all data sets of a suite."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from samesense.errors import DataError
+from samesense.evaluation.run import EvaluatedModel
+from samesense.evaluation.suites import SUITES
+from samesense.metrics import holm
+from samesense.metrics.seeds import Resampled, compare_resampled, interval_of_runs, mean_of_sets, resampled_figures
+from samesense.reports.headline import headlines, measure_of
+from samesense.reports.significance import SAMPLES, Comparison, aligned, in_seed_order, runs_behind
+from samesense.types import Evidence, Result
+
+
+@dataclass(frozen=True, kw_only=True)
+class Standing:
+    """One model's place."""
+
+    model: str
+    score: float  # mean over its seeds and the data sets, in the natural unit
+    low: float  # lower end of its 95 % interval
+    high: float  # upper end of it
+    seeds: int  # runs behind it
+    computed: str = ""  # in which arithmetic and on how many threads, in words
+    speed: float | None = None  # sentences a second, where it was measured
+    parameters: int | None = None  # where they are known
+    megabytes: float | None = None  # of its weights on disk, where they are known
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ranking:
+    """Models by their mean figure, the best first."""
+
+    suite: str
+    metric: str
+    datasets: tuple[str, ...]  # whose mean the figure is
+    n: int  # examples of all of them
+    places: tuple[Standing, ...]
+    unranked: tuple[str, ...]  # models that lack a figure on one of the data sets
+    against_reference: Mapping[str, Comparison]  # by model, of every ranked one but the reference
+    reference: str
+    best_second: Comparison | None  # of the two best; None where there is one model, or one of the two is the reference
+
+    @property
+    def on(self) -> str:
+        """What the figure was measured on, in words."""
+        return self.datasets[0] if len(self.datasets) == 1 else f"the mean of {len(self.datasets)} {self.suite} sets"
+
+
+def rank(
+    evidence: Sequence[Evidence],
+    results: Sequence[Result],
+    models: Sequence[EvaluatedModel] = (),
+    *,
+    against: str | None = None,
+) -> Ranking | None:
+    """Rank models by the mean of the first suite's figures; ``None`` where nothing says which is better.
+
+    The best is the highest mean over all data sets of the suite and over the seeds of a model. Data sets are resampled
+    independently of each other, models on the same examples. Each model is compared with the reference, the first or
+    ``against``, p-values adjusted by Holm; the best with the second, which are chosen by their figures, so that the
+    p-value is multiplied by the number of pairs of models. DataError if no model has a figure on every data set, or
+    models were evaluated on different examples.
+
+    Source: Davison and Hinkley (1997), "Bootstrap Methods and their Application", section 3.2, for several samples;
+        Holm (1979); Bonferroni for the second.
+    """
+    found = _first_suite(evidence, results)
+    if found is None:
+        return None
+    suite, metric, sets = found
+    names = list(dict.fromkeys(row.model for row in results))
+    everywhere = [name for name in names if all(name in behind for behind in sets.values())]
+    if not everywhere:
+        raise DataError(f"no model has a figure on each of {', '.join(sets)}, and means of different sets say nothing.")
+    drawn, examples = _resampled(sets, everywhere)
+    reference = against or names[0]
+    measured = {one.name: one for one in reversed(models)}
+    places = [_standing(name, drawn[name], measured.get(name)) for name in everywhere]
+    places.sort(key=lambda one: -one.score)
+    context = _Context(suite, metric, tuple(sets), examples, drawn, {n: _seeds(sets, n) for n in everywhere})
+    against_reference = _against(context, everywhere, reference)
+    best_second = None
+    if reference not in [one.model for one in places[:2]] and len(places) > 1:
+        raw = context.compare(places[0].model, places[1].model)
+        best_second = replace(raw, adjusted=min(1.0, len(places) * (len(places) - 1) / 2 * raw.p_value))
+    return Ranking(
+        suite=suite, metric=metric, datasets=tuple(sets), n=examples, places=tuple(places),
+        unranked=tuple(name for name in names if name not in everywhere), against_reference=against_reference,
+        reference=reference, best_second=best_second,
+    )  # fmt: skip
+
+
+Sets = dict[str, dict[str, list[Evidence]]]
+"""The runs of each model, by data set and model."""
+
+
+def _first_suite(evidence: Sequence[Evidence], results: Sequence[Result]) -> tuple[str, str, Sets] | None:
+    """Return the first suite, its main metric of which more is better, and what lies behind its figures."""
+    figures = headlines(results)
+    for suite, metric in dict.fromkeys((key[0], key[2]) for key in figures):
+        main = suite in SUITES and metric in SUITES[suite].metrics and measure_of(metric).better == "higher"
+        keys = [key for key in figures if (key[0], key[2]) == (suite, metric)]
+        sets = {key[1]: runs_behind(key, figures[key], evidence) for key in keys} if main else {}
+        sets = {dataset: behind for dataset, behind in sets.items() if behind}
+        if sets:
+            return suite, metric, sets
+    return None
+
+
+def _resampled(sets: Sets, names: Sequence[str]) -> tuple[dict[str, Resampled], int]:
+    """Return for each model the mean over the data sets, as it is and resampled, and the number of examples."""
+    found: dict[str, list[Resampled]] = {name: [] for name in names}
+    examples = 0
+    for number, behind in enumerate(sets.values()):
+        ordered = {name: in_seed_order(behind[name]) for name in names}
+        runs = [run for own in ordered.values() for run in own]
+        values, labels = aligned(runs)
+        truth = None if runs[0].statistic == "mean" else labels
+        drawn = resampled_figures(values, truth, samples=max(SAMPLES, 50 * len(names)), seed=number)
+        at = 0
+        for name, own in ordered.items():
+            found[name].append(drawn.part(at, at + len(own)))
+            at += len(own)
+        examples += len(labels)
+    return {name: mean_of_sets(own) for name, own in found.items()}, examples
+
+
+def _seeds(sets: Sets, name: str) -> list[int | None]:
+    return [run.seed for run in in_seed_order(next(iter(sets.values()))[name])]
+
+
+def _standing(name: str, drawn: Resampled, measured: EvaluatedModel | None) -> Standing:
+    low, high = interval_of_runs(drawn)
+    cost = measured.cost if measured is not None else None
+    return Standing(
+        model=name, score=float(drawn.figures.mean()), low=low, high=high, seeds=len(drawn.figures),
+        **({} if cost is None else vars(cost)),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Context:
+    suite: str
+    metric: str
+    datasets: tuple[str, ...]
+    n: int
+    drawn: Mapping[str, Resampled]
+    seeds: Mapping[str, list[int | None]]
+
+    def compare(self, model: str, other: str) -> Comparison:
+        """Compare two models, with the p-value not yet adjusted."""
+        own, theirs = self.seeds[model], self.seeds[other]
+        same = len(own) > 1 and own == theirs
+        found = compare_resampled(self.drawn[model], self.drawn[other], same_seeds=same)
+        trained = [len(seeds) for seeds in (own, theirs) if seeds[0] is not None]
+        return Comparison(
+            task=self.suite, dataset=", ".join(self.datasets), metric=self.metric, model=model, reference=other,
+            difference=found.difference, low=found.low, high=found.high, p_value=found.p_value,
+            adjusted=found.p_value, n=self.n, seeds=min(trained, default=None),
+        )  # fmt: skip
+
+
+def _against(context: _Context, names: Sequence[str], reference: str) -> dict[str, Comparison]:
+    if reference not in names:
+        return {}
+    made = [context.compare(name, reference) for name in names if name != reference]
+    adjusted = holm([one.p_value for one in made]) if made else []
+    return {one.model: replace(one, adjusted=p) for one, p in zip(made, adjusted, strict=True)}

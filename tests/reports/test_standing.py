@@ -1,0 +1,141 @@
+"""Who is best, and the sentences that say so."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import spearmanr
+
+from samesense.errors import DataError
+from samesense.evaluation.run import Cost, EvaluatedModel
+from samesense.metrics import bootstrap_interval
+from samesense.metrics.resampling import resamples
+from samesense.reports.headline import measure_of
+from samesense.reports.significance import paired_comparisons
+from samesense.reports.standing import rank
+from samesense.reports.tables import places_cells
+from samesense.reports.verdict import count_text, direction, p_text, span, verdict, verdict_notes
+from tests.reports.made import evidence, result, scored
+
+
+def model(name, **cost):
+    return EvaluatedModel(
+        name=name, spec=name, protocol="cosine", cost=Cost(computed="in float32 on 2 threads", **cost)
+    )
+
+
+def test_on_one_set_the_verdict_is_that_of_the_tables():
+    results, behind = scored(300)
+    ranking = rank(behind, results, against="c")
+    comparisons, _ = paired_comparisons(behind, results, against="c")
+    assert {one.model: one for one in comparisons} == ranking.against_reference
+    assert [place.model for place in ranking.places] == ["a", "b", "c"]
+    assert [place.score for place in ranking.places] == pytest.approx([row.value for row in results], abs=1e-12)
+    low, high = bootstrap_interval(behind[0].values, behind[0].labels, "spearman", samples=2000)
+    assert (ranking.places[0].low, ranking.places[0].high) == pytest.approx((low, high), abs=1e-12)
+
+
+def test_the_second_is_chosen_by_its_figure_and_pays_for_it():
+    results, behind = scored(300)
+    ranking = rank(behind, results, against="c")
+    [direct], _ = paired_comparisons(behind[:2], results[:2], against="b")
+    assert ranking.best_second == replace(direct, adjusted=min(1.0, 3 * direct.p_value))
+    assert rank(behind, results).best_second is None  # a is the reference
+
+
+def test_the_mean_of_several_sets_is_resampled_set_by_set():
+    both = [scored(80, seed=seed, dataset=name) for seed, name in ((1, "one.test"), (2, "two.test"))]
+    results, behind = ([one for part in both for one in part[at]] for at in (0, 1))
+    ranking = rank(behind, results)
+    drawn = {name: [] for name in "ab"}
+    for name in "ab":
+        sets = [one for one in behind if one.model == name]
+        again = [[rows for block in resamples(80, 2000, number) for rows in block] for number in (0, 1)]
+        for first, second in zip(*again, strict=True):
+            parts = zip(sets, (first, second), strict=True)
+            drawn[name].append(np.mean([spearmanr(o.values[rows], o.labels[rows]).statistic for o, rows in parts]))
+    differences = np.array(drawn["b"]) - drawn["a"]
+    found = ranking.against_reference["b"]
+    assert (found.low, found.high) == pytest.approx(tuple(np.quantile(differences, [0.025, 0.975])), abs=1e-12)
+    smaller = min((differences <= 0).sum(), (differences >= 0).sum())
+    assert found.p_value == pytest.approx(min(1, 2 * (smaller + 1) / 2001))
+    place = next(one for one in ranking.places if one.model == "a")
+    assert (place.low, place.high) == pytest.approx(tuple(np.quantile(drawn["a"], [0.025, 0.975])), abs=1e-12)
+    assert (ranking.n, ranking.datasets) == (160, ("one.test", "two.test"))
+    assert ranking.on == "the mean of 2 sts sets"
+
+
+def test_seeds_of_a_model_count_together_and_the_verdict_says_what_they_allow():
+    labels = np.arange(120.0) % 6
+    rng = np.random.default_rng(0)
+    runs = [evidence("trained", labels + rng.normal(size=120), labels, seed=seed) for seed in (1, 2, 3)]
+    base = evidence("base", labels + 4 * rng.normal(size=120), labels)
+    rows = [result("base", spearmanr(base.values, labels).statistic)]
+    rows += [result("trained", spearmanr(one.values, labels).statistic, seed=one.seed) for one in runs]
+    ranking = rank([base, *runs], rows)
+    best = ranking.places[0]
+    assert (best.model, best.seeds) == ("trained", 3)
+    assert best.low < best.score < best.high
+    assert ", mean of 3 seeds)" in verdict(ranking)[0]
+    assert "fewer than 5 seeds" in verdict_notes(ranking)[0]
+
+
+def test_a_model_that_lacks_a_set_is_not_ranked_and_named():
+    results, behind = scored(80)
+    more = evidence("a", np.arange(9.0), np.arange(9.0), dataset="two.test")
+    ranking = rank([*behind, more], [*results, result("a", 1.0, dataset="two.test")])
+    assert [place.model for place in ranking.places] == ["a"]
+    assert verdict_notes(ranking) == ["Not ranked, for want of a figure on every set: b, c."]
+    other = evidence("b", np.arange(9.0), np.arange(9.0), dataset="two.test")
+    with pytest.raises(DataError, match="no model has a figure on each of"):
+        rank([behind[0], other], [results[0], result("b", 1.0, dataset="two.test")])
+
+
+def test_what_has_no_better_has_no_ranking():
+    assert rank([], [result("a", 0.2, task="geometry", metric="alignment")]) is None
+
+
+def test_the_sentences():
+    results, behind = scored(1000)
+    models = [model("a", speed=1043.7, parameters=22_700_000, megabytes=90.9), model("c", speed=9.94)]
+    first, lead, cost = verdict(rank(behind, results, models, against="c"))
+    assert first.startswith("a is the best of 3 models: Spearman ")
+    assert first.endswith(" on one.test, 1,000 examples.")
+    assert lead.startswith("It is ")
+    assert " above c (95 % interval " in lead
+    assert " above b (95 % interval " in lead
+    assert cost == (
+        "Measured here in float32 on 2 threads: a reads 1,040 sentences a second (22.7 million parameters, 90.9 MB on "
+        "disk); c reads 9.9 sentences a second."
+    )
+
+
+def test_the_best_that_cannot_be_told_apart_is_not_called_the_best():
+    results, behind = scored(60)
+    first, lead = verdict(rank(behind[:2], results[:2]))
+    assert first.startswith("a has the highest score of 2 models")
+    assert lead.startswith("It cannot be told apart from b (")
+    assert " below to " in lead
+    assert "-" not in lead
+    [alone] = verdict(rank(behind[:1], results[:1]))
+    assert alone.startswith("a has Spearman ")
+
+
+def test_differences_are_read_without_signs():
+    spearman = measure_of("spearman")
+    assert direction(0.179, spearman, 1) == "17.9 above"
+    assert direction(-0.179, spearman) == "17.90 below"
+    assert direction(0.00001, spearman, 1) == "equal to"
+    assert span(-0.206, -0.153, spearman, 1) == "15.3 to 20.6 below"
+    assert span(-0.004, 0.01, spearman, 1) == "0.4 below to 1.0 above"
+    assert [p_text(p) for p in (0.0004, 0.24, 1.0)] == ["p < 0.001", "p = 0.24", "p = 1"]
+    assert [count_text(n) for n in (1.66, 23.4, 1043.7, 17_649)] == ["1.7", "23", "1,040", "17,600"]
+
+
+def test_every_ranked_model_has_a_row():
+    results, behind = scored(200)
+    header, rows = places_cells(rank(behind, results, [model("b", speed=20.0)], against="c"))
+    assert header[3] == "against c"
+    assert [row[0] for row in rows] == ["a", "b", "c"]
+    assert rows[2][3] == "the reference"
+    assert [row[4] for row in rows] == ["-", "20", "-"]
