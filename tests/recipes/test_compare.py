@@ -319,6 +319,7 @@ def test_speed_is_measured_anew_and_leaves_what_is_remembered_alone(toy):
 
 def test_a_mapped_model_pays_for_the_model_under_it(monkeypatch):
     monkeypatch.setattr(cost_module, "_timed", one_second)
+    monkeypatch.setattr(cost_module, "SECONDS", 1.0)
     encode = Embedder()
     texts = [" ".join(WORDS[at : at + 3]) for at in range(20)]
     model = apply_maps(candidate("a", encode), "+whiten:2", texts, cache=True)
@@ -330,6 +331,7 @@ def test_a_mapped_model_pays_for_the_model_under_it(monkeypatch):
 
 def test_a_scorer_of_pairs_reads_two_sentences_at_a_time(monkeypatch):
     monkeypatch.setattr(cost_module, "_timed", one_second)
+    monkeypatch.setattr(cost_module, "SECONDS", 1.0)
     calls = []
     score = remember_scores(lambda pairs: calls.append(list(pairs)) or np.zeros(len(pairs)))
     cost = measure_cost("s", made_model(score, name="s"), ["a", "b", "c", "d"])
