@@ -240,13 +240,20 @@ def export(  # noqa: PLR0913 - the flags of the command
         model: model folder, output of train, hub name, or ``"default"``.
         output: folder to write; it is an ordinary model folder besides.
         int8: also write a graph with weights of eight bits.
-        data: labelled pairs on which the drift of Spearman is measured, 500 or more for it to count.
+        data: labelled pairs on which the drift of Spearman is measured, 500 or more for it to count; a calibration of
+            the model is fitted again on them. Without them it is carried over.
         weights: keep the weights of torch in the folder, so that sentence-transformers opens it.
         columns, label_order, label_range, drop_bad_rows: see :func:`samesense.read`.
         overwrite: replace what is in the folder.
     """
+    from samesense.inference.calibration.carry import carry
+    from samesense.inference.models.load import load
     from samesense.inference.onnx.export import export as write
 
     how = {"columns": columns, "label_order": label_order, "label_range": label_range, "drop_bad_rows": drop_bad_rows}
     pairs = None if data is None else labelled_pairs(data, **how)
-    return write(model, Path(output), int8=int8, pairs=pairs, weights=weights, overwrite=overwrite)
+    description = write(model, Path(output), int8=int8, pairs=pairs, weights=weights, overwrite=overwrite)
+    said = carry(model, Path(output), load(output, backend="onnx"), pairs)
+    if said:
+        logger.info(said)
+    return description

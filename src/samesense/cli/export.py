@@ -30,7 +30,8 @@ def export(
         model: model folder, output of train, hub name, or default.
         output: folder to write; it is an ordinary model folder besides.
         int8: also write a graph with weights of eight bits.
-        data: labelled pairs on which the drift of Spearman is measured, 500 or more for it to count.
+        data: labelled pairs on which the drift of Spearman is measured, 500 or more for it to count; a calibration of
+            the model is fitted again on them. Without them it is carried over.
         weights: keep the weights of torch in the folder, so that sentence-transformers opens it.
         overwrite: replace what is in the output folder.
         json: print JSON lines.

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from samesense.cli.output import Flag, PrecisionFlag
+from samesense.cli.output import Flag, PrecisionFlag, Threshold
 from samesense.errors import MissingExtraError
 from samesense.inference.models.backends import BackendOption
 from samesense.inference.serve.limits import Limits
@@ -27,6 +27,7 @@ def serve(
     collection: Path | None = None,
     reranker: str | None = None,
     calibration: Path | None = None,
+    threshold: Annotated[Threshold | None, Parameter(allow_leading_hyphen=True)] = None,
     normalize: bool = True,
     shorten: Flag = False,
     long: Annotated[Literal["cut", "refuse"], Parameter(help="cut or refuse")] = "cut",
@@ -47,6 +48,8 @@ def serve(
         collection: folder made by samesense index with the same model, for /search.
         reranker: cross-encoder for /rerank; without one, documents are ranked by cosine.
         calibration: file made by samesense calibrate; by default that in the model's folder, if there is one.
+        threshold: say yes or no with every similarity: whether it is this or more; calibrated is that of the
+            calibration.
         normalize: give vectors of length 1.
         shorten: let callers ask for fewer dimensions; right only for a model trained for it (Matryoshka).
         long: what is done with texts longer than the model reads.
@@ -59,11 +62,14 @@ def serve(
     from samesense.inference.serve.run import open_calibration, open_search, read_keys, reranker_of
 
     keys = read_keys(api_key_file)
+    from samesense.inference.calibration.storage import read_of
     from samesense.inference.models.load import load
     from samesense.inference.serve.run import serve as run
     from samesense.inference.serve.service import Serving
     from samesense.inference.serve.tokens import served_tokens
 
+    cut = read_of(model, calibration).threshold() if isinstance(threshold, str) else threshold
+    fitted = open_calibration(model, calibration)
     opened = load(model, backend=backend, precision=precision)
     serving = Serving(
         name=name or Path(model).name,
@@ -71,7 +77,8 @@ def serve(
         tokens=served_tokens(opened),
         rerank=None if reranker is None else reranker_of(load(reranker, precision=precision)),
         search=None if collection is None else open_search(collection, opened),
-        calibration=open_calibration(model, calibration),
+        calibration=fitted,
+        threshold=cut,
         normalize=normalize,
         shorten=shorten,
         long=long,

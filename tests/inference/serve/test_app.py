@@ -173,6 +173,18 @@ def test_what_is_not_calibrated_is_refused_not_guessed():
         assert "has none: made has graded labels" in answer["error"]["message"]
 
 
+def test_a_threshold_that_the_server_was_given_stands_in_every_answer():
+    body = {"pairs": [["one text", "another text"], ["one text", "one text"]]}
+    with running(served(threshold=0.9)) as server:
+        pairs = server.post("/similarity", body)[1]["data"]
+        assert [pair["yes"] for pair in pairs] == [pair["score"] >= 0.9 for pair in pairs] == [False, True]
+        assert server.call("GET", "/health")[1]["threshold"] == {"score": 0.9, "precision": None}
+    fitted = calibrated(thresholds={"accuracy": 0.5})
+    for given, precision in ((0.5, 0.9), (0.6, None)):
+        with running(served(calibration=fitted, threshold=given)) as server:
+            assert server.call("GET", "/health")[1]["threshold"] == {"score": given, "precision": precision}
+
+
 @pytest.mark.parametrize(
     ("path", "body", "status", "says"),
     [

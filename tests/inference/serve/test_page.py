@@ -81,6 +81,22 @@ def test_a_calibrated_model_shows_what_its_cosine_means():
 
 
 @needs_chromium
+@pytest.mark.parametrize(
+    ("served_with", "said"),
+    [
+        ({"calibration": calibrated(thresholds={"accuracy": -1.0})},
+         "the same (the same from -1.000 on; 90 % of the pairs called the same are)"),
+        ({"threshold": 0.999}, "not the same (the same from 0.999 on)"),
+    ],
+)  # fmt: skip
+def test_the_page_says_whether_two_sentences_are_the_same_and_how_sure_that_is(served_with, said):
+    with running(served(**served_with)) as server, browser() as page:
+        page.open(f"http://127.0.0.1:{server.port}/", READY)
+        page.run("document.querySelector('#compare').requestSubmit()")
+        assert page.wait("document.querySelector('#compare .answer div:last-child')?.textContent") == said
+
+
+@needs_chromium
 def test_without_a_collection_there_is_no_search_and_both_themes_can_be_read():
     contrast = """(() => {
         const parts = (name) => getComputedStyle(document.body)[name].match(/\\d+/g).map(Number);

@@ -131,9 +131,12 @@ class Calibration:
     data: str  # name of the pairs it was fitted on
     sha256: str  # fingerprint of their content
     n: int  # how many they are
+    errors: dict[str, float]  # what cross-validation found, by name
     protocol: str  # how the scores were made, in words
     fingerprint: str  # of the files of the model
-    errors: dict[str, float]  # what cross-validation found, by name
+    least: float | None = None  # the precision or recall that its threshold was to have
+    folds: int = 5  # of the cross-validation
+    seed: int = 0  # which decided the folds
     version: Literal[1] = 1  # of the form of the file
 
     def apply(self, scores: Scores) -> Scores:

@@ -148,6 +148,19 @@ class CalibrationSettings:
         """The threshold that holds unless another is asked for."""
         return "precision" if self.min_precision else "recall" if self.min_recall else self.decide
 
+    @classmethod
+    def of(cls, fitted: Calibration) -> CalibrationSettings:
+        """Return the settings that a calibration was made with."""
+        return cls(
+            shape=fitted.map.kind,
+            yes=fitted.yes,
+            decide=fitted.decide if fitted.decide in ("accuracy", "f1") else "accuracy",
+            min_precision=fitted.least if fitted.decide == "precision" else None,
+            min_recall=fitted.least if fitted.decide == "recall" else None,
+            folds=fitted.folds,
+            seed=fitted.seed,
+        )
+
     def cuts(self) -> dict[Decide, Cut]:
         """Return how each threshold is fitted."""
         found: dict[Decide, Cut] = {
@@ -246,6 +259,7 @@ def calibrate(
     calibration = Calibration(
         map=fit(scores, labels), scale=scale, yes=yes, thresholds=thresholds, decide=settings.used, data=data.name,
         sha256=data.sha256, n=len(data), protocol=model.protocol, fingerprint=fingerprint, errors=errors,
+        least=settings.min_precision or settings.min_recall, folds=settings.folds, seed=settings.seed,
     )  # fmt: skip
     how = f"{model.protocol}; {shape} map, {settings.folds}-fold cross-validation, seed {settings.seed}"
     results = [_result(model, data, metric, error, how, seconds) for metric, error in errors.items()]

@@ -17,7 +17,7 @@ from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 from samesense.data import read_pairs, sample_path
 from samesense.data.pairs.data import PairData
 from samesense.encoder.build import build, resolve
-from samesense.encoder.cosine import checked_rows, cosine_score
+from samesense.encoder.cosine import checked_rows, cosine_score, unit
 from samesense.encoder.cross import is_cross_encoder
 from samesense.encoder.encode import encode
 from samesense.encoder.pooling import describe_pooling
@@ -39,7 +39,7 @@ from samesense.inference.onnx.format import (
 )
 from samesense.inference.onnx.graph import write_graph, write_int8
 from samesense.metrics import spearman
-from samesense.types import Embeddings, Encode
+from samesense.types import Embeddings, Encode, Floats
 
 LEAST_COSINE = 0.9999
 """A float32 graph whose vector of some sentence has a smaller cosine with torch's is refused."""
@@ -79,8 +79,9 @@ def parity(exported: OnnxEncoder, reference: Embeddings, texts: list[str]) -> Pa
 
     together = exported.encode(texts)
     alone = np.concatenate([exported.encode([text]) for text in texts])
-    least = 1.0
+    least, moved = 1.0, 0.0
     for rows in (together, alone):
+        moved = max(moved, float(np.abs(_next_cosines(rows) - _next_cosines(reference)).max()))
         distances = paired_cosine_distances(checked_rows(rows, texts), reference)  # 0 where both are zeros
         least = min(least, 1 - float(distances.max()))
     if exported.name == "onnx" and least < LEAST_COSINE:
@@ -90,7 +91,16 @@ def parity(exported: OnnxEncoder, reference: Embeddings, texts: list[str]) -> Pa
         )
     lengths = np.maximum(np.linalg.norm(reference, axis=1), 1e-12)
     apart = float((np.abs(together - alone).max(axis=1) / lengths).max())
-    return Parity(texts=len(texts), least_cosine=round(least, 8), alone=float(f"{apart:.3g}"))
+    return Parity(
+        texts=len(texts), least_cosine=round(least, 8), scores=float(f"{moved:.3g}"), alone=float(f"{apart:.3g}")
+    )
+
+
+def _next_cosines(rows: Embeddings) -> Floats:
+    """Return the cosine of each row and the next one ``(n - 1,)``."""
+    lengths = unit(rows.astype(np.float64))
+    cosines: Floats = (lengths[:-1] * lengths[1:]).sum(axis=1)
+    return cosines
 
 
 def drift(pairs: PairData, reference: Encode, others: Mapping[str, Encode]) -> Drift:

@@ -37,6 +37,7 @@ class Parity(_Part):
 
     texts: int  # number of sentences, of different lengths, in batches with each other and alone
     least_cosine: float  # that of the vector that strays furthest
+    scores: float  # largest difference of the cosine of two sentences from that by torch, over neighbours in a list
     # largest difference of a coordinate between a text alone and among neighbours, as a share of the vector's
     # length
     alone: float

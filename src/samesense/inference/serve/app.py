@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 from fastapi import FastAPI, Request, Response
 from starlette.responses import JSONResponse
 
-from samesense.inference.calibration.calibration import Calibration
 from samesense.inference.serve.exception_handlers import RequestError, add_exception_handlers, invalid
 from samesense.inference.serve.middleware import RequestMiddleware
 from samesense.inference.serve.responses import as_json, meanings, pairs_of, policy, ranked, similarities
@@ -65,7 +64,7 @@ def _add_information(app: FastAPI, service: Service) -> None:
             "dimension": service.dimension,
             "search": service.serving.search is not None,
             "calibration": service.serving.calibration is not None,
-            "threshold": _threshold(service.serving.calibration),
+            "threshold": _threshold(service),
             "rerank": "cosine" if service.serving.rerank is None else "cross-encoder",
         }
         return JSONResponse(facts, 200 if status == "ok" else 503)
@@ -156,11 +155,15 @@ def _written(answer: Answer) -> bytes:
     return json.dumps(answer(), ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
 
-def _threshold(calibration: Calibration | None) -> dict[str, float] | None:
-    """Return the score from which on a pair is a yes, with its precision on new pairs; ``None`` if there is none."""
-    if calibration is None or calibration.decide not in calibration.thresholds:
+def _threshold(service: Service) -> dict[str, float | None] | None:
+    """Return the score from which on a pair is a yes, with its precision on new pairs where that is known."""
+    calibration, given = service.serving.calibration, service.serving.threshold
+    fitted = None if calibration is None else calibration.thresholds.get(calibration.decide)
+    if given is None and fitted is None:
         return None
-    return {"score": calibration.threshold(), "precision": calibration.errors["precision"]}
+    known = calibration is not None and given in (None, fitted)
+    precision = calibration.errors["precision"] if calibration is not None and known else None
+    return {"score": fitted if given is None else given, "precision": precision}
 
 
 def _check_model(service: Service, wanted: str | None) -> None:

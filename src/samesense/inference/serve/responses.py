@@ -48,13 +48,12 @@ def meanings(form: SimilarityRequest, service: Service) -> dict[str, Meaning]:
     found: dict[str, Meaning] = {}
     if form.calibrated:
         found["calibrated"] = service.calibrated().apply
-    if form.yes_no:
-        calibration = service.calibrated()
+    if form.yes_no or service.serving.threshold is not None:
         try:
-            calibration.threshold()
+            cut = service.cut()
         except ConfigError as error:
             raise RequestError(404, str(error), code="no_threshold", param="yes_no") from error
-        found["yes"] = calibration.says_yes
+        found["yes"] = lambda scores: scores >= cut
     return found
 
 

@@ -39,6 +39,8 @@ class Serving:
         rerank: a cross-encoder, if there is one; else documents are ranked by cosine.
         search: in a collection, if there is one.
         calibration: what the cosines mean on the scale of the user's labels, if it is known.
+        threshold: cosine from which on a pair is a yes, said in every answer; by default that of the calibration, which
+            is said on request.
         normalize: give vectors of length 1.
         shorten: let callers ask for fewer dimensions; right only for a model trained for it (Matryoshka).
         long: texts longer than the model reads are cut, or refused.
@@ -51,6 +53,7 @@ class Serving:
     rerank: Score | None = None
     search: Search | None = None
     calibration: Calibration | None = None
+    threshold: float | None = None
     normalize: bool = True
     shorten: bool = False
     long: Literal["cut", "refuse"] = "cut"
@@ -113,6 +116,11 @@ class Service:
                 code="no_calibration",
             )  # fmt: skip
         return self.serving.calibration
+
+    def cut(self) -> float:
+        """Return the cosine from which on a pair is a yes; ConfigError or RequestError if there is none."""
+        given = self.serving.threshold
+        return self.calibrated().threshold() if given is None else given
 
     async def rerank(self, query: str, documents: Sequence[str]) -> tuple[Scores, int]:
         """Return how well each document fits, by the cross-encoder or, where there is none, by cosine."""
