@@ -17,6 +17,7 @@ from samesense.errors import ConfigError, OutputError
 from samesense.evaluation.sts import evaluate_pairs
 from samesense.inference.models.load import load
 from samesense.metrics import spearman
+from samesense.recipes import run_folder
 from samesense.recipes.distil import recipe as distil
 from samesense.recipes.distil import report as distil_report
 from samesense.recipes.distil import settings as distil_settings
@@ -93,7 +94,9 @@ def test_quality_and_speed_are_in_table_manifest_results_and_card(tiny_trunk, to
     assert [line["model"] for line in kept["distilled"]["models"]] == ["student", str(tiny_trunk)]
     assert f"1 x distance from 1 x {tiny_trunk}" in kept["summary"][1]
     card = (tmp_path / "run" / "model" / "README.md").read_text(encoding="utf-8")
-    assert card.endswith(f"## Distilled\n\n{done.report.text()}\n")
+    assert f"## Distilled\n\n{done.report.text()}\n" in card
+    assert f"| base model | {tiny_trunk.name} |" in card
+    assert "trained by distil into layers:1" in card
     found = [json.loads(line) for line in (tmp_path / "run" / "results.jsonl").read_text().splitlines()]
     values = {(row["model"], row["dataset"]): row["value"] for row in found if row["metric"] == "spearman"}
     assert values[str(tmp_path / "run"), "test.tsv"] == student.spearman["test.tsv"]
@@ -113,7 +116,7 @@ def test_a_run_killed_while_it_was_evaluated_is_evaluated_by_resume(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(distil.run_folder, "end", killed)
+        patch.setattr(run_folder, "end", killed)
         run(settings=chosen)
     with pytest.raises(ConfigError, match=r"settings\.seed was 1 and is 2"):
         run(settings=chosen.model_copy(update={"seed": 2}), resume=True)
@@ -121,7 +124,7 @@ def test_a_run_killed_while_it_was_evaluated_is_evaluated_by_resume(
     assert done.output.steps == 2
     card = (tmp_path / "run" / "model" / "README.md").read_text(encoding="utf-8")
     assert card.count("## Distilled") == 1
-    assert card.endswith(f"{done.report.text()}\n")
+    assert f"{done.report.text()}\n" in card
     lines = (tmp_path / "run" / "results.jsonl").read_text().splitlines()
     assert len(lines) == len(done.report.results)
     assert distil_report.KEPT in read_manifest(tmp_path / "run")

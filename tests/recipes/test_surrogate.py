@@ -201,7 +201,7 @@ def test_a_run_stopped_while_it_is_evaluated_is_evaluated_when_resumed(
         raise RuntimeError("killed")
 
     with monkeypatch.context() as patch:
-        patch.setattr(surrogate, "to_card", killed)
+        patch.setattr(surrogate, "describe_kept", killed)
         with pytest.raises(RuntimeError):
             METHODS["surrogate"].run(found, chosen, output, test=test)
     with pytest.raises(ConfigError, match=r"settings\.seed was 42 and is 7"):

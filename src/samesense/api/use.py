@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from samesense.api.data import Scale, labelled_pairs
-from samesense.data.formats.memory import Source, as_sources, in_memory
+from samesense.data.formats.memory import Source, as_sources, in_memory, short_name
 from samesense.errors import ConfigError, DataError
+from samesense.hashes import rows_hash
 
 if TYPE_CHECKING:
     from samesense.encoder.whitening import Whitening
@@ -204,6 +205,7 @@ def whiten(
     """
     from samesense.data.sentences import unlabelled_texts
     from samesense.encoder.build import build
+    from samesense.encoder.card import Card, CardData, write_card
     from samesense.encoder.encode import encode as embed
     from samesense.encoder.pooling import leave_out_sink
     from samesense.encoder.storage import check_free, save
@@ -218,6 +220,9 @@ def whiten(
         logger.info("a language model: the mark before each text, to which all tokens attend, is left out of the mean")
     whitening = Whitening.fit(embed(encoder, sentences, precision=precision), dim)
     save(append_whitening(encoder, whitening), Path(output), overwrite=overwrite)
+    read = CardData("texts", ", ".join(map(short_name, as_sources(texts))), len(sentences), rows_hash(sentences))
+    kept = f"whitened to {whitening.matrix.shape[1]} dimensions on unlabelled texts"
+    write_card(Path(output), Card(name=Path(output).name, base=model, method=kept, data=[read]))
     return whitening
 
 

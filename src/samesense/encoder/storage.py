@@ -29,8 +29,10 @@ _LEGACY_FLAGS = {
 }
 
 
-def save(model: SentenceTransformer, folder: str | Path, *, overwrite: bool = False, card: bool = True) -> Path:
+def save(model: SentenceTransformer, folder: str | Path, *, overwrite: bool = False) -> Path:
     """Write ``model`` to ``folder`` in one rename, so that a folder is there whole or not at all.
+
+    Its card is for whoever knows how it was made; see :mod:`samesense.encoder.card`.
 
     Raises:
         OutputError: if the folder exists, is not empty, and ``overwrite`` is false.
@@ -38,7 +40,7 @@ def save(model: SentenceTransformer, folder: str | Path, *, overwrite: bool = Fa
     target = Path(folder)
     check_free(target, overwrite=overwrite)
     with replacing_folder(target) as beside:
-        model.save(str(beside), create_model_card=card)
+        model.save(str(beside), create_model_card=False)
         make_portable(model, beside)
     return target
 

@@ -35,6 +35,11 @@ def is_model(teacher: str) -> bool:
     return _NO_MODEL.fullmatch(teacher) is None
 
 
+def is_made(student: str) -> bool:
+    """Return whether a student is made of its teacher, and so no model by itself."""
+    return _MADE.fullmatch(student) is not None
+
+
 def is_static(student: str) -> bool:
     """Return whether a static model is asked for."""
     match = _MADE.fullmatch(student)

@@ -18,11 +18,14 @@ from typing import Any
 
 from samesense.data import PairData
 from samesense.data.examples import Examples
+from samesense.encoder.card import Card, CardData, write_card
 from samesense.encoder.storage import check_free
+from samesense.encoder.students import is_made
 from samesense.errors import ConfigError, OutputError
 from samesense.execution.ranks import is_main
-from samesense.files import only_writer, write_text
+from samesense.files import only_writer
 from samesense.recipes.training_run import TrainingRun
+from samesense.reports import read_results
 from samesense.training import manifest
 from samesense.training.fit import TrainOutput
 
@@ -108,14 +111,39 @@ def run_or_resume(output: Path, run: Callable[..., TrainingRun]) -> bool:
     return not run(overwrite=True).output.interrupted
 
 
-def to_card(output: Path, heading: str, text: str) -> None:
-    """Put a section at the end of the model's card, in the place of one of that name."""
-    card = output / MODEL / "README.md"
-    before = card.read_text(encoding="utf-8").partition(f"\n## {heading}\n")[0] if card.exists() else ""
-    write_text(card, f"{before.rstrip()}\n\n## {heading}\n\n{text}\n".lstrip())
-
-
 def end(output: Path, record: dict[str, Any], trained: TrainOutput, more: Mapping[str, Any]) -> None:
-    """Write into the manifest how the run ended, and what the method adds."""
+    """Write into the manifest how the run ended, and what the method adds, and before that the model's card."""
     status = "interrupted" if trained.interrupted else "finished"
-    manifest.write(output, record | {"outcome": asdict(trained), "status": status, **more})
+    record = record | {"outcome": asdict(trained), "status": status, **more}
+    if not trained.interrupted:
+        write_card(output / MODEL, card_of(output, record))
+    manifest.write(output, record)
+
+
+SECTIONS = "card"
+"""Key in what a method adds: text for the card, by heading."""
+
+
+def card_of(output: Path, record: Mapping[str, Any]) -> Card:
+    """Return the facts of a trained model's card, from the manifest and the results of its run."""
+    settings, data = dict(record["settings"]), record["data"]
+    start = str(settings.pop("model"))  # of a student it may be how it is made of its teacher
+    results = read_results(output / RESULTS) if (output / RESULTS).is_file() else []
+    return Card(
+        name=output.resolve().name,
+        base=settings["teacher"][0] if is_made(start) else start,
+        method=f"trained by {record['method']}" + (f" into {start}" if is_made(start) else ""),
+        pairs=settings.get("encoder") == "cross",
+        data=[CardData(part, _name(own["source"]), own["rows"], own["sha256"]) for part, own in data.items()],
+        settings=settings,
+        results=[row for row in results if row.seed is not None],
+        start=[row for row in results if row.model.endswith("(before)")],
+        versions=record["versions"],
+        sections=record.get(SECTIONS, {}),
+    )
+
+
+def _name(source: str) -> str:
+    """Return the name of data without its folder; a name on the hub stays whole."""
+    path = Path(source).expanduser()
+    return path.name if path.is_absolute() or path.suffix or path.exists() else source

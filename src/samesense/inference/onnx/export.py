@@ -17,6 +17,8 @@ from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 from samesense.data import read_pairs, sample_path
 from samesense.data.pairs.data import PairData
 from samesense.encoder.build import build, resolve
+from samesense.encoder.card import FILE as CARD
+from samesense.encoder.card import Card, add_section, is_ours, write_card
 from samesense.encoder.cosine import checked_rows, cosine_score, unit
 from samesense.encoder.cross import is_cross_encoder
 from samesense.encoder.encode import encode
@@ -135,11 +137,11 @@ def export(
     check_free(target, overwrite=overwrite)
     encoder = _opened(model)
     with replacing_folder(target) as folder:
-        save(encoder, folder, card=False)
+        save(encoder, folder)
         description = _write(encoder, folder, int8)
         description = description.model_copy(update=_checked(encoder, folder, description, pairs))
         _describe(folder, description)
-        _finish(model, folder, weights)
+        _finish(model, folder, target.name, weights, description)
     return description
 
 
@@ -200,11 +202,31 @@ def _describe(folder: Path, description: Description) -> None:
     write_text(folder / DESCRIPTION, description.model_dump_json(indent=2) + "\n")
 
 
-def _finish(model: str | SentenceTransformer, folder: Path, weights: bool) -> None:
-    """Carry over the card, and leave out torch's weights where they are not wanted."""
-    card = Path(resolve(model)) / "README.md" if isinstance(model, str) else None
-    if card is not None and card.is_file():
-        shutil.copyfile(card, folder / "README.md")
+def _finish(model: str | SentenceTransformer, folder: Path, name: str, weights: bool, description: Description) -> None:
+    """Leave out torch's weights where they are not wanted, and write the card."""
     if not weights:
         for path in folder.rglob("*.safetensors"):
             path.unlink()
+    if not isinstance(model, str):
+        return  # nothing says what it is
+    source = Path(resolve(model))
+    if is_ours(source):
+        shutil.copyfile(source / CARD, folder / CARD)
+    else:
+        write_card(folder, Card(name=name, base=model, method="exported to ONNX"))
+    add_section(folder, "Export", _told(description))
+
+
+def _told(description: Description) -> str:
+    """Return for the card what the graphs are and how true they are."""
+    lines = []
+    for name, graph in description.graphs.items():
+        found, drift = description.parity[name], description.drift
+        moved = ""
+        if drift is not None:
+            moved = f"; Spearman x100 {drift.points[name]:+.2f} on {drift.pairs} pairs of {drift.data}"
+        lines.append(
+            f"- `{GRAPHS[name]}`, {graph.bytes / 1e6:.1f} MB: the least cosine of a vector with that of torch in "
+            f"float32 is {found.least_cosine:.6f} over {found.texts} texts{moved}"
+        )
+    return "\n".join(["Graphs that need no torch (`samesense similarity` opens them):", "", *lines])

@@ -26,9 +26,9 @@ from samesense.data import PairData
 from samesense.data.sentences import Sentences
 from samesense.encoder.students import make_student
 from samesense.errors import ConfigError, ModelError
-from samesense.recipes import run_folder
 from samesense.recipes.distil.report import KEPT, StudentReport, report_student
 from samesense.recipes.distil.settings import NO_TEACHER, DistilSettings
+from samesense.recipes.run_folder import SECTIONS
 from samesense.recipes.runner import Job, TrainingInputs
 from samesense.recipes.runner import run as run_job
 from samesense.recipes.training_run import TrainingRun
@@ -72,8 +72,7 @@ def run(
     def report() -> tuple[list[Result], dict[str, Any]]:
         evaluated = tests or ([] if dev is None else [dev])
         reports.append(report_student(output, settings, train.texts, evaluated))
-        run_folder.to_card(output, "Distilled", reports[0].text())
-        return reports[0].results, {KEPT: reports[0].content()}
+        return reports[0].results, {KEPT: reports[0].content(), SECTIONS: {"Distilled": reports[0].text()}}
 
     def prepared(model: SentenceTransformer, job: Job[Sentences, DistilSettings]) -> TrainingInputs:
         return replace(prepare(model, job), after_training=report)

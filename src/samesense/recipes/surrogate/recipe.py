@@ -26,7 +26,7 @@ from torch import nn
 from samesense.errors import MissingExtraError
 from samesense.evaluation.sts import evaluate_pairs
 from samesense.inference.models.load import load
-from samesense.recipes.run_folder import to_card
+from samesense.recipes.run_folder import SECTIONS
 from samesense.recipes.runner import Job, TrainingInputs
 from samesense.recipes.surrogate.data import Harvested, targets_of
 from samesense.recipes.surrogate.settings import SurrogateSettings
@@ -113,8 +113,7 @@ def measure_kept(
     distance = np.square(model.scores(held.pairs()) - targets_of(held.labels, *scale)).mean()
     found.append(replace(found[0], metric="mse", value=float(distance), low=None, high=None))
     kept = {"pairs": len(held), **{one.metric: one.value for one in found if one.subset == "all"}}
-    to_card(output, "Surrogate", describe_kept(kept))
-    return found, {KEPT: kept}
+    return found, {KEPT: kept, SECTIONS: {"Surrogate": describe_kept(kept)}}
 
 
 def describe_kept(kept: Mapping[str, float]) -> str:

@@ -129,7 +129,7 @@ def with_cut_start(cell: Cell, output: Path) -> Cell:
     short = start[:16] if re.fullmatch("[0-9a-f]{64}", start) else start.replace("/", "--")
     folder = output / "starts" / f"{short}-first-{cell.layers}"
     if not folder.is_dir():
-        save(first_layers(build(cell.settings.model, device="cpu"), cell.layers), folder, card=False)
+        save(first_layers(build(cell.settings.model, device="cpu"), cell.layers), folder)
     settings = start_settings(cell.settings)  # by its own start: the folder has a pooling
     return replace(cell, settings=settings.model_copy(update={"model": str(folder)}))
 

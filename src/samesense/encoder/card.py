@@ -1,0 +1,234 @@
+"""The card of a saved model: what it was made of, how it was evaluated and how to use it, and no sentence of its data.
+
+Source: the hub's specification of model cards (huggingface/hub-docs, modelcard.md), for the front matter.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from huggingface_hub import EvalResult, ModelCardData, snapshot_download
+from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+from huggingface_hub.repocard import metadata_load
+
+from samesense.encoder.build import DEFAULT, resolve
+from samesense.errors import ModelError
+from samesense.files import write_text
+from samesense.types import Result
+
+FILE = "README.md"
+OURS = "samesense"
+"""The tag by which a card of ours is known."""
+
+DEFAULT_ID = "sentence-transformers/all-MiniLM-L6-v2"
+"""What the embedded default is on the hub."""
+
+UNKNOWN = "not stated"
+
+METRICS = {"spearman": "spearmanr", "pearson": "pearsonr"}
+"""Names of metrics on the hub where they differ from ours."""
+
+
+@dataclass(frozen=True)
+class CardData:
+    """One part of the data behind a model."""
+
+    part: str  # such as "train"
+    name: str  # of the file without its folder, or on the hub
+    rows: int
+    sha256: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Card:
+    """The facts of a card."""
+
+    name: str  # of the model
+    base: str  # the model that it was made from, as it was given
+    method: str  # what was done to it
+    pairs: bool = False  # whether it is a cross-encoder
+    data: Sequence[CardData] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    results: Sequence[Result] = ()  # those of the model itself
+    start: Sequence[Result] = ()  # those of the model before
+    versions: Mapping[str, str] = field(default_factory=dict)
+    sections: Mapping[str, str] = field(default_factory=dict)  # more to say, by heading
+
+
+def write_card(folder: Path, card: Card) -> None:
+    """Write ``README.md`` into the folder of a model; OutputError if it cannot be written."""
+    stated = _stated(card.base)
+    front = _front_matter(card, stated)
+    parts = [
+        f"# {card.name}",
+        _introduction(card),
+        _table(["", ""], _facts(folder, card, stated)),
+        "## Use",
+        _use(card),
+        *_data(card),
+        *_evaluation(card),
+        *(part for heading, text in card.sections.items() for part in (f"## {heading}", text)),
+        *_settings(card),
+    ]
+    write_text(folder / FILE, f"---\n{front}\n---\n\n" + "\n\n".join(parts) + "\n")
+
+
+def is_ours(folder: Path) -> bool:
+    """Return whether a folder has a card that :func:`write_card` wrote."""
+    return OURS in (_metadata(folder).get("tags") or ())
+
+
+def add_section(folder: Path, heading: str, text: str) -> None:
+    """Put a section at the end of a card, in the place of one of that name."""
+    before = (folder / FILE).read_text(encoding="utf-8").partition(f"\n## {heading}\n")[0]
+    write_text(folder / FILE, f"{before.rstrip()}\n\n## {heading}\n\n{text}\n")
+
+
+def _stated(base: str) -> dict[str, Any]:
+    """Return what the card of the base says of itself; nothing where there is none on this machine."""
+    try:
+        source = resolve(base)
+        if Path(source).is_dir():
+            return _metadata(Path(source))
+        return _metadata(Path(snapshot_download(source, local_files_only=True, allow_patterns=[FILE])))
+    except (LocalEntryNotFoundError, HFValidationError, HfHubHTTPError, ModelError):
+        return {}
+
+
+def _metadata(folder: Path) -> dict[str, Any]:
+    try:
+        found = metadata_load(folder / FILE) if (folder / FILE).is_file() else None
+    except ValueError:  # front matter that is no mapping
+        return {}
+    return found or {}
+
+
+def _base_id(base: str, stated: Mapping[str, Any]) -> str | list[str] | None:
+    """Return the base as the hub knows it: itself, or the base of a folder that has one."""
+    if base == DEFAULT:
+        return DEFAULT_ID
+    if not Path(base).expanduser().exists():
+        return base
+    found: str | list[str] | None = stated.get("base_model")
+    return found
+
+
+def _front_matter(card: Card, stated: Mapping[str, Any]) -> str:
+    kind = "cross-encoder" if card.pairs else "sentence-transformers"
+    hub = sorted({one.name.partition(":")[0] for one in card.data if _on_hub(one.name)})
+    known = ModelCardData(
+        language=stated.get("language"),
+        license=stated.get("license"),
+        library_name="sentence-transformers",
+        pipeline_tag="text-ranking" if card.pairs else "sentence-similarity",
+        tags=list(dict.fromkeys(["sentence-transformers", kind, OURS])),
+        base_model=_base_id(card.base, stated),
+        datasets=hub or None,
+        model_name=card.name,
+        eval_results=[_eval_result(row) for row in _whole(card.results)] or None,
+    )
+    return str(known.to_yaml()).strip()
+
+
+def _eval_result(row: Result) -> EvalResult:
+    return EvalResult(
+        task_type="semantic-similarity", task_name="Semantic Similarity",
+        dataset_type=row.dataset.partition(":")[0] if _on_hub(row.dataset) else "unknown",
+        dataset_name=row.dataset, dataset_split=row.split or None,
+        metric_type=METRICS.get(row.metric, row.metric), metric_name=row.metric.capitalize(),
+        metric_value=round(row.value, 6),
+    )  # fmt: skip
+
+
+def _on_hub(name: str) -> bool:
+    return "/" in name and not Path(name).suffix
+
+
+def _introduction(card: Card) -> str:
+    what = "A cross-encoder, which reads two texts together and scores" if card.pairs else "An encoder for"
+    return f"{what} the similarity of sentences: `{_short(card.base)}`, {card.method}, by samesense."
+
+
+def _facts(folder: Path, card: Card, stated: Mapping[str, Any]) -> list[list[str]]:
+    language = stated.get("language")
+    listed = ", ".join(language) if isinstance(language, list) else language
+    made = ", ".join(f"{name} {number}" for name, number in card.versions.items())
+    rows = [["base model", str(_base_id(card.base, stated) or _short(card.base))], ["method", card.method]]
+    rows += [["dimensions", str(dim)] for dim in [_dimensions(folder)] if dim]
+    rows += [["licence of the base", str(stated.get("license") or UNKNOWN)], ["language", str(listed or UNKNOWN)]]
+    return rows + ([["made with", made]] if made else [])
+
+
+def _dimensions(folder: Path) -> int | None:
+    """Return the width of a bi-encoder's vectors as its last module with one says it."""
+    found = None
+    for path in sorted(folder.glob("*/config.json")):
+        known = json.loads(path.read_text(encoding="utf-8"))
+        found = known.get("out_features") or known.get("embedding_dimension") or found
+    return found
+
+
+def _use(card: Card) -> str:
+    kind, call = ("CrossEncoder", "predict") if card.pairs else ("SentenceTransformer", "encode")
+    one, other = "The train leaves at noon.", "At twelve there is a train."
+    texts = f'[("{one}", "{other}")]' if card.pairs else f'["{one}", "{other}"]'
+    return (
+        f'```python\nfrom sentence_transformers import {kind}\n\nmodel = {kind}("this folder")\n'
+        f"print(model.{call}({texts}))\n```\n\n"
+        f'```bash\nsamesense similarity "this folder" "{one}" "{other}"\n```'
+    )
+
+
+def _data(card: Card) -> list[str]:
+    if not card.data:
+        return []
+    rows = [[one.part, one.name, f"{one.rows:,}", f"`{one.sha256[:16]}`"] for one in card.data]
+    note = "The hash is the beginning of the SHA-256 of the rows as they were read."
+    return ["## Data", _table(["part", "name", "rows", "hash"], rows), note]
+
+
+def _evaluation(card: Card) -> list[str]:
+    """Return how the model was evaluated, beside the model that it began as; not at all where it was not."""
+    rows = _whole(card.results)
+    if not rows:
+        return ["## Evaluation", "This model was not evaluated on labelled pairs when it was made."]
+    before = {(row.dataset, row.subset, row.metric): row for row in card.start}
+    lines = []
+    for row in rows:
+        start = before.get((row.dataset, row.subset, row.metric))
+        interval = "" if row.low is None or row.high is None else f"{100 * row.low:.1f} to {100 * row.high:.1f}"
+        shown = "" if start is None else f"{100 * start.value:.2f}"
+        lines.append([row.dataset, row.metric, f"{100 * row.value:.2f}", interval, shown, f"{row.n:,}"])
+    protocols = dict.fromkeys(row.protocol for row in rows)
+    return [
+        "## Evaluation",
+        _table(["data", "metric", "x100", "95 % interval", "before", "n"], lines),
+        "How: " + " / ".join(protocols) + ".",
+    ]
+
+
+def _whole(results: Sequence[Result]) -> list[Result]:
+    """Return the correlations over all of a data set."""
+    return [row for row in results if row.task == "sts" and row.subset == "all"]
+
+
+def _settings(card: Card) -> list[str]:
+    given = [[name, f"`{_short(value)}`"] for name, value in card.settings.items() if value is not None]
+    return ["## Settings", _table(["setting", "value"], given)] if given else []
+
+
+def _short(value: object) -> str:
+    """Return a value in which a path is cut to its last part: where it lay is nobody else's business."""
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_short, value))
+    path = Path(value).expanduser() if isinstance(value, str) else None
+    return path.resolve().name if path is not None and value and path.exists() else str(value)
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    escaped = [[cell.replace("|", "\\|") for cell in row] for row in [header, ["---"] * len(header), *rows]]
+    return "\n".join("| " + " | ".join(row) + " |" for row in escaped)

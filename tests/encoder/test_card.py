@@ -1,0 +1,136 @@
+"""The card of a saved model: valid on the hub, true to the run, and without a sentence of its data."""
+
+import pytest
+from huggingface_hub import ModelCard
+
+import samesense
+from samesense.data import read_pairs
+from samesense.encoder.card import Card, CardData, add_section, is_ours, write_card
+from samesense.encoder.storage import save
+from samesense.types import Result
+
+FRONT = """---
+license: mit
+language:
+- en
+- de
+base_model: owner/root
+---
+# base
+
+a training sentence of somebody
+"""
+
+
+def row(value, *, subset="all", model="m", seed=1, task="sts", metric="spearman", dataset="dev.tsv"):
+    return Result(
+        task=task, dataset=dataset, split="dev", subset=subset, metric=metric, value=value, n=1234,
+        protocol="cosine, mean pooling", model=model, seed=seed, low=value - 0.01, high=value + 0.01,
+    )  # fmt: skip
+
+
+def facts(base, **changes):
+    known = {
+        "name": "mine", "base": str(base), "method": "trained by cosent",
+        "data": [CardData("train", "owner/pairs:train", 5000, "ab" * 32), CardData("dev", "dev.tsv", 100, "cd" * 32)],
+        "settings": {"epochs": 2, "teacher": ("a|b", None), "pooling": None},
+        "results": [row(0.8123), row(0.5, subset="part"), row(0.7, task="surrogate")],
+        "start": [row(0.6, model="base (before)", seed=None)],
+        "versions": {"torch": "2.9"},
+        "sections": {"Distilled": "what was kept"},
+    }  # fmt: skip
+    return Card(**(known | changes))
+
+
+@pytest.fixture
+def base(tiny, tmp_path):
+    folder = save(tiny, tmp_path / "private" / "base")
+    (folder / "README.md").write_text(FRONT, encoding="utf-8")
+    return folder
+
+
+def test_the_front_matter_is_what_the_hub_reads(base, tmp_path):
+    write_card(tmp_path, facts(base))
+    card = ModelCard.load(tmp_path / "README.md")
+    known = card.data
+    assert (known.license, known.language, known.base_model) == ("mit", ["en", "de"], "owner/root")
+    assert (known.library_name, known.pipeline_tag) == ("sentence-transformers", "sentence-similarity")
+    assert known.datasets == ["owner/pairs"]
+    assert known.model_name == "mine"
+    [found] = known.eval_results
+    assert (found.dataset_name, found.dataset_split, found.metric_type) == ("dev.tsv", "dev", "spearmanr")
+    assert found.metric_value == 0.8123
+    assert is_ours(tmp_path)
+    assert not is_ours(base)
+
+
+def test_the_body_says_what_it_was_made_of_and_how_it_was_evaluated(base, tmp_path):
+    write_card(tmp_path, facts(base))
+    text = (tmp_path / "README.md").read_text(encoding="utf-8")
+    for line in (
+        "| base model | owner/root |",
+        "| licence of the base | mit |",
+        "| language | en, de |",
+        "| train | owner/pairs:train | 5,000 | `abababababababab` |",
+        "| dev.tsv | spearman | 81.23 | 80.2 to 82.2 | 60.00 | 1,234 |",
+        "How: cosine, mean pooling.",
+        "## Distilled\n\nwhat was kept",
+        "| epochs | `2` |",
+    ):
+        assert line in text
+    assert "part" not in text.partition("## Evaluation")[2].partition("##")[0]
+    assert str(tmp_path) not in text
+    assert "training sentence" not in text
+
+
+def test_what_is_not_known_is_said_and_not_guessed(tiny, tmp_path):
+    plain = save(tiny, tmp_path / "plain")
+    write_card(tmp_path, facts(plain, data=(), results=(), start=()))
+    text = (tmp_path / "README.md").read_text(encoding="utf-8")
+    assert "| licence of the base | not stated |" in text
+    assert "| language | not stated |" in text
+    assert "| base model | plain |" in text
+    known = ModelCard.load(tmp_path / "README.md").data
+    assert (known.license, known.base_model, known.datasets, known.eval_results) == (None, None, None, None)
+    assert "was not evaluated" in text
+
+
+def test_a_name_that_is_no_folder_is_a_base_on_the_hub(tmp_path):
+    write_card(tmp_path, facts("owner/absent", pairs=True))
+    known = ModelCard.load(tmp_path / "README.md").data
+    assert (known.base_model, known.pipeline_tag) == ("owner/absent", "text-ranking")
+    assert "model.predict([(" in (tmp_path / "README.md").read_text(encoding="utf-8")
+
+
+def test_a_section_is_added_once(base, tmp_path):
+    write_card(tmp_path, facts(base))
+    add_section(tmp_path, "Export", "first")
+    add_section(tmp_path, "Export", "second")
+    text = (tmp_path / "README.md").read_text(encoding="utf-8")
+    assert text.endswith("\n\n## Export\n\nsecond\n")
+    assert "first" not in text
+
+
+@pytest.mark.parametrize("encoder", ["bi", "cross"])
+def test_a_trained_model_has_the_card_of_its_run(tiny_trunk, toy_pairs, tmp_path, encoder):
+    files = {part: str(toy_pairs / f"{part}.tsv") for part in ("train", "dev", "test")}
+    run = samesense.train(
+        files["train"], dev=files["dev"], test=files["test"], model=str(tiny_trunk), encoder=encoder, max_steps=2,
+        precision="float32",
+        output=tmp_path / "mine",
+    )  # fmt: skip
+    known = ModelCard.load(tmp_path / "mine" / "model" / "README.md")
+    value = next(one.value for one in run.results if one.seed is not None and one.metric == "spearman")
+    assert known.data.eval_results[0].metric_value == round(value, 6)
+    assert known.data.pipeline_tag == ("text-ranking" if encoder == "cross" else "sentence-similarity")
+    sha256 = read_pairs(files["train"]).sha256
+    assert f"`{sha256[:16]}`" in known.text
+    assert not [text for text in read_pairs(files["train"]).sentences1 if text in known.text]
+
+
+def test_a_whitened_model_says_on_what(tiny_trunk, sentences, tmp_path):
+    (tmp_path / "texts.txt").write_text("\n".join(sentences) + "\n", encoding="utf-8")
+    samesense.whiten(str(tiny_trunk), str(tmp_path / "texts.txt"), output=tmp_path / "white", dim=8)
+    text = (tmp_path / "white" / "README.md").read_text(encoding="utf-8")
+    assert "whitened to 8 dimensions" in text
+    assert "| texts | texts.txt | 40 |" in text
