@@ -11,6 +11,9 @@ from typing import Any
 from samesense.errors import MissingExtraError
 from samesense.types import Result
 
+WHOLE_SUBSETS = ("all", "mean", "wmean")
+"""Names of the rows that stand for all of the data, the one that a report shows first."""
+
 NUMERIC = ("value x100", "interval", "n", "seed")
 """Columns that are set flush right."""
 
@@ -34,6 +37,10 @@ class Results(list[Result]):
         header, rows = result_cells(self)
         lines = [_html_row("th", header, header), *(_html_row("td", row, header) for row in rows)]
         return "<table>\n" + "\n".join(lines) + "\n</table>"
+
+    def whole(self) -> Results:
+        """Return those that stand for all of a data set: ``all``, and where it has subsets ``mean`` and ``wmean``."""
+        return Results(row for row in self if row.subset in WHOLE_SUBSETS)
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return each result as a dictionary of the fields that are present, plain JSON types."""

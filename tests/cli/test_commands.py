@@ -164,6 +164,22 @@ def test_train_evaluate_resume(run, tiny_trunk, toy_pairs, tmp_path):
     assert err.splitlines()[-1].endswith("Choose another output folder, or pass --overwrite to replace it.")
 
 
+def test_evaluate_shows_subsets_on_request(run, tiny_trunk, toy_pairs, tmp_path):
+    header, *rows = (toy_pairs / "test.tsv").read_text(encoding="utf-8").splitlines()
+    lines = [f"{header}\tsubset", *(f"{row}\tpart {at % 3}" for at, row in enumerate(rows))]
+    (tmp_path / "parts.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    call = ["evaluate", tiny_trunk, "--data", tmp_path / "parts.tsv", "--no-intervals"]
+    code, out, err = run(*call, "--output", tmp_path / "results.jsonl")
+    assert code == 0, err
+    shown = [line.split()[1:3] for line in out.splitlines()[2:]]
+    assert shown == [[subset, metric] for metric in ("spearman", "pearson") for subset in ("all", "mean", "wmean")]
+    assert "3 subsets: --subsets\n" in err
+    assert len((tmp_path / "results.jsonl").read_text().splitlines()) == 12
+    code, out, err = run(*call, "--subsets")
+    assert len(out.splitlines()) == 2 + 12
+    assert "--subsets" not in err
+
+
 def test_nli_takes_the_papers_nli_settings(run, tiny_trunk, tmp_path):
     rows = ["premise\thypothesis\tlabel"]
     for i in range(12):

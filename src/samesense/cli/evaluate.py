@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from samesense.cli.output import AS_THEY_ARE, Json, PrecisionFlag, ReadFlags, Several, logger, put, put_json
+from samesense.cli.output import AS_THEY_ARE, Flag, Json, PrecisionFlag, ReadFlags, Several, logger, put, put_json
 
 
 def evaluate(
@@ -16,6 +16,7 @@ def evaluate(
     how: ReadFlags = AS_THEY_ARE,
     precision: PrecisionFlag = "float32",
     intervals: bool = True,
+    subsets: Flag = False,
     json: Json = False,
 ) -> None:
     """Evaluate a model on labelled pairs: Spearman and Pearson correlation, with 95 % confidence intervals.
@@ -29,6 +30,7 @@ def evaluate(
         output: results.jsonl to which the results are added.
         precision: arithmetic; float32 keeps the figures comparable between machines.
         intervals: compute bootstrap intervals.
+        subsets: show each subset too, and not only what stands for the whole; a file and JSON always have them.
         json: print one JSON object a result.
     """
     import samesense
@@ -37,5 +39,8 @@ def evaluate(
     if json:
         put_json(results.to_dicts())
     else:
-        put(str(results))
+        shown = results if subsets else results.whole()
+        put(str(shown))
+        if len(shown) < len(results):
+            logger.info(f"{len({row.subset for row in results} - {row.subset for row in shown})} subsets: --subsets")
         logger.info(f"protocol: {results[0].protocol}")

@@ -14,14 +14,11 @@ from samesense.evaluation.suite import Average, Suite
 from samesense.evaluation.task import SAMPLES, ResultBuilder, Task, checked_scores, timed_scores
 from samesense.metrics import Statistic, bootstrap_interval, pearson, spearman
 from samesense.metrics.inputs import check_correlates
-from samesense.results import Results
+from samesense.results import WHOLE_SUBSETS, Results
 from samesense.types import Pair, Result, Score, Scorer, Scores, TaskResult
 
 CORRELATIONS = {"spearman": spearman, "pearson": pearson}
 """Every metric of this task by name."""
-
-WHOLE_SUBSETS = ("all", "mean", "wmean")
-"""Names of the rows that stand for all of the data, the one that a report shows first."""
 
 MOST_SUBSETS = 30
 """With more, the subset column is taken for something else, such as an identifier."""

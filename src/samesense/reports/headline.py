@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from samesense.evaluation.sts import WHOLE_SUBSETS
 from samesense.evaluation.suites import SUITES
+from samesense.results import WHOLE_SUBSETS
 from samesense.types import Result
 
 
