@@ -91,6 +91,15 @@ def test_a_model_that_lacks_a_set_is_not_ranked_and_named():
         rank([behind[0], other], [results[0], result("b", 1.0, dataset="two.test")])
 
 
+def test_a_model_of_which_one_run_lacks_a_set_is_not_ranked():
+    labels = np.arange(30.0) % 5
+    behind = [evidence("base", labels, labels, dataset=name) for name in ("one.test", "two.test")]
+    behind += [evidence("m", labels[::-1], labels, dataset="one.test", seed=seed) for seed in (1, 2)]
+    behind.append(evidence("m", labels[::-1], labels, dataset="two.test", seed=1))
+    ranking = rank(behind, [result(one.model, 0.5, dataset=one.dataset, seed=one.seed) for one in behind])
+    assert ([place.model for place in ranking.places], ranking.unranked) == (["base"], ("m",))
+
+
 def test_what_has_no_better_has_no_ranking():
     assert rank([], [result("a", 0.2, task="geometry", metric="alignment")]) is None
 

@@ -39,7 +39,7 @@ class Ranking:
     datasets: tuple[str, ...]  # whose mean the figure is
     n: int  # examples of all of them
     places: tuple[Standing, ...]
-    unranked: tuple[str, ...]  # models that lack a figure on one of the data sets
+    unranked: tuple[str, ...]  # models of which a run lacks a figure on one of the data sets
     against_reference: Mapping[str, Comparison]  # by model, of every ranked one but the reference
     reference: str
     best_second: Comparison | None  # of the two best; None where there is one model, or one of the two is the reference
@@ -73,7 +73,8 @@ def rank(
         return None
     suite, metric, sets = found
     names = list(dict.fromkeys(row.model for row in results))
-    everywhere = [name for name in names if all(name in behind for behind in sets.values())]
+    seeds = {name: {_seeds(behind, name) for behind in sets.values()} for name in names}
+    everywhere = [name for name in names if len(seeds[name]) == 1 and () not in seeds[name]]
     if not everywhere:
         raise DataError(f"no model has a figure on each of {', '.join(sets)}, and means of different sets say nothing.")
     drawn, examples = _resampled(sets, everywhere)
@@ -81,7 +82,7 @@ def rank(
     measured = {one.name: one for one in reversed(models)}
     places = [_standing(name, drawn[name], measured.get(name)) for name in everywhere]
     places.sort(key=lambda one: -one.score)
-    context = _Context(suite, metric, tuple(sets), examples, drawn, {n: _seeds(sets, n) for n in everywhere})
+    context = _Context(suite, metric, tuple(sets), examples, drawn, {name: seeds[name].pop() for name in everywhere})
     against_reference = _against(context, everywhere, reference)
     best_second = None
     if reference not in [one.model for one in places[:2]] and len(places) > 1:
@@ -120,7 +121,7 @@ def _resampled(sets: Sets, names: Sequence[str]) -> tuple[dict[str, Resampled], 
         runs = [run for own in ordered.values() for run in own]
         values, labels = aligned(runs)
         truth = None if runs[0].statistic == "mean" else labels
-        drawn = resampled_figures(values, truth, samples=max(SAMPLES, 50 * len(names)), seed=number)
+        drawn = resampled_figures(values, truth, samples=max(SAMPLES, 50 * (len(names) - 1)), seed=number)
         at = 0
         for name, own in ordered.items():
             found[name].append(drawn.part(at, at + len(own)))
@@ -129,8 +130,9 @@ def _resampled(sets: Sets, names: Sequence[str]) -> tuple[dict[str, Resampled], 
     return {name: mean_of_sets(own) for name, own in found.items()}, examples
 
 
-def _seeds(sets: Sets, name: str) -> list[int | None]:
-    return [run.seed for run in in_seed_order(next(iter(sets.values()))[name])]
+def _seeds(behind: Mapping[str, Sequence[Evidence]], name: str) -> tuple[int | None, ...]:
+    """Return the seeds of a model on a data set, in order; none where it has no figure."""
+    return tuple(run.seed for run in in_seed_order(behind.get(name, ())))
 
 
 def _standing(name: str, drawn: Resampled, measured: EvaluatedModel | None) -> Standing:
@@ -149,7 +151,7 @@ class _Context:
     datasets: tuple[str, ...]
     n: int
     drawn: Mapping[str, Resampled]
-    seeds: Mapping[str, list[int | None]]
+    seeds: Mapping[str, tuple[int | None, ...]]
 
     def compare(self, model: str, other: str) -> Comparison:
         """Compare two models, with the p-value not yet adjusted."""
