@@ -10,7 +10,7 @@ from samesense.reports.figures import plot as module
 from samesense.reports.figures.curves import Curve, learning_curves, sweep
 from samesense.reports.figures.distribution import distribution, rating_groups
 from samesense.reports.figures.heatmap import heatmap
-from samesense.reports.figures.overview import Place, overview
+from samesense.reports.figures.overview import NARROW, Place, overview
 from samesense.reports.figures.plane import ModelPoint, plane
 from samesense.reports.figures.plot import inline_svg, save_plots, style_of, svg_text, variables
 from tests.reports.made import evidence, scored
@@ -90,6 +90,21 @@ def test_the_overview_names_every_model_and_leaves_none_out():
     ends = sorted(tuple(line.get_ydata()) for line in axes.lines if len(line.get_ydata()) == 2)
     assert ends == [(73.0, 78.4), (85.1, 88.2)]
     assert drawn.caption.endswith("Without a measured speed: stored (50.0).")
+
+
+def test_where_it_is_narrow_names_stand_below():
+    drawn = overview(PLACES, styles={}, score="Spearman on x", name="overview", size=NARROW)
+    [legend] = drawn.figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["slow and good", "quick"]
+    assert list(drawn.figure.axes[0].texts) == []
+
+
+def test_names_stand_inside_and_part_where_models_are_near():
+    near = [Place(f"model {at}", 80 + 0.1 * at, 79, 81, 200 + at) for at in range(6)]
+    axes = overview(near, styles={}, score="Spearman", name="overview").figure.axes[0]
+    boxes = [text.get_window_extent() for text in axes.texts]
+    assert all(axes.bbox.x0 <= box.x0 and box.x1 <= axes.bbox.x1 for box in boxes)
+    assert not [1 for at, one in enumerate(boxes) for other in boxes[:at] if one.overlaps(other)]
 
 
 def test_without_speeds_the_overview_has_a_row_a_model():

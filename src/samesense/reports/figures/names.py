@@ -13,7 +13,7 @@ from samesense.reports.figures.plot import MUTED
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MARK, LINE, LETTER = 5.5, 13.0, 6.0
+MARK, LINE, LETTER = 5.5, 13.0, 5.7
 """Half the width of a mark, the height of a line, and the width of a letter, in points."""
 
 MARGINAL = 0x2E80
@@ -42,26 +42,26 @@ def write_names(
 
     taken = [(x - MARK, y - MARK, x + MARK, y + MARK) for own in places.values() for x, y in in_points(own)]
     taken += [(x - 1.5, low, x + 1.5, high) for (x, low), (_, high) in (in_points(bar) for bar in bars)]
-    right = axes.bbox.x1 * scale
+    left, right = axes.bbox.x0 * scale, axes.bbox.x1 * scale
     for text, own in places.items():
         x, y = in_points(own).mean(axis=0)
         width = LETTER * size / 9.5 * sum(2 if ord(sign) > MARGINAL else 1 for sign in text)
         boxes = [
             (start, y + shift - LINE / 2, start + width, y + shift + LINE / 2)
-            for shift in sorted(np.arange(-8, 9) * LINE, key=abs)
+            for shift in sorted(np.arange(-14, 15) * LINE, key=abs)
             for start in (x + 2 * MARK, x - 2 * MARK - width)
         ]
-        free = [box for box in boxes if box[0] >= 0 and box[2] <= right and not any(_meet(box, t) for t in taken)]
-        box = free[0] if free else boxes[0]
+        inside = [box for box in boxes if box[0] >= left and box[2] <= right] or boxes
+        box = min(inside, key=lambda one: sum(_meet(one, other) for other in taken))  # the nearest of equal ones
         taken.append(box)
         leftwards = box[0] < x
         shift = (box[1] + box[3]) / 2 - y
         middle = axes.transData.inverted().transform((x / scale, y / scale))
-        axes.annotate(
+        axes.annotate(  # left out of the layout, which would make room for it and move every place
             text, (float(middle[0]), float(middle[1])), (-2 * MARK if leftwards else 2 * MARK, shift),
             textcoords="offset points", va="center", ha="right" if leftwards else "left", fontsize=size,
             arrowprops={"arrowstyle": "-", "color": MUTED, "linewidth": 0.6} if abs(shift) > LINE else None,
-        )  # fmt: skip
+        ).set_in_layout(False)  # fmt: skip
 
 
 def _meet(one: Box, other: Box) -> bool:

@@ -25,7 +25,7 @@ class Place:
     speed: float | None = None  # sentences a second, where it was measured
 
 
-WIDE, NARROW = (8.4, 4.6), (3.7, 4.4)
+WIDE, NARROW = (8.4, 4.6), (3.7, 3.9)
 """Sizes in inches, for a desk and for a phone."""
 
 
@@ -34,19 +34,26 @@ def overview(
 ) -> Plot:
     """Draw the score of each model with its interval, against its speed where any was measured.
 
-    ``score`` says what the score is. Models without a speed, where others have one, are named in the caption.
+    ``score`` says what the score is. Names stand beside the models, and below the figure where it is narrow. Models
+    without a speed, where others have one, are named in the caption.
     """
     if not places:
         raise DataError("The overview needs one model or more.")
     timed = [place for place in places if place.speed]
     with styled():
         width, height = size
-        figure = new_figure(width, height if timed else 1.1 + 0.42 * len(places))
+        below = size == NARROW
+        figure = new_figure(width, height + 0.2 * below * len(timed) if timed else 1.1 + 0.42 * len(places))
         axes = figure.subplots()
         if timed:
             _by_speed(axes, timed, styles, score)
+            if below:
+                figure.legend(loc="outside lower left", frameon=False)
+            else:
+                _name(axes, timed)
         else:
-            _in_rows(axes, places, styles, score)
+            _in_rows(axes, places, styles)
+            figure.supxlabel(score, fontsize=9.5)
     caption = f"{score}, with 95 % intervals"
     if timed:
         caption += ", against sentences a second on this machine (logarithmic); upper right is better"
@@ -63,7 +70,7 @@ def _by_speed(axes: Axes, places: Sequence[Place], styles: Mapping[str, Style], 
         axes.plot([speed, speed], [place.low, place.high], color=own.colour, linewidth=2)
         axes.plot(
             [speed], [place.score], own.marker, color=own.colour, markersize=9, markeredgecolor=INK,
-            markeredgewidth=0.8,
+            markeredgewidth=0.8, linestyle="none", label=place.model,
         )  # fmt: skip
     axes.set_xlim(min(speeds) / 2.2, max(speeds) * 2.2)
     axes.margins(y=0.12)
@@ -71,8 +78,12 @@ def _by_speed(axes: Axes, places: Sequence[Place], styles: Mapping[str, Style], 
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}" if value >= 1 else f"{value:g}")
     axes.xaxis.set_minor_formatter(lambda value, _: _between(value, max(speeds) / min(speeds)))
     axes.tick_params(axis="x", which="minor", labelsize=8, labelcolor=MUTED)
-    bars = [((speed, place.low), (speed, place.high)) for place, speed in zip(places, speeds, strict=True)]
-    write_names(axes, {one.model: [(speed, one.score)] for one, speed in zip(places, speeds, strict=True)}, bars)
+
+
+def _name(axes: Axes, places: Sequence[Place]) -> None:
+    at = {place.model: (place.speed or 1.0, place.score) for place in places}
+    bars = [((place.speed or 1.0, place.low), (place.speed or 1.0, place.high)) for place in places]
+    write_names(axes, {model: [point] for model, point in at.items()}, bars)
 
 
 def _between(value: float, range_: float) -> str:
@@ -81,7 +92,7 @@ def _between(value: float, range_: float) -> str:
     return f"{value:,.0f}" if leading in (2, 5) and range_ < 100 else ""
 
 
-def _in_rows(axes: Axes, places: Sequence[Place], styles: Mapping[str, Style], score: str) -> None:
+def _in_rows(axes: Axes, places: Sequence[Place], styles: Mapping[str, Style]) -> None:
     for row, place in enumerate(places):
         own = styles.get(place.model, style_of(0))
         axes.plot([place.low, place.high], [row, row], color=own.colour, linewidth=2)
@@ -89,4 +100,3 @@ def _in_rows(axes: Axes, places: Sequence[Place], styles: Mapping[str, Style], s
     axes.set_yticks(range(len(places)), [place.model for place in places])
     axes.set_ylim(len(places) - 0.5, -0.5)
     axes.grid(False, axis="y")
-    axes.set_xlabel(score)
