@@ -39,20 +39,23 @@ def measure_cost(spec: str, model: Scorer, texts: Sequence[str]) -> Cost:
     Nothing that the model remembers is used or changed.
     """
     if not isinstance(model, Model):
-        return Cost(computed=_computed(model, ""))
+        return Cost(computed=_computed(model.protocol, "", function=True))
     base = split_maps(spec)[0]
     kind, place = split_kind(base)
     parameters, size = None, None
     if model.home is not None:  # it was opened by a name
         parameters, size = _weights(kind, place if kind else split_pooling(base)[0], model.backend)
     speed = None if kind in STORED else _speed(model, texts)
-    return Cost(computed=_computed(model, model.backend), speed=speed, parameters=parameters, megabytes=size)
+    computed = _computed(model.protocol, model.backend, function=bool(kind))
+    return Cost(computed=computed, speed=speed, parameters=parameters, megabytes=size)
 
 
 def _speed(model: Model, texts: Sequence[str]) -> float | None:
-    """Return the sentences that are read a second, after a warm-up; ``None`` if one cannot be encoded."""
+    """Return the sentences that are read a second, after a warm-up; ``None`` if there is none or one cannot be encoded."""
     sample = [texts[at * len(texts) // SAMPLE] for at in range(SAMPLE)] if len(texts) > SAMPLE else list(texts)
     run = _reader(model)
+    if not sample:
+        return None
     try:
         warm = _timed(run, sample[:WARM_UP])
         if warm > 2 * SECONDS:
@@ -79,17 +82,15 @@ def _timed(run: Callable[[Sequence[str]], object], texts: Sequence[str]) -> floa
     return max(time.perf_counter() - started, 1e-9)
 
 
-def _computed(model: Scorer, backend: str) -> str:
-    """Return arithmetic and threads; a model without a backend says its arithmetic in its protocol, if it has one."""
-    arithmetic = next(
-        (name for name in ("int8", "bfloat16", "float32") if name in backend or name in model.protocol), ""
-    )
+def _computed(protocol: str, backend: str, *, function: bool) -> str:
+    """Return arithmetic and processor; what has no backend says its arithmetic in its protocol, if it has one."""
+    said = f"{backend} {protocol}"
+    arithmetic = next((f"in {name}" for name in ("int8", "bfloat16", "float32") if name in said), "")
     threads = torch.get_num_threads()
-    return " ".join(
-        filter(
-            None, [f"in {arithmetic}" if arithmetic else "", f"on {threads} {'thread' if threads == 1 else 'threads'}"]
-        )
-    )
+    where = f"on {threads} {'thread' if threads == 1 else 'threads'}"
+    if torch.cuda.is_available() and not function and not backend.startswith("onnx"):
+        where = f"on {torch.cuda.get_device_name()}"  # where sentence-transformers puts a model
+    return f"{arithmetic} {where}".strip()
 
 
 def _weights(kind: str, name: str, backend: str) -> tuple[int | None, float | None]:
