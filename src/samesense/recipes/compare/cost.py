@@ -51,7 +51,7 @@ def measure_cost(spec: str, model: Scorer, texts: Sequence[str]) -> Cost:
 
 
 def _speed(model: Model, texts: Sequence[str]) -> float | None:
-    """Return the sentences that are read a second, after a warm-up; ``None`` if there is none or one cannot be encoded."""
+    """Return the sentences that are read a second, after a warm-up; ``None`` if none can be encoded."""
     sample = [texts[at * len(texts) // SAMPLE] for at in range(SAMPLE)] if len(texts) > SAMPLE else list(texts)
     run = _reader(model)
     if not sample:
