@@ -12,7 +12,7 @@ import pytest
 from samesense.data import read_pairs
 from samesense.data.formats import sources
 from samesense.errors import DataError
-from samesense.recipes.compare.recipe import read_topics
+from samesense.recipes.compare.sentences import read_topics
 from samesense.recipes.methods import METHODS
 from samesense.recipes.settings import bind, choose, read_settings
 from samesense.recipes.surrogate.settings import SurrogateSettings
@@ -261,7 +261,7 @@ def test_means_of_the_printed_figures_are_those_printed(paper, pages, count, tol
 def test_what_pages_compare_is_read():
     cases = read_pairs(HOME / "rankcse" / "cases.tsv", label_range=(0, 5))
     assert (len(cases), len(set(cases.sentences1))) == (22, 4)
-    assert [len(topic) for topic in read_topics(HOME / "supmpn" / "sentences.txt")] == [3, 3, 3, 3]
+    assert [len(topic) for topic in read_topics(HOME / "supmpn" / "sentences.txt").groups] == [3, 3, 3, 3]
 
 
 @pytest.fixture

@@ -52,7 +52,20 @@ def _refitted(fitted: Calibration, home: Home, exported: Scorer, pairs: PairData
             f"the labels of {pairs.name} lie on {pairs.scale[0]:g}-{pairs.scale[1]:g}, and the calibration on "
             f"{fitted.scale[0]:g}-{fitted.scale[1]:g}"
         )
-    return calibrate(exported, pairs, home.fingerprint(), CalibrationSettings.of(fitted)).calibration
+    return calibrate(exported, pairs, home.fingerprint(), _settings(fitted)).calibration
+
+
+def _settings(fitted: Calibration) -> CalibrationSettings:
+    """Return the settings that a calibration was made with."""
+    return CalibrationSettings(
+        shape=fitted.map.kind,
+        yes=fitted.yes,
+        decide=fitted.decide if fitted.decide in ("accuracy", "f1") else "accuracy",
+        min_precision=fitted.least if fitted.decide == "precision" else None,
+        min_recall=fitted.least if fitted.decide == "recall" else None,
+        folds=fitted.folds,
+        seed=fitted.seed,
+    )
 
 
 def _moved(before: Calibration, after: Calibration) -> str:

@@ -148,19 +148,6 @@ class CalibrationSettings:
         """The threshold that holds unless another is asked for."""
         return "precision" if self.min_precision else "recall" if self.min_recall else self.decide
 
-    @classmethod
-    def of(cls, fitted: Calibration) -> CalibrationSettings:
-        """Return the settings that a calibration was made with."""
-        return cls(
-            shape=fitted.map.kind,
-            yes=fitted.yes,
-            decide=fitted.decide if fitted.decide in ("accuracy", "f1") else "accuracy",
-            min_precision=fitted.least if fitted.decide == "precision" else None,
-            min_recall=fitted.least if fitted.decide == "recall" else None,
-            folds=fitted.folds,
-            seed=fitted.seed,
-        )
-
     def cuts(self) -> dict[Decide, Cut]:
         """Return how each threshold is fitted."""
         found: dict[Decide, Cut] = {
