@@ -92,6 +92,21 @@ def test_the_overview_names_every_model_and_leaves_none_out():
     assert drawn.caption.endswith("Without a measured speed: stored (50.0).")
 
 
+def test_speeds_are_labelled_so_that_labels_do_not_meet():
+    far = [Place("a", 80, 79, 81, 3.0), Place("b", 60, 59, 61, 5.0e6)]
+    drawn = overview(far, styles={}, score="Spearman", name="overview", size=NARROW)
+    drawn.figure.draw_without_rendering()
+    labels = [one for one in drawn.figure.axes[0].get_xticklabels() if one.get_text()]
+    assert {"10", "1,000", "100k", "1M"} <= {one.get_text() for one in labels}
+    ends = [one.get_window_extent() for one in labels]
+    assert not [1 for at, one in enumerate(ends) for other in ends[:at] if one.overlaps(other)]
+    near = overview(PLACES[:1], styles={}, score="Spearman", name="overview").figure.axes[0]
+    near.figure.draw_without_rendering()
+    minor = {one.get_text() for one in near.get_xticklabels(minor=True)}
+    assert {"50", "200"} <= minor
+    assert not {"30", "60", "300"} & minor
+
+
 def test_where_it_is_narrow_names_stand_below():
     drawn = overview(PLACES, styles={}, score="Spearman on x", name="overview", size=NARROW)
     [legend] = drawn.figure.legends

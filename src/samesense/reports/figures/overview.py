@@ -75,7 +75,7 @@ def _by_speed(axes: Axes, places: Sequence[Place], styles: Mapping[str, Style], 
     axes.set_xlim(min(speeds) / 2.2, max(speeds) * 2.2)
     axes.margins(y=0.12)
     axes.set(xlabel="sentences a second", ylabel=score)
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}" if value >= 1 else f"{value:g}")
+    axes.xaxis.set_major_formatter(lambda value, _: _tick(value))
     axes.xaxis.set_minor_formatter(lambda value, _: _between(value, max(speeds) / min(speeds)))
     axes.tick_params(axis="x", which="minor", labelsize=8, labelcolor=MUTED)
 
@@ -86,10 +86,17 @@ def _name(axes: Axes, places: Sequence[Place]) -> None:
     write_names(axes, {model: [point] for model, point in at.items()}, bars)
 
 
-def _between(value: float, range_: float) -> str:
-    """Return the label of a minor tick: 2 and 5 of each decade, where these are few."""
-    leading = round(value / 10 ** len(str(int(value))[1:])) if value >= 1 else 0
-    return f"{value:,.0f}" if leading in (2, 5) and range_ < 100 else ""
+def _tick(value: float) -> str:
+    """Return the label of a speed: ``0.1``, ``1,000``, ``10k``, ``1M``."""
+    if value < 1:
+        return f"{value:g}"
+    return f"{value:,.0f}" if value < 1e4 else f"{value / 1e3:.0f}k" if value < 1e6 else f"{value / 1e6:.0f}M"
+
+
+def _between(value: float, ratio: float) -> str:
+    """Return the label of a minor tick: at 2 and 5 in each decade, where ``ratio`` of the speeds is small."""
+    leading = round(value / 10 ** (len(str(int(value))) - 1)) if value >= 1 else 0
+    return _tick(value) if leading in (2, 5) and ratio < 100 else ""
 
 
 def _in_rows(axes: Axes, places: Sequence[Place], styles: Mapping[str, Style]) -> None:
