@@ -143,3 +143,17 @@ def test_what_is_refused_is_said_in_one_line(run, folder, labelled, toy_pairs, t
     assert run("calibrate", folder, "--data", graded)[0] == 0
     (folder / "config.json").write_text((folder / "config.json").read_text() + "\n")
     assert "other weights or settings" in run("similarity", folder, *PAIR, "--calibrated")[2]
+
+
+def test_serve_takes_the_threshold_of_a_calibration_and_starts_only_with_one(run, folder, labelled, monkeypatch):
+    pytest.importorskip("uvicorn")
+    served = []
+    monkeypatch.setattr("samesense.inference.serve.run.serve", lambda serving, **_: served.append(serving))
+    code, _, err = run("serve", folder, "--threshold", "calibrated")
+    assert (code, served) == (2, [])
+    assert "has no calibration" in err
+    assert run("calibrate", folder, "--data", labelled / "binary.tsv")[0] == 0
+    for given, expected in (("calibrated", read_of(str(folder)).threshold()), ("-0.25", -0.25)):
+        code, _, err = run("serve", folder, "--threshold", given)
+        assert code == 0, err
+        assert served[-1].threshold == expected
