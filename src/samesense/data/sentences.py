@@ -9,8 +9,8 @@ from pathlib import Path
 
 from samesense.data.documents import holds_documents, read_documents
 from samesense.data.formats.columns import NEGATIVE_NAMES, SINGLE_NAMES, TEXT_PAIRS, first_of, spelled_names
-from samesense.data.formats.delimited import read_lines
-from samesense.data.formats.files import HALF_CHARACTER, Row, holds_half_character, missing_file, split_suffix
+from samesense.data.formats.lines import read_lines
+from samesense.data.formats.files import Row, character_problem, missing_file, split_suffix
 from samesense.data.formats.memory import Source, as_sources, in_memory, name_of, short_name
 from samesense.data.formats.sources import load_rows
 from samesense.errors import ConfigError, DataError
@@ -150,8 +150,9 @@ def _cells(rows: Iterator[Row], source: str) -> Iterator[str]:
 
 
 def _whole(text: str, place: str) -> str:
-    if holds_half_character(text):
-        raise DataError(f"{place}: {HALF_CHARACTER}. Give it again.")
+    wrong = character_problem(text)
+    if wrong:
+        raise DataError(f"{place}: {wrong}. Give it again.")
     return text
 
 

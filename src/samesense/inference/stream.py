@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Literal
 
 import numpy as np
 
-from samesense.data.formats.delimited import read_lines
+from samesense.data.formats.lines import read_lines
 from samesense.data.formats.files import split_suffix
 from samesense.encoder.cosine import checked_rows
 from samesense.errors import ConfigError, DataError

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from samesense.data.formats.columns import SINGLE_NAMES, first_of, spelled_names
-from samesense.data.formats.delimited import read_lines
+from samesense.data.formats.lines import read_lines
 from samesense.data.formats.files import BadRow, Row, bad_rows_error, text_problem
 from samesense.data.formats.labels import Scale, to_number
 from samesense.data.formats.sources import load_rows
@@ -158,7 +158,7 @@ def lines_of(path: Path) -> Iterator[tuple[int, str]]:
     """Return the numbered lines of a UTF-8 file."""
     if not path.exists():
         raise DataError(f"{path}: this file belongs to the set and is absent. Download the set again.")
-    return read_lines(path, zipped=False)
+    return read_lines(path, zipped=False, carriage_returns=True)
 
 
 def cells_of(path: Path, fewest: int, *, header: bool = False) -> Iterator[tuple[int, list[str]]]:

@@ -7,13 +7,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from samesense.data.formats.delimited import Line, csv_rows, read_lines, refuse_repeated, tsv_rows
+from samesense.data.formats.delimited import csv_rows, refuse_repeated, tsv_rows
+from samesense.data.formats.lines import Line, read_lines
 from samesense.errors import DataError
 
 Row = tuple[int, dict[str, object]]
 """Row number as the file counts it, and the cells by column name."""
-
-HALF_CHARACTER = "the text holds half of a surrogate pair, which is no character"
 
 SUFFIXES = (".tsv", ".csv", ".jsonl", ".ndjson", ".json", ".parquet")
 """File name endings that are read; all but Parquet may be followed by ``.gz``."""
@@ -48,9 +47,9 @@ def read_rows(source: str | Path) -> Iterator[Row]:
                 f"{source}: Parquet compresses by itself and is not read inside gzip. Unpack it: gunzip {source}"
             )
         return _parquet_rows(path)
-    lines = read_lines(path, zipped)
     if suffix == ".json":
-        return _json_list_rows(path, lines)
+        return _json_list_rows(path, read_lines(path, zipped, bounded=False, carriage_returns=True))
+    lines = read_lines(path, zipped, carriage_returns=suffix == ".csv")
     return {".tsv": tsv_rows, ".csv": csv_rows}.get(suffix, _json_lines_rows)(path, lines)
 
 
@@ -158,9 +157,16 @@ def text_problem(value: object) -> str:
         return f"a text is needed, received {type(value).__name__} {str(value)[:40]!r}"
     if not value.strip():
         return "the text is empty"
-    return HALF_CHARACTER if holds_half_character(value) else ""
+    return character_problem(value)
+
+
+def character_problem(text: str) -> str:
+    """Return what a text holds that is no character, and that JSON can name all the same; nothing if all is well."""
+    if "\0" in text:
+        return "the text holds NUL, which is no character"
+    return "the text holds half of a surrogate pair, which is no character" if holds_half_character(text) else ""
 
 
 def holds_half_character(text: str) -> bool:
-    """Return whether a text holds half of a surrogate pair, which JSON can name and no tokenizer takes."""
+    """Return whether a text holds half of a surrogate pair, which no tokenizer takes."""
     return not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text)

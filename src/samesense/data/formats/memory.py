@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from samesense.data.formats.files import split_suffix
+from samesense.data.formats.labels import NLI_VALUES, to_number
 from samesense.errors import DataError
 
 Source = Any
@@ -157,10 +158,9 @@ def _names_of(row: Sequence[Any]) -> tuple[str, ...]:
     if len(row) == 2:
         return _PAIR
     third = row[2]
-    classes = ("entailment", "neutral", "contradiction", "-")
-    if isinstance(third, str) and third.strip().casefold() not in classes and not _is_number(third):
-        return _TRIPLET
-    return ("premise", "hypothesis", "label") if isinstance(third, str) and not _is_number(third) else _SCORED
+    if not isinstance(third, str) or _is_number(third) or to_number(third) is not None:
+        return _SCORED
+    return ("premise", "hypothesis", "label") if third.strip().casefold() in (*NLI_VALUES, UNLABELLED) else _TRIPLET
 
 
 def _is_number(text: str) -> bool:

@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from samesense.data.benchmarks.comparability import why_not_comparable
-from samesense.data.formats.delimited import read_lines
+from samesense.data.formats.lines import read_lines
 from samesense.data.formats.memory import Source
 from samesense.errors import ConfigError, DataError
 from samesense.evaluation.averages import averages
