@@ -56,9 +56,9 @@ def test_positives_without_label_or_negative_are_refused_with_the_reason():
     with pytest.raises(DataError) as caught:
         resolve_columns(["anchor", "positive"], None, "x.tsv")
     assert str(caught.value) == (
-        "x.tsv: these rows have no label. Its columns: anchor, positive. Pairs with only positives are trained on by "
-        "`method` supmpn `tuples` ragged; CoSENT needs labels or negatives. Add a column 'negative' or 'label', or name "
-        "an existing one with `columns` first,second,label."
+        "x.tsv: these rows have no label. Its columns: anchor, positive. Pairs with only positives are trained on "
+        "by `method` supmpn `tuples` ragged; CoSENT needs labels or negatives. Add a column 'negative' or 'label', or "
+        "name an existing one with `columns` first,second,label."
     )
 
 
@@ -124,24 +124,28 @@ def test_the_only_column_of_texts_is_taken_or_the_one_that_is_named(table, colum
             rows(title=["a"], body=["b"], n=[1]),
             None,
             DataError,
-            "x.tsv: one text a row is read, and several columns hold texts, title, body. Its columns: title, body, n. "
-            "Name the one to read: `columns` title",
+            "x.tsv: several columns hold texts (title, body). Its columns: title, body, n. Name the one to read: "
+            "`columns` title",
         ),
         (
             rows(text=["z"], sentence1=["a"], sentence2=["b"]),
             None,
             DataError,
-            "x.tsv: one text a row is read, and several columns hold texts, text, sentence1, sentence2. Its columns: "
-            "text, sentence1, sentence2. Name the one to read: `columns` text",
+            "x.tsv: several columns hold texts (text, sentence1, sentence2). Its columns: text, sentence1, sentence2. "
+            "Name the one to read: `columns` text",
         ),
         (
             rows(n=["1"], m=["2"]),
             None,
             DataError,
-            "x.tsv: one text a row is read, and no column of texts could be found. Its columns: n, m. Name the one to "
-            "read: `columns` NAME",
+            "x.tsv: no column of texts could be found. Its columns: n, m. Name the one to read: `columns` NAME",
         ),
-        (rows(n=["1"]), "m", DataError, "x.tsv: `columns` names 'm', which this source does not have. Its columns: n."),
+        (
+            rows(n=["1"]),
+            "m",
+            DataError,
+            "x.tsv: `columns` names 'm', which this source does not have. Its columns: n. Name one.",
+        ),
         (
             rows(n=["1"]),
             "n,m",

@@ -73,6 +73,10 @@ def compare(  # noqa: PLR0913 - the flags of the command
     runs: Sequence[str] | None = None,
     sweep: str | None = None,
     cache: str | Path | None = None,
+    columns: str | None = None,
+    label_order: str | None = None,
+    label_range: Scale | None = None,
+    drop_bad_rows: bool = False,
     precision: Precision = "float32",
     results: str | Path | None = None,
 ) -> Report:
@@ -91,6 +95,7 @@ def compare(  # noqa: PLR0913 - the flags of the command
         runs: run folders for learning curves; ``NAME=FOLDER`` gives a name.
         sweep: setting of these runs to draw figures against.
         cache: folder in which embeddings are kept for the next time.
+        columns, label_order, label_range, drop_bad_rows: of one's own pairs; see :func:`samesense.read`.
         precision: arithmetic; float32 keeps the figures comparable between machines.
         results: ``results.jsonl`` to which the results are added.
     """
@@ -100,6 +105,7 @@ def compare(  # noqa: PLR0913 - the flags of the command
     from samesense.recipes.compare.recipe import read_topics
     from samesense.reports.store import append_results
 
+    how = {"columns": columns, "label_order": label_order, "label_range": label_range, "drop_bad_rows": drop_bad_rows}
     for place in (output, results):
         if place is not None:
             check_place(Path(place))
@@ -115,6 +121,7 @@ def compare(  # noqa: PLR0913 - the flags of the command
         cache=None if cache is None else Path(cache),
         runs=runs or (),
         sweep=sweep,
+        reading=how,
         **topics,
     )
     if results is not None:

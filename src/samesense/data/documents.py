@@ -10,8 +10,8 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from samesense.data.formats.lines import read_lines
 from samesense.data.formats.files import Row, read_rows, split_suffix
+from samesense.data.formats.lines import read_lines
 from samesense.data.formats.sources import load_rows
 from samesense.errors import ConfigError, DataError, MissingExtraError
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from samesense.data.formats.columns import SINGLE_NAMES, first_of, spelled_names
-from samesense.data.formats.lines import read_lines
 from samesense.data.formats.files import BadRow, Row, bad_rows_error, text_problem
 from samesense.data.formats.labels import Scale, to_number
+from samesense.data.formats.lines import read_lines
 from samesense.data.formats.sources import load_rows
 from samesense.data.pairs.data import PairData
 from samesense.errors import DataError

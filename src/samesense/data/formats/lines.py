@@ -7,6 +7,7 @@ import zlib
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator
 from functools import partial
+from io import BufferedIOBase
 from pathlib import Path
 from typing import IO
 
@@ -16,7 +17,7 @@ Line = tuple[int, str]
 """Line number from 1, and the line with its line end."""
 
 LONGEST_ROW = 16 * 2**20
-"""Bytes of the longest line: what is longer is no row of texts, and a few megabytes of gzip can hold gigabytes of it."""
+"""Bytes of the longest line: what is longer is no row of texts, and a small gzip file can hold gigabytes of it."""
 
 CARRIAGE_RETURNS = "Only a line feed ends a line; if carriage returns do, convert the file: tr '\\r' '\\n'"
 """What to do about carriage returns in the midst of lines."""
@@ -57,7 +58,7 @@ def read_lines(path: Path, zipped: bool, *, bounded: bool = True, carriage_retur
 
 
 def numbered_lines(
-    stream: IO[bytes], source: str, *, bounded: bool = True, carriage_returns: bool = False
+    stream: IO[bytes] | BufferedIOBase, source: str, *, bounded: bool = True, carriage_returns: bool = False
 ) -> Iterator[Line]:
     """Yield line numbers from 1 and lines, the byte order mark taken off; only a line feed ends a line.
 

@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from samesense.data.formats.files import split_suffix
+from samesense.data.formats.files import leads_to, split_suffix
 from samesense.data.formats.labels import NLI_VALUES, to_number
 from samesense.errors import DataError
 
@@ -37,7 +37,7 @@ def name_of(source: Source) -> str:
 
 def short_name(source: Source) -> str:
     """Return a name for people: of a file its last part."""
-    named = not in_memory(source) and (split_suffix(str(source))[0] or Path(source).expanduser().is_file())
+    named = not in_memory(source) and (split_suffix(str(source))[0] or leads_to(source, Path.is_file))
     return Path(source).name if named else name_of(source)
 
 
@@ -64,7 +64,7 @@ def _looks_like_name(one: str | Path) -> bool:
     text = str(one)
     if isinstance(one, Path) or split_suffix(text)[0] or text.removesuffix(".gz").endswith(".txt"):
         return True
-    return " " not in text.strip() and ("/" in text or Path(text).expanduser().exists())
+    return " " not in text.strip() and ("/" in text or leads_to(text, Path.exists))
 
 
 def holds_sentences(source: Source) -> bool:

@@ -52,30 +52,31 @@ def text_column(rows: Sequence[Row], columns: str | None, source: str) -> str:
     names = names_in(rows)
     spelled = spelled_names(names)
     if columns is not None:
-        return _named(names, columns, source)
+        return named_column(names, columns, source)
     named = [spelled[name] for name in SINGLE_NAMES if name in spelled]
     pair = any(first in spelled and second in spelled for first, second in TEXT_PAIRS)
     found = named if named and not pair else holding_texts(rows)
-    if not found and len(names) == 1:
-        found = names
+    if len(names) == 1 and any(isinstance(cells[names[0]], str) for _, cells in rows):
+        found = names  # also numbers, and a name that is a label's
     if len(found) == 1:
         return found[0]
     shown = ", ".join(names) or "none"
-    what = f"several columns hold texts, {', '.join(found)}" if found else "no column of texts could be found"
+    what = f"several columns hold texts ({', '.join(found)})" if found else "no column of texts could be found"
     raise DataError(
-        f"{source}: one text a row is read, and {what}. Its columns: {shown}. Name the one to read: "
-        f"`columns` {found[0] if found else 'NAME'}"
+        f"{source}: {what}. Its columns: {shown}. Name the one to read: `columns` {found[0] if found else 'NAME'}"
     )
 
 
-def _named(names: Sequence[str], columns: str, source: str) -> str:
+def named_column(names: Sequence[str], columns: str, source: str) -> str:
+    """Return the column that ``columns`` names, as the source spells it; DataError if it has none of this name."""
     found = columns if columns in names else first_of((columns.strip().casefold(),), spelled_names(names))
     if found is not None:
         return found
     if "," in columns:
         raise ConfigError(f"{source}: one text a row is read here, so that `columns` takes one name; got {columns!r}.")
     raise DataError(
-        f"{source}: `columns` names {columns!r}, which this source does not have. Its columns: {', '.join(names)}."
+        f"{source}: `columns` names {columns!r}, which this source does not have. Its columns: {', '.join(names)}. "
+        "Name one."
     )
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from samesense.data.formats.columns import SINGLE_NAMES, first_of, spelled_names
-from samesense.data.formats.lines import read_lines
 from samesense.data.formats.files import Row, missing_file, split_suffix
+from samesense.data.formats.lines import read_lines
 from samesense.data.formats.sources import load_rows
 from samesense.errors import DataError
 from samesense.inference.collection.conditions import json_text
