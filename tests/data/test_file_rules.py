@@ -53,9 +53,9 @@ def test_four_columns_without_a_header_are_refused_with_the_way_out(tmp_path):
         f"{path}: two text columns could not be found. Its columns: one, two, three, 1. Labelled pairs have two "
         "columns of texts and one of labels. Known names of texts: sentence1/sentence2, sentence_a/sentence_b, "
         "text1/text2, text_a/text_b, premise/hypothesis, question1/question2, anchor/positive, query/positive, "
-        "sent0/sent1; of labels: score, scores, similarity, similarity_score, label, labels, gold_label, is_duplicate, duplicate, "
-        "relatedness_score. A file without a header line needs one, unless it has exactly three columns, text, text "
-        "and a number."
+        "sent0/sent1; of labels: score, scores, similarity, similarity_score, label, labels, gold_label, "
+        "is_duplicate, duplicate, relatedness_score. A file without a header line needs one, unless it has exactly "
+        "three columns, text, text and a number."
     )
 
 

@@ -133,7 +133,7 @@ def compare(  # noqa: PLR0913 - the flags of the command
 
 def calibrate(  # noqa: PLR0913 - the flags of the command
     model: str,
-    data: Source,
+    data: Source | None = None,
     *,
     output: str | Path | None = None,
     figure: str | Path | None = None,
@@ -154,7 +154,7 @@ def calibrate(  # noqa: PLR0913 - the flags of the command
 
     Args:
         model: a model by name; the calibration is kept in its folder.
-        data: labelled pairs that the model was not trained on.
+        data: labelled pairs that the model was not trained on; by default those by which its run chose its state.
         output: file for the calibration; by default ``calibration.json`` in the model's folder.
         figure: file for a figure of reliability, map and scores; ends in .png or .svg.
         map: isotonic follows the data, logistic is a smooth curve; auto is logistic for yes/no labels, else isotonic.
@@ -175,11 +175,11 @@ def calibrate(  # noqa: PLR0913 - the flags of the command
     from samesense.inference.calibration.fit import calibrate as run
     from samesense.inference.calibration.storage import home_of, store
     from samesense.inference.models.load import load
+    from samesense.recipes.run_folder import read_dev
     from samesense.reports.figures.plot import check_figure, save_plot
 
-    pairs = labelled_pairs(
-        data, columns=columns, label_order=label_order, label_range=label_range, drop_bad_rows=drop_bad_rows
-    )
+    how = {"columns": columns, "label_order": label_order, "label_range": label_range, "drop_bad_rows": drop_bad_rows}
+    pairs = read_dev(model, how) if data is None else labelled_pairs(data, **how)
     settings = CalibrationSettings(
         shape=map, yes=yes, decide=decide, min_precision=min_precision, min_recall=min_recall, folds=folds, seed=seed
     )

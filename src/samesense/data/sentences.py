@@ -214,4 +214,8 @@ def _text_columns(names: Sequence[str], columns: str | None, source: str, rows: 
     if pair is not None:
         return [spelled[name] for name in (*pair, *NEGATIVE_NAMES) if name in spelled]
     single = first_of(SINGLE_NAMES, spelled)
-    return [single] if single else [text_column(rows or [(0, dict.fromkeys(names))], None, source)]
+    if single is not None:
+        return [single]
+    only = text_column(rows or [(0, dict.fromkeys(names))], None, source)
+    logger.info(f"{source}: texts of column {only!r}")
+    return [only]

@@ -14,6 +14,7 @@ from samesense.data import PairData, examine, read_pairs
 from samesense.data.examples import Examples
 from samesense.data.formats.memory import Source, as_sources
 from samesense.errors import ConfigError, DataError
+from samesense.execution.ranks import is_main
 from samesense.recipes.methods import DATA_TYPES, Method, fitting_method, method_named
 from samesense.recipes.reading import Reading
 from samesense.recipes.settings import EncoderSettings
@@ -61,10 +62,15 @@ class TrainingPlan:
         return self.method.check(self.train, self.settings)
 
     def run(self, output: str | Path, *, resume: bool = False, overwrite: bool = False) -> TrainingRun:
-        """Train; see :func:`train`."""
-        return self.method.run(
+        """Train; see :func:`train`. A dev set that was held out is kept in the folder."""
+        trained = self.method.run(
             self.train, self.settings, Path(output), dev=self.dev, test=self.test, resume=resume, overwrite=overwrite
         )
+        if self.held_out and self.dev is not None and is_main():
+            from samesense.recipes.run_folder import write_dev
+
+            write_dev(Path(output), self.dev)
+        return trained
 
     def cross_validate(
         self, folds: str, output: str | Path, *, resume: bool = False, overwrite: bool = False

@@ -123,6 +123,7 @@ def _assembled(
     second: list[str] = []
     labels: list[float] = []
     parts: list[str] = []
+    numbers: list[int] = []
     for at in kept:
         cells = rows[at][1]
         partners = [(columns.text2, parsed.values[at])]
@@ -132,6 +133,7 @@ def _assembled(
             first.append(str(cells[columns.text1]))
             second.append(str(cells[name]))
             labels.append(float(label or 0.0))
+            numbers.append(rows[at][0])
             parts.append(_subset_text(cells.get(columns.subset)) if columns.subset is not None else "")
     _refuse_constant(labels, source)
     return PairData(
@@ -146,6 +148,7 @@ def _assembled(
         dropped=dropped,
         dropped_unlabelled=len(parsed.unlabelled),
         own_scale=parsed.own_scale,
+        rows=numbers,
     )
 
 

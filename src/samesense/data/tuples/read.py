@@ -96,7 +96,7 @@ class _Reader:
         for name, side in layout.partners:
             texts = texts_in(cells.get(name))
             wrong += _problems(number, name, texts)
-            said += [Statement(group, anchor, str(text), side) for text in texts]
+            said += [Statement(group, anchor, str(text), side, number) for text in texts]
         if not said and not wrong:
             wrong.append(BadRow(number, layout.anchor, "the anchor stands alone", "give it a positive or a negative"))
         return said, wrong
@@ -113,7 +113,7 @@ class _Reader:
             self.counts[_NO_LABEL] += not wrong
             return [], wrong
         anchor = str(cells[layout.anchor])
-        return [Statement(anchor, anchor, str(cells[hypothesis]), side)], []
+        return [Statement(anchor, anchor, str(cells[hypothesis]), side, number)], []
 
     def _side(self, cell: object, layout: Layout) -> tuple[Side | None, str]:
         """Return what a label says, or what is wrong with it; neither if there is no label."""
