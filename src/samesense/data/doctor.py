@@ -14,7 +14,7 @@ from samesense.data.examples import Conflict, conflict_lines
 from samesense.data.formats.memory import Source, name_of, short_name
 from samesense.data.formats.sources import load_rows
 from samesense.data.formats.text_columns import SEEN
-from samesense.data.kinds import DataKind, hold_lists, kind_of
+from samesense.data.kinds import DataKind, hold_lists, holds_lines, holds_text_files, kind_of
 from samesense.data.pairs.data import PairData, plain_pair, plain_text
 from samesense.data.pairs.doctor import MOST_COUNTED, DataReport, describe_texts, examine, texts_line
 from samesense.data.pairs.read import read_bare_pairs, read_pairs
