@@ -26,6 +26,10 @@ TextColumns = Annotated[
 ManyTextColumns = Annotated[
     str | None, Parameter(name="--columns", help="columns of tables whose texts are read, as in: question,answer")
 ]
+TupleColumns = Annotated[
+    str | None,
+    Parameter(name="--columns", help="anchor,positive or anchor,positive,negative or premise,hypothesis,label by name"),
+]
 LabelOrder = Annotated[
     str | None, Parameter(help="names of the labels 0, 1, 2 of NLI data, as in: entailment,neutral,contradiction")
 ]

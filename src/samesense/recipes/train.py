@@ -6,7 +6,7 @@ The dev set and the settings that ``"auto"`` stands for are chosen here; nothing
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -131,7 +131,9 @@ def plan(
     sources = _sources(data)
     given = dict(settings or {})
     chosen = fitting_method(sources, config, given) if method == "auto" else method_named(method)
-    name, bound, examples = _opened(chosen, sources, config, *chosen.own_settings(given, reading))
+    own, stays = chosen.own_settings(given, reading)
+    name, bound, examples = _opened(chosen, sources, config, own, stays)
+    reading = replace(reading, columns=stays.columns)  # of one text, or an anchor, they are none of pairs
     test_data = _pairs(test, reading)
     held_out = isinstance(dev, str) and dev == "auto"
     if held_out:
