@@ -9,7 +9,8 @@ import pytest
 import samesense
 from samesense.data import PairData, sample_path
 from samesense.errors import ConfigError, DataError
-from samesense.recipes.run_folder import read_dev, write_dev
+from samesense.recipes.run_folder import begin, read_dev, write_dev
+from samesense.training.manifest import describe
 from tests.command import run_command
 from tests.messages import listen
 
@@ -83,20 +84,19 @@ def test_a_file_that_was_given_must_be_what_it_was(tmp_path):
 
 def test_a_run_keeps_what_it_held_out_and_is_calibrated_on_it(tiny_trunk, sentences, tmp_path, capsys):
     train = tmp_path / "train.jsonl"
-    drawn = np.random.default_rng(0).integers(40, size=(600, 2)).tolist()
-    rows = [{"text1": f"{sentences[a]}\t", "text2": sentences[b], "score": (a + b) % 6} for a, b in drawn]
+    drawn = [*np.random.default_rng(0).integers(40, size=(600, 2)).tolist(), *([one, one] for one in range(40))]
+    rows = [{"text1": f"{sentences[a]}\t", "text2": sentences[b], "score": 5 * (a == b)} for a, b in drawn]
     train.write_text("".join(json.dumps(row) + "\n" for row in rows))
     made = samesense.train(train, model=str(tiny_trunk), max_steps=1, output=tmp_path / "run")
     kept = samesense.read(made.folder / "dev.jsonl")
     held = json.loads((made.folder / "manifest.json").read_text())["data"]["dev"]
     assert (len(kept), kept.sha256) == (held["rows"], held["sha256"])
+    capsys.readouterr()
     code, _, err = run_command(capsys, "calibrate", made.folder, "--folds", "2")
     said = f"data: {made.folder}/dev.jsonl, {len(kept)} pairs held out of the training data"
-    assert (code, err.splitlines()[0]) == (0, said)
+    assert (code, err.splitlines()[0]) == (0, said), err
     assert run_command(capsys, "calibrate", made.folder, "--seed", "-1")[::2] == (
         2, f"{said}\nsamesense: error: A seed is 0 or more; received --seed -1.\n",
     )  # fmt: skip
-    samesense.train(
-        train, model=str(tiny_trunk), max_steps=1, output=made.folder, dev=sample_path("dev"), overwrite=True
-    )
+    begin(made.folder, describe("cosent", {}, {}), {})  # another run in its place
     assert not (made.folder / "dev.jsonl").exists()

@@ -19,7 +19,9 @@ Line = tuple[int, str]
 LONGEST_ROW = 16 * 2**20
 """Bytes of the longest line: what is longer is no row of texts, and a small gzip file can hold gigabytes of it."""
 
-CARRIAGE_RETURNS = "Only a line feed ends a line; if carriage returns do, convert the file: tr '\\r' '\\n'"
+CARRIAGE_RETURNS = (
+    "Only a line feed ends a line; if carriage returns do, convert the file: tr '\\r' '\\n'; strays can go: tr -d '\\r'"
+)
 """What to do about carriage returns in the midst of lines."""
 
 _SHORTEN = "Put each text on a line of its own."
