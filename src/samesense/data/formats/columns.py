@@ -127,16 +127,14 @@ def _overridden(
 
 
 def _missing(names: Sequence[str], source: str, what: str, example: str) -> DataError:
+    said = f"{source}: {what} could not be found. Its columns: {_listed(names)}."
+    if example:
+        return DataError(f"{said} Name two texts and the label: `columns` {example}")
     pairs = ", ".join("/".join(pair) for pair in TEXT_PAIRS)
-    fix = (
-        f"Name two texts and the label: `columns` {example}"
-        if example
-        else "Labelled pairs have two columns of texts and one of labels"
-    )
     return DataError(
-        f"{source}: {what} could not be found. Its columns: {_listed(names)}. {fix}. Known names of texts: {pairs}; of "
-        f"labels: {', '.join(LABEL_NAMES)}. A file without a header line needs one, unless it has exactly three "
-        "columns, text, text and a number."
+        f"{said} Labelled pairs have two columns of texts and one of labels. Known names of texts: {pairs}; of labels: "
+        f"{', '.join(LABEL_NAMES)}. A file without a header line needs one, unless it has exactly three columns, text, "
+        "text and a number."
     )
 
 
