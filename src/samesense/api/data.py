@@ -43,30 +43,31 @@ def read(
         source: one, or a list of several; a file (TSV, CSV, JSON lines, Parquet, text; plain or .gz), a saved
             ``datasets`` folder, a hub name as ``owner/name:split``; a data frame (pandas, polars, Arrow), a
             ``datasets.Dataset``; or rows: tuples such as ``(text, text, score)``, dicts, or texts.
-        columns: text and label columns by name, as in ``"question1,question2,is_duplicate"``.
+        columns: text and label columns by name, as in ``"left,right,same"``, or the one column of unlabelled sentences.
         label_order: names of the labels 0, 1, 2 of NLI data, as in ``"entailment,neutral,contradiction"``.
         label_range: lowest and highest label of the scale, as in ``(0, 5)``.
         drop_bad_rows: leave out rows that break a rule, and count them.
 
     Returns:
-        Sentences for text files and lists of texts, else pairs; both can be trained on, pairs can be evaluated on.
+        Sentences for text files, lists of texts and a single column, else pairs; both can be trained on, pairs can be
+        evaluated on.
 
     Raises:
         DataError: names the source, the row and the likely fix.
     """
-    how = {"columns": columns, "label_order": label_order, "label_range": label_range, "drop_bad_rows": drop_bad_rows}
     sources = as_sources(source)
-    if all(map(holds_sentences, sources)):
-        if any(how.values()):
+    if all(map(holds_sentences, sources)) or (columns is not None and "," not in columns):
+        if label_order or label_range or drop_bad_rows:
             raise ConfigError(
-                f"columns, label_order, label_range and drop_bad_rows are for labelled pairs; {name_of(source)} holds "
+                f"label_order, label_range and drop_bad_rows are for labelled pairs; {name_of(source)} is read as "
                 "unlabelled sentences. Leave them out."
             )
         from samesense.data.sentences import read_unlabelled
 
-        return read_unlabelled(sources)
+        return read_unlabelled(sources, columns=columns)
     from samesense.data import concat
 
+    how = {"columns": columns, "label_order": label_order, "label_range": label_range, "drop_bad_rows": drop_bad_rows}
     return concat([labelled_pairs(one, **how) for one in sources])
 
 
