@@ -258,3 +258,32 @@ def test_nul_in_json_is_refused_with_its_row(tmp_path):
     assert "row 2, column 'text': the text holds NUL" in refused_by_any_reader(path)
     pairs = put(tmp_path / "b.jsonl", '{"text1": "a\\u0000", "text2": "b", "score": 1}\n')
     assert "row 1, column 'text1': the text holds NUL" in refusal(pairs)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "mark"),
+    [
+        ("a.csv", "sentence1;sentence2;score\na;b;1\n", "semicolons"),
+        ("a.csv", "frage;antwort\na;b, c\n", "semicolons"),
+        ("a.csv", "left\tright\na\tb\n", "tabs"),
+        ("a.tsv", '"text1","text2","label"\n"a","b","1"\n', "commas"),
+    ],
+)
+def test_columns_with_another_mark_between_are_refused(tmp_path, name, content, mark):
+    message = refused_by_any_reader(put(tmp_path / name, content))
+    assert f"which {mark} seem to part into" in message
+    assert "Save the file with commas as .csv, or with tabs as .tsv." in message
+
+
+def test_one_column_may_hold_any_mark(tmp_path):
+    path = put(tmp_path / "a.tsv", "body\nwell, well; it | is\nyes\n")
+    assert list(all_texts(path)) == ["well, well; it | is", "yes"]
+    assert list(all_texts(put(tmp_path / "b.csv", "text\n"))) == []
+
+
+@pytest.mark.parametrize("first", ["A man eats.", "a man eats all of it", "什么时候？"])
+def test_a_table_of_texts_without_a_header_line_is_refused(tmp_path, first):
+    message = refused_by_any_reader(put(tmp_path / "a.csv", f"{first}\nA dog runs\n"))
+    assert (
+        f"the first line of a table names its columns, and {first!r} seems to be a text. Add a header line" in message
+    )

@@ -21,6 +21,8 @@ _QUOTING = (
     "doubled."
 )
 
+_MARKS = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
+
 Record = tuple[int, list[str]]
 
 
@@ -37,7 +39,8 @@ def csv_rows(path: Path, lines: Iterable[Line]) -> Iterator[tuple[int, dict[str,
 
 
 def _csv_records(path: Path, lines: Iterable[Line]) -> Iterator[Record]:
-    csv.field_size_limit(LONGEST_ROW)  # a quote that is never closed takes in all lines that follow
+    if csv.field_size_limit() < LONGEST_ROW:  # of the process; a quote that is never closed takes in what follows
+        csv.field_size_limit(LONGEST_ROW)
     reader = csv.reader((line for _, line in lines), strict=True)
     start = 1
     while True:
@@ -65,6 +68,9 @@ def _with_header(path: Path, records: Iterator[Record], hint: str) -> Iterator[t
     else:
         header = first[1]
         refuse_repeated(f"{path}, row {first[0]}", header)
+        second = next(records, None)
+        _refuse_other_mark(path, header, second)
+        records = chain([] if second is None else [second], records)
     for number, cells in records:
         if len(cells) != len(header):
             raise DataError(
@@ -72,6 +78,20 @@ def _with_header(path: Path, records: Iterator[Record], hint: str) -> Iterator[t
                 f"({', '.join(header)}); this one has {len(cells)}. {hint}"
             )
         yield number, dict(zip(header, cells, strict=True))
+
+
+def _refuse_other_mark(path: Path, header: list[str], second: Record | None) -> None:
+    """Raise where the only column seems to be several with another mark between, such as the semicolons of Excel."""
+    if len(header) > 1:
+        return
+    for mark, name in _MARKS.items():
+        parts = [part.strip().strip('"').casefold() for part in header[0].split(mark)]
+        alike = mark != "," and second is not None and second[1][0].count(mark) == len(parts) - 1
+        if len(parts) > 1 and (alike or KNOWN_NAMES.intersection(parts)):
+            raise DataError(
+                f"{path}: there is one column, {header[0]!r}, which {name} seem to part into {len(parts)}. Save the "
+                "file with commas as .csv, or with tabs as .tsv."
+            )
 
 
 def is_headerless(cells: list[str]) -> bool:

@@ -20,6 +20,10 @@ from samesense.errors import ConfigError, DataError
 SEEN = 100
 """Rows of a table by which its columns are told."""
 
+MOST_WORDS = 4
+"""Words of the name of a column; of more it is a text, in a table without a header line."""
+
+_ENDS = (".", "?", "!", "。", "？", "！")
 _NO_TEXTS = {*LABEL_NAMES, *SUBSET_NAMES, "id", "idx", "index", "class", "split"}
 
 
@@ -59,12 +63,21 @@ def text_column(rows: Sequence[Row], columns: str | None, source: str) -> str:
     if len(names) == 1 and any(isinstance(cells[names[0]], str) for _, cells in rows):
         found = names  # also numbers, and a name that is a label's
     if len(found) == 1:
-        return found[0]
+        return _no_text(found[0], source)
     shown = ", ".join(names) or "none"
     what = f"several columns hold texts ({', '.join(found)})" if found else "no column of texts could be found"
     raise DataError(
         f"{source}: {what}. Its columns: {shown}. Name the one to read: `columns` {found[0] if found else 'NAME'}"
     )
+
+
+def _no_text(name: str, source: str) -> str:
+    if name.strip().endswith(_ENDS) or len(name.split()) > MOST_WORDS:
+        raise DataError(
+            f"{source}: the first line of a table names its columns, and {name!r} seems to be a text. Add a header "
+            "line; or, of one text a line, end the name of the file in .txt."
+        )
+    return name
 
 
 def named_column(names: Sequence[str], columns: str, source: str) -> str:
