@@ -120,6 +120,7 @@ def test_several_sources_and_read_ones(tmp_path):
     read = samesense.read(tmp_path / "scored.tsv")
     assert samesense.doctor(read, against=read).overlaps == {"scored.tsv": 2}
     assert samesense.doctor(["a text", "another"]).counts == {"texts": 2}
+    assert samesense.doctor((f"a {i}", "b", i) for i in range(6)).rows == 6
     assert samesense.doctor([("a", "b", 1), ("b", "a", 0)]).conflicts[0].rows == [1, 2]
 
 

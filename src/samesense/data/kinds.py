@@ -99,4 +99,6 @@ def hold_lists(rows: Sequence[Row], source: str) -> bool:
     """Return whether rows have anchors with lists of positives or negatives."""
     partners = _partners(names_in(rows), source)
     cells = [cells.get(name) for name in partners for _, cells in rows]
-    return any(isinstance(cell, list) or (isinstance(cell, str) and texts_in(cell) != [cell] != [""]) for cell in cells)
+    return any(
+        isinstance(cell, list) or (isinstance(cell, str) and cell and texts_in(cell) != [cell]) for cell in cells
+    )

@@ -60,10 +60,10 @@ def text_column(rows: Sequence[Row], columns: str | None, source: str) -> str:
     named = [spelled[name] for name in SINGLE_NAMES if name in spelled]
     pair = any(first in spelled and second in spelled for first, second in TEXT_PAIRS)
     found = named if named and not pair else holding_texts(rows)
-    if len(names) == 1 and any(isinstance(cells[names[0]], str) for _, cells in rows):
+    if len(names) == 1 and any(isinstance(cells.get(names[0]), str) for _, cells in rows):
         found = names  # also numbers, and a name that is a label's
     if len(found) == 1:
-        return _no_text(found[0], source)
+        return _as_name(found[0], source)
     shown = ", ".join(names) or "none"
     what = f"several columns hold texts ({', '.join(found)})" if found else "no column of texts could be found"
     raise DataError(
@@ -71,7 +71,7 @@ def text_column(rows: Sequence[Row], columns: str | None, source: str) -> str:
     )
 
 
-def _no_text(name: str, source: str) -> str:
+def _as_name(name: str, source: str) -> str:
     if name.strip().endswith(_ENDS) or len(name.split()) > MOST_WORDS:
         raise DataError(
             f"{source}: the first line of a table names its columns, and {name!r} seems to be a text. Add a header "
