@@ -11,6 +11,7 @@ from samesense.api.data import Scale, labelled_pairs
 from samesense.data.formats.memory import Source, as_sources
 
 if TYPE_CHECKING:
+    from samesense.data import PairData
     from samesense.inference.calibration.fit import Calibrated
     from samesense.reports.report import Report
     from samesense.results import Results
@@ -175,11 +176,10 @@ def calibrate(  # noqa: PLR0913 - the flags of the command
     from samesense.inference.calibration.fit import calibrate as run
     from samesense.inference.calibration.storage import home_of, store
     from samesense.inference.models.load import load
-    from samesense.recipes.run_folder import read_dev
     from samesense.reports.figures.plot import check_figure, save_plot
 
     how = {"columns": columns, "label_order": label_order, "label_range": label_range, "drop_bad_rows": drop_bad_rows}
-    pairs = read_dev(model, how) if data is None else labelled_pairs(data, **how)
+    pairs = _selecting_pairs(model, how) if data is None else labelled_pairs(data, **how)
     settings = CalibrationSettings(
         shape=map, yes=yes, decide=decide, min_precision=min_precision, min_recall=min_recall, folds=folds, seed=seed
     )
@@ -195,6 +195,12 @@ def calibrate(  # noqa: PLR0913 - the flags of the command
         save_plot(_calibration_plot(made, Path(figure).stem), Path(figure))
     logger.info(f"written: {place}{'' if figure is None else f', {figure}'}")
     return made
+
+
+def _selecting_pairs(model: str, how: Mapping[str, Any]) -> PairData:
+    from samesense.recipes.run_folder import read_dev  # imports torch, which an exported model does without
+
+    return read_dev(model, how)
 
 
 def _calibration_plot(made: Calibrated, name: str) -> Any:
