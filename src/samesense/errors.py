@@ -2,6 +2,7 @@
 
     SamesenseError              anything a user can put right; the command line prints it and exits with 2
     ├── DataError               a file, row or column breaks a rule of its format
+    │   └── BadRowsError        rows of a source cannot be used; it holds them all
     ├── ConfigError             a setting is unknown, out of range, or contradicts another
     ├── ModelError              a model folder or name cannot be read, or gave unusable output
     ├── OutputError             writing would overwrite or lose something
@@ -19,6 +20,18 @@ class SamesenseError(Exception):
 
 class DataError(SamesenseError):
     """A file, row or column breaks a rule of its format."""
+
+
+class BadRowsError(DataError):
+    """Rows of a source cannot be used.
+
+    Attributes:
+        rows: of each bad cell, in order, ``row``, ``column``, ``what`` is wrong and how to ``fix`` it.
+    """
+
+    def __init__(self, message: str, rows: list[dict[str, object]]) -> None:
+        super().__init__(message)
+        self.rows = rows
 
 
 class ConfigError(SamesenseError):

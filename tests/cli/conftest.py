@@ -11,7 +11,8 @@ def run(capsys, monkeypatch):
 
     def call(*arguments, stdin=None):
         if stdin is not None:
-            monkeypatch.setattr("sys.stdin", io.StringIO(stdin))
+            given = stdin if isinstance(stdin, bytes) else stdin.encode()
+            monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(given), encoding="utf-8"))
         return run_command(capsys, *arguments)
 
     return call

@@ -34,6 +34,51 @@ def test_misuse_is_one_line_and_exit_code_2(run, folder, tmp_path):
         assert err.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("doctor", "caf\udce9.tsv"), "Arguments must be UTF-8; received 'caf\\udce9.tsv'. Set the terminal to UTF-8."),
+        (("similarity", "default", "a", "\udcff"), "Arguments must be UTF-8; received '\\udcff'."),
+        (("doctor", "x" * 300 + ".tsv"), ".tsv: there is no such file"),
+        (("doctor", "x" * 300), "this is no existing file or folder"),
+        (("mine", "x" * 300 + ".txt"), "There is no file x"),
+        (("index", "build", "x" * 300, "y.txt"), "File name too long"),
+        (("train", "a", "--output", "o", "--method", "simcse", "--config", "x" * 300), "--config takes a TOML file"),
+        (("sweep", "x" * 300, "--output", "o"), "File name too long"),
+    ],
+)
+def test_what_cannot_be_a_name_or_text_is_said_in_one_line(run, tmp_path, monkeypatch, arguments, said):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run(*arguments)
+    assert (code, out) == (2, "")
+    assert err.startswith("samesense: error: ")
+    assert said in err
+    assert err.count("\n") == 1
+
+
+def test_pairs_on_standard_input_that_are_no_utf8(run):
+    code, _, err = run("similarity", "default", stdin=b"a\tb\n\xff\tb\n")
+    assert code == 2
+    assert err.startswith("samesense: error: standard input, row 2: text must be UTF-8; byte 0xff")
+
+
+@pytest.mark.parametrize(
+    ("shell", "written"),
+    [
+        ("bash", ".local/share/bash-completion/completions/samesense"),
+        ("zsh", ".zsh/completions/_cyclopts_samesense"),
+        ("fish", ".config/fish/completions/samesense.fish"),
+    ],
+)
+def test_completion_for_a_shell_is_installed(run, tmp_path, monkeypatch, shell, written):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    code, out, err = run("--install-completion", "--shell", shell)
+    assert (code, err) == (0, "")
+    assert str(tmp_path / written) in out
+    script = (tmp_path / written).read_text()
+    assert all(word in script for word in (*COMMANDS, "--columns", "--threshold"))
+
+
 def test_version(run):
     from samesense import __version__
 

@@ -37,19 +37,19 @@ def put(tmp_path, rows):
         (
             {"score": "high"},
             "score",
-            "label 'high' is not a finite number, true or false, or a class of inference",
+            "label 'high' is not a finite number, true, false, yes, no, or a known class",
             "correct the label",
         ),
         (
             {"score": float("nan")},
             "score",
-            "label nan is not a finite number, true or false, or a class of inference",
+            "label nan is not a finite number, true, false, yes, no, or a known class",
             "correct the label",
         ),
         (
             {"score": float("inf")},
             "score",
-            "label inf is not a finite number, true or false, or a class of inference",
+            "label inf is not a finite number, true, false, yes, no, or a known class",
             "correct the label",
         ),
         (

@@ -2,7 +2,9 @@
 
 import pytest
 
+from samesense.data import read_pairs
 from samesense.data.formats.columns import TEXT_PAIRS, Columns, resolve_columns
+from samesense.data.formats.text_columns import text_column
 from samesense.errors import ConfigError, DataError
 
 
@@ -45,8 +47,8 @@ def test_an_override_must_be_three_different_names(override):
     with pytest.raises(ConfigError) as caught:
         resolve_columns(["a", "b", "c"], override, "x.tsv")
     assert str(caught.value) == (
-        f"`columns` takes three different names, first,second,label; received {override!r}. "
-        "Example: `columns` question1,question2,is_duplicate"
+        f"x.tsv: `columns` takes three different names, first,second,label; received {override!r}. Its columns: a, b, "
+        "c. Example: `columns` question1,question2,is_duplicate"
     )
 
 
@@ -54,9 +56,9 @@ def test_positives_without_label_or_negative_are_refused_with_the_reason():
     with pytest.raises(DataError) as caught:
         resolve_columns(["anchor", "positive"], None, "x.tsv")
     assert str(caught.value) == (
-        "x.tsv: these rows have no label. Columns found: anchor, positive. Pairs with only positives are "
-        "trained on by `method` supmpn `tuples` ragged; CoSENT needs labels or negatives. Add a column 'negative' or "
-        "'label', or name an existing one with `columns` first,second,label."
+        "x.tsv: these rows have no label. Its columns: anchor, positive. Pairs with only positives are trained on "
+        "by `method` supmpn `tuples` ragged; CoSENT needs labels or negatives. Add a column 'negative' or 'label', or "
+        "name an existing one with `columns` first,second,label."
     )
 
 
@@ -69,9 +71,90 @@ def test_a_label_beside_a_negative_is_refused():
     )
 
 
+@pytest.mark.parametrize(
+    ("header", "row", "proposed"),
+    [
+        (["sentence1", "sentence2", "is_same"], ["a", "b", "yes"], "sentence1,sentence2,is_same"),
+        (["id", "left", "right", "rating"], ["7", "a b", "c d", "2.5"], "left,right,rating"),
+        (["same", "lang", "left", "right"], ["0", "1", "a b", "c d"], "left,right,same"),
+        (["left", "right", "label", "who"], ["a b", "c d", "no", "me"], "left,right,label"),
+    ],
+)
+def test_what_cannot_be_told_by_names_is_proposed_by_what_columns_hold(tmp_path, header, row, proposed):
+    path = tmp_path / "x.csv"
+    path.write_text(",".join(header) + "\n" + ",".join(row) + "\n")
+    for columns in (None, "a,b", "left,right,absent"):
+        with pytest.raises((DataError, ConfigError)) as caught:
+            read_pairs(path, columns=columns)
+        assert f"Its columns: {', '.join(header)}." in str(caught.value)
+        assert f"`columns` {proposed}" in str(caught.value)
+
+
 def test_a_missing_label_column_is_named():
     with pytest.raises(DataError) as caught:
         resolve_columns(["sentence1", "sentence2", "is_same"], None, "x.tsv")
     assert str(caught.value).startswith(
-        "x.tsv: a label column could not be found. Columns found: sentence1, sentence2, is_same. Accepted text columns"
+        "x.tsv: a label column could not be found. Its columns: sentence1, sentence2, is_same. Labelled pairs have two "
+        "columns of texts and one of labels. Known names of texts: sentence1/sentence2, "
     )
+
+
+def rows(**columns):
+    return list(enumerate((dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)), 1))
+
+
+@pytest.mark.parametrize(
+    ("table", "columns", "taken"),
+    [
+        (rows(id=["1", "2"], body=["a b", "7"]), None, "body"),
+        (rows(Text=["a"], title=["b"]), None, "Text"),
+        (rows(body=["1", "2"]), None, "body"),
+        (rows(sentence1=["a"], sentence2=["b"]), "Sentence2", "sentence2"),
+        (rows(body=["a"], label=["good"], score=[0.5], tags=[["x"]]), None, "body"),
+    ],
+)
+def test_the_only_column_of_texts_is_taken_or_the_one_that_is_named(table, columns, taken):
+    assert text_column(table, columns, "x.tsv") == taken
+
+
+@pytest.mark.parametrize(
+    ("table", "columns", "error", "said"),
+    [
+        (
+            rows(title=["a"], body=["b"], n=[1]),
+            None,
+            DataError,
+            "x.tsv: several columns hold texts (title, body). Its columns: title, body, n. Name the one to read: "
+            "`columns` title",
+        ),
+        (
+            rows(text=["z"], sentence1=["a"], sentence2=["b"]),
+            None,
+            DataError,
+            "x.tsv: several columns hold texts (text, sentence1, sentence2). Its columns: text, sentence1, sentence2. "
+            "Name the one to read: `columns` text",
+        ),
+        (
+            rows(n=["1"], m=["2"]),
+            None,
+            DataError,
+            "x.tsv: no column of texts could be found. Its columns: n, m. Name the one to read: `columns` NAME",
+        ),
+        (
+            rows(n=["1"]),
+            "m",
+            DataError,
+            "x.tsv: `columns` names 'm', which this source does not have. Its columns: n. Name one.",
+        ),
+        (
+            rows(n=["1"]),
+            "n,m",
+            ConfigError,
+            "x.tsv: one text a row is read here, so that `columns` takes one name; got 'n,m'.",
+        ),
+    ],
+)
+def test_a_column_of_texts_that_is_not_clear_is_asked_for(table, columns, error, said):
+    with pytest.raises(error) as caught:
+        text_column(table, columns, "x.tsv")
+    assert str(caught.value) == said

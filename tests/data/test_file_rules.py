@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from samesense.data import load_rows, read_pairs
+from samesense.data.sentences import all_texts
 from samesense.errors import DataError
 
 
@@ -49,12 +50,12 @@ def test_a_known_name_in_the_first_line_makes_it_a_header(tmp_path):
 def test_four_columns_without_a_header_are_refused_with_the_way_out(tmp_path):
     path = put(tmp_path / "four.tsv", "one\ttwo\tthree\t1\nfour\tfive\tsix\t0\n")
     assert refusal(path) == (
-        f"{path}: two text columns could not be found. Columns found: one, two, three, 1. Accepted text columns: "
-        "sentence1/sentence2, sentence_a/sentence_b, text1/text2, text_a/text_b, premise/hypothesis, "
-        "question1/question2, anchor/positive, query/positive, sent0/sent1. Accepted label columns: score, scores, "
-        "similarity, similarity_score, label, labels, gold_label, relatedness_score. Name them with `columns` "
-        "first,second,label. A file without a header line needs one, unless it has "
-        "exactly three columns, text, text and a number."
+        f"{path}: two text columns could not be found. Its columns: one, two, three, 1. Labelled pairs have two "
+        "columns of texts and one of labels. Known names of texts: sentence1/sentence2, sentence_a/sentence_b, "
+        "text1/text2, text_a/text_b, premise/hypothesis, question1/question2, anchor/positive, query/positive, "
+        "sent0/sent1; of labels: score, scores, similarity, similarity_score, label, labels, gold_label, "
+        "is_duplicate, duplicate, relatedness_score. A file without a header line needs one, unless it has exactly "
+        "three columns, text, text and a number."
     )
 
 
@@ -99,7 +100,7 @@ def test_a_csv_quote_that_never_closes_is_refused_where_it_opens(tmp_path):
     path = put(tmp_path / "open.csv", 'sentence1,sentence2,score\na,b,1\n"c,d,0\ne,f,1\n')
     assert refusal(path) == (
         f"{path}, row 3: the row breaks the quoting rules of CSV (unexpected end of data). A text with a comma, a "
-        "quote or a line break stands in double quotes, and a quote inside it is doubled."
+        "quote or a line break stands in double quotes, which are closed, and a quote inside it is doubled."
     )
 
 
@@ -187,3 +188,102 @@ def test_a_repeated_column_name_of_parquet_is_refused(tmp_path):
     path = tmp_path / "twice.parquet"
     pq.write_table(pa.Table.from_arrays(columns, names=["text1", "text2", "score", "score"]), path)
     assert refusal(path) == f"{path}: column names must differ; 'score' stands more than once. Rename the columns."
+
+
+@pytest.mark.parametrize("name", ["a.tsv", "a.csv", "a.jsonl", "a.json", "a.txt"])
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (gzip.compress(b"x\ty\t1\n"), "compressed by gzip. To read it, end its name in .gz."),
+        (
+            b"PK\x03\x04\x14\0\x06\0\x08\0",
+            "a ZIP archive, as .xlsx and .ods are. To read it, unpack it, or save the sheet",
+        ),
+        (b"PAR1\x15\x04\x15\0\n\xff", "a Parquet file. To read it, end its name in .parquet."),
+        (
+            b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\0",
+            "a file of an old Office, such as .xls. To read it, save the sheet as CSV",
+        ),
+    ],
+)
+def test_files_that_are_no_text_are_known_by_their_first_bytes(tmp_path, name, content, said):
+    (tmp_path / name).write_bytes(content)
+    assert f"{tmp_path / name}: this is no text, but {said}" in refused_by_any_reader(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["a.tsv", "a.csv", "a.jsonl", "a.txt"])
+@pytest.mark.parametrize(
+    ("content", "row", "said"),
+    [
+        ("a text\nmore\n".encode("utf-16-le"), 1, "this seems to be UTF-16LE. Re-save"),
+        ("a text\nmore\n".encode("utf-16-be"), 1, "this seems to be UTF-16BE. Re-save"),
+        ("蚂蚁花呗\n怎么还款\n多少钱\n".encode("utf-16-le"), 1, "iconv -f UTF-16LE -t UTF-8"),
+        ("蚂蚁花呗怎么还款\n".encode("gb18030"), 1, "iconv -f GB18030 -t UTF-8"),
+        ("Ça coûte\n".encode("latin-1"), 1, "iconv -f LATIN1 -t UTF-8"),
+        (b'{"text": "b"}\na\0b\n', 2, "a text holds no NUL character, and this line does. Take it out: tr -d '\\000'"),
+        (b'{"a": 1}\r{"a": 2}\r', 1, "if carriage returns do, convert the file: tr '\\r' '\\n'"),
+    ],
+)  # fmt: skip
+def test_bytes_that_are_no_lines_of_utf8_are_refused_in_every_text_format(tmp_path, name, content, row, said):
+    (tmp_path / name).write_bytes(content)
+    message = refused_by_any_reader(tmp_path / name)
+    assert message.startswith(f"{tmp_path / name}, row {row}: ")
+    assert said in message
+
+
+def refused_by_any_reader(path):
+    with pytest.raises(DataError) as caught:
+        list(all_texts(path))
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["a.tsv", "a.csv", "a.jsonl", "a.txt", "a.txt.gz"])
+def test_a_line_without_end_is_refused_before_it_is_held(tmp_path, name, monkeypatch):
+    monkeypatch.setattr("samesense.data.formats.lines.LONGEST_ROW", 2**20)
+    content = b"a" * 2**20 + b"\n" + b"b" * 2**24
+    (tmp_path / name).write_bytes(gzip.compress(content, 1) if name.endswith("gz") else content)
+    with pytest.raises(DataError, match="row 1: a row has at most 1 MB, and this one goes on"):
+        list(all_texts(tmp_path / name))
+
+
+def test_carriage_returns_within_the_quotes_of_csv_are_kept(tmp_path):
+    path = put(tmp_path / "a.csv", 'text\n"one\rcell"\n')
+    assert list(all_texts(path)) == ["one\rcell"]
+    bare = put(tmp_path / "b.csv", "text\ra\rb\r")
+    assert "convert the file: tr '\\r' '\\n'" in refused_by_any_reader(bare)
+
+
+def test_nul_in_json_is_refused_with_its_row(tmp_path):
+    path = put(tmp_path / "a.jsonl", '{"text": "a"}\n{"text": "a\\u0000b"}\n')
+    assert "row 2, column 'text': the text holds NUL" in refused_by_any_reader(path)
+    pairs = put(tmp_path / "b.jsonl", '{"text1": "a\\u0000", "text2": "b", "score": 1}\n')
+    assert "row 1, column 'text1': the text holds NUL" in refusal(pairs)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "mark"),
+    [
+        ("a.csv", "sentence1;sentence2;score\na;b;1\n", "semicolons"),
+        ("a.csv", "frage;antwort\na;b, c\n", "semicolons"),
+        ("a.csv", "left\tright\na\tb\n", "tabs"),
+        ("a.tsv", '"text1","text2","label"\n"a","b","1"\n', "commas"),
+    ],
+)
+def test_columns_with_another_mark_between_are_refused(tmp_path, name, content, mark):
+    message = refused_by_any_reader(put(tmp_path / name, content))
+    assert f"which {mark} seem to part into" in message
+    assert "Save the file with commas as .csv, or with tabs as .tsv." in message
+
+
+def test_one_column_may_hold_any_mark(tmp_path):
+    path = put(tmp_path / "a.tsv", "body\nwell, well; it | is\nyes\n")
+    assert list(all_texts(path)) == ["well, well; it | is", "yes"]
+    assert list(all_texts(put(tmp_path / "b.csv", "text\n"))) == []
+
+
+@pytest.mark.parametrize("first", ["A man eats.", "a man eats all of it", "什么时候？"])
+def test_a_table_of_texts_without_a_header_line_is_refused(tmp_path, first):
+    message = refused_by_any_reader(put(tmp_path / "a.csv", f"{first}\nA dog runs\n"))
+    assert (
+        f"the first line of a table names its columns, and {first!r} seems to be a text. Add a header line" in message
+    )

@@ -5,6 +5,7 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from samesense.data.examples import Conflict
 from samesense.data.tuples.data import Group, Statement, counts_table, grouped
 
 SIDES = ("positive", "neutral", "negative")
@@ -13,14 +14,14 @@ SIDES = ("positive", "neutral", "negative")
 def plain(rows):
     """The same with a dict of lists."""
     found = {}
-    for group, anchor, partner, side in rows:
+    for group, anchor, partner, side, number in rows:
         own = found.setdefault(group, (anchor, []))[1]
-        own.append((partner, side))
+        own.append((partner, side, number))
     made = []
     for anchor, own in found.values():
         said = {side: [] for side in SIDES}
         itself = repeated = 0
-        for partner, side in own:
+        for partner, side, _ in own:
             if partner == anchor:
                 itself += 1
             elif partner in said[side]:
@@ -29,7 +30,13 @@ def plain(rows):
                 said[side].append(partner)
         both = [text for text in said["positive"] if text in said["negative"]]
         kept = [[text for text in said[side] if text not in both] for side in ("positive", "negative")]
-        made.append(Group(anchor, *kept, said["neutral"], len(both), repeated, itself))
+        conflicts = [
+            Conflict(
+                [n for text, _, n in own if text == one], [anchor, one], [side for text, side, _ in own if text == one]
+            )
+            for one in both
+        ]
+        made.append(Group(anchor, *kept, said["neutral"], conflicts, repeated, itself))
     return made
 
 
@@ -38,14 +45,14 @@ def drawn(rows, anchors=40, partners=30, seed=0):
     names = [f"premise {at} ü\n" for at in range(anchors)]
     texts = [*(f"text {at}" for at in range(partners)), *names]
     picked = [source.choice(names) for _ in range(rows)]
-    return [Statement(name, name, source.choice(texts), source.choice(SIDES)) for name in picked]
+    return [Statement(name, name, source.choice(texts), source.choice(SIDES), row) for row, name in enumerate(picked)]
 
 
 def test_equals_the_dict():
     rows = drawn(1000)
     made = list(grouped(iter(rows)))
     assert made == plain(rows)
-    assert sum(group.contradictory for group in made) > 10
+    assert sum(len(group.conflicts) for group in made) > 10
     assert sum(group.repeated for group in made) > 10
     assert sum(group.itself for group in made) > 5
 
@@ -56,7 +63,7 @@ rows_of = st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("abcdefgh")
 @settings(max_examples=40, deadline=None)
 @given(rows_of)
 def test_equals_the_dict_on_anything(said):
-    rows = [Statement(anchor, anchor, partner, side) for anchor, partner, side in said]
+    rows = [Statement(anchor, anchor, partner, side, row) for row, (anchor, partner, side) in enumerate(said)]
     assert list(grouped(rows)) == plain(rows)
 
 

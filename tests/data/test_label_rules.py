@@ -100,14 +100,27 @@ def test_ratings_from_1_to_7_are_trained_on_as_such(tmp_path):
 def test_names_do_not_count_among_scores_nor_scores_among_names(tmp_path):
     assert refusal(DataError, tmp_path, [0.5, 4.5, True, "not_duplicate"]) == (
         f"{tmp_path}/pairs.jsonl: 2 of 4 rows cannot be used.\n"
-        "  row 3, column 'score': label True stands among scores. Fix: write all labels in one way.\n"
-        "  row 4, column 'score': label 'not_duplicate' stands among scores. Fix: write all labels in one way.\n"
+        "  row 3, column 'score': label True stands among numbers. Fix: write all labels in one way.\n"
+        "  row 4, column 'score': label 'not_duplicate' stands among numbers. Fix: write all labels in one way.\n"
         "Correct these rows, or leave them out with `drop_bad_rows`."
     )
     assert "row 4, column 'score': label 0.5 stands among true, false or named classes" in refusal(
         DataError, tmp_path, ["true", False, True, 0.5]
     )
-    assert pairs(tmp_path, ["true", "0", 1, False]).labels == [1.0, 0.0, 1.0, 0.0]
+    assert "row 3, column 'score': label 'True' stands among numbers" in refusal(DataError, tmp_path, [0, 1, "True", 1])
+    assert "row 1, column 'score': label 'not_duplicate' stands among numbers" in refusal(
+        DataError, tmp_path, ["not_duplicate", "0", "1"]
+    )
+
+
+@pytest.mark.parametrize("name", ["label", "duplicate", "is_duplicate", "score"])
+@pytest.mark.parametrize(
+    "labels",
+    [["yes", "no"], ["Y", "N"], ["True", "FALSE"], [True, False], ["duplicate", "not_duplicate"], [1, 0], ["1.0", "0"]],
+)
+def test_yes_and_no_are_read_alike_under_every_name(tmp_path, name, labels):
+    data = pairs(tmp_path, labels, ("question1", "question2", name))
+    assert (data.labels, data.kind, data.scale, data.label_column) == ([1.0, 0.0], "binary", (0, 1), name)
 
 
 def test_a_share_is_never_rounded_up_to_all():
@@ -194,6 +207,13 @@ def test_classes_from_1_on_beside_a_premise_are_never_guessed(tmp_path):
         "similarity scores, give their scale: `label_range` 1 3."
     )
     assert pairs(tmp_path, [1, 3, 2], NLI, label_range=(1, 3)).labels == [1, 3, 2]
+    scores = ("premise", "hypothesis", "score")
+    assert (
+        "holds the integers 1, 2, 3, which may be classes of natural language inference, and data sets disagree about "
+        "their order (SNLI and SICK on the hub code 0 as entailment). Write the classes in words. If they are "
+        "similarity scores, give their scale: `label_range` 1 3."
+    ) in refusal(DataError, tmp_path, ["1", "3", "2"] * 20, scores)
+    assert pairs(tmp_path, [1, 3, 2, 4.5], scores).scale == (0, 5)
 
 
 def test_what_cannot_be_classes_or_has_the_name_of_a_score_is_read(tmp_path):

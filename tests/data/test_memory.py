@@ -4,11 +4,12 @@ import pyarrow as pa
 import pytest
 from datasets import ClassLabel, Dataset, Features, Value
 
+import samesense
 from samesense.data import read_pairs
 from samesense.data.formats.memory import as_sources
 from samesense.data.sentences import read_unlabelled
 from samesense.data.tuples.read import read_tuples
-from samesense.errors import DataError
+from samesense.errors import ConfigError, DataError
 
 ROWS = [
     ("A cat sleeps.", "The cat is asleep.", 4.5),
@@ -97,3 +98,20 @@ def test_a_list_of_strings_is_texts_unless_one_looks_like_a_name(tmp_path):
     assert as_sources([tmp_path]) == [tmp_path]
     assert as_sources(ROWS) == [ROWS]
     assert as_sources("train.tsv") == ["train.tsv"]
+
+
+def test_yes_and_no_behind_two_texts_are_labels():
+    assert samesense.read([("a", "b", "yes"), ("c", "d", "No")]).labels == [1.0, 0.0]
+
+
+def test_texts_too_long_for_a_name_are_texts():
+    texts = ["蚂蚁花呗怎么还款" * 40, "~nobody", "short"]
+    assert samesense.read(texts).texts == texts
+
+
+def test_a_single_column_is_read_as_sentences(tmp_path):
+    (tmp_path / "t.csv").write_text("title,body\na,some text\nb,more text\n")
+    assert samesense.read(tmp_path / "t.csv", columns="body").texts == ["some text", "more text"]
+    assert samesense.read([{"x": "a"}, {"x": "b"}], columns="x").texts == ["a", "b"]
+    with pytest.raises(ConfigError, match="is read as unlabelled sentences"):
+        samesense.read(tmp_path / "t.csv", columns="body", label_range=(0, 5))

@@ -164,7 +164,7 @@ def test_a_bad_row_is_named_or_left_out(tmp_path, row, message):
 
 
 def test_what_is_no_such_data(tmp_path):
-    with pytest.raises(DataError, match=r"an anchor and columns of positives .* Columns found: text, score\. Accepted"):
+    with pytest.raises(DataError, match=r"an anchor and columns of positives .* Its columns: text, score\. Accepted"):
         read_tuples(jsonl(tmp_path / "a.jsonl", [{"text": "x", "score": 1}]))
     with pytest.raises(DataError, match="no anchor has a positive among 1"):
         read_tuples(jsonl(tmp_path / "b.jsonl", [{"query": "x", "neg": ["y"]}]))
@@ -178,7 +178,17 @@ def test_what_is_no_such_data(tmp_path):
 
 def test_a_later_row_of_no_known_layout_is_named(tmp_path):
     path = jsonl(tmp_path / "x.jsonl", [{"query": "a", "pos": ["b"]}, {"query": "c"}])
-    with pytest.raises(
-        DataError, match=r"x\.jsonl, row 2: an anchor and columns of positives .* Columns found: query\."
-    ):
+    with pytest.raises(DataError, match=r"x\.jsonl, row 2: an anchor and columns of positives .* Its columns: query\."):
         read_tuples(path)
+
+
+def test_columns_of_other_names_are_named(tmp_path):
+    rows = [{"q": "a", "yes": ["b", "c"], "no": "d", "gold_label": "entailment"}]
+    path = jsonl(tmp_path / "x.jsonl", rows)
+    data = read_tuples(path, columns="q,yes,no")
+    assert (data.anchors, data.positives, data.negatives) == (["a"], [["b", "c"]], [["d"]])
+    assert read_tuples(path, columns="Q,yes").negatives == [[]]
+    assert read_tuples(path, columns="q,no,gold_label").positives == [["d"]]
+    for columns, said in (("q", "takes an anchor, a positive"), ("q,none", "names 'none', which this source does not")):
+        with pytest.raises((ConfigError, DataError), match=said):
+            read_tuples(path, columns=columns)

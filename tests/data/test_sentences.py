@@ -52,8 +52,8 @@ def test_bad_rows_are_numbered_and_can_be_dropped(tmp_path):
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        (["label\twords", "1\ta", "0\tb"], "need a text column .* found label, words"),
-        (["mood\tsentence", "1\ta", "0\tb"], "and a label column .* found mood, sentence"),
+        (["label\twords", "1\ta", "0\tb"], "need a text column .* Its columns: label, words"),
+        (["mood\tsentence", "1\ta", "0\tb"], "and a label column .* Its columns: mood, sentence"),
         (["label\tsentence", "1\ta", "1\tb"], "two classes or more; all 2 sentences are of '1'"),
         (["label\tsentence"], "there are no rows"),
     ],

@@ -44,7 +44,7 @@ def test_errors(tmp_path):
         "empty.txt": "holds no text",
         "absent.txt": "there is no such file",
         "absent.tsv": "there is no such file",
-        "t.tsv": "no column of texts could be found. Columns found: a, b",
+        "t.tsv": "no column of texts could be found. Its columns: a, b. Name the one to read: `columns` NAME",
         "t.jsonl": "row 2, column 'text': a text is needed, received int",
     }.items():
         with pytest.raises(DataError, match=message):

@@ -13,6 +13,7 @@ from samesense.data import BENCHMARKS
 from samesense.data.benchmarks.comparability import why_not_comparable
 from samesense.errors import ConfigError, DataError
 from samesense.evaluation import SUITES, averages, find_tasks
+from tests.command import run_command
 from tests.evaluation.toy import exact_minimum
 from tests.models import made_model
 
@@ -315,3 +316,19 @@ def test_documents_give_section_triplets(tmp_path):
 def test_sections_without_documents(folder):
     with pytest.raises(DataError, match="Suite 'sections' needs documents"):
         find_tasks(folder, ["sections"])
+
+
+def test_own_pairs_of_other_names_are_read_by_columns(tmp_path, capsys):
+    path = tmp_path / "own.csv"
+    path.write_text("id,left,right,same\n1,a,b,yes\n2,c,d,no\n3,e,f,no\n")
+    (task,) = find_tasks(str(path), reading={"columns": "left,right,same"}).tasks
+    assert list(task.texts()) == ["a", "c", "e", "b", "d", "f"]
+    for flags, said in (
+        ((), "Name two texts and the label: --columns left,right,same"),
+        (
+            ("--columns", "left,other,same"),
+            "--columns names 'other', which this source does not have",
+        ),
+    ):
+        code, _, err = run_command(capsys, "compare", "m", "--data", path, "--output", tmp_path / "r.html", *flags)
+        assert (code, said in err) == (2, True)

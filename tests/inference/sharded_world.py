@@ -39,7 +39,7 @@ def world(folder, rows=60):
     texts = [
         f"row {number} {'ä文😀'[number % 3] * (number % 5)}\u2028 {'x' * (number * 7 % 40)}" for number in range(rows)
     ]
-    texts[7], texts[20], texts[41] = texts[3], "a\rb", "\ufeff inside"
+    texts[7], texts[20], texts[41] = texts[3], "a\vb", "\ufeff inside"
     ends = ["\r\n" if number % 4 == 0 else "\n" for number in range(rows - 1)] + [""]
     content = "".join(text + end for text, end in zip(texts, ends, strict=True)).encode()
     (folder / "texts.txt").write_bytes(b"\xef\xbb\xbf" + content)

@@ -186,7 +186,7 @@ def test_a_damaged_shard_is_said_and_made_anew(place, tmp_path, form):
 def test_what_cannot_be_read_by_place_is_refused(place, tmp_path):
     settings, where = ShardSettings(), choose_executor("embedded")
     for name, error, message in (
-        ("-", ConfigError, "plain text file; received -"),
+        ("-", ConfigError, "plain text file, one text a line; received -"),
         ("texts.gz", ConfigError, "gunzip --keep"),
         ("absent.txt", DataError, "There is no file absent.txt"),
     ):

@@ -23,14 +23,14 @@ def test_every_form_gives_the_same(tmp_path):
     for name in ("a.tsv", "a.jsonl", "a.parquet"):
         assert read(tmp_path / name) == expected
     (tmp_path / "b.tsv").write_text("title\ttext\nheading\tbody\n")
-    assert read(tmp_path / "b.tsv", column="title") == [Entry("heading", None, {"text": "body"})]
+    assert read(tmp_path / "b.tsv", columns="title") == [Entry("heading", None, {"text": "body"})]
 
 
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
         ("a.txt", "one\n\n", r"a\.txt, row 2: every line must hold a text"),
-        ("a.tsv", "title\nx\n", r"Columns: title\. Accepted: sentence, text, sent, question\. .*`column` title"),
+        ("a.tsv", "title\tbody\na x\ta y\n", r"several columns hold texts \(title, body\)\. .*`columns` title"),
         ("a.jsonl", '{"text": 3}\n', r"a\.jsonl, row 1, column 'text': a text is needed, received 3"),
         ("a.jsonl", '{"text": "x", "id": "doc-17"}\n', r"row 1: an id is a whole number .* received 'doc-17'"),
         ("a.jsonl", '{"text": "x", "n": NaN}\n', "row 1: text and metadata must be JSON"),

@@ -47,7 +47,8 @@ def test_from_file_to_answer_and_back(run, tmp_path):
     _, out, _ = run("query", "made", "fourth", "--hybrid", "--where", "year IS NULL", "--json")
     assert [json.loads(line)["id"] for line in out.splitlines()] == [4, 3]
     (tmp_path / "c.tsv").write_text("id\ttext\tyear\n1\tsecond again\t2021\n")
-    assert run("add", "made", "c.tsv", "--upsert")[2].startswith("1 texts added\nmade: 5 texts, 1 deleted ones")
+    said = "c.tsv: texts of column 'text'\n1 texts added\nmade: 5 texts, 1 deleted ones"
+    assert run("add", "made", "c.tsv", "--upsert")[2].startswith(said)
     assert run("query", "made", "again", "--words")[1].endswith("\t1\tsecond again\n")
     assert run("delete", "made", "0", "3")[2].startswith("2 texts deleted\nmade: 3 texts, 3 deleted")
     assert run("delete", "made", "--where", "year >= 2021")[2].startswith("1 texts deleted\nmade: 2 texts")

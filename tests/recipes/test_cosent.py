@@ -146,7 +146,7 @@ def test_settings_are_checked_before_anything_runs(tmp_path):
     with pytest.raises(ConfigError, match=f"^{known}$"):
         read_settings("cosine")
     (tmp_path / "bad.toml").write_text("epochs = = 2")
-    with pytest.raises(ConfigError, match=r"bad\.toml is not a TOML file: Invalid value"):
+    with pytest.raises(ConfigError, match=r"bad\.toml is no TOML file that can be read: Invalid value"):
         read_settings(str(tmp_path / "bad.toml"))
 
 

@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 
-from samesense.errors import ConfigError
+from samesense.errors import ConfigError, DataError
 from samesense.recipes.methods import METHODS, fitting_method, method_named
 from samesense.recipes.reading import Reading
 from samesense.recipes.settings import shipped
 from samesense.recipes.sweep.file import SweepFile
 from samesense.recipes.sweep.plan import make_plan
 from samesense.recipes.sweep.run import run
+from samesense.recipes.train import plan
 
 
 @pytest.fixture
@@ -56,7 +57,18 @@ def test_a_setting_of_another_method_is_refused_with_its_owner():
     with pytest.raises(ConfigError, match=r"^The methods are cosent, simcse, rankcse.*; received 'bert'\.$"):
         method_named("bert")
     with pytest.raises(ConfigError, match=r"are for labelled pairs; method simcse takes unlabelled sentences"):
-        METHODS["simcse"].read(["a.txt"], METHODS["simcse"].settings(), Reading(columns="a,b,c"))
+        METHODS["simcse"].read(["a.txt"], METHODS["simcse"].settings(), Reading(label_range=(0, 5)))
+
+
+@pytest.mark.parametrize(("method", "columns", "rows"), [("simcse", "body", 2), ("supmpn", "body,title", 2)])
+def test_columns_of_other_data_say_nothing_of_the_pairs_that_select(tmp_path, method, columns, rows):
+    (tmp_path / "t.csv").write_text("title,body\none,a text\ntwo,another\n")
+    (tmp_path / "dev.tsv").write_text("sentence1\tsentence2\tscore\na\tb\t0\nc\td\t1\n")
+    source, dev = str(tmp_path / "t.csv"), str(tmp_path / "dev.tsv")
+    planned = plan(source, method=method, dev=dev, reading=Reading(columns=columns))
+    assert (len(planned.train), planned.settings.columns, len(planned.dev)) == (rows, columns, 2)
+    with pytest.raises(DataError, match=r"`columns`"):
+        plan(source, method=method, dev="none")
 
 
 def test_methods_stand_side_by_side_in_a_sweep(tiny_trunk, toy_pairs, lines, tmp_path):

@@ -1,10 +1,14 @@
 """Which setting belongs to which loss, and which of them win."""
 
+import json
+
 import pytest
 
-from samesense.errors import ConfigError
+from samesense.errors import ConfigError, DataError
 from samesense.recipes.settings import CosentSettings, belongs, choose
 from samesense.recipes.supmpn.settings import SupmpnSettings
+from samesense.recipes.sweep.file import read_sweep
+from samesense.recipes.sweep.plan import make_plan
 from samesense.training.losses.registry import PAIR_LOSSES, TUPLE_LOSSES
 from tests.training.registered import other_value
 
@@ -93,3 +97,59 @@ def test_a_cross_encoder_takes_its_own_file():
     by_name = choose("cosent-cross", {"loss": "cross-entropy"}, kind="binary")[1]  # its temperature is left out
     assert (by_name.encoder, by_name.loss, by_name.temperature) == ("cross", "cross-entropy", 0.05)
     assert choose("cosent-nli", {"loss": "mse"}, kind="binary")[1].batch_size == 64
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"a = " + b"[" * 2000 + b"]" * 2000, "is no TOML file that can be read: it is nested too deep."),
+        (b"seed = " + b"1" * 5000, "is no TOML file that can be read: Exceeds the limit"),
+        (b"\xff", "is no TOML file that can be read: 'utf-8' codec"),
+        (b"seed = ", "is no TOML file that can be read: Invalid value"),
+        (b'learning_rate = "fast"\n', ": learning_rate: input should be a valid number, unable to parse"),
+        (b"seed = -1", ": seed: input should be greater than or equal to 0; received -1."),
+        (b"seed = 4294967296", ": seed: input should be less than 4294967296; received 4294967296."),
+        (b"sede = 1", ": There is no setting 'sede'. Did you mean 'seed'?"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_said_with_its_name(tmp_path, content, said):
+    path = tmp_path / "own.toml"
+    path.write_bytes(content)
+    with pytest.raises(ConfigError) as caught:
+        choose(str(path), {}, kind="scored")
+    assert str(caught.value).startswith(f"{path}{'' if said[0] == ':' else ' '}{said}")
+    with pytest.raises(ConfigError) as caught:
+        read_sweep(path, {})
+    assert str(path) in str(caught.value)
+
+
+def test_a_file_may_begin_with_a_byte_order_mark_and_flags_are_not_its_own(tmp_path):
+    path = tmp_path / "own.toml"
+    path.write_bytes(b"\xef\xbb\xbfseed = 3\n")
+    assert choose(str(path), {}, kind="scored")[1].seed == 3
+    with pytest.raises(ConfigError, match=r"^seed: input should be greater"):
+        choose(str(path), {"seed": -1}, kind="scored")
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        ("case", 5), ("case", [{"data": 5}]), ("case", [{"data": True}]), ("data", {}), ("grid", {"a": {"b": 1}}),
+        ("seeds", [10**30, "a"]), ("base", {"method": []}), ("base", {"loss": [[]]}), ("base", {"layers": [1]}),
+        ("against", {}), ("start", [1]), ("config", {}), ("data", [{"name": "d", "train": "x.tsv", "test": {"a": 5}}]),
+    ],
+)  # fmt: skip
+def test_a_sweep_of_wrong_types_is_refused(tmp_path, place, value):
+    (tmp_path / "x.tsv").write_text("text1\ttext2\tscore\n" + "".join(f"a {i}\tb\t{i}\n" for i in range(30)))
+    content = {"seeds": [1], "data": [{"name": "d", "train": "x.tsv", "test": "x.tsv"}], place: value}
+    path = tmp_path / "sweep.toml"
+    written = "".join(f"{key} = {as_toml(value)}\n" for key, value in content.items())
+    path.write_text(written.replace("x.tsv", str(tmp_path / "x.tsv")))
+    with pytest.raises((ConfigError, DataError)):
+        make_plan(read_sweep(path, {}))
+
+
+def as_toml(value):
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key} = {as_toml(one)}" for key, one in value.items()) + "}"
+    return "[" + ", ".join(map(as_toml, value)) + "]" if isinstance(value, list) else json.dumps(value)

@@ -102,7 +102,7 @@ def test_placeholders_need_values_and_values_need_placeholders(tmp_path):
     with pytest.raises(ConfigError, match="data: field required"):
         read_sweep(path, {})
     path.write_text("=")
-    with pytest.raises(ConfigError, match="cannot be read as one"):
+    with pytest.raises(ConfigError, match="is no TOML file that can be read"):
         read_sweep(path, {})
 
 

@@ -11,6 +11,7 @@ from samesense.api.data import Scale, labelled_pairs
 from samesense.data.formats.memory import Source, as_sources
 
 if TYPE_CHECKING:
+    from samesense.data import PairData
     from samesense.inference.calibration.fit import Calibrated
     from samesense.reports.report import Report
     from samesense.results import Results
@@ -74,6 +75,10 @@ def compare(  # noqa: PLR0913 - the flags of the command
     runs: Sequence[str] | None = None,
     sweep: str | None = None,
     cache: str | Path | None = None,
+    columns: str | None = None,
+    label_order: str | None = None,
+    label_range: Scale | None = None,
+    drop_bad_rows: bool = False,
     precision: Precision = "float32",
     results: str | Path | None = None,
 ) -> Report:
@@ -93,6 +98,7 @@ def compare(  # noqa: PLR0913 - the flags of the command
         runs: run folders for learning curves; ``NAME=FOLDER`` gives a name.
         sweep: setting of these runs to draw figures against.
         cache: folder in which embeddings are kept for the next time.
+        columns, label_order, label_range, drop_bad_rows: of one's own pairs; see :func:`samesense.read`.
         precision: arithmetic; float32 keeps the figures comparable between machines.
         results: ``results.jsonl`` to which the results are added.
     """
@@ -102,6 +108,7 @@ def compare(  # noqa: PLR0913 - the flags of the command
     from samesense.recipes.compare.sentences import read_topics
     from samesense.reports.store import append_results
 
+    how = {"columns": columns, "label_order": label_order, "label_range": label_range, "drop_bad_rows": drop_bad_rows}
     for place in (output, results):
         if place is not None:
             check_place(Path(place))
@@ -118,6 +125,7 @@ def compare(  # noqa: PLR0913 - the flags of the command
         sweep=sweep,
         sentences=None if sentences is None else read_topics(Path(sentences)),
         speed=speed,
+        reading=how,
     )
     if results is not None:
         append_results(Path(results), [*report.results, *report.averages])
@@ -128,7 +136,7 @@ def compare(  # noqa: PLR0913 - the flags of the command
 
 def calibrate(  # noqa: PLR0913 - the flags of the command
     model: str,
-    data: Source,
+    data: Source | None = None,
     *,
     output: str | Path | None = None,
     figure: str | Path | None = None,
@@ -149,7 +157,7 @@ def calibrate(  # noqa: PLR0913 - the flags of the command
 
     Args:
         model: a model by name; the calibration is kept in its folder.
-        data: labelled pairs that the model was not trained on.
+        data: labelled pairs that the model was not trained on; by default those by which its run chose its state.
         output: file for the calibration; by default ``calibration.json`` in the model's folder.
         figure: file for a figure of reliability, map and scores; ends in .png or .svg.
         map: isotonic follows the data, logistic is a smooth curve; auto is logistic for yes/no labels, else isotonic.
@@ -172,9 +180,8 @@ def calibrate(  # noqa: PLR0913 - the flags of the command
     from samesense.inference.models.load import load
     from samesense.reports.figures.plot import check_figure, save_plot
 
-    pairs = labelled_pairs(
-        data, columns=columns, label_order=label_order, label_range=label_range, drop_bad_rows=drop_bad_rows
-    )
+    how = {"columns": columns, "label_order": label_order, "label_range": label_range, "drop_bad_rows": drop_bad_rows}
+    pairs = _selecting_pairs(model, how) if data is None else labelled_pairs(data, **how)
     settings = CalibrationSettings(
         shape=map, yes=yes, decide=decide, min_precision=min_precision, min_recall=min_recall, folds=folds, seed=seed
     )
@@ -190,6 +197,12 @@ def calibrate(  # noqa: PLR0913 - the flags of the command
         save_plot(_calibration_plot(made, Path(figure).stem), Path(figure))
     logger.info(f"written: {place}{'' if figure is None else f', {figure}'}")
     return made
+
+
+def _selecting_pairs(model: str, how: Mapping[str, Any]) -> PairData:
+    from samesense.recipes.run_folder import read_dev  # imports torch, which an exported model does without
+
+    return read_dev(model, how)
 
 
 def _calibration_plot(made: Calibrated, name: str) -> Any:

@@ -68,15 +68,17 @@ def encode(
     source: Source,
     *,
     normalize: bool = False,
+    columns: str | None = None,
     backend: BackendOption = "auto",
     precision: Precision = "auto",
     deterministic: bool = False,
 ) -> Embeddings:
-    """Return the embeddings of texts, or of the lines of a text file, float32 ``(texts, dim)``, in order.
+    """Return the embeddings of texts, lines of a file or rows of a table, float32 ``(texts, dim)``, in order.
 
     Args:
         model: whatever :func:`samesense.load` takes and has embeddings.
-        source: texts, or a text file with one text a line (plain or .gz).
+        source: texts, a text file with one text a line (plain or .gz), or a table.
+        columns: name of the table's column of texts, if several hold texts.
         normalize: scale every vector to unit length.
         backend: ``"auto"``, ``"torch"``, ``"onnx"`` or ``"onnx-int8"``, the last two for exported folders.
         precision: arithmetic of torch; auto is bfloat16 where the processor computes in it.
@@ -85,16 +87,16 @@ def encode(
     from samesense.inference.models.load import load
     from samesense.inference.stream import encode_with_bar
 
-    texts = _texts(source)
+    texts = _texts(source, columns)
     opened = load(model, backend=backend, precision=precision, deterministic=deterministic, sample=texts)
     return encode_with_bar(opened, texts, normalize=normalize)
 
 
-def _texts(source: Source) -> list[str]:
-    from samesense.data.sentences import all_texts
+def _texts(source: Source, columns: str | None) -> list[str]:
+    from samesense.data.sentences import one_text_a_row
     from samesense.inference.stream import read_texts
 
-    return list(all_texts(source)) if in_memory(source) else read_texts(str(source))
+    return one_text_a_row(source, columns) if in_memory(source) else read_texts(str(source), columns)
 
 
 def _unit_vectors(model: Any, texts: list[str], precision: Precision) -> Embeddings:
@@ -105,12 +107,19 @@ def _unit_vectors(model: Any, texts: list[str], precision: Precision) -> Embeddi
 
 
 def mine(
-    source: Source, *, model: Any = "default", top: int = 100, threshold: Threshold = 0.0, precision: Precision = "auto"
+    source: Source,
+    *,
+    model: Any = "default",
+    top: int = 100,
+    threshold: Threshold = 0.0,
+    columns: str | None = None,
+    precision: Precision = "auto",
 ) -> list[MinedPair]:
     """Find the pairs of texts that are closest in meaning, each pair once, the closest first.
 
     Args:
-        source: texts, or a text file with one text a line (plain or .gz).
+        source: texts, a text file with one text a line (plain or .gz), or a table.
+        columns: name of the table's column of texts, if several hold texts.
         model: whatever :func:`samesense.load` takes and has embeddings.
         top: pairs returned at most.
         threshold: lowest cosine of a pair, from -1 to 1; ``"calibrated"`` is that of the model's calibration.
@@ -125,7 +134,7 @@ def mine(
 
     cut = threshold_of(model, threshold)
     check_mining(top, cut)
-    return run(_unit_vectors(model, _texts(source), precision), top=top, threshold=cut)
+    return run(_unit_vectors(model, _texts(source, columns), precision), top=top, threshold=cut)
 
 
 def cluster(
@@ -134,12 +143,14 @@ def cluster(
     model: Any = "default",
     threshold: Threshold = 0.9,
     smallest: int = 2,
+    columns: str | None = None,
     precision: Precision = "auto",
 ) -> list[Cluster]:
     """Find groups of near-duplicates: texts that are linked by pairs above a threshold.
 
     Args:
-        source: texts, or a text file with one text a line (plain or .gz).
+        source: texts, a text file with one text a line (plain or .gz), or a table.
+        columns: name of the table's column of texts, if several hold texts.
         model: whatever :func:`samesense.load` takes and has embeddings.
         threshold: lowest cosine of a link, from -1 to 1, which :func:`mine` shows on your data; ``"calibrated"`` is
             that of the model's calibration.
@@ -155,16 +166,24 @@ def cluster(
 
     cut = threshold_of(model, threshold)
     check_clustering(cut, smallest)
-    return run(_unit_vectors(model, _texts(source), precision), cut, smallest=smallest)
+    return run(_unit_vectors(model, _texts(source, columns), precision), cut, smallest=smallest)
 
 
 def rerank(
-    source: Source, *, model: Any, cross: Any, query: str, top: int = 10, precision: Precision = "auto"
+    source: Source,
+    *,
+    model: Any,
+    cross: Any,
+    query: str,
+    top: int = 10,
+    columns: str | None = None,
+    precision: Precision = "auto",
 ) -> list[Ranked]:
     """Find texts with an encoder, and order the best of them with a cross-encoder.
 
     Args:
-        source: texts, or a text file with one text a line (plain or .gz).
+        source: texts, a text file with one text a line (plain or .gz), or a table.
+        columns: name of the table's column of texts, if several hold texts.
         model: encoder that finds; whatever :func:`samesense.load` takes and has embeddings.
         cross: cross-encoder that orders; whatever :func:`samesense.load` takes.
         query: what is looked for.
@@ -179,7 +198,7 @@ def rerank(
     finder = load(model, precision=precision)
     if not finder.embeds:
         raise ConfigError(f"`model` finds texts by their embeddings, and {finder.name} has none: {finder.protocol}.")
-    return run(query, _texts(source), finder.encode, load(cross, precision=precision).scores, top)
+    return run(query, _texts(source, columns), finder.encode, load(cross, precision=precision).scores, top)
 
 
 def whiten(
@@ -188,6 +207,7 @@ def whiten(
     *,
     output: str | Path,
     dim: int | None = None,
+    columns: str | None = None,
     precision: Precision = "float32",
     overwrite: bool = False,
 ) -> Whitening:
@@ -200,6 +220,7 @@ def whiten(
         texts: files of texts, or texts.
         output: folder of the new model.
         dim: dimensions to keep, those of the largest variance; by default all that have variance.
+        columns: columns of tables whose texts count, as in ``"question,answer"``.
         precision: arithmetic of the embeddings it is fitted on; float32 keeps the small variances exact.
         overwrite: replace what is in the folder.
     """
@@ -211,7 +232,7 @@ def whiten(
     from samesense.encoder.storage import check_free, save
     from samesense.encoder.whitening import Whitening, append_whitening
 
-    sentences = [text for source in as_sources(texts) for text in unlabelled_texts(source)]
+    sentences = [text for source in as_sources(texts) for text in unlabelled_texts(source, columns)]
     if not sentences:
         raise ConfigError("A whitening is fitted on texts; name at least one file of them.")
     check_free(Path(output), overwrite=overwrite)

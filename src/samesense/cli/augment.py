@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from samesense.cli.output import Json, LabelOrder, Several, logger, put, put_json
+from samesense.cli.output import Json, LabelOrder, Several, TupleColumns, logger, put, put_json
 from samesense.data.tuples.paraphrase import PARAPHRASER, AugmentName
 
 
@@ -15,6 +15,7 @@ def augment(
     paraphraser: str = PARAPHRASER,
     show: int = 5,
     seed: int = 42,
+    columns: TupleColumns = None,
     label_order: LabelOrder = None,
     json: Json = False,
 ) -> None:
@@ -35,7 +36,7 @@ def augment(
     from samesense.data.tuples.paraphrase import augment_named
     from samesense.data.tuples.read import read_tuples
 
-    read = read_tuples(data, label_order=label_order)
+    read = read_tuples(data, columns=columns, label_order=label_order)
     change = augment_named(augment, share=share, seed=seed, paraphraser=paraphraser)
     if change is None:
         logger.info("none: places for positives take copies of the anchor, and no text is changed")

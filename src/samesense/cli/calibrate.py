@@ -14,7 +14,7 @@ def calibrate(
     model: str,
     /,
     *,
-    data: str,
+    data: str | None = None,
     output: Output | None = None,
     figure: Path | None = None,
     map_: Annotated[Literal["auto", "isotonic", "logistic"], Parameter(name="--map")] = "auto",
@@ -30,11 +30,11 @@ def calibrate(
 ) -> None:
     """Learn on labelled pairs what a model's scores mean: a value on the labels' scale, a probability, yes or no.
 
-    samesense calibrate runs/first --data dev.tsv --figure calibration.png
+    samesense calibrate runs/first --figure calibration.png
 
     Args:
         model: model folder, output of train, hub name, default, or origin:FOLDER; also a cross-encoder.
-        data: labelled pairs that the model was not trained on.
+        data: labelled pairs that the model was not trained on; by default those by which its run chose its state.
         output: file for the calibration; by default calibration.json in the model's folder.
         figure: file for a figure of reliability, map and scores; ends in .png or .svg.
         map_: isotonic follows the data, logistic is a smooth curve; auto is logistic for yes/no labels, else isotonic.

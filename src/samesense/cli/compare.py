@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from samesense.cli.output import Flag, Json, Output, PrecisionFlag, Several, logger, put, put_json
+from samesense.cli.output import (
+    AS_THEY_ARE,
+    Flag,
+    Json,
+    Output,
+    PrecisionFlag,
+    ReadFlags,
+    Several,
+    logger,
+    put,
+    put_json,
+)
 
 
 def compare(
@@ -22,6 +33,7 @@ def compare(
     runs: Several | None = None,
     sweep: str | None = None,
     cache: Path | None = None,
+    how: ReadFlags = AS_THEY_ARE,
     precision: PrecisionFlag = "float32",
     results: Path | None = None,
     markdown: Path | None = None,
@@ -71,6 +83,7 @@ def compare(
         runs=runs or (),
         sweep=sweep,
         cache=cache,
+        **vars(how),
         precision=precision,
         results=results,
     )

@@ -1,25 +1,52 @@
-"""``samesense doctor``: what a data file is, and what is wrong with it."""
+"""``samesense doctor``: what data files are, and what is wrong with them."""
 
 from __future__ import annotations
 
-from samesense.cli.output import AS_THEY_ARE, Json, ReadFlags, Several, put, put_json
+import sys
+
+from samesense.cli.output import AS_THEY_ARE, Flag, Json, ReadFlags, Several, as_flags, logger, put, put_json
+from samesense.errors import BadRowsError, SamesenseError
 
 
-def doctor(data: str, /, *, against: Several | None = None, how: ReadFlags = AS_THEY_ARE, json: Json = False) -> None:
-    """Report what a data file is, and what is wrong with it.
+def doctor(
+    data: Several,
+    /,
+    *,
+    against: Several | None = None,
+    how: ReadFlags = AS_THEY_ARE,
+    all_rows: Flag = False,
+    json: Json = False,
+) -> None:
+    """Report what data files of any kind are, and what is wrong with them.
 
     samesense doctor train.tsv --against dev.tsv test.tsv
 
     Args:
-        data: file (TSV, CSV, JSON lines, Parquet; plain or .gz), saved datasets folder, or hub name.
-        against: other data in which none of the pairs should stand.
-        json: print the report as JSON.
+        data: files (TSV, CSV, JSON lines, Parquet, text; plain or .gz), folders of text files, saved datasets folders,
+            or hub names: labelled pairs, triplets, anchors with lists, sentences with classes, texts, or documents.
+        against: other data in which none of the pairs, or of the texts, should stand.
+        all_rows: name every bad row, and all rows that contradict each other, not the first few.
+        json: print one JSON object a source; for one that cannot be used with the error and its bad rows.
     """
     import samesense
 
-    report = samesense.doctor(data, against=against, **vars(how))
-    if json:
-        put_json([report.to_dict()])
-        return
-    for line in report.lines():
-        put(line)
+    failed = False
+    for source in data:
+        try:
+            report = samesense.doctor(source, against=against, all_rows=all_rows, **vars(how))
+        except SamesenseError as error:
+            if len(data) == 1 and not json:
+                raise
+            failed = True
+            rows = error.rows if isinstance(error, BadRowsError) else []
+            if json:
+                put_json([{"name": source, "error": as_flags(str(error)), "bad_rows": rows}])
+            else:
+                logger.error(f"error: {error}")
+            continue
+        if json:
+            put_json([report.to_dict()])
+        else:
+            put("\n".join(report.lines(all_rows=all_rows)))
+    if failed:
+        sys.exit(2)

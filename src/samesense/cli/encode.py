@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Group, Parameter
 
-from samesense.cli.output import Flag, PrecisionFlag, logger
+from samesense.cli.output import Flag, PrecisionFlag, TextColumns, logger
 from samesense.errors import ConfigError
 from samesense.inference.models.backends import BackendOption
 from samesense.inference.models.optional_deps import let_threads_sleep
@@ -27,6 +27,7 @@ def encode(
     output: Annotated[str, Parameter(allow_leading_hyphen=True)] = "-",
     format: Annotated[Literal["npy", "parquet", "jsonl"] | None, Parameter(help="npy, parquet or jsonl")] = None,  # noqa: A002
     normalize: Annotated[bool, Parameter(negative="", help="scale every vector to unit length")] = False,
+    columns: TextColumns = None,
     backend: BackendOption = "auto",
     precision: PrecisionFlag = "auto",
     deterministic: Flag = False,
@@ -41,7 +42,8 @@ def encode(
 
     Args:
         model: model folder, output of train or export, hub name, or default.
-        source: text file with one text a line (plain or .gz), or - for standard input.
+        source: text file with one text a line (plain or .gz), a table (TSV, CSV, JSON lines, Parquet), or - for
+            lines of standard input; with --shard-size, a plain text file.
         output: .npy, .parquet or .jsonl file, or - for JSON lines on standard output; with --shard-size, a folder.
         format: format of the output; by default that of its suffix, npy for shards.
         normalize: scale every vector to unit length.
@@ -58,17 +60,21 @@ def encode(
     how: dict[str, Any] = {"backend": backend, "precision": precision, "deterministic": deterministic}
     if shard_size is None:
         _check_no_shards(workers=workers, executor=executor, address=address)
-        _one_file(model, source, output, format, normalize=normalize, **how)
+        _one_file(model, source, output, format, columns=columns, normalize=normalize, **how)
     else:
+        if columns is not None:
+            raise ConfigError("With --shard-size, a plain text file is read; received --columns. Leave out one.")
         settings = {**how, "shard_size": shard_size, "format": _shard_format(output, format), "normalize": normalize}
         _shards(model, Path(source), Path(output), settings, _executor(workers, executor, address))
 
 
-def _one_file(model: str, source: str, output: str, wanted: Any, *, normalize: bool, **how: Any) -> None:
+def _one_file(
+    model: str, source: str, output: str, wanted: Any, *, columns: str | None, normalize: bool, **how: Any
+) -> None:
     from samesense.inference.stream import encode_with_bar, format_of, read_texts, write_embeddings
 
     form = format_of(output, wanted)
-    texts = read_texts(source)
+    texts = read_texts(source, columns)
     let_threads_sleep()
     from samesense.inference.models.load import load
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
-from samesense.cli.output import Flag, Json, PrecisionFlag, logger, put, put_json, put_row
+from samesense.cli.output import Flag, Json, PrecisionFlag, TextColumns, logger, put, put_json, put_row
 from samesense.errors import ConfigError
 from samesense.execution.progress import progress_bar
 from samesense.inference.models.optional_deps import let_threads_sleep
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 index = App(name="index", help=__doc__, help_format="plaintext")
 
-Column = Annotated[str | None, Parameter(help="name of the text column, if it is not sentence, text or question")]
-
 
 @index.command
 def build(
@@ -32,7 +30,7 @@ def build(
     /,
     *,
     model: str = "default",
-    column: Column = None,
+    columns: TextColumns = None,
     vectors: Literal["float32", "float16"] = "float32",
     approximate: Literal["auto", "always", "never"] = "auto",
     precision: PrecisionFlag = "auto",
@@ -46,7 +44,6 @@ def build(
         source: text file with one text a line, or TSV, CSV, JSON lines, Parquet; a column id gives ids, other columns
             become metadata.
         model: model folder, output of train, hub name, or default; every query is answered with the same.
-        column: name of the text column, if it is not sentence, text or question.
         vectors: how vectors are kept; float16 halves the size.
         approximate: an approximate index: auto from 200,000 texts on if usearch is installed, always, or never.
         overwrite: replace a collection that is there, once the new one is complete.
@@ -55,7 +52,7 @@ def build(
     from samesense.inference.collection.collection import Collection
     from samesense.inference.collection.entries import read_entries
 
-    entries = read_entries(source, column=column)
+    entries = read_entries(source, columns=columns)
     embedder = _embedder(model, precision)
     with progress_bar("index", "text") as bar:
         collection = Collection.build(
@@ -77,7 +74,7 @@ def add(
     /,
     *,
     model: str | None = None,
-    column: Column = None,
+    columns: TextColumns = None,
     upsert: Flag = False,
     json: Json = False,
 ) -> None:
@@ -87,14 +84,13 @@ def add(
         folder: the collection.
         source: file of texts, as for build.
         model: where the collection's model is now, if it has moved.
-        column: name of the text column, if it is not sentence, text or question.
         upsert: replace the texts whose ids are there.
         json: print what the collection is as JSON.
     """
     from samesense.inference.collection.entries import read_entries
 
     collection = _open(folder)
-    entries = read_entries(source, column=column)
+    entries = read_entries(source, columns=columns)
     embedder = _embedder_of(collection, model)
     with progress_bar("index", "text") as bar:
         added = collection.add(entries, embedder, upsert=upsert, on_progress=bar.update)

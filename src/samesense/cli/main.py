@@ -11,7 +11,7 @@ from cyclopts import App, CycloptsError, Group
 
 from samesense import __version__
 from samesense.cli.output import as_flags, show_messages
-from samesense.errors import SamesenseError
+from samesense.errors import ConfigError, SamesenseError
 from samesense.inference.models.optional_deps import needs_torch
 
 HELP = """\
@@ -51,6 +51,10 @@ def help_of(command: str) -> str:
     return text.partition("\n\nArgs:")[0]
 
 
+app.register_install_completion_command(
+    help="Complete commands and flags in this shell (bash, zsh, fish).", group="Shell"
+)
+
 for _place, (_title, _names) in enumerate(GROUPS.items()):
     _group = Group(_title, sort_key=_place)
     for _name in _names:
@@ -64,17 +68,29 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         with needs_torch():
             given = sys.argv[1:] if arguments is None else arguments
+            _check_utf8(given)
             if not _helped_with_method(given):
                 app(given, exit_on_error=False, print_error=False)
     except CycloptsError as error:
         _fail(f"{str(error).strip()} See: {' '.join(('samesense', *(error.command_chain or ()), '--help'))}")
     except SamesenseError as error:
         _fail(as_flags(str(error)))
-    except KeyboardInterrupt:
-        _fail("interrupted", code=130)
-    except BrokenPipeError:
+    except OSError as error:
+        if not isinstance(error, BrokenPipeError):
+            _fail(f"a file or folder cannot be read or written: {error}")
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+    except KeyboardInterrupt:
+        _fail("interrupted", code=130)
+
+
+def _check_utf8(given: list[str]) -> None:
+    """Raise for an argument that is not UTF-8, which Python keeps as halves of surrogate pairs."""
+    for argument in given:
+        try:
+            argument.encode()
+        except UnicodeEncodeError as error:
+            raise ConfigError(f"Arguments must be UTF-8; received {argument!r}. Set the terminal to UTF-8.") from error
 
 
 def _helped_with_method(given: list[str]) -> bool:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from samesense.cli.output import Json, PrecisionFlag, Threshold, logger, put_json, put_row
+from samesense.cli.output import Json, PrecisionFlag, TextColumns, Threshold, logger, put_json, put_row
 
 
 def mine(
@@ -16,6 +16,7 @@ def mine(
     model: str = "default",
     top: int = 100,
     threshold: Annotated[Threshold, Parameter(allow_leading_hyphen=True)] = 0.0,
+    columns: TextColumns = None,
     precision: PrecisionFlag = "auto",
     json: Json = False,
 ) -> None:
@@ -24,16 +25,17 @@ def mine(
     samesense mine texts.txt --top 20 --threshold 0.8
 
     Args:
-        source: text file with one text a line (plain or .gz), or - for standard input.
+        source: text file with one text a line (plain or .gz), a table (TSV, CSV, JSON lines, Parquet), or - for
+            lines of standard input.
         model: model folder, output of train, hub name, or default.
         top: pairs shown.
         threshold: lowest cosine of a pair, from -1 to 1, or calibrated for that of the model's calibration.
-        json: print JSON lines with both line numbers, both texts and the score.
+        json: print JSON lines with the numbers of both lines or rows, both texts and the score.
     """
     import samesense
     from samesense.inference.stream import read_texts
 
-    texts = read_texts(source)
+    texts = read_texts(source, columns)
     pairs = samesense.mine(texts, model=model, top=top, threshold=threshold, precision=precision)
     for first, second, score in pairs:
         if json:

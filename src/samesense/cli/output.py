@@ -20,6 +20,16 @@ from samesense.types import Precision
 Columns = Annotated[
     str | None, Parameter(help="text and label columns by name, as in: question1,question2,is_duplicate")
 ]
+TextColumns = Annotated[
+    str | None, Parameter(name="--columns", help="column of a table whose texts are read, if several hold texts")
+]
+ManyTextColumns = Annotated[
+    str | None, Parameter(name="--columns", help="columns of tables whose texts are read, as in: question,answer")
+]
+TupleColumns = Annotated[
+    str | None,
+    Parameter(name="--columns", help="anchor,positive or anchor,positive,negative or premise,hypothesis,label by name"),
+]
 LabelOrder = Annotated[
     str | None, Parameter(help="names of the labels 0, 1, 2 of NLI data, as in: entailment,neutral,contradiction")
 ]

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from samesense.cli.output import Json, PrecisionFlag, put_json, put_row
+from samesense.cli.output import Json, PrecisionFlag, TextColumns, put_json, put_row
 
 
 def rerank(
@@ -17,6 +17,7 @@ def rerank(
     cross: str,
     query: Annotated[str, Parameter(allow_leading_hyphen=True)],
     top: int = 10,
+    columns: TextColumns = None,
     precision: PrecisionFlag = "auto",
     json: Json = False,
 ) -> None:
@@ -25,17 +26,18 @@ def rerank(
     samesense rerank texts.txt --model default --cross runs/cross --query "How do I get home?" --top 10
 
     Args:
-        source: text file with one text a line (plain or .gz), or - for standard input.
+        source: text file with one text a line (plain or .gz), a table (TSV, CSV, JSON lines, Parquet), or - for
+            lines of standard input.
         model: encoder that finds; whatever evaluate takes and has embeddings.
         cross: cross-encoder that orders; whatever evaluate takes.
         query: what is looked for.
         top: texts that are found, scored again and shown.
-        json: print JSON lines with line number, text, cosine and score.
+        json: print JSON lines with number of line or row, text, cosine and score.
     """
     import samesense
     from samesense.inference.stream import read_texts
 
-    texts = read_texts(source)
+    texts = read_texts(source, columns)
     ranked = samesense.rerank(texts, model=model, cross=cross, query=query, top=top, precision=precision)
     if json:
         put_json(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from samesense.cli.output import Flag, Output, PrecisionFlag, logger
+from samesense.cli.output import Flag, ManyTextColumns, Output, PrecisionFlag, logger
 
 
 def whiten(
@@ -12,6 +12,7 @@ def whiten(
     *,
     output: Output,
     dim: int | None = None,
+    columns: ManyTextColumns = None,
     precision: PrecisionFlag = "float32",
     overwrite: Flag = False,
 ) -> None:
@@ -29,7 +30,9 @@ def whiten(
     """
     import samesense
 
-    whitening = samesense.whiten(model, texts, output=output, dim=dim, precision=precision, overwrite=overwrite)
+    whitening = samesense.whiten(
+        model, texts, output=output, dim=dim, columns=columns, precision=precision, overwrite=overwrite
+    )
     before, after = whitening.matrix.shape
     empty = f", {whitening.empty} of them without variance," if whitening.empty else ""
     logger.info(f"{output}: fitted on {whitening.n} texts, from {before} dimensions{empty} to {after}")

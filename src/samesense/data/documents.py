@@ -10,8 +10,8 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from samesense.data.formats.delimited import read_lines
 from samesense.data.formats.files import Row, read_rows, split_suffix
+from samesense.data.formats.lines import read_lines
 from samesense.data.formats.sources import load_rows
 from samesense.errors import ConfigError, DataError, MissingExtraError
 
@@ -62,7 +62,7 @@ def running_documents(
 def _documents(source: str | Path, language: Language) -> Iterator[tuple[list[list[str]], bool]]:
     """Yield documents, and whether each was one text."""
     path = Path(source).expanduser()
-    files = _text_files(path)
+    files = text_files(path)
     for file in files:
         text = "".join(line for _, line in read_lines(file, file.name.endswith(".gz")))
         yield _split(text, language), True
@@ -73,7 +73,8 @@ def _documents(source: str | Path, language: Language) -> Iterator[tuple[list[li
             yield _from_row(source, row, column, language), column in TEXT_NAMES
 
 
-def _text_files(path: Path) -> list[Path]:
+def text_files(path: Path) -> list[Path]:
+    """Return the text files in a folder, however deep, by name, or the one that ``path`` is."""
     if path.is_dir():
         return sorted(file for ending in ("*.txt", "*.txt.gz") for file in path.rglob(ending) if file.is_file())
     return [path] if path.is_file() and path.name.removesuffix(".gz").endswith(".txt") else []

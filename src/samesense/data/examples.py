@@ -1,9 +1,33 @@
-"""What every kind of training data has in common, whatever stands in a row."""
+"""What every kind of data has in common, whatever stands in a row."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Protocol, Self
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """Rows that say different things of the same texts."""
+
+    rows: list[int]  # as their source counts them
+    texts: list[str]  # the text, or the two of a pair
+    labels: list[str]  # what each row says
+
+
+MOST_CONFLICTS = 5
+"""Conflicts that are shown unless all are asked for."""
+
+
+def conflict_lines(conflicts: list[Conflict], *, all_rows: bool) -> list[str]:
+    """Return lines for people that name the rows of conflicts: the first few of them, or all."""
+    shown = conflicts if all_rows else conflicts[:MOST_CONFLICTS]
+    lines = [
+        f"    rows {', '.join(map(str, one.rows))} say {', '.join(one.labels)} of: {' | '.join(one.texts)}"
+        for one in shown
+    ]
+    return [*lines, f"    and {len(conflicts) - len(shown)} more"] if len(shown) < len(conflicts) else lines
 
 
 class Examples(Protocol):

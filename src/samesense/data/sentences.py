@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain, islice
 from pathlib import Path
 
 from samesense.data.documents import holds_documents, read_documents
 from samesense.data.formats.columns import NEGATIVE_NAMES, SINGLE_NAMES, TEXT_PAIRS, first_of, spelled_names
-from samesense.data.formats.delimited import read_lines
-from samesense.data.formats.files import HALF_CHARACTER, Row, holds_half_character, missing_file, split_suffix
+from samesense.data.formats.files import (
+    BadRow,
+    Row,
+    bad_rows_error,
+    character_problem,
+    leads_to,
+    missing_file,
+    split_suffix,
+    text_problem,
+)
+from samesense.data.formats.lines import read_lines
 from samesense.data.formats.memory import Source, as_sources, in_memory, name_of, short_name
 from samesense.data.formats.sources import load_rows
+from samesense.data.formats.text_columns import SEEN, named_column, text_column
 from samesense.errors import ConfigError, DataError
 from samesense.hashes import content_hash
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,13 +68,19 @@ class Sentences:
 
 
 def read_unlabelled(
-    sources: Source, *, keep_repeated: bool = False, min_chars: int | None = None, max_chars: int | None = None
+    sources: Source,
+    *,
+    columns: str | None = None,
+    keep_repeated: bool = False,
+    min_chars: int | None = None,
+    max_chars: int | None = None,
 ) -> Sentences:
     """Read sentences from one or several sources.
 
     Args:
         sources: text files with one sentence a line, tables with a text column or two, documents, folders saved by
             ``datasets``, hub names, or data in memory; see :func:`~samesense.data.sentences.all_texts`.
+        columns: columns of tables whose texts count, as in ``"question,answer"``.
         keep_repeated: keep every sentence as often as it comes, instead of its first occurrence only. Of two equal
             sentences in a batch, each would be a negative of the other.
         min_chars: leave out sentences of fewer characters.
@@ -77,7 +97,7 @@ def read_unlabelled(
         raise ConfigError(
             f"Lengths must be 1 or more and leave a range; received {min_chars} to {max_chars} characters."
         )
-    texts = [text for source in given for text in all_texts(source)]
+    texts = [text for source in given for text in all_texts(source, columns)]
     filled = [text for text in texts if text.strip()]
     fitting = [text for text in filled if low <= len(text) and (high is None or len(text) <= high)]
     kept = fitting if keep_repeated else list(dict.fromkeys(fitting))
@@ -99,33 +119,59 @@ def read_unlabelled(
     )
 
 
-def unlabelled_texts(source: Source) -> list[str]:
+def unlabelled_texts(source: Source, columns: str | None = None) -> list[str]:
     """Return what :func:`all_texts` yields without empty texts; DataError if nothing is left."""
-    texts = [text for text in all_texts(source) if text.strip()]
+    texts = [text for text in all_texts(source, columns) if text.strip()]
     if not texts:
         raise DataError(f"{name_of(source)} holds no text. Give a file with one text a line, or with columns of texts.")
     return texts
 
 
-def all_texts(source: Source) -> Iterator[str]:
+def one_text_a_row(source: Source, columns: str | None = None) -> list[str]:
+    """Return the text of every row of a table, in order; says which column is read where its name is not given.
+
+    DataError if the source cannot be read, ``columns`` is not given and none or several columns hold texts, or a cell
+    holds none.
+    """
+    name = name_of(source)
+    rows = list(load_rows(source))
+    if not rows:
+        raise DataError(f"{name}: there are no rows. Check that this is the right file.")
+    column = text_column(rows, columns, name)
+    if columns is None and not in_memory(source):
+        logger.info(f"{name}: texts of column {column!r}")
+    bad = [
+        BadRow(number, column, wrong, "give the text or delete the row")
+        for number, cells in rows
+        if (wrong := text_problem(cells.get(column)))
+    ]
+    if bad:
+        raise bad_rows_error(name, bad, len(rows), can_drop=False)
+    return [str(cells[column]) for _, cells in rows]
+
+
+def all_texts(source: Source, columns: str | None = None) -> Iterator[str]:
     """Yield every text of a source in its order, an empty text where a line or a cell holds none.
 
     A source is a text file with one text a line (``.txt`` or any ending that is not known, also ``.gz``); JSON lines of
     documents, of which all sentences count; or what ``load_rows`` reads, of which all columns named as texts of pairs,
-    triples or single sentences count; or data in memory, a list of texts among it. DataError if there is none, no
+    triples or single sentences count, or else those of the only column with texts; or data in memory, a list of texts
+    among it. ``columns`` names the columns of tables, as in ``"question,answer"``. DataError if there is none, no
     column of texts, or something else than a text where one belongs.
     """
     if in_memory(source):
-        return _cells(load_rows(source), name_of(source))
+        return _cells(load_rows(source), name_of(source), columns)
     name = str(source)
     path = Path(source).expanduser()
-    if path.is_file() and not split_suffix(name)[0]:
+    if leads_to(path, Path.is_file) and not split_suffix(name)[0]:
+        if columns is not None:
+            raise ConfigError(f"`columns` is for tables; {name} holds one text a line. Leave it out.")
         return (line.rstrip("\r\n") for _, line in read_lines(path, split_suffix(name)[1]))
     if name.removesuffix(".gz").endswith(".txt"):
         raise missing_file(name)
-    if path.is_file() and holds_documents(path):
+    if leads_to(path, Path.is_file) and holds_documents(path):
         return _sentences(path)
-    return _cells(load_rows(source), name)
+    return _cells(load_rows(source), name, columns)
 
 
 def _sentences(path: Path) -> Iterator[str]:
@@ -134,12 +180,15 @@ def _sentences(path: Path) -> Iterator[str]:
             yield from (_whole(text, f"{path}, document {number}") for text in section)
 
 
-def _cells(rows: Iterator[Row], source: str) -> Iterator[str]:
+def _cells(rows: Iterator[Row], source: str, columns: str | None) -> Iterator[str]:
     layouts: dict[tuple[str, ...], list[str]] = {}  # rows of JSON need not all have the same
-    for number, cells in rows:
+    seen = list(islice(rows, SEEN))
+    for number, cells in chain(seen, rows):
         names = tuple(cells)
         if names not in layouts:
-            layouts[names] = _text_columns(names, f"{source}, row {number}" if layouts else source)
+            alike = [row for row in seen if tuple(row[1]) == names]
+            place = f"{source}, row {number}" if layouts else source
+            layouts[names] = _text_columns(names, columns, place, [] if layouts else alike)
         for column in layouts[names]:
             value = cells.get(column)
             if value is not None and not isinstance(value, str):
@@ -150,20 +199,23 @@ def _cells(rows: Iterator[Row], source: str) -> Iterator[str]:
 
 
 def _whole(text: str, place: str) -> str:
-    if holds_half_character(text):
-        raise DataError(f"{place}: {HALF_CHARACTER}. Give it again.")
+    wrong = character_problem(text)
+    if wrong:
+        raise DataError(f"{place}: {wrong}. Give it again.")
     return text
 
 
-def _text_columns(names: Sequence[str], source: str) -> list[str]:
+def _text_columns(names: Sequence[str], columns: str | None, source: str, rows: Sequence[Row]) -> list[str]:
+    """Return the columns of texts among ``names``: by what ``rows`` hold, where no name says it."""
     spelled = spelled_names(names)
+    if columns is not None:
+        return [named_column(names, name.strip(), source) for name in columns.split(",")]
     pair = next((pair for pair in TEXT_PAIRS if pair[0] in spelled and pair[1] in spelled), None)
     if pair is not None:
         return [spelled[name] for name in (*pair, *NEGATIVE_NAMES) if name in spelled]
     single = first_of(SINGLE_NAMES, spelled)
-    if single is None:
-        raise DataError(
-            f"{source}: no column of texts could be found. Columns found: {', '.join(names)}. Accepted: "
-            f"{', '.join(SINGLE_NAMES)}, or the text columns of pairs."
-        )
-    return [single]
+    if single is not None:
+        return [single]
+    only = text_column(rows or [(0, dict.fromkeys(names))], None, source)
+    logger.info(f"{source}: texts of column {only!r}")
+    return [only]

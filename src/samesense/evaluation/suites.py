@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from samesense.data import PairData, read_pairs
 from samesense.data.benchmarks.catalogue import BENCHMARKS
@@ -41,14 +42,21 @@ class Found(NamedTuple):
     unfit: list[str]
 
 
-def find_tasks(sources: Source, suites: Sequence[str] = ("sts",), *, fast: bool = False) -> Found:
+def find_tasks(
+    sources: Source,
+    suites: Sequence[str] = ("sts",),
+    *,
+    fast: bool = False,
+    reading: Mapping[str, Any] = MappingProxyType({}),
+) -> Found:
     """Make the tasks of the suites out of the data that is there.
 
     ``sources`` is one or several of: a folder with benchmarks in any layout that ``find_parts`` knows; labelled pairs
     in a file, in a folder saved by ``datasets``, in memory (see :data:`~samesense.data.formats.memory.Source`), or read
     already; documents with sections in JSON lines; the name of a benchmark (``"sts12"``), which is then loaded from the
     hub; ``owner/name:split`` on the hub. Where two hold the same split, the first counts. ``fast`` takes fewer folds in
-    the transfer suite, whose figures are then not those of papers.
+    the transfer suite, whose figures are then not those of papers. ``reading`` says how labelled pairs of one's own are
+    read; see :func:`~samesense.data.read_pairs`.
 
     Every protocol names text variant and row counts, and says ``not comparable with published figures`` with the reason
     where that is so. What does not fit a suite is named with the reason. ConfigError if there is no such suite, or
@@ -62,7 +70,7 @@ def find_tasks(sources: Source, suites: Sequence[str] = ("sts",), *, fast: bool 
     documents: list[Path] = []
     unfit: list[str] = []
     for source in given:
-        found = _open(source)
+        found = _open(source, reading)
         unfit += _unused(source, found, wanted)
         if isinstance(found, PairData):
             own.append(found)
@@ -110,24 +118,24 @@ def _known_suites(names: Sequence[str]) -> list[Suite]:
     return [SUITES[name] for name in wanted]
 
 
-def _open(source: Source) -> dict[str, Part] | PairData | Path:
+def _open(source: Source, reading: Mapping[str, Any]) -> dict[str, Part] | PairData | Path:
     """Return the known splits behind a source, the pairs of a source that is none of them, or a file of documents."""
     if in_memory(source):
-        return source if isinstance(source, PairData) else read_pairs(source)
+        return source if isinstance(source, PairData) else read_pairs(source, **reading)
     path = Path(source).expanduser()
     if path.is_file() and holds_documents(source):
         return path
     if path.is_dir() and not (path / SAVED_BY_DATASETS).exists():
         return find_parts(path)
     if path.is_dir():
-        return read_pairs(source)
+        return read_pairs(source, **reading)
     if path.is_file():
         part = file_part(path)
-        return {part.name: part} if part is not None else read_pairs(source)
+        return {part.name: part} if part is not None else read_pairs(source, **reading)
     if str(source) in BENCHMARKS:
         return hub_parts(str(source))
     if "/" in str(source) or path.suffix:
-        return read_pairs(source)
+        return read_pairs(source, **reading)
     raise DataError(
         f"{source}: this is no folder, file, hub name (owner/name:split) or benchmark. Benchmarks: "
         f"{', '.join(BENCHMARKS)}."

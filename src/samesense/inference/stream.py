@@ -10,8 +10,9 @@ from typing import IO, TYPE_CHECKING, Literal
 
 import numpy as np
 
-from samesense.data.formats.delimited import read_lines
-from samesense.data.formats.files import split_suffix
+from samesense.data.formats.files import SUFFIXES, leads_to, split_suffix
+from samesense.data.formats.lines import numbered_lines, read_lines
+from samesense.data.sentences import one_text_a_row
 from samesense.encoder.cosine import checked_rows
 from samesense.errors import ConfigError, DataError
 from samesense.execution.progress import progress_bar
@@ -45,36 +46,50 @@ def format_of(output: str, wanted: Format | None) -> Format:
     return chosen
 
 
-def read_texts(source: str) -> list[str]:
-    """Return the lines of a text file (plain or .gz), or of standard input for ``"-"``; one text a line, none empty."""
+def read_texts(source: str, columns: str | None = None) -> list[str]:
+    """Return the texts of a source in order, none of them empty.
+
+    Args:
+        source: text file (plain or .gz) or ``"-"`` for standard input, one text a line; or a table, one text a row:
+            what :func:`~samesense.data.load_rows` reads, of the hub with its split, ``owner/name:split``.
+        columns: name of the column of a table.
+    """
+    if _is_table(source):
+        return one_text_a_row(source, columns)
+    if columns is not None:
+        raise ConfigError(f"`columns` is for tables ({', '.join(SUFFIXES)}); {source} holds one text a line.")
     return [line.rstrip(LINE_END) for line in checked_lines(source)]
+
+
+def _is_table(source: str) -> bool:
+    named = ":" in source and not leads_to(source, Path.is_file)
+    return source != "-" and (bool(split_suffix(source)[0]) or leads_to(source, Path.is_dir) or named)
 
 
 def checked_lines(source: str) -> Iterator[str]:
     """Yield the lines of a text file (plain or .gz), or of standard input for ``"-"``, with their ends."""
+    name = "standard input" if source == "-" else source
     number = 0
-    for number, line in _numbered(source):
+    for number, line in _numbered(source, name):
         if not line.strip():
             raise DataError(
-                f"Every line must hold a text; {source}, row {number}, is empty. Remove it, so that rows stay aligned."
+                f"Every line must hold a text; {name}, row {number}, is empty. Remove it, so that rows stay aligned."
             )
         yield line
     if not number:
-        raise DataError(f"{source} holds no text; one text a line is needed.")
+        raise DataError(f"{name} holds no text; one text a line is needed.")
 
 
-def _numbered(source: str) -> Iterator[tuple[int, str]]:
+def _numbered(source: str, name: str) -> Iterator[tuple[int, str]]:
     if source == "-":
-        try:
-            yield from enumerate(sys.stdin, 1)
-        except UnicodeDecodeError as error:
-            raise DataError(
-                f"Standard input must be {error.encoding} text: {error}. Convert it, or name a file."
-            ) from error
-        return
-    if not Path(source).is_file():
-        raise DataError(f"There is no file {source}. Give a text file with one text a line, or - for standard input.")
-    yield from read_lines(Path(source), split_suffix(source)[1])
+        return numbered_lines(sys.stdin.buffer, name)
+    path = Path(source).expanduser()
+    if not leads_to(path, Path.is_file):
+        raise DataError(
+            f"There is no file {source}. Give a text file with one text a line, a table ({', '.join(SUFFIXES)}), or - "
+            "for standard input."
+        )
+    return read_lines(path, split_suffix(source)[1])
 
 
 def write_embeddings(embeddings: Embeddings, texts: Iterable[str], output: str, form: Format) -> None:

@@ -140,7 +140,7 @@ class _Cosent(Method):
         return [settings.targets(train).summary]
 
 
-_BARE = ("keep_repeated", "min_chars", "max_chars")
+_BARE = ("columns", "keep_repeated", "min_chars", "max_chars")
 
 METHODS: dict[str, Method] = {
     method.name: method
@@ -178,7 +178,7 @@ METHODS: dict[str, Method] = {
             data=(TupleData,),
             reader=read_for_supmpn,
             prepare="samesense.recipes.supmpn.recipe:prepare",
-            reading=("merge", "label_order", "drop_bad_rows"),
+            reading=("columns", "merge", "label_order", "drop_bad_rows"),
         ),
         Method(
             name="sections",
@@ -220,7 +220,7 @@ DATA_TYPES = tuple(kind for method in METHODS.values() for kind in method.data)
 
 def method_named(name: str) -> Method:
     """Return a method; ConfigError if there is none of this name."""
-    if name not in METHODS:
+    if not isinstance(name, str) or name not in METHODS:  # a sweep's file may hold anything
         raise ConfigError(f"The methods are {', '.join(METHODS)}; received {name!r}.")
     return METHODS[name]
 

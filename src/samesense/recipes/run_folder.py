@@ -1,6 +1,7 @@
 """The folder of a training run: who may write to it, what it holds while the run goes on, and what it says at the end.
 
-model/  manifest.json  history.jsonl  results.jsonl  checkpoints/ (while training)  .lock (held while writing)
+model/  manifest.json  history.jsonl  results.jsonl  dev.tsv (pairs held out of the training data, if they were)
+checkpoints/ (while training)  .lock (held while writing)
 
 A run is trained once its manifest has an outcome and its model is there, and finished once the manifest says so: what
 is left after a stop between the two is to evaluate it.
@@ -16,14 +17,17 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from samesense.data import PairData
+from samesense.data import PairData, read_pairs
 from samesense.data.examples import Examples
+from samesense.data.formats.files import leads_to
+from samesense.data.formats.labels import Kind
+from samesense.data.pairs.read import holds_scores
 from samesense.encoder.card import Card, CardData, write_card
 from samesense.encoder.storage import check_free
 from samesense.encoder.students import is_made
-from samesense.errors import ConfigError, OutputError
+from samesense.errors import ConfigError, DataError, OutputError
 from samesense.execution.ranks import is_main
-from samesense.files import only_writer
+from samesense.files import only_writer, write_json_lines, write_text
 from samesense.recipes.training_run import TrainingRun
 from samesense.reports import read_results
 from samesense.training import manifest
@@ -32,6 +36,8 @@ from samesense.training.fit import TrainOutput
 logger = logging.getLogger(__name__)
 
 MODEL, CHECKPOINTS, HISTORY, RESULTS = "model", "checkpoints", "history.jsonl", "results.jsonl"
+DEV = ("dev.tsv", "dev.jsonl")
+"""Pairs held out of the training data; JSON lines where a text has a tab or a line break, which TSV cannot hold."""
 
 
 def data_identity(parts: Mapping[str, Examples | None]) -> dict[str, Any]:
@@ -89,7 +95,7 @@ def begin(output: Path, record: dict[str, Any], before: dict[str, Any]) -> dict[
     if not before:
         for folder in (MODEL, CHECKPOINTS):
             shutil.rmtree(output / folder, ignore_errors=True)
-        for file in (manifest.FILE, HISTORY):
+        for file in (manifest.FILE, HISTORY, *DEV):
             (output / file).unlink(missing_ok=True)
     output.mkdir(parents=True, exist_ok=True)
     manifest.write(output, record)
@@ -109,6 +115,55 @@ def run_or_resume(output: Path, run: Callable[..., TrainingRun]) -> bool:
         except ConfigError as error:
             logger.info(f"begun anew: {error}")
     return not run(overwrite=True).output.interrupted
+
+
+def write_dev(output: Path, dev: PairData) -> Path:
+    """Keep the pairs that were held out of the training data, so that ``samesense.read`` gives them again."""
+    names = ("premise", "hypothesis", "label") if dev.kind == "nli" else ("sentence1", "sentence2", "score")
+    texts = [dev.sentences1, dev.sentences2, [_written(label, dev.kind) for label in dev.labels]]
+    columns = dict(zip(names, texts, strict=True)) | ({} if dev.subsets is None else {"subset": dev.subsets})
+    rows = list(zip(*columns.values(), strict=True))
+    if any(mark in text for row in rows for text in row for mark in "\t\n\r"):
+        return write_json_lines(output / DEV[1], (dict(zip(columns, row, strict=True)) for row in rows))
+    return write_text(output / DEV[0], "".join("\t".join(row) + "\n" for row in [tuple(columns), *rows]))
+
+
+def _written(label: float, kind: Kind) -> str:
+    if kind == "nli":
+        return ("contradiction", "neutral", "entailment")[int(label)]
+    return repr(label).removesuffix(".0")
+
+
+def read_dev(model: str, how: Mapping[str, Any]) -> PairData:
+    """Return the pairs that chose the state of a run: those held out, or else those of the file that was given.
+
+    ``model`` is a run folder or its ``model``; for ``how`` see :func:`~samesense.data.read_pairs`. ConfigError if there
+    is no such run or it had none; DataError if the file is gone or holds something else.
+    """
+    run = Path(model).expanduser()
+    run = run.parent if run.name == MODEL else run
+    fix = "Give labelled pairs that the model was not trained on: `data` FILE"
+    if not (run / manifest.FILE).is_file():
+        raise ConfigError(f"{model} is no run of samesense train, which would have pairs of its own. {fix}")
+    about = manifest.read(run)["data"].get("dev")
+    if about is None:
+        raise ConfigError(f"The run in {run} had no dev pairs. {fix}")
+    held_out = next((run / name for name in DEV if (run / name).is_file()), None)
+    if held_out is not None:
+        scale = tuple(about["scale"]) if about["scale"] and holds_scores(held_out) else None
+        logger.info(f"data: {held_out}, {about['rows']} pairs held out of the training data")
+        return read_pairs(held_out, label_range=scale)
+    source = about["source"]
+    if not leads_to(source, Path.exists):
+        raise DataError(f"The run in {run} was selected on {source}, which is not there. {fix}")
+    pairs = read_pairs(source, **how)
+    if pairs.sha256 != about["sha256"]:
+        raise DataError(
+            f"The run in {run} was selected on {source}, which was another file then, or was read with other flags. "
+            f"{fix}"
+        )
+    logger.info(f"data: {source}, {len(pairs)} pairs on which the run was selected")
+    return pairs
 
 
 def end(output: Path, record: dict[str, Any], trained: TrainOutput, more: Mapping[str, Any]) -> None:

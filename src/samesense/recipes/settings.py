@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import difflib
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from samesense.data import PairData
+from samesense.data.formats.files import leads_to
 from samesense.data.pairs.targets import Targets
 from samesense.errors import ConfigError
 from samesense.training.losses.registry import PAIR_LOSSES
@@ -21,6 +23,9 @@ from samesense.types import First, PoolingName
 
 Settings = TypeVar("Settings", bound=BaseModel)
 
+
+MOST_SHOWN = 200
+"""Characters of a wrong value that a message shows."""
 
 BI_ONLY = ("pooling", "first")
 """Settings of embeddings, which a cross-encoder does not form."""
@@ -133,17 +138,33 @@ def shipped() -> list[str]:
     return sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml"))
 
 
-def read_settings(name: str) -> dict[str, Any]:
+def read_settings(name: str) -> SettingsFile:
     """Return a shipped settings file (by name) or the user's own (by path); ConfigError if it is no TOML file."""
-    entry = files("samesense.recipes") / "configs" / f"{name}.toml" if name in shipped() else Path(name)
-    if not entry.is_file():
+    if name in shipped():
+        return SettingsFile(read_toml(files("samesense.recipes") / "configs" / f"{name}.toml"), name)
+    if not leads_to(name, Path.is_file):
         raise ConfigError(
             f"`config` takes a TOML file or one of {', '.join(shipped())}; received {name!r}, which is neither."
         )
+    return SettingsFile(read_toml(Path(name).expanduser()), name)
+
+
+class SettingsFile(dict[str, Any]):
+    """The settings of a file, which messages name."""
+
+    def __init__(self, content: Mapping[str, Any], name: str) -> None:
+        super().__init__(content)
+        self.name = name
+
+
+def read_toml(path: Path | Traversable) -> dict[str, Any]:
+    """Return what a TOML file holds; ConfigError if it is none, whatever is wrong with it."""
     try:
-        return tomllib.loads(entry.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{name} is not a TOML file: {error}.") from error
+        return tomllib.loads(path.read_bytes().decode("utf-8-sig"))
+    except RecursionError as error:
+        raise ConfigError(f"{path} is no TOML file that can be read: it is nested too deep.") from error
+    except (OSError, ValueError) as error:  # ValueError also of numbers of thousands of digits
+        raise ConfigError(f"{path} is no TOML file that can be read: {error}.") from error
 
 
 def bind(model: type[Settings], *layers: Mapping[str, Any]) -> Settings:
@@ -158,15 +179,21 @@ def bind(model: type[Settings], *layers: Mapping[str, Any]) -> Settings:
     if unknown:
         near = difflib.get_close_matches(unknown[0], model.model_fields, n=1)
         hint = f" Did you mean {near[0]!r}?" if near else f" Known: {', '.join(model.model_fields)}."
-        raise ConfigError(f"There is no setting {unknown[0]!r}.{hint}")
+        raise ConfigError(f"{_place(unknown[0], layers)}There is no setting {unknown[0]!r}.{hint}")
     try:
         return model(**merged)
     except ValidationError as error:
-        raise as_config_error(error) from error
+        raise as_config_error(error, _place(str((*error.errors()[0]["loc"], "")[0]), layers)) from error
 
 
-def as_config_error(error: ValidationError) -> ConfigError:
+def _place(key: str, layers: Sequence[Mapping[str, Any]]) -> str:
+    """Return the file that a setting stands in, for the start of a message; nothing if it was given otherwise."""
+    last = next((layer for layer in reversed(layers) if key in layer), None)
+    return f"{last.name}: " if isinstance(last, SettingsFile) else ""
+
+
+def as_config_error(error: ValidationError, place: str = "") -> ConfigError:
     """Return what pydantic found wrong first, in one line: the setting, its rule, and what was received."""
     first = error.errors()[0]
     key = ".".join(map(str, first["loc"])) or "settings"
-    return ConfigError(f"{key}: {first['msg'].lower()}; received {first['input']!r}.")
+    return ConfigError(f"{place}{key}: {first['msg'].lower()}; received {repr(first['input'])[:MOST_SHOWN]}.")

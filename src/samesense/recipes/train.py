@@ -6,7 +6,7 @@ The dev set and the settings that ``"auto"`` stands for are chosen here; nothing
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -14,6 +14,7 @@ from samesense.data import PairData, examine, read_pairs
 from samesense.data.examples import Examples
 from samesense.data.formats.memory import Source, as_sources
 from samesense.errors import ConfigError, DataError
+from samesense.execution.ranks import is_main
 from samesense.recipes.methods import DATA_TYPES, Method, fitting_method, method_named
 from samesense.recipes.reading import Reading
 from samesense.recipes.settings import EncoderSettings
@@ -61,10 +62,15 @@ class TrainingPlan:
         return self.method.check(self.train, self.settings)
 
     def run(self, output: str | Path, *, resume: bool = False, overwrite: bool = False) -> TrainingRun:
-        """Train; see :func:`train`."""
-        return self.method.run(
+        """Train; see :func:`train`. A dev set that was held out is kept in the folder."""
+        trained = self.method.run(
             self.train, self.settings, Path(output), dev=self.dev, test=self.test, resume=resume, overwrite=overwrite
         )
+        if self.held_out and self.dev is not None and is_main():
+            from samesense.recipes.run_folder import write_dev
+
+            write_dev(Path(output), self.dev)
+        return trained
 
     def cross_validate(
         self, folds: str, output: str | Path, *, resume: bool = False, overwrite: bool = False
@@ -125,7 +131,9 @@ def plan(
     sources = _sources(data)
     given = dict(settings or {})
     chosen = fitting_method(sources, config, given) if method == "auto" else method_named(method)
-    name, bound, examples = _opened(chosen, sources, config, *chosen.own_settings(given, reading))
+    own, stays = chosen.own_settings(given, reading)
+    name, bound, examples = _opened(chosen, sources, config, own, stays)
+    reading = replace(reading, columns=stays.columns)  # of one text, or an anchor, they are none of pairs
     test_data = _pairs(test, reading)
     held_out = isinstance(dev, str) and dev == "auto"
     if held_out:

@@ -40,7 +40,7 @@ class TrainingSettings(BaseModel):
     precision: Precision = Field(
         "auto", description="arithmetic; auto measures whether bfloat16 is faster on this machine"
     )
-    seed: int = Field(42, ge=0, description="seed of weights, order and dropout")
+    seed: int = Field(42, ge=0, lt=2**32, description="seed of weights, order and dropout")
 
     def steps(self, examples: int) -> int:
         """Return the number of optimiser steps over ``examples`` training examples."""

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from samesense.data.formats.columns import SINGLE_NAMES, first_of, spelled_names
-from samesense.data.formats.delimited import read_lines
 from samesense.data.formats.files import BadRow, Row, bad_rows_error, text_problem
 from samesense.data.formats.labels import Scale, to_number
+from samesense.data.formats.lines import read_lines
+from samesense.data.formats.memory import Source, name_of
 from samesense.data.formats.sources import load_rows
+from samesense.data.formats.text_columns import named_column, names_in
 from samesense.data.pairs.data import PairData
-from samesense.errors import DataError
+from samesense.errors import ConfigError, DataError
 
 LABEL_NAMES = ("label", "labels", "class")
 """Accepted names of the label column, the preferred ones first."""
@@ -25,32 +27,42 @@ class LabelledSentences:
     texts: list[str]  # the sentences
     labels: list[str]  # name of the class of each, as the source writes it, which is the same in every split of a set
     dropped: int = 0  # bad rows left out on request
+    rows: list[int] | None = field(default=None, compare=False)  # number of the row of each, where there is one source
 
     def __len__(self) -> int:
         return len(self.labels)
 
 
-def read_sentences(source: str | Path, *, keep_empty: bool = False, drop_bad_rows: bool = False) -> LabelledSentences:
+def read_sentences(
+    source: Source,
+    *,
+    columns: str | None = None,
+    keep_empty: bool = False,
+    drop_bad_rows: bool = False,
+    limit_reported: int = 5,
+) -> LabelledSentences:
     """Read labelled sentences from one source; see ``load_rows``.
 
     It has a column ``sentence`` (or ``text``, ``sent``, ``question``) and a column ``label`` (or ``labels``,
-    ``class``). ``keep_empty`` accepts empty sentences, which some published sets hold. DataError if the source cannot
-    be read, a column is missing, a row is bad (unless such rows are dropped), or there are not two classes.
+    ``class``), or those that ``columns`` names, as in ``"body,topic"``. ``keep_empty`` accepts empty sentences, which
+    some published sets hold; ``limit_reported`` bad rows are shown. DataError if the source cannot be read, a column is
+    missing, a row is bad (unless such rows are dropped), or there are not two classes.
     """
-    name = str(source)
+    name = name_of(source)
     rows = list(load_rows(source))
     if not rows:
         raise DataError(f"{name}: there are no rows. Check that this is the right file.")
-    text_column, label_column = _columns(rows, name)
+    text_column, label_column = _columns(rows, columns, name)
     problems = []
     for number, cells in rows:
         problems += _problems(number, cells, text_column, label_column, keep_empty)
     if problems and not drop_bad_rows:
-        raise bad_rows_error(name, problems, len(rows))
+        raise bad_rows_error(name, problems, len(rows), limit_reported)
     bad = {problem.row for problem in problems}
-    kept = [cells for number, cells in rows if number not in bad]
-    texts = [str(cells[text_column]) for cells in kept]
-    return labelled_sentences(texts, [_class_text(cells[label_column]) for cells in kept], name, dropped=len(bad))
+    kept = [row for row in rows if row[0] not in bad]
+    texts = [str(cells[text_column]) for _, cells in kept]
+    labels = [_class_text(cells[label_column]) for _, cells in kept]
+    return replace(labelled_sentences(texts, labels, name, dropped=len(bad)), rows=[number for number, _ in kept])
 
 
 def labelled_sentences(
@@ -66,15 +78,20 @@ def labelled_sentences(
     return LabelledSentences(texts=list(texts), labels=list(labels), dropped=dropped)
 
 
-def _columns(rows: Sequence[Row], source: str) -> tuple[str, str]:
-    names = list(dict.fromkeys(key for _, cells in rows for key in cells))
+def _columns(rows: Sequence[Row], columns: str | None, source: str) -> tuple[str, str]:
+    names = names_in(rows)
+    if columns is not None:
+        wanted = columns.split(",")
+        if len(wanted) != 2:
+            raise ConfigError(f"{source}: `columns` takes the text and the class here, text,class; got {columns!r}.")
+        return named_column(names, wanted[0], source), named_column(names, wanted[1], source)
     spelled = spelled_names(names)
     text = first_of(SINGLE_NAMES, spelled)
     label = first_of(LABEL_NAMES, spelled)
     if text is None or label is None:
         raise DataError(
             f"{source}: labelled sentences need a text column ({', '.join(SINGLE_NAMES)}) and a label column "
-            f"({', '.join(LABEL_NAMES)}); found {', '.join(names)}. Rename the columns, or add a header line."
+            f"({', '.join(LABEL_NAMES)}). Its columns: {', '.join(names)}. Rename them, or add a header line."
         )
     return text, label
 
@@ -158,7 +175,7 @@ def lines_of(path: Path) -> Iterator[tuple[int, str]]:
     """Return the numbered lines of a UTF-8 file."""
     if not path.exists():
         raise DataError(f"{path}: this file belongs to the set and is absent. Download the set again.")
-    return read_lines(path, zipped=False)
+    return read_lines(path, zipped=False, carriage_returns=True)
 
 
 def cells_of(path: Path, fewest: int, *, header: bool = False) -> Iterator[tuple[int, list[str]]]:

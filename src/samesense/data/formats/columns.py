@@ -27,14 +27,12 @@ POSITIVE_PAIRS = (("anchor", "positive"), ("query", "positive"), ("sent0", "sent
 """Text columns whose names say that the two texts belong together; only these go with a negative."""
 
 NEGATIVE_NAMES = ("negative", "hard_neg", "hard_negative")
-CLASS_NAMES = ("label", "labels", "gold_label")
+CLASS_NAMES = ("label", "labels", "gold_label", "is_duplicate", "duplicate")
 LABEL_NAMES = ("score", "scores", "similarity", "similarity_score", *CLASS_NAMES, "relatedness_score")
 SCORE_NAMES = tuple(name for name in LABEL_NAMES if name not in CLASS_NAMES)
 SUBSET_NAMES = ("subset", "genre")
 KNOWN_NAMES = frozenset(name for pair in TEXT_PAIRS for name in pair).union(NEGATIVE_NAMES, LABEL_NAMES, SUBSET_NAMES)
 """Every column name with a meaning here, in lower case."""
-
-_FIX = "Name them with `columns` first,second,label."
 
 
 @dataclass(frozen=True)
@@ -56,20 +54,22 @@ class Columns:
         return (self.text1.strip().casefold(), self.text2.strip().casefold()) == ("premise", "hypothesis")
 
 
-def resolve_columns(names: Sequence[str], override: str | None, source: str, *, labelled: bool = True) -> Columns:
+def resolve_columns(
+    names: Sequence[str], override: str | None, source: str, *, labelled: bool = True, example: str = ""
+) -> Columns:
     """Find the text, label and subset columns among the names of a source.
 
-    ``override`` (``"first,second,label"``, or a negative as the third) takes the place of the conventions. Case is
-    ignored. DataError if a column is missing, or a label and a negative contradict each other; ConfigError if the
-    override is not three different names.
+    ``override`` (``"first,second,label"``, or a negative as the third) takes the place of the conventions; ``example``
+    is one for this source, which errors propose. Case is ignored. DataError if a column is missing, or a label and a
+    negative contradict each other; ConfigError if the override is not three different names.
     """
     spelled = spelled_names(names)
     subset = first_of(SUBSET_NAMES, spelled)
     if override is not None:
-        return _overridden(names, spelled, override, subset, source, labelled)
+        return _overridden(names, spelled, override, subset, source, labelled, example)
     pair = next((pair for pair in TEXT_PAIRS if pair[0] in spelled and pair[1] in spelled), None)
     if pair is None:
-        raise _missing(names, source, "two text columns")
+        raise _missing(names, source, "two text columns", example)
     order = (*CLASS_NAMES, *LABEL_NAMES) if pair == ("premise", "hypothesis") else LABEL_NAMES
     label = first_of(order, spelled)
     negative = first_of(NEGATIVE_NAMES, spelled) if pair in POSITIVE_PAIRS else None
@@ -79,7 +79,9 @@ def resolve_columns(names: Sequence[str], override: str | None, source: str, *, 
             f"{negative!r}. Choose one as the third name of `columns` {spelled[pair[0]]},{spelled[pair[1]]},{label}."
         )
     if label is None and negative is None and labelled:
-        raise _unlabelled(names, source) if pair in POSITIVE_PAIRS else _missing(names, source, "a label column")
+        raise (
+            _unlabelled(names, source) if pair in POSITIVE_PAIRS else _missing(names, source, "a label column", example)
+        )
     return Columns(spelled[pair[0]], spelled[pair[1]], label, subset, negative)
 
 
@@ -94,13 +96,19 @@ def first_of(wanted: Sequence[str], spelled: dict[str, str]) -> str | None:
 
 
 def _overridden(
-    names: Sequence[str], spelled: dict[str, str], override: str, subset: str | None, source: str, labelled: bool
+    names: Sequence[str],
+    spelled: dict[str, str],
+    override: str,
+    subset: str | None,
+    source: str,
+    labelled: bool,
+    example: str,
 ) -> Columns:
     wanted = [name.strip() for name in override.split(",")]
     if len(wanted) != 3 or "" in wanted or len(set(wanted)) != 3:
         raise ConfigError(
-            f"`columns` takes three different names, first,second,label; received {override!r}. "
-            "Example: `columns` question1,question2,is_duplicate"
+            f"{source}: `columns` takes three different names, first,second,label; received {override!r}. Its columns: "
+            f"{_listed(names)}. Example: `columns` {example or 'question1,question2,is_duplicate'}"
         )
     found = [name if name in names else spelled.get(name.casefold()) for name in wanted]
     needed = 3 if labelled else 2
@@ -108,7 +116,7 @@ def _overridden(
     if absent:
         raise DataError(
             f"{source}: `columns` names {', '.join(map(repr, absent))}, which this source does not have. "
-            f"Its columns: {_listed(names)}. Use three of these."
+            f"Its columns: {_listed(names)}. Use three of these{f', such as `columns` {example}' if example else ''}."
         )
     first, second = str(found[0]), str(found[1])
     third = found[2]
@@ -118,20 +126,23 @@ def _overridden(
     return Columns(first, second, third, subset)
 
 
-def _missing(names: Sequence[str], source: str, what: str) -> DataError:
+def _missing(names: Sequence[str], source: str, what: str, example: str) -> DataError:
+    said = f"{source}: {what} could not be found. Its columns: {_listed(names)}."
+    if example:
+        return DataError(f"{said} Name two texts and the label: `columns` {example}")
     pairs = ", ".join("/".join(pair) for pair in TEXT_PAIRS)
     return DataError(
-        f"{source}: {what} could not be found. Columns found: {_listed(names)}. Accepted text columns: {pairs}. "
-        f"Accepted label columns: {', '.join(LABEL_NAMES)}. {_FIX} A file without a header line needs one, "
-        "unless it has exactly three columns, text, text and a number."
+        f"{said} Labelled pairs have two columns of texts and one of labels. Known names of texts: {pairs}; of labels: "
+        f"{', '.join(LABEL_NAMES)}. A file without a header line needs one, unless it has exactly three columns, text, "
+        "text and a number."
     )
 
 
 def _unlabelled(names: Sequence[str], source: str) -> DataError:
     return DataError(
-        f"{source}: these rows have no label. Columns found: {_listed(names)}. Pairs with only positives are "
-        "trained on by `method` supmpn `tuples` ragged; CoSENT needs labels or negatives. Add a column "
-        f"'negative' or 'label', or name an existing one with `columns` first,second,label."
+        f"{source}: these rows have no label. Its columns: {_listed(names)}. Pairs with only positives are trained on "
+        "by `method` supmpn `tuples` ragged; CoSENT needs labels or negatives. Add a column 'negative' or 'label', or "
+        "name an existing one with `columns` first,second,label."
     )
 
 

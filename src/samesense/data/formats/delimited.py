@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import math
-import zlib
-from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 
 from samesense.data.formats.columns import KNOWN_NAMES
+from samesense.data.formats.lines import CARRIAGE_RETURNS, LONGEST_ROW, Line
 from samesense.errors import DataError
 
 HEADERLESS = ["text1", "text2", "label"]
 """Column names given to a file of two texts and a number without a header line."""
 
-_FIELD_LIMIT = 2**31 - 1
+_QUOTING = (
+    "A text with a comma, a quote or a line break stands in double quotes, which are closed, and a quote inside it is "
+    "doubled."
+)
+
+_MARKS = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
 
 Record = tuple[int, list[str]]
 
@@ -36,8 +39,8 @@ def csv_rows(path: Path, lines: Iterable[Line]) -> Iterator[tuple[int, dict[str,
 
 
 def _csv_records(path: Path, lines: Iterable[Line]) -> Iterator[Record]:
-    if csv.field_size_limit() < _FIELD_LIMIT:
-        csv.field_size_limit(_FIELD_LIMIT)
+    if csv.field_size_limit() < LONGEST_ROW:  # of the process; a quote that is never closed takes in what follows
+        csv.field_size_limit(LONGEST_ROW)
     reader = csv.reader((line for _, line in lines), strict=True)
     start = 1
     while True:
@@ -46,9 +49,10 @@ def _csv_records(path: Path, lines: Iterable[Line]) -> Iterator[Record]:
         except StopIteration:
             return
         except csv.Error as error:
+            fix = CARRIAGE_RETURNS if "new-line character" in str(error) else _QUOTING
+            reason = str(error).partition(" - ")[0]  # the rest is advice for callers of the module
             raise DataError(
-                f"{path}, row {start}: the row breaks the quoting rules of CSV ({error}). A text with a comma, a quote "
-                "or a line break stands in double quotes, and a quote inside it is doubled."
+                f"{path}, row {start}: the row breaks the quoting rules of CSV ({reason}). {fix}"
             ) from error
         if cells:
             yield start, cells
@@ -64,6 +68,9 @@ def _with_header(path: Path, records: Iterator[Record], hint: str) -> Iterator[t
     else:
         header = first[1]
         refuse_repeated(f"{path}, row {first[0]}", header)
+        second = next(records, None)
+        _refuse_other_mark(path, header, second)
+        records = chain([] if second is None else [second], records)
     for number, cells in records:
         if len(cells) != len(header):
             raise DataError(
@@ -71,6 +78,20 @@ def _with_header(path: Path, records: Iterator[Record], hint: str) -> Iterator[t
                 f"({', '.join(header)}); this one has {len(cells)}. {hint}"
             )
         yield number, dict(zip(header, cells, strict=True))
+
+
+def _refuse_other_mark(path: Path, header: list[str], second: Record | None) -> None:
+    """Raise where the only column seems to be several with another mark between, such as the semicolons of Excel."""
+    if len(header) > 1:
+        return
+    for mark, name in _MARKS.items():
+        parts = [part.strip().strip('"').casefold() for part in header[0].split(mark)]
+        alike = mark != "," and second is not None and second[1][0].count(mark) == len(parts) - 1
+        if len(parts) > 1 and (alike or KNOWN_NAMES.intersection(parts)):
+            raise DataError(
+                f"{path}: there is one column, {header[0]!r}, which {name} seem to part into {len(parts)}. Save the "
+                "file with commas as .csv, or with tabs as .tsv."
+            )
 
 
 def is_headerless(cells: list[str]) -> bool:
@@ -92,31 +113,3 @@ def refuse_repeated(place: str, header: list[str]) -> None:
             f"{place}: column names must differ; {', '.join(map(repr, repeated))} stands more than once. "
             "Rename the columns."
         )
-
-
-Line = tuple[int, str]
-"""Line number from 1, and the line with its line end."""
-
-
-def read_lines(path: Path, zipped: bool) -> Iterator[Line]:
-    """Yield line numbers from 1 and lines of a UTF-8 file, the byte order mark taken off; only a line feed ends a line.
-
-    DataError if the bytes are not UTF-8, or not whole gzip.
-    """
-    number = 0
-    try:
-        with gzip.open(path, "rb") if zipped else path.open("rb") as handle:
-            for number, raw in enumerate(handle, 1):
-                yield number, raw.decode("utf-8-sig" if number == 1 else "utf-8")
-    except UnicodeDecodeError as error:
-        likely = "UTF-16" if number == 1 and error.object.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "LATIN1"
-        raise DataError(
-            f"{path}, row {number}: text must be UTF-8; byte 0x{error.object[error.start]:02x} at position "
-            f"{error.start} of the line is not. Re-save as UTF-8, for example: iconv -f {likely} -t UTF-8"
-        ) from error
-    except (OSError, EOFError, zlib.error) as error:
-        kind = "gzip file that can be read to its end" if zipped else "readable file"
-        raise DataError(
-            f"{path}: this must be a {kind}; after {number} lines: {error}. "
-            + ("Download it again, or take .gz off the name if it is not compressed." if zipped else "Check access.")
-        ) from error

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from samesense.data.formats.delimited import Line, csv_rows, read_lines, refuse_repeated, tsv_rows
-from samesense.errors import DataError
+from samesense.data.formats.delimited import csv_rows, refuse_repeated, tsv_rows
+from samesense.data.formats.lines import Line, read_lines
+from samesense.errors import BadRowsError, DataError
 
 Row = tuple[int, dict[str, object]]
 """Row number as the file counts it, and the cells by column name."""
-
-HALF_CHARACTER = "the text holds half of a surrogate pair, which is no character"
 
 SUFFIXES = (".tsv", ".csv", ".jsonl", ".ndjson", ".json", ".parquet")
 """File name endings that are read; all but Parquet may be followed by ``.gz``."""
@@ -26,6 +25,14 @@ def split_suffix(name: str) -> tuple[str, bool]:
     return next((suffix for suffix in SUFFIXES if stem.endswith(suffix)), ""), stem != lowered
 
 
+def leads_to(source: str | Path, check: Callable[[Path], bool]) -> bool:
+    """Return what ``Path.exists``, ``is_file`` or ``is_dir`` says; no for a text too long to be a name."""
+    try:
+        return check(Path(source).expanduser())
+    except (OSError, RuntimeError):  # pathlib raises for too long a name, and for the home of no one
+        return False
+
+
 def read_rows(source: str | Path) -> Iterator[Row]:
     """Read the rows of one file, lazily.
 
@@ -34,7 +41,7 @@ def read_rows(source: str | Path) -> Iterator[Row]:
     rule of its format.
     """
     path = Path(source).expanduser()
-    if not path.is_file():
+    if not leads_to(path, Path.is_file):
         raise missing_file(str(source))
     suffix, zipped = split_suffix(path.name)
     if not suffix:
@@ -48,9 +55,9 @@ def read_rows(source: str | Path) -> Iterator[Row]:
                 f"{source}: Parquet compresses by itself and is not read inside gzip. Unpack it: gunzip {source}"
             )
         return _parquet_rows(path)
-    lines = read_lines(path, zipped)
     if suffix == ".json":
-        return _json_list_rows(path, lines)
+        return _json_list_rows(path, read_lines(path, zipped, bounded=False, carriage_returns=True))
+    lines = read_lines(path, zipped, carriage_returns=suffix == ".csv")
     return {".tsv": tsv_rows, ".csv": csv_rows}.get(suffix, _json_lines_rows)(path, lines)
 
 
@@ -137,8 +144,10 @@ class BadRow:
     fix: str
 
 
-def bad_rows_error(source: str, problems: Sequence[BadRow], total: int, limit: int = 5) -> DataError:
-    """Build the error that counts every bad row and shows the first few."""
+def bad_rows_error(
+    source: str, problems: Sequence[BadRow], total: int, limit: int = 5, *, can_drop: bool = True
+) -> BadRowsError:
+    """Build the error that counts every bad row and shows the first few; ``can_drop``: they can be left out."""
     ordered = sorted(problems, key=lambda problem: problem.row)
     shown = ordered[: max(1, limit)]
     count = len({problem.row for problem in ordered})
@@ -146,8 +155,8 @@ def bad_rows_error(source: str, problems: Sequence[BadRow], total: int, limit: i
     lines += [f"  row {bad.row}, column {bad.column!r}: {bad.what}. Fix: {bad.fix}." for bad in shown]
     if len(ordered) > len(shown):
         lines.append(f"  and {len(ordered) - len(shown)} more.")
-    lines.append("Correct these rows, or leave them out with `drop_bad_rows`.")
-    return DataError("\n".join(lines))
+    lines.append("Correct these rows, or leave them out with `drop_bad_rows`." if can_drop else "Correct these rows.")
+    return BadRowsError("\n".join(lines), [asdict(bad) for bad in ordered])
 
 
 def text_problem(value: object) -> str:
@@ -158,9 +167,16 @@ def text_problem(value: object) -> str:
         return f"a text is needed, received {type(value).__name__} {str(value)[:40]!r}"
     if not value.strip():
         return "the text is empty"
-    return HALF_CHARACTER if holds_half_character(value) else ""
+    return character_problem(value)
+
+
+def character_problem(text: str) -> str:
+    """Return what a text holds that is no character, and that JSON can name all the same; nothing if all is well."""
+    if "\0" in text:
+        return "the text holds NUL, which is no character"
+    return "the text holds half of a surrogate pair, which is no character" if holds_half_character(text) else ""
 
 
 def holds_half_character(text: str) -> bool:
-    """Return whether a text holds half of a surrogate pair, which JSON can name and no tokenizer takes."""
+    """Return whether a text holds half of a surrogate pair, which no tokenizer takes."""
     return not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text)

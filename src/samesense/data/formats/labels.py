@@ -144,12 +144,12 @@ def _parse_numbers(raw: Sequence[object], label_range: Scale | None) -> ParsedLa
 
 
 def _mixed(raw: Sequence[object], values: Sequence[float | None]) -> dict[int, tuple[str, str]]:
-    """Return the problems of names such as true among scores, or of scores among names: whichever are fewer."""
+    """Return the problems of names such as true among numbers, or of numbers among names: whichever are fewer."""
     named = [at for at, cell in enumerate(raw) if _is_named(cell)]
-    scores = [at for at, value in enumerate(values) if value not in (None, 0.0, 1.0) and not _is_named(raw[at])]
-    if not named or not scores:
+    numbers = [at for at, value in enumerate(values) if value is not None and not _is_named(raw[at])]
+    if not named or not numbers:
         return {}
-    strays, others = (named, "scores") if len(named) <= len(scores) else (scores, "true, false or named classes")
+    strays, others = (named, "numbers") if len(named) <= len(numbers) else (numbers, "true, false or named classes")
     return {at: (f"label {raw[at]!r} stands among {others}", "write all labels in one way") for at in strays}
 
 
@@ -163,7 +163,7 @@ def _not_a_number(cell: object) -> tuple[str, str]:
     if isinstance(cell, str) and "," in cell and to_number(cell.replace(",", ".")) is not None:
         return f"label {cell!r} is not a number", "write decimals with a point"
     if isinstance(cell, (str, int, float)):
-        return f"label {cell!r} is not a finite number, true or false, or a class of inference", "correct the label"
+        return f"label {cell!r} is not a finite number, true, false, yes, no, or a known class", "correct the label"
     return f"label of type {type(cell).__name__} is not a number", "write one number in the label column"
 
 
@@ -184,16 +184,17 @@ def _scores_by_name(columns: Columns) -> bool:
 def _refuse_coded_classes(parsed: ParsedLabels, columns: Columns, source: str) -> None:
     """Raise if numbers may be classes: 0, 1, 2 under any name but a score's, and what else stands by a premise."""
     kept = {value for value in parsed.values if value is not None} - {-1.0}
-    inference = columns.is_premise_hypothesis
-    from_0 = bool(kept) and kept <= {0.0, 1.0, 2.0} and (inference or 2.0 in kept)
+    inference, scores = columns.is_premise_hypothesis, _scores_by_name(columns)
+    from_0 = bool(kept) and kept <= {0.0, 1.0, 2.0} and not scores and (inference or 2.0 in kept)
     from_1 = inference and bool(kept) and kept <= {1.0, 2.0, 3.0}
-    if _scores_by_name(columns) or not (from_0 or from_1):
+    if not (from_0 or from_1):
         return
-    naming = (
-        "Name the classes of 0, 1, 2 in order: `label_order` entailment,neutral,contradiction."
-        if from_0
-        else "Write the classes in words, or number them from 0 and name them in order with `label_order`."
-    )
+    if from_0:
+        naming = "Name the classes of 0, 1, 2 in order: `label_order` entailment,neutral,contradiction."
+    else:
+        naming = "Write the classes in words" + (
+            "." if scores else ", or number them from 0 and name them in order with `label_order`."
+        )
     seen = ", ".join(number_text(value) for value in sorted(kept))
     raise DataError(
         f"{source}: column {columns.label!r} holds the integers {seen}, which may be classes of natural language "
@@ -211,6 +212,10 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _WORDS = {
     "true": 1.0,
     "false": 0.0,
+    "yes": 1.0,
+    "no": 0.0,
+    "y": 1.0,
+    "n": 0.0,
     "equivalent": 1.0,
     "not_equivalent": 0.0,
     "duplicate": 1.0,
@@ -223,7 +228,8 @@ _WORDS = {
 def to_number(value: object) -> float | None:
     """Return a label cell as a finite number, or ``None`` where it is not one.
 
-    Numbers, ``true`` and ``false``, and the class names of the published paraphrase sets are understood.
+    Numbers, ``true`` and ``false``, ``yes`` and ``no``, and the class names of the published paraphrase sets are
+    understood, whatever their case.
     """
     if isinstance(value, (bool, int, float)):
         try:

@@ -7,7 +7,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from samesense.data.formats.files import split_suffix
+from samesense.data.formats.files import leads_to, split_suffix
+from samesense.data.formats.labels import NLI_VALUES, to_number
 from samesense.errors import DataError
 
 Source = Any
@@ -36,7 +37,7 @@ def name_of(source: Source) -> str:
 
 def short_name(source: Source) -> str:
     """Return a name for people: of a file its last part."""
-    named = not in_memory(source) and (split_suffix(str(source))[0] or Path(source).expanduser().is_file())
+    named = not in_memory(source) and (split_suffix(str(source))[0] or leads_to(source, Path.is_file))
     return Path(source).name if named else name_of(source)
 
 
@@ -63,7 +64,7 @@ def _looks_like_name(one: str | Path) -> bool:
     text = str(one)
     if isinstance(one, Path) or split_suffix(text)[0] or text.removesuffix(".gz").endswith(".txt"):
         return True
-    return " " not in text.strip() and ("/" in text or Path(text).expanduser().exists())
+    return " " not in text.strip() and ("/" in text or leads_to(text, Path.exists))
 
 
 def holds_sentences(source: Source) -> bool:
@@ -157,10 +158,9 @@ def _names_of(row: Sequence[Any]) -> tuple[str, ...]:
     if len(row) == 2:
         return _PAIR
     third = row[2]
-    classes = ("entailment", "neutral", "contradiction", "-")
-    if isinstance(third, str) and third.strip().casefold() not in classes and not _is_number(third):
-        return _TRIPLET
-    return ("premise", "hypothesis", "label") if isinstance(third, str) and not _is_number(third) else _SCORED
+    if not isinstance(third, str) or _is_number(third) or to_number(third) is not None:
+        return _SCORED
+    return ("premise", "hypothesis", "label") if third.strip().casefold() in (*NLI_VALUES, UNLABELLED) else _TRIPLET
 
 
 def _is_number(text: str) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from samesense.data.formats.files import SUFFIXES, Row, missing_file, read_rows, split_suffix
+from samesense.data.formats.files import SUFFIXES, Row, leads_to, missing_file, read_rows, split_suffix
 from samesense.data.formats.memory import Source, dataset_rows, in_memory, memory_rows
 from samesense.errors import DataError, MissingExtraError
 
@@ -33,7 +33,7 @@ def load_rows(source: Source) -> Iterator[Row]:
     if in_memory(source):
         return memory_rows(source)
     text = str(source)
-    if Path(source).expanduser().is_file():
+    if leads_to(source, Path.is_file):
         return read_rows(source)
     folder, split = _folder_and_split(text)
     if folder is not None:
@@ -50,19 +50,18 @@ def load_rows(source: Source) -> Iterator[Row]:
 
 
 def _folder_and_split(text: str) -> tuple[Path | None, str | None]:
-    whole = Path(text).expanduser()
-    if whole.is_dir():
-        return whole, None
+    if leads_to(text, Path.is_dir):
+        return Path(text).expanduser(), None
     name, colon, split = text.rpartition(":")
-    folder = Path(name).expanduser()
-    return (folder, split) if colon and name and split and folder.is_dir() else (None, None)
+    is_split = colon and name and split and leads_to(name, Path.is_dir)
+    return (Path(name).expanduser(), split) if is_split else (None, None)
 
 
 def _looks_like_path(text: str) -> bool:
     if split_suffix(text)[0] or text.startswith((".", "/", "~")) or "\\" in text:
         return True
     parent = text.rpartition("/")[0]
-    return bool(parent) and Path(parent).is_dir()
+    return bool(parent) and leads_to(parent, Path.is_dir)
 
 
 def _import_datasets() -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import unicodedata
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -34,6 +34,7 @@ class PairData:
         dropped: bad rows left out on request.
         dropped_unlabelled: rows marked as having no label, always left out.
         own_scale: whether ``scale`` was taken from the labels, which no known range has for its ends.
+        rows: number of the row of each pair, as its source counts them, where it is of one source.
     """
 
     sentences1: list[str]
@@ -47,6 +48,7 @@ class PairData:
     dropped: int = 0
     dropped_unlabelled: int = 0
     own_scale: bool = False
+    rows: list[int] | None = field(default=None, compare=False)
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -77,6 +79,7 @@ class PairData:
             sentences2=[self.sentences2[index] for index in chosen],
             labels=[self.labels[index] for index in chosen],
             subsets=None if self.subsets is None else [self.subsets[index] for index in chosen],
+            rows=None if self.rows is None else [self.rows[index] for index in chosen],
         )
 
     def split(self, fraction: float, seed: int) -> tuple[PairData, PairData]:
@@ -135,8 +138,13 @@ def plain_pair(first: str, second: str) -> Pair:
 
     A sentence of punctuation alone is taken as it is.
     """
-    one, two = (" ".join(text.casefold().translate(_TABLE).split()) or text.casefold() for text in (first, second))
+    one, two = plain_text(first), plain_text(second)
     return (one, two) if one <= two else (two, one)
+
+
+def plain_text(text: str) -> str:
+    """Return a text in one case, without punctuation, with single spaces; as it is if it is of punctuation alone."""
+    return " ".join(text.casefold().translate(_TABLE).split()) or text.casefold()
 
 
 def concat(parts: Sequence[PairData]) -> PairData:
@@ -164,4 +172,5 @@ def concat(parts: Sequence[PairData]) -> PairData:
         dropped=sum(part.dropped for part in parts),
         dropped_unlabelled=sum(part.dropped_unlabelled for part in parts),
         own_scale=any(part.own_scale for part in parts),
+        rows=first.rows if len(parts) == 1 else None,
     )

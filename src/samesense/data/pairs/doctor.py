@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from samesense.data.examples import Conflict, conflict_lines
 from samesense.data.formats.labels import Kind, Scale, number_text
 from samesense.data.pairs.data import PairData, plain_pair
 from samesense.types import Pair
@@ -28,18 +29,17 @@ def examine(data: PairData, *, against: Mapping[str, PairData | Sequence[Pair]] 
     ``against`` is other data by name, such as the test set, or its pairs; pairs in both are counted, whichever sentence
     comes first, without regard to case and punctuation.
     """
-    values: defaultdict[Pair, set[float]] = defaultdict(set)
-    for (first, second), label in zip(data.pairs(), data.labels, strict=True):
-        values[min(first, second), max(first, second)].add(label)
-    sentences = [*data.sentences1, *data.sentences2]
-    lengths = np.array([sentence_length(text) for text in sentences])
+    places: defaultdict[Pair, list[int]] = defaultdict(list)
+    for place, (first, second) in enumerate(data.pairs()):
+        places[min(first, second), max(first, second)].append(place)
+    conflicts = list(_conflicts(data, places.values()))
     counts = Counter(data.labels)
     own = _plain_pairs(data) if against else set()
     found: dict[str, Any] = {
         "label_counts": _label_counts(counts, data.kind),
         "positive_share": counts[1.0] / len(data) if data.kind == "binary" else None,
-        "duplicate_pairs": len(data) - len(values),
-        "conflicting_pairs": sum(len(labels) > 1 for labels in values.values()),
+        "duplicate_pairs": len(data) - len(places),
+        "conflicting_pairs": len(conflicts),
         "overlaps": {name: len(own & _plain_pairs(other)) for name, other in (against or {}).items()},
     }
     return DataReport(
@@ -49,16 +49,46 @@ def examine(data: PairData, *, against: Mapping[str, PairData | Sequence[Pair]] 
         kind=data.kind,
         scale=data.scale,
         label_quantiles={name: float(np.percentile(data.labels, at)) for name, at in _QUANTILES.items()},
-        distinct_sentences=len(set(sentences)),
-        length_unit="characters" if 2 * sum(map(bool, map(_CJK.search, sentences))) > len(sentences) else "words",
-        words_median=float(np.median(lengths)),
-        words_p99=float(np.percentile(lengths, 99, method="inverted_cdf")),
+        **describe_texts([*data.sentences1, *data.sentences2]),
         equal_pairs=sum(first == second for first, second in data.pairs()),
         subsets=None if data.subsets is None else dict(Counter(data.subsets)),
         dropped=data.dropped,
         dropped_unlabelled=data.dropped_unlabelled,
+        conflicts=conflicts,
         warnings=[*_scale_warnings(data), *_warnings(found, len(data))],
         **found,
+    )
+
+
+def _conflicts(data: PairData, places: Iterable[list[int]]) -> Iterable[Conflict]:
+    numbers = data.rows or range(1, len(data) + 1)
+    names = _NLI_NAMES if data.kind == "nli" else {}
+    for same in places:
+        labels = [data.labels[place] for place in same]
+        if len(set(labels)) > 1:
+            yield Conflict(
+                rows=[numbers[place] for place in same],
+                texts=[data.sentences1[same[0]], data.sentences2[same[0]]],
+                labels=[names.get(label, number_text(label)) for label in labels],
+            )
+
+
+def describe_texts(texts: Sequence[str]) -> dict[str, Any]:
+    """Return how many texts differ and how long they are: the fields of that name of :class:`DataReport`."""
+    lengths = np.array([sentence_length(text) for text in texts])
+    return {
+        "distinct_sentences": len(set(texts)),
+        "length_unit": "characters" if 2 * sum(map(bool, map(_CJK.search, texts))) > len(texts) else "words",
+        "words_median": float(np.median(lengths)),
+        "words_p99": float(np.percentile(lengths, 99, method="inverted_cdf")),
+    }
+
+
+def texts_line(report: Mapping[str, Any]) -> str:
+    """Return :func:`describe_texts` for people."""
+    return (
+        f"  sentences: {report['distinct_sentences']} distinct; {report['length_unit']}: median "
+        f"{number_text(report['words_median'])}, 99 % have at most {number_text(report['words_p99'])}"
     )
 
 
@@ -128,6 +158,7 @@ class DataReport:
         words_p99: 99th percentile of the same.
         duplicate_pairs: rows that repeat an earlier pair, in either order.
         conflicting_pairs: different pairs, in either order, that stand with more than one label.
+        conflicts: their rows.
         equal_pairs: rows whose two sentences are the same.
         subsets: rows of each part of the data, where it names parts.
         overlaps: for each other data set, how many different pairs are also in it.
@@ -150,6 +181,7 @@ class DataReport:
     words_p99: float
     duplicate_pairs: int
     conflicting_pairs: int
+    conflicts: list[Conflict]
     equal_pairs: int
     subsets: dict[str, int] | None
     overlaps: dict[str, int]
@@ -166,9 +198,9 @@ class DataReport:
     def __str__(self) -> str:
         return "\n".join(self.lines())
 
-    def lines(self) -> list[str]:
-        """Return the report for people, the warnings last."""
-        return _report_lines(self.to_dict())
+    def lines(self, *, all_rows: bool = False) -> list[str]:
+        """Return the report for people, the warnings last, and the rows that contradict each other: some, or all."""
+        return [*_report_lines(self.to_dict()), *conflict_lines(self.conflicts, all_rows=all_rows)]
 
 
 def _report_lines(report: Mapping[str, Any]) -> list[str]:
@@ -181,10 +213,7 @@ def _report_lines(report: Mapping[str, Any]) -> list[str]:
     lines.append(f"  labels: {_labels(report, quantiles)}")
     if report["scale"] is not None:
         lines.append(f"  scale: {' to '.join(number_text(end) for end in report['scale'])}")
-    lines.append(
-        f"  sentences: {report['distinct_sentences']} distinct; {report['length_unit']}: median "
-        f"{number_text(report['words_median'])}, 99 % have at most {number_text(report['words_p99'])}"
-    )
+    lines.append(texts_line(report))
     lines.append(
         f"  repeated pairs: {report['duplicate_pairs']}; pairs with different labels: {report['conflicting_pairs']}; "
         f"pairs of equal sentences: {report['equal_pairs']}"

@@ -9,6 +9,7 @@ from samesense.data.formats.files import BadRow, Row, bad_rows_error, text_probl
 from samesense.data.formats.labels import ParsedLabels, Scale, number_text, parse_labels
 from samesense.data.formats.memory import Source, name_of
 from samesense.data.formats.sources import load_rows
+from samesense.data.formats.text_columns import example, names_in
 from samesense.data.pairs.data import PairData
 from samesense.errors import ConfigError, DataError
 from samesense.types import Pair
@@ -45,7 +46,7 @@ def read_pairs(
     rows = list(load_rows(source))
     if not rows:
         raise DataError(f"{name}: there are no rows. Check that this is the right file.")
-    found = resolve_columns(list(dict.fromkeys(key for _, cells in rows for key in cells)), columns, name)
+    found = resolve_columns(names_in(rows), columns, name, example=example(rows))
     parsed = _labels_of(rows, found, name, label_order, label_range)
     labelled = [row for position, row in enumerate(rows) if position not in parsed.unlabelled]
     problems = _text_problems(labelled, found)
@@ -69,12 +70,12 @@ def read_bare_pairs(source: Source, *, columns: str | None = None) -> list[Pair]
     :func:`read_pairs`.
     """
     name = name_of(source)
-    rows = [cells for _, cells in load_rows(source)]
+    rows = list(load_rows(source))
     if not rows:
         raise DataError(f"{name}: there are no rows. Check that this is the right file.")
-    found = resolve_columns(list(dict.fromkeys(key for cells in rows for key in cells)), columns, name, labelled=False)
+    found = resolve_columns(names_in(rows), columns, name, labelled=False, example=example(rows))
     partners = [column for column in (found.text2, found.negative) if column is not None]
-    texts = ((cells.get(found.text1), cells.get(column)) for cells in rows for column in partners)
+    texts = ((cells.get(found.text1), cells.get(column)) for _, cells in rows for column in partners)
     return [(str(one), str(other)) for one, other in texts if not (text_problem(one) or text_problem(other))]
 
 
@@ -84,7 +85,10 @@ def holds_scores(source: Source, columns: str | None = None) -> bool:
     The first row decides. Arguments and errors are those of :func:`read_pairs`.
     """
     first = next(iter(load_rows(source)), None)
-    label = None if first is None else resolve_columns(list(first[1]), columns, name_of(source)).label
+    found = (
+        None if first is None else resolve_columns(list(first[1]), columns, name_of(source), example=example([first]))
+    )
+    label = None if found is None else found.label
     return label is not None and label.strip().casefold() in SCORE_NAMES
 
 
@@ -119,6 +123,7 @@ def _assembled(
     second: list[str] = []
     labels: list[float] = []
     parts: list[str] = []
+    numbers: list[int] = []
     for at in kept:
         cells = rows[at][1]
         partners = [(columns.text2, parsed.values[at])]
@@ -128,6 +133,7 @@ def _assembled(
             first.append(str(cells[columns.text1]))
             second.append(str(cells[name]))
             labels.append(float(label or 0.0))
+            numbers.append(rows[at][0])
             parts.append(_subset_text(cells.get(columns.subset)) if columns.subset is not None else "")
     _refuse_constant(labels, source)
     return PairData(
@@ -142,6 +148,7 @@ def _assembled(
         dropped=dropped,
         dropped_unlabelled=len(parsed.unlabelled),
         own_scale=parsed.own_scale,
+        rows=numbers,
     )
 
 

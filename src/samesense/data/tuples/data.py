@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal, NamedTuple
 
+from samesense.data.examples import Conflict
 from samesense.data.pairs.targets import Targets
 from samesense.errors import DataError
 from samesense.hashes import rows_hash
@@ -22,6 +23,7 @@ class Statement(NamedTuple):
     anchor: str
     partner: str
     side: Side
+    row: int = 0  # of the source
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ class Group:
     positives: list[str]  # texts that say the same, or follow from it
     negatives: list[str]  # texts that contradict it
     neutrals: list[str]  # texts that do neither
-    contradictory: int = 0  # partners given both as positive and as negative; they are neither, and left out
+    conflicts: list[Conflict] = field(default_factory=list)  # partners given both ways; they are neither, and left out
     repeated: int = 0  # statements left out because they stood there before
     itself: int = 0  # statements left out because the partner is the anchor's own text
 
@@ -59,10 +61,15 @@ def _group(anchor: str, rows: list[Statement]) -> Group:
         [text for text in sides["positive"] if text not in both],
         [text for text in sides["negative"] if text not in both],
         list(sides["neutral"]),
-        contradictory=len(both),
+        conflicts=[_conflict(rows, partner) for partner in sides["positive"] if partner in both],
         repeated=len(rows) - itself - sum(map(len, sides.values())),
         itself=itself,
     )
+
+
+def _conflict(rows: list[Statement], partner: str) -> Conflict:
+    said = [row for row in rows if row.partner == partner]
+    return Conflict([row.row for row in said], [said[0].anchor, partner], [row.side for row in said])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,6 +83,7 @@ class TupleData:
     source: str  # the files or names as the user gave them
     name: str  # short name for people
     left_out: dict[str, int] = field(default_factory=dict)  # how much of the sources was left out, by reason
+    conflicts: list[Conflict] = field(default_factory=list, compare=False)  # partners given both ways
 
     def __len__(self) -> int:
         return len(self.anchors)
@@ -111,16 +119,18 @@ def tuple_data(groups: Iterable[Group], *, source: str, name: str, left_out: dic
     anchors: list[str] = []
     sides: tuple[list[list[str]], ...] = ([], [], [])
     counts = {"partners given both ways": 0, "repeated rows": 0, "partners that are their anchor": 0}
+    conflicts: list[Conflict] = []
     for group in groups:
+        conflicts += group.conflicts
         anchors.append(group.anchor)
         for side, texts in zip(sides, (group.positives, group.negatives, group.neutrals), strict=True):
             side.append(texts)
-        for reason, count in zip(counts, (group.contradictory, group.repeated, group.itself), strict=True):
+        for reason, count in zip(counts, (len(group.conflicts), group.repeated, group.itself), strict=True):
             counts[reason] += count
     positives, negatives, neutrals = sides
     return TupleData(
         anchors=anchors, positives=positives, negatives=negatives, neutrals=neutrals, source=source, name=name,
-        left_out={**(left_out or {}), **counts},
+        left_out={**(left_out or {}), **counts}, conflicts=conflicts,
     )  # fmt: skip
 
 

@@ -13,8 +13,9 @@ from samesense.data.formats.files import BadRow, Row, bad_rows_error, text_probl
 from samesense.data.formats.labels import UNLABELLED, parse_labels
 from samesense.data.formats.memory import Source, as_sources, name_of, short_name
 from samesense.data.formats.sources import load_rows
+from samesense.data.formats.text_columns import named_column
 from samesense.data.tuples.data import Side, Statement, TupleData, grouped, tuple_data
-from samesense.errors import DataError
+from samesense.errors import ConfigError, DataError
 
 SIDES: dict[float, Side] = {0.0: "negative", 1.0: "neutral", 2.0: "positive"}
 """What a hypothesis of each class is to its premise."""
@@ -25,6 +26,7 @@ _NO_LABEL, _BAD = "rows without a label", "bad rows"
 def read_tuples(
     sources: Source,
     *,
+    columns: str | None = None,
     merge: bool = True,
     label_order: str | None = None,
     drop_bad_rows: bool = False,
@@ -34,6 +36,7 @@ def read_tuples(
 
     Args:
         sources: files, folders saved by ``datasets`` or hub names; see ``load_rows``. The layouts may differ.
+        columns: ``"anchor,positive"``, ``"anchor,positive,negative"`` or ``"premise,hypothesis,label"`` by other names.
         merge: put rows of one anchor together. Rows of NLI data always are.
         label_order: names of integer inference classes 0, 1, 2 in order.
         drop_bad_rows: leave bad rows out and count them, instead of refusing the source.
@@ -45,7 +48,9 @@ def read_tuples(
     """
     named = as_sources(sources)
     left_out = {_NO_LABEL: 0, _BAD: 0}
-    readers = [_Reader(name_of(source), number, merge, label_order, left_out) for number, source in enumerate(named)]
+    readers = [
+        _Reader(name_of(source), number, columns, merge, label_order, left_out) for number, source in enumerate(named)
+    ]
     limit = None if drop_bad_rows else limit_reported
     said = (reader.statements(source, limit) for reader, source in zip(readers, named, strict=True))
     groups = grouped(chain.from_iterable(said))
@@ -62,8 +67,16 @@ def read_tuples(
 class _Reader:
     """Turns the rows of one source into statements, and collects those that cannot be used."""
 
-    def __init__(self, source: str, number: int, merge: bool, label_order: str | None, counts: dict[str, int]) -> None:
-        self.source, self.number, self.merge = source, number, merge
+    def __init__(
+        self,
+        source: str,
+        number: int,
+        columns: str | None,
+        merge: bool,
+        label_order: str | None,
+        counts: dict[str, int],
+    ) -> None:
+        self.source, self.number, self.columns, self.merge = source, number, columns, merge
         self.label_order, self.counts = label_order, counts
         self.classes: dict[str, tuple[Side | None, str]] = {}
 
@@ -76,7 +89,9 @@ class _Reader:
             total += 1
             names = tuple(row[1])
             if names not in layouts:
-                layouts[names] = layout_of(names, f"{self.source}, row {row[0]}" if layouts else self.source)
+                layouts[names] = layout_of(
+                    names, f"{self.source}, row {row[0]}" if layouts else self.source, self.columns
+                )
             layout = layouts[names]
             said, wrong = (self._tuple if layout.label is None else self._nli)(row, layout)
             yield from () if wrong else said
@@ -96,7 +111,7 @@ class _Reader:
         for name, side in layout.partners:
             texts = texts_in(cells.get(name))
             wrong += _problems(number, name, texts)
-            said += [Statement(group, anchor, str(text), side) for text in texts]
+            said += [Statement(group, anchor, str(text), side, number) for text in texts]
         if not said and not wrong:
             wrong.append(BadRow(number, layout.anchor, "the anchor stands alone", "give it a positive or a negative"))
         return said, wrong
@@ -113,7 +128,7 @@ class _Reader:
             self.counts[_NO_LABEL] += not wrong
             return [], wrong
         anchor = str(cells[layout.anchor])
-        return [Statement(anchor, anchor, str(cells[hypothesis]), side)], []
+        return [Statement(anchor, anchor, str(cells[hypothesis]), side, number)], []
 
     def _side(self, cell: object, layout: Layout) -> tuple[Side | None, str]:
         """Return what a label says, or what is wrong with it; neither if there is no label."""
@@ -163,8 +178,10 @@ class Layout:
     label: str | None = None
 
 
-def layout_of(names: Sequence[str], source: str) -> Layout:
-    """Find the columns of a source by their names; case is ignored."""
+def layout_of(names: Sequence[str], source: str, columns: str | None = None) -> Layout:
+    """Find the columns of a source: those that ``columns`` names, or else by their names; case is ignored."""
+    if columns is not None:
+        return _named_layout(names, source, columns)
     spelled = spelled_names(names)
     label = first_of(CLASS_NAMES, spelled)
     pair = next((pair for pair in NLI_PAIRS if set(pair) <= spelled.keys()), None)
@@ -174,10 +191,25 @@ def layout_of(names: Sequence[str], source: str) -> Layout:
     partners = tuple((name, side) for name in names for side in _sides(name.strip().casefold()))
     if anchor is None or not partners:
         raise DataError(
-            f"{source}: an anchor and columns of positives or negatives could not be found. Columns found: "
-            f"{', '.join(names) or 'none'}. {_ACCEPTED}. Rename the columns."
+            f"{source}: an anchor and columns of positives or negatives could not be found. Its columns: "
+            f"{', '.join(names) or 'none'}. {_ACCEPTED}. Rename the columns, or name them: `columns` "
+            "anchor,positive,negative"
         )
     return Layout(anchor, partners)
+
+
+def _named_layout(names: Sequence[str], source: str, columns: str) -> Layout:
+    wanted = columns.split(",")
+    if len(wanted) not in (2, 3):
+        raise ConfigError(
+            f"{source}: `columns` takes an anchor, a positive and perhaps a negative, or premise, hypothesis and "
+            f"label; received {columns!r}. Its columns: {', '.join(names)}."
+        )
+    anchor, *partners = (named_column(names, name, source) for name in wanted)
+    if len(partners) == 2 and partners[1].strip().casefold() in CLASS_NAMES:
+        return Layout(anchor, ((partners[0], "neutral"),), partners[1])
+    sides: tuple[Side, ...] = ("positive", "negative")
+    return Layout(anchor, tuple(zip(partners, sides, strict=False)))
 
 
 def _sides(name: str) -> Iterator[Side]:

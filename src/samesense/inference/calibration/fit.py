@@ -122,7 +122,7 @@ class CalibrationSettings:
         min_precision: in its place the threshold of highest recall at this precision.
         min_recall: in its place the threshold of highest precision at this recall.
         folds: of the cross-validation, 2 to 10.
-        seed: which decides them.
+        seed: which decides them, 0 or more.
     """
 
     shape: Literal["auto", "isotonic", "logistic"] = "auto"
@@ -142,6 +142,8 @@ class CalibrationSettings:
             )
         if not 2 <= self.folds <= 10:
             raise ConfigError(f"A calibration is cross-validated with 2 to 10 folds; received {self.folds}.")
+        if self.seed < 0:
+            raise ConfigError(f"A seed is 0 or more; received `seed` {self.seed}.")
 
     @property
     def used(self) -> Decide:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from samesense.data.formats.columns import SINGLE_NAMES, first_of, spelled_names
-from samesense.data.formats.delimited import read_lines
-from samesense.data.formats.files import Row, missing_file, split_suffix
+from samesense.data.formats.files import Row, leads_to, missing_file, split_suffix
+from samesense.data.formats.lines import read_lines
 from samesense.data.formats.sources import load_rows
-from samesense.errors import DataError
+from samesense.data.formats.text_columns import SEEN, text_column
+from samesense.errors import ConfigError, DataError
 from samesense.inference.collection.conditions import json_text
+
+logger = logging.getLogger(__name__)
 
 LARGEST_ID = 2**63 - 2
 
@@ -59,17 +63,20 @@ def metadata_json(entry: Entry, place: str) -> str:
     return metadata
 
 
-def read_entries(source: str, *, column: str | None = None) -> Iterator[Entry]:
+def read_entries(source: str, *, columns: str | None = None) -> Iterator[Entry]:
     """Yield the entries of a file, lazily: of a text file with one text a line, or of rows that ``load_rows`` reads.
 
-    Of a row, the text column is ``column``, or else ``sentence``, ``text``, ``sent`` or ``question``; the column
-    ``id``, if there is one, is the id, and every other column that is not empty is metadata under its name. DataError
-    for a missing or broken file, no text column, or an id that is no number.
+    Of a row, the column of texts is the one that ``columns`` names, or else that of
+    :func:`~samesense.data.formats.text_columns.text_column`; the column ``id``, if there is one, is the id, and every
+    other column that is not empty is metadata under its name. DataError for a missing or broken file, no text column or
+    several, or an id that is no number.
     """
-    is_text = source.removesuffix(".gz").endswith(".txt") or Path(source).expanduser().is_file()
-    if is_text and column is None and not split_suffix(source)[0]:
+    is_text = source.removesuffix(".gz").endswith(".txt") or leads_to(source, Path.is_file)
+    if is_text and not split_suffix(source)[0]:
+        if columns is not None:
+            raise ConfigError(f"`columns` is for tables; {source} holds one text a line. Leave it out.")
         return _of_lines(source)
-    return _of_rows(source, column)
+    return _of_rows(source, columns)
 
 
 def _of_lines(source: str) -> Iterator[Entry]:
@@ -83,22 +90,15 @@ def _of_lines(source: str) -> Iterator[Entry]:
         yield Entry(text)
 
 
-def _of_rows(source: str, column: str | None) -> Iterator[Entry]:
-    text: str | None = None
-    for row in load_rows(source):
-        text = text or _text_column(list(row[1]), source, column)
-        yield _entry(row, text, source)
-
-
-def _text_column(found: list[str], source: str, column: str | None) -> str:
-    wanted = SINGLE_NAMES if column is None else (column.casefold(),)
-    text = first_of(wanted, spelled_names(found))
-    if text is None:
-        raise DataError(
-            f"{source}: the column of texts could not be found. Columns: {', '.join(found)}. Accepted: "
-            f"{', '.join(wanted)}. Name it: `column` {found[0] if found else 'NAME'}"
-        )
-    return text
+def _of_rows(source: str, columns: str | None) -> Iterator[Entry]:
+    rows = load_rows(source)
+    seen = list(islice(rows, SEEN))
+    if seen:
+        text = text_column(seen, columns, source)
+        if columns is None:
+            logger.info(f"{source}: texts of column {text!r}")
+        for row in chain(seen, rows):
+            yield _entry(row, text, source)
 
 
 def _entry(row: Row, text: str, source: str) -> Entry:

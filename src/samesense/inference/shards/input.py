@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from samesense.data.formats.files import split_suffix
 from samesense.errors import ConfigError, DataError
 from samesense.files import read_json, write_json
 from samesense.hashes import content_hash
@@ -90,10 +91,10 @@ def cut(path: Path, shard_size: int, on_bytes: Callable[[int], None] = lambda co
 
 def check_plain(path: Path) -> Path:
     """Return the whole path of a file that can be read from any byte on."""
-    if str(path) == "-" or path.suffix == ".gz":
+    if str(path) == "-" or path.suffix == ".gz" or split_suffix(path.name)[0]:
         raise ConfigError(
-            f"Shards are read by their place in a plain text file; received {path}. Write it out first, for example: "
-            "gunzip --keep FILE.gz"
+            f"Shards are read by their place in a plain text file, one text a line; received {path}. Write it out "
+            "first, for example: gunzip --keep FILE.gz"
         )
     if not path.is_file():
         raise DataError(f"There is no file {path}. Give a text file with one text a line.")

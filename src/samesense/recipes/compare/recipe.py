@@ -6,10 +6,12 @@ samesense compare default runs/first --data en zh --suite sts,transfer --output 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
+from typing import Any
 
 from samesense.data.benchmarks.comparability import why_not_comparable
 from samesense.data.formats.memory import Source
@@ -46,19 +48,20 @@ def compare(  # noqa: PLR0913 - each is one flag of the command
     speed: bool = True,
     runs: Sequence[str] = (),
     sweep: str | None = None,
+    reading: Mapping[str, Any] = MappingProxyType({}),
 ) -> Report:
     """Evaluate models on the same tasks, test the differences, and draw figures; see :func:`samesense.compare`.
 
     ``models`` are those of :func:`samesense.recipes.compare.models.open_models`, ``data`` those of
-    :func:`samesense.evaluation.suites.find_tasks`; ``sentences`` are for the heatmap, by default some of the evaluated
-    pairs. ConfigError, DataError, ModelError and MissingExtraError come before the first model runs, where a report
-    could not be made.
+    :func:`samesense.evaluation.suites.find_tasks`, read as ``reading`` says; ``sentences`` are for the heatmap, by
+    default some of the evaluated pairs. ConfigError, DataError, ModelError and MissingExtraError come before the first
+    model runs, where a report could not be made.
     """
     need_matplotlib()
     if sweep is not None and not runs:
         raise ConfigError("A sweep is drawn from training runs, and none is given. Name their folders (runs).")
     curves = run_figures([_run(spec) for spec in runs], sweep)
-    tasks, missing, unfit = find_tasks(data, suites, fast=fast)
+    tasks, missing, unfit = find_tasks(data, suites, fast=fast, reading=reading)
     shown = own_sentences(tasks) if sentences is None else sentences
     environment = _environment(precision)
     if "transfer" in suites:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from samesense.data.formats.delimited import read_lines
 from samesense.data.formats.labels import number_text
+from samesense.data.formats.lines import read_lines
 from samesense.data.pairs.data import PairData
 from samesense.errors import DataError
 from samesense.evaluation.task import Task

@@ -25,6 +25,9 @@ class SupmpnSettings(PlacesSettings, Filter, EncoderSettings):
 
     loss: str = Field("supmpn", description="what is minimised; info-nce is supmpn with one positive and one negative")
     merge: bool = Field(True, description="put rows of one anchor together; those of NLI data always are")
+    columns: str | None = Field(
+        None, description="anchor,positive or anchor,positive,negative or premise,hypothesis,label"
+    )
     label_order: str | None = Field(None, description="names of the labels 0, 1, 2 of NLI data")
     drop_bad_rows: bool = Field(False, description="leave out rows that break a rule, and say how many")
     sentences_per_step: int | None = Field(
@@ -115,5 +118,9 @@ class SupmpnSettings(PlacesSettings, Filter, EncoderSettings):
 def read_for_supmpn(sources: Sequence[str], settings: SupmpnSettings) -> TupleData:
     """Return the training data; see :func:`samesense.data.tuples.read.read_tuples`."""
     return read_tuples(
-        sources, merge=settings.merge, label_order=settings.label_order, drop_bad_rows=settings.drop_bad_rows
+        sources,
+        columns=settings.columns,
+        merge=settings.merge,
+        label_order=settings.label_order,
+        drop_bad_rows=settings.drop_bad_rows,
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping
 from itertools import product
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from samesense.errors import ConfigError
+from samesense.recipes.settings import as_config_error, read_toml
 from samesense.types import Precision
 
 LAYERS = "layers"
@@ -121,7 +121,7 @@ class SweepFile(_Table):
         for case in self.case or ({},):
             settings = {key: value for key, value in case.items() if key not in ("name", "data")}
             named = case.get("data", known)
-            data = (named,) if isinstance(named, str) else tuple(named)
+            data = tuple(named) if isinstance(named, list | tuple) else (named,)
             if not data:
                 raise ConfigError("A case is run on one data set of the sweep or more; received data = [].")
             strange = next((name for name in data if name not in known), None)
@@ -150,21 +150,18 @@ def read_sweep(path: str | Path, values: Mapping[str, str]) -> SweepFile:
 
     ``values`` is what stands for each ``${NAME}`` in its texts.
     """
-    try:
-        content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"A sweep is read from a TOML file; {path} cannot be read as one: {error}.") from error
+    content = read_toml(Path(path))
     used: set[str] = set()
-    filled = _filled(content, values, used)
-    unused = sorted(set(values) - used)
-    if unused:
-        raise ConfigError(f"`set` gives a value to a placeholder of the file; {path} has no ${{{unused[0]}}}.")
     try:
+        filled = _filled(content, values, used)
+        unused = sorted(set(values) - used)
+        if unused:
+            raise ConfigError(f"`set` gives a value to a placeholder of the file; {path} has no ${{{unused[0]}}}.")
         return SweepFile(**filled)
     except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(map(str, first["loc"])) or "sweep"
-        raise ConfigError(f"{path}: {key}: {first['msg'].lower()}; received {first['input']!r}.") from error
+        raise as_config_error(error, f"{path}: ") from error
+    except RecursionError as error:
+        raise ConfigError(f"{path} is no sweep: it is nested too deep.") from error
 
 
 def _filled(value: Any, values: Mapping[str, str], used: set[str]) -> Any:

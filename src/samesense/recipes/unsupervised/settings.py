@@ -42,6 +42,7 @@ class ViewSettings(EncoderSettings):
     geometry: bool = Field(
         False, description="write alignment and uniformity of dev into the history at each evaluation"
     )
+    columns: str | None = Field(None, description="columns of tables that are read, as in: question,answer")
     keep_repeated: bool = Field(False, description="keep sentences that come more than once")
     min_chars: int | None = Field(None, ge=1, description="leave out sentences of fewer characters")
     max_chars: int | None = Field(None, ge=1, description="leave out sentences of more characters")
@@ -144,12 +145,16 @@ class RankcseSettings(ViewSettings):
 def read_bare(sources: Sequence[str], settings: ViewSettings) -> Sentences:
     """Return the sentences of ``sources`` that the settings leave."""
     return read_unlabelled(
-        sources, keep_repeated=settings.keep_repeated, min_chars=settings.min_chars, max_chars=settings.max_chars
+        sources,
+        columns=settings.columns,
+        keep_repeated=settings.keep_repeated,
+        min_chars=settings.min_chars,
+        max_chars=settings.max_chars,
     )
 
 
 def read_for_simcse(sources: Sequence[str], settings: SimcseSettings) -> Sentences | PairData:
     """Return unlabelled sentences, or labelled pairs where the settings say so."""
     if settings.supervised:
-        return concat([read_pairs(source) for source in sources])
+        return concat([read_pairs(source, columns=settings.columns) for source in sources])
     return read_bare(sources, settings)

@@ -1,0 +1,260 @@
+"""What data of any kind are, and what is wrong with them."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import chain, islice
+from typing import Any
+
+from samesense.data.benchmarks.sentences import LabelledSentences, read_sentences
+from samesense.data.documents import running_documents
+from samesense.data.examples import Conflict, conflict_lines
+from samesense.data.formats.memory import Rows, Source, name_of, short_name
+from samesense.data.formats.sources import load_rows
+from samesense.data.formats.text_columns import SEEN
+from samesense.data.kinds import DataKind, hold_lists, holds_lines, holds_text_files, kind_of
+from samesense.data.pairs.data import PairData, plain_pair, plain_text
+from samesense.data.pairs.doctor import MOST_COUNTED, DataReport, describe_texts, examine, texts_line
+from samesense.data.pairs.read import read_bare_pairs, read_pairs
+from samesense.data.sentences import Sentences, all_texts, read_unlabelled
+from samesense.data.tuples.data import TupleData
+from samesense.data.tuples.read import read_tuples
+from samesense.errors import ConfigError, DataError
+from samesense.types import Pair
+
+
+@dataclass(frozen=True, kw_only=True)
+class KindReport:
+    """What is found in data that are no labelled pairs.
+
+    Attributes:
+        name: short name of the data.
+        kind: ``"tuples"`` (anchors with positives and negatives), ``"classes"`` (sentences with a class each),
+            ``"texts"`` or ``"documents"``.
+        counts: how many there are of what.
+        texts: how many texts differ and how long they are; see :class:`~samesense.data.DataReport`.
+        left_out: how much was left out, by reason.
+        conflicts: rows that say different things of the same texts.
+        overlaps: for each other source, how many pairs or texts are also in it.
+        warnings: what a user should look at.
+    """
+
+    name: str
+    kind: DataKind
+    counts: dict[str, int]
+    texts: dict[str, Any]
+    left_out: dict[str, int] = field(default_factory=dict)
+    conflicts: list[Conflict] = field(default_factory=list)
+    overlaps: dict[str, int] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as plain JSON types."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+    def lines(self, *, all_rows: bool = False) -> list[str]:
+        """Return the report for people, the warnings last, and the rows that contradict each other: some, or all."""
+        counts = ", ".join(f"{count} {what}" for what, count in self.counts.items())
+        left_out = ", ".join(f"{count} {why}" for why, count in self.left_out.items() if count)
+        return [
+            f"{self.name}: {counts}",
+            texts_line(self.texts),
+            *(f"  also in {name}: {count}" for name, count in self.overlaps.items()),
+            *([f"  left out: {left_out}"] if left_out else []),
+            *(f"  warning: {warning}" for warning in self.warnings),
+            *conflict_lines(self.conflicts, all_rows=all_rows),
+        ]
+
+
+def report_on(
+    source: Source, against: Mapping[str, Source], *, limit_reported: int = 5, **how: Any
+) -> DataReport | KindReport:
+    """Return a report on one source of any kind.
+
+    Args:
+        source: what :func:`samesense.read` takes, anchors with lists, sentences with classes, or documents.
+        against: other data by name, in which nothing of it should stand.
+        limit_reported: how many bad rows an error shows.
+        how: ``columns``, ``label_order``, ``label_range`` and ``drop_bad_rows``; see :func:`samesense.read`.
+
+    Raises:
+        DataError: if the source cannot be read, or is of no known kind.
+    """
+    columns = how.get("columns")
+    if isinstance(source, Iterator):
+        source = Rows(source)  # it is read twice
+    kind = kind_of(source, columns)
+    if kind == "pairs":
+        pairs = source if isinstance(source, PairData) else read_pairs(source, limit_reported=limit_reported, **how)
+        return examine(pairs, against={name: _pairs_in(other, columns) for name, other in against.items()})
+    if kind == "tuples":
+        return _on_tuples(_tuples(source, limit_reported, how), against)
+    if kind == "classes":
+        drop = {"drop_bad_rows": how.get("drop_bad_rows", False), "limit_reported": limit_reported}
+        read = source if isinstance(source, LabelledSentences) else read_sentences(source, columns=columns, **drop)
+        return _on_classes(read, short_name(source), against)
+    if kind == "documents":
+        return _on_documents(str(source), against)
+    return _on_texts(source if isinstance(source, Sentences) else read_unlabelled(source, columns=columns), against)
+
+
+def _tuples(source: Source, limit_reported: int, how: Mapping[str, Any]) -> TupleData:
+    if isinstance(source, TupleData):
+        return source
+    if how.get("label_range") is not None:
+        raise ConfigError(f"{name_of(source)}: `label_range` is for scores, and anchors with lists have none.")
+    return read_tuples(
+        [source],
+        label_order=how.get("label_order"),
+        drop_bad_rows=how.get("drop_bad_rows", False),
+        limit_reported=limit_reported,
+    )
+
+
+def _on_tuples(data: TupleData, against: Mapping[str, Source]) -> KindReport:
+    sides = {"positives": data.positives, "negatives": data.negatives, "neutrals": data.neutrals}
+    counts = {name: sum(map(len, partners)) for name, partners in sides.items()}
+    texts = [*data.anchors, *(text for partners in sides.values() for own in partners for text in own)]
+    without = sum(not own for own in data.positives)
+    return _report(
+        "pairs",
+        texts,
+        _shared({plain_pair(*pair) for pair in _pairs_of(data)}, against, _plain_pairs),
+        name=data.name,
+        kind="tuples",
+        counts={"anchors": len(data), **{name: count for name, count in counts.items() if count}},
+        left_out=data.left_out,
+        conflicts=data.conflicts,
+        warnings=[f"{without} of {len(data)} anchors have no positive"] if without else [],
+    )
+
+
+def _on_classes(data: LabelledSentences, name: str, against: Mapping[str, Source]) -> KindReport:
+    places: defaultdict[str, list[int]] = defaultdict(list)
+    for place, text in enumerate(data.texts):
+        places[text].append(place)
+    numbers = data.rows or range(1, len(data) + 1)
+    classes = Counter(data.labels)
+    return _report(
+        "texts",
+        data.texts,
+        _shared(set(map(plain_text, data.texts)), against, _plain_texts),
+        name=name,
+        kind="classes",
+        counts={
+            "labelled sentences": len(data),
+            "classes": len(classes),
+            **{f"of class {label}": count for label, count in classes.most_common(MOST_COUNTED)},
+        },
+        left_out={"bad rows": data.dropped},
+        conflicts=[
+            Conflict([numbers[place] for place in same], [text], [data.labels[place] for place in same])
+            for text, same in places.items()
+            if len({data.labels[place] for place in same}) > 1
+        ],
+        warnings=_repeated(len(data) - len(places), len(data)),
+    )
+
+
+def _on_texts(data: Sentences, against: Mapping[str, Source]) -> KindReport:
+    repeated = data.left_out.get("repeated", 0)
+    return _report(
+        "texts",
+        data.texts,
+        _shared(set(map(plain_text, data.texts)), against, _plain_texts),
+        name=data.name,
+        kind="texts",
+        counts={"texts": len(data)},
+        left_out=data.left_out,
+        warnings=_repeated(repeated, len(data) + repeated),
+    )
+
+
+def _on_documents(source: str, against: Mapping[str, Source]) -> KindReport:
+    documents = list(running_documents(source))
+    sentences = [text for document in documents for section in document for text in section]
+    if not sentences:
+        raise DataError(f"{source}: none of {len(documents)} documents holds a sentence. Name others.")
+    empty = sum(not document for document in documents)
+    return _report(
+        "sentences",
+        sentences,
+        _shared(set(map(plain_text, sentences)), against, _plain_texts),
+        name=short_name(source),
+        kind="documents",
+        counts={"documents": len(documents), "sections": sum(map(len, documents)), "sentences": len(sentences)},
+        warnings=[
+            *([f"{empty} of {len(documents)} documents are empty"] if empty else []),
+            *_repeated(len(sentences) - len(set(sentences)), len(sentences)),
+        ],
+    )
+
+
+def _report(
+    what: str,
+    texts: Sequence[str],
+    overlaps: Mapping[str, int],
+    *,
+    warnings: Sequence[str],
+    conflicts: Sequence[Conflict] = (),
+    **found: Any,
+) -> KindReport:
+    """Return a report with what warns of overlaps and conflicts, which are of ``what``."""
+    shared = [f"{n} {what} also in {name}: a score on it would be inflated" for name, n in overlaps.items() if n]
+    many = what if len(conflicts) != 1 else what.removesuffix("s")
+    contrary = f"{len(conflicts)} {many} with rows that contradict each other: decide which is right"
+    return KindReport(
+        texts=describe_texts(texts),
+        overlaps=dict(overlaps),
+        conflicts=list(conflicts),
+        warnings=[*shared, *([contrary] if conflicts else []), *warnings],
+        **found,
+    )
+
+
+def _repeated(repeated: int, rows: int) -> list[str]:
+    return [f"{repeated} of {rows} texts repeat an earlier one"] if repeated > 0.2 * rows else []
+
+
+def _shared(own: set[Any], against: Mapping[str, Source], keys: Callable[[Source], set[Any]]) -> dict[str, int]:
+    return {name: len(own & keys(other)) for name, other in against.items()}
+
+
+def _plain_pairs(source: Source) -> set[Pair]:
+    return {plain_pair(*pair) for pair in _pairs_in(source, None)}
+
+
+def _pairs_in(source: Source, columns: str | None) -> list[Pair]:
+    """Return the pairs of a source, with labels that can be read or not."""
+    if isinstance(source, PairData):
+        return source.pairs()
+    if not isinstance(source, TupleData):
+        if columns is not None or not hold_lists(list(islice(load_rows(source), SEEN)), name_of(source)):
+            return read_bare_pairs(source, columns=columns)
+        source = read_tuples([source], drop_bad_rows=True)
+    return list(_pairs_of(source))
+
+
+def _pairs_of(data: TupleData) -> Iterator[Pair]:
+    for anchor, *partners in zip(data.anchors, data.positives, data.negatives, data.neutrals, strict=True):
+        yield from ((anchor, text) for own in partners for text in own)
+
+
+def _plain_texts(source: Source) -> set[str]:
+    """Return the texts of a source of any kind."""
+    if isinstance(source, Sentences | LabelledSentences):
+        texts: Iterable[str] = source.texts
+    elif isinstance(source, PairData | TupleData):
+        texts = chain.from_iterable(_pairs_in(source, None))
+    elif holds_text_files(source):
+        texts = (text for document in running_documents(source) for section in document for text in section)
+    elif holds_lines(source) or not hold_lists(list(islice(load_rows(source), SEEN)), name_of(source)):
+        texts = all_texts(source)
+    else:
+        texts = chain.from_iterable(_pairs_in(source, None))
+    return {plain_text(text) for text in texts if text.strip()}

@@ -1,0 +1,128 @@
+"""Lines out of text: UTF-8, of bounded length, each ended by a line feed; what is something else is said to be that."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
+from collections.abc import Iterator
+from functools import partial
+from io import BufferedIOBase
+from pathlib import Path
+from typing import IO
+
+from samesense.errors import DataError
+
+Line = tuple[int, str]
+"""Line number from 1, and the line with its line end."""
+
+LONGEST_ROW = 16 * 2**20
+"""Bytes of the longest line: what is longer is no row of texts, and a small gzip file can hold gigabytes of it."""
+
+CARRIAGE_RETURNS = (
+    "Only a line feed ends a line; if carriage returns do, convert the file: tr '\\r' '\\n'; strays can go: tr -d '\\r'"
+)
+"""What to do about carriage returns in the midst of lines."""
+
+_SHORTEN = "Put each text on a line of its own."
+_SAMPLE = 4096
+_OFFICE = "save the sheet as CSV in UTF-8"
+_OTHER_FORMATS = {
+    b"\x1f\x8b": ("compressed by gzip", "end its name in .gz"),
+    b"PK\x03\x04": ("a ZIP archive, as .xlsx and .ods are", f"unpack it, or {_OFFICE}"),
+    b"PAR1": ("a Parquet file", "end its name in .parquet"),
+    b"ARROW1": ("an Arrow file", "write it as Parquet"),
+    b"\xd0\xcf\x11\xe0": ("a file of an old Office, such as .xls", _OFFICE),
+    b"\x28\xb5\x2f\xfd": ("compressed by zstd", "unpack it: zstd -d"),
+    b"\xfd7zXZ": ("compressed by xz", "unpack it: unxz"),
+    b"BZh": ("compressed by bzip2", "unpack it: bunzip2"),
+    b"%PDF": ("a PDF", "take the text out of it first"),
+    b"SQLite format 3": ("an SQLite database", "write the table as CSV"),
+}
+"""First bytes of files that are no text: what they are, and what to do."""
+
+
+def read_lines(path: Path, zipped: bool, *, bounded: bool = True, carriage_returns: bool = False) -> Iterator[Line]:
+    """Yield the lines of a file, also of one in gzip; see :func:`numbered_lines`."""
+    number = 0
+    try:
+        with gzip.open(path, "rb") if zipped else path.open("rb") as handle:
+            for number, line in numbered_lines(
+                handle, str(path), bounded=bounded, carriage_returns=carriage_returns
+            ):  # fmt: skip
+                yield number, line
+    except (OSError, EOFError, zlib.error) as error:
+        kind = "gzip file that can be read to its end" if zipped else "readable file"
+        raise DataError(
+            f"{path}: this must be a {kind}; after {number} lines: {error}. "
+            + ("Download it again, or take .gz off the name if it is not compressed." if zipped else "Check access.")
+        ) from error
+
+
+def numbered_lines(
+    stream: IO[bytes] | BufferedIOBase, source: str, *, bounded: bool = True, carriage_returns: bool = False
+) -> Iterator[Line]:
+    """Yield line numbers from 1 and lines, the byte order mark taken off; only a line feed ends a line.
+
+    Args:
+        stream: bytes.
+        source: what messages call it.
+        bounded: refuse a line of more than :data:`LONGEST_ROW` bytes, before it is held.
+        carriage_returns: take a carriage return in the midst of a line, which in lines of texts was meant to end one.
+
+    Raises:
+        DataError: for what is refused, bytes that are not UTF-8, and a NUL.
+    """
+    start = b""
+    longest = LONGEST_ROW + 1 if bounded else -1
+    for number, raw in enumerate(iter(partial(stream.readline, longest), b""), 1):
+        start = start or raw[:_SAMPLE]
+        place = f"{source}, row {number}"
+        if bounded and len(raw) > LONGEST_ROW:
+            raise DataError(f"{place}: a row has at most {LONGEST_ROW // 2**20} MB, and this one goes on. {_SHORTEN}")
+        try:
+            line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError as error:
+            why = f"byte 0x{raw[error.start]:02x} at position {error.start} of the line is not"
+            raise _other_format(start, source) or _not_utf8(start + stream.read(_SAMPLE), place, why) from error
+        if "\0" in line:
+            raise _other_format(start, source) or _with_nul(start + stream.read(_SAMPLE), place)
+        if not carriage_returns and "\r" in line and "\r" in line.rstrip("\r\n"):
+            raise DataError(f"{place}: a carriage return stands in the midst of the line. {CARRIAGE_RETURNS}")
+        yield number, line
+
+
+def _other_format(start: bytes, source: str) -> DataError | None:
+    for magic, (what, fix) in _OTHER_FORMATS.items():
+        if start.startswith(magic):
+            return DataError(f"{source}: this is no text, but {what}. To read it, {fix}.")
+    return None
+
+
+def _not_utf8(sample: bytes, place: str, why: str) -> DataError:
+    encoding = _utf16(sample) or ("GB18030" if _is_chinese(sample) else "LATIN1")
+    return DataError(f"{place}: text must be UTF-8; {why}. Re-save as UTF-8, for example: iconv -f {encoding} -t UTF-8")
+
+
+def _with_nul(sample: bytes, place: str) -> DataError:
+    encoding = _utf16(sample)
+    if encoding:
+        return _not_utf8(sample, place, f"this seems to be {encoding}")
+    return DataError(f"{place}: a text holds no NUL character, and this line does. Take it out: tr -d '\\000'")
+
+
+def _utf16(sample: bytes) -> str:
+    """Return the kind of UTF-16 that bytes are, by their mark, or else by where the NULs of its ASCII stand."""
+    if sample.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+        return "UTF-16"
+    even, odd = sample[::2].count(0), sample[1::2].count(0)
+    if max(even, odd) < 2 or min(even, odd) > max(even, odd) / 8:
+        return ""
+    return "UTF-16LE" if odd > even else "UTF-16BE"
+
+
+def _is_chinese(sample: bytes) -> bool:
+    """Return whether bytes may be GB18030, in which most of a Chinese text is no ASCII."""
+    above = sum(byte > 127 for byte in sample)
+    text = sample.decode("gb18030", "ignore")
+    return 2 * above > len(sample) and 2 * sum("\u4e00" <= character <= "\u9fff" for character in text) > len(text)

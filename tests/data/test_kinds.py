@@ -1,0 +1,153 @@
+"""The doctor on data of every kind: what it takes them for, what it counts, and the rows that contradict each other."""
+
+import json
+
+import pytest
+
+import samesense
+from samesense.data.kinds import kind_of
+from samesense.errors import BadRowsError, DataError
+from tests.command import run_command
+
+
+def lines(rows):
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+LISTS = [
+    {"anchor": "a", "positives": ["b", "c"], "negatives": ["d", "B!"]},
+    {"anchor": "e", "positives": [], "negatives": ["f", "g"]},
+    {"anchor": "e", "positives": ["g"], "negatives": []},
+]
+FILES = {
+    "scored.tsv": ("sentence1\tsentence2\tscore\na\tb\t1\nc\td\t5\nb\ta\t3\n", "pairs"),
+    "binary.csv": ("question1,question2,is_duplicate\nA b?,A c?,yes\nA b?,A c?,no\nx,y,no\n", "pairs"),
+    "nli.jsonl": (
+        lines({"premise": "p", "hypothesis": "h", "label": label} for label in ("entailment", "neutral")),
+        "pairs",
+    ),
+    "triplets.csv": ("anchor,positive,negative\nx,y,q\nz,w,q\n", "pairs"),
+    "positives.csv": ("anchor,positive\nx,y\nz,w\n", "tuples"),
+    "lists.jsonl": (lines(LISTS), "tuples"),
+    "cells.tsv": ('query\tpos\tneg\na\t["b", "c"]\td\n', "tuples"),
+    "classes.tsv": ("text\tlabel\ngood\tpos\nbad\tneg\ngood\tneg\n", "classes"),
+    "texts.txt": ("one text\nanother\n\none text\n", "texts"),
+    "texts.csv": ("id,body\n1,some text\n2,more text\n", "texts"),
+    "sections.jsonl": (lines([{"sections": [{"sentences": ["a", "b"]}, {"sentences": ["c"]}]}]), "documents"),
+    "articles.jsonl": (lines([{"article": "One. Two."}, {"article": ""}]), "documents"),
+    "folder/a.txt": ("First here. Second.\n\nThird.\n", "documents"),
+}
+
+
+def put(tmp_path, name):
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(FILES[name][0])
+    return path.parent if path.parent != tmp_path else path
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_kind_is_told_and_reported(tmp_path, name):
+    source = put(tmp_path, name)
+    assert kind_of(str(source)) == FILES[name][1]
+    report = samesense.doctor(source)
+    assert report.lines()[0].startswith(f"{source.name if source.is_file() else source}: ")
+    assert json.loads(json.dumps(report.to_dict())) == report.to_dict()
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "labels"),
+    [
+        ("scored.tsv", [2, 4], ["1", "3"]),
+        ("binary.csv", [2, 3], ["1", "0"]),
+        ("nli.jsonl", [1, 2], ["entailment", "neutral"]),
+        ("classes.tsv", [2, 4], ["pos", "neg"]),
+        ("lists.jsonl", [2, 3], ["negative", "positive"]),
+    ],
+)
+def test_rows_that_contradict_each_other_are_named(tmp_path, name, rows, labels):
+    report = samesense.doctor(put(tmp_path, name))
+    assert [(one.rows, one.labels) for one in report.conflicts] == [(rows, labels)]
+    shown = f"    rows {rows[0]}, {rows[1]} say {labels[0]}, {labels[1]} of: {' | '.join(report.conflicts[0].texts)}"
+    assert report.lines()[-1] == shown
+    assert any("decide which" in warning for warning in report.warnings)
+
+
+def test_contradictions_beyond_the_first_few_are_shown_on_request(tmp_path):
+    path = tmp_path / "many.tsv"
+    path.write_text("text1\ttext2\tscore\n" + "".join(f"a {i}\tb\t{label}\n" for i in range(8) for label in (1, 5)))
+    report = samesense.doctor(path)
+    assert report.lines()[-1] == "    and 3 more"
+    assert report.lines(all_rows=True)[-1] == "    rows 16, 17 say 1, 5 of: a 7 | b"
+
+
+def test_counts_by_hand(tmp_path):
+    said = {name: samesense.doctor(put(tmp_path, name)) for name, (_, kind) in FILES.items() if kind != "pairs"}
+    assert said["positives.csv"].counts == {"anchors": 2, "positives": 2}
+    assert said["lists.jsonl"].counts == {"anchors": 2, "positives": 2, "negatives": 3}
+    assert said["lists.jsonl"].warnings[1:] == ["1 of 2 anchors have no positive"]
+    assert said["cells.tsv"].counts == {"anchors": 1, "positives": 2, "negatives": 1}
+    assert said["classes.tsv"].counts == {"labelled sentences": 3, "classes": 2, "of class neg": 2, "of class pos": 1}
+    assert (said["texts.txt"].counts, said["texts.txt"].left_out["empty"]) == ({"texts": 2}, 1)
+    assert said["texts.txt"].warnings == ["1 of 3 texts repeat an earlier one"]
+    assert said["sections.jsonl"].counts == {"documents": 1, "sections": 2, "sentences": 3}
+    assert said["articles.jsonl"].warnings == ["1 of 2 documents are empty"]
+    assert said["folder/a.txt"].counts == {"documents": 1, "sections": 2, "sentences": 3}
+    assert said["folder/a.txt"].lines()[1] == "  sentences: 3 distinct; words: median 1, 99 % have at most 2"
+
+
+@pytest.mark.parametrize(
+    ("name", "others", "found"),
+    [
+        ("scored.tsv", {"triplets.csv": 0, "scored.tsv": 2}, "2 pairs are also in"),
+        ("lists.jsonl", {"lists.jsonl": 4, "positives.csv": 0}, "4 pairs also in"),
+        ("texts.csv", {"texts.csv": 2, "scored.tsv": 0}, "2 texts also in"),
+        ("classes.tsv", {"classes.tsv": 2, "texts.txt": 0}, "2 texts also in"),
+        ("sections.jsonl", {"scored.tsv": 3, "lists.jsonl": 3}, "3 sentences also in"),
+    ],
+)
+def test_pairs_are_looked_for_among_pairs_and_texts_among_texts(tmp_path, name, others, found):
+    against = [put(tmp_path, other) for other in others]
+    report = samesense.doctor(put(tmp_path, name), against=against)
+    assert report.overlaps == {str(path): count for path, count in zip(against, others.values(), strict=True)}
+    assert found in report.warnings[0]
+
+
+def test_several_sources_and_read_ones(tmp_path):
+    names = ["scored.tsv", "classes.tsv", "texts.txt"]
+    reports = samesense.doctor([put(tmp_path, name) for name in names])
+    assert [report.name for report in reports] == names
+    read = samesense.read(tmp_path / "scored.tsv")
+    assert samesense.doctor(read, against=read).overlaps == {"scored.tsv": 2}
+    assert samesense.doctor(["a text", "another"]).counts == {"texts": 2}
+    assert samesense.doctor((f"a {i}", "b", i) for i in range(6)).rows == 6
+    assert samesense.doctor([("a", "b", 1), ("b", "a", 0)]).conflicts[0].rows == [1, 2]
+
+
+def test_columns_say_what_a_table_is(tmp_path):
+    path = tmp_path / "odd.csv"
+    path.write_text("id,left,right,same\n1,a b,c d,0\n2,e,f,1\n")
+    assert samesense.doctor(path, columns="left,right,same").rows == 2
+    assert samesense.doctor(path, columns="left,same").counts["of class 0"] == 1
+    assert samesense.doctor(path, columns="right").counts == {"texts": 2}
+    with pytest.raises(DataError, match=r"Its columns: id, left, right, same\. .*`columns` left,right,same"):
+        samesense.doctor(path)
+
+
+def test_the_command_on_several_files_with_bad_rows(tmp_path, capsys):
+    bad = tmp_path / "bad.tsv"
+    bad.write_text("text1\ttext2\tscore\n" + "".join(f"a {i}\t\t{i}\n" for i in range(7)) + "a\tb\t0\nc\td\t5\n")
+    good = put(tmp_path, "texts.csv")
+    code, out, err = run_command(capsys, "doctor", bad, good)
+    assert (code, out.splitlines()[0]) == (2, "texts.csv: 2 texts")
+    assert err.splitlines()[0] == f"error: {bad}: 7 of 9 rows cannot be used."
+    assert "  and 2 more." in err
+    assert "row 8, column 'text2'" in run_command(capsys, "doctor", bad, "--all-rows")[2]
+    code, out, _ = run_command(capsys, "doctor", bad, good, "--json")
+    first, second = map(json.loads, out.splitlines())
+    assert (code, first["name"], second["counts"]) == (2, str(bad), {"texts": 2})
+    assert [row["row"] for row in first["bad_rows"]] == list(range(2, 9))
+    assert "leave them out with --drop-bad-rows" in first["error"]
+    with pytest.raises(BadRowsError) as caught:
+        samesense.doctor(bad)
+    assert len(caught.value.rows) == 7

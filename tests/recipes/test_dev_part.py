@@ -1,0 +1,102 @@
+"""The pairs that chose the state of a run: kept in its folder, and taken for its calibration."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import samesense
+from samesense.data import PairData, sample_path
+from samesense.errors import ConfigError, DataError
+from samesense.recipes.run_folder import begin, read_dev, write_dev
+from samesense.training.manifest import describe
+from tests.command import run_command
+from tests.messages import listen
+
+
+def pairs(labels, kind="scored", scale=(0, 5), texts=None, **more):
+    texts = texts or [f"text {i}" for i in range(len(labels))]
+    return PairData(
+        sentences1=texts, sentences2=[f"{text} again" for text in texts], labels=labels, kind=kind,
+        scale=scale, source="train.tsv", label_column="score", **{"subsets": None, **more},
+    )  # fmt: skip
+
+
+DATA = {
+    "scored": pairs([0.1, 5.0, 1 / 3]),
+    "on its own scale": pairs([1.0, 7.0, 2.5], scale=(1, 7), own_scale=True),
+    "binary": pairs([0.0, 1.0], "binary", (0, 1)),
+    "nli": pairs([0.0, 2.0, 1.0], "nli", (0.0, 2.0)),
+    "in parts": replace(pairs([0.0, 5.0]), subsets=["a", ""]),
+    "quotes": pairs([0.0, 5.0], texts=['"open', " spaces "]),
+    "what TSV cannot hold": pairs([0.0, 5.0, 1.0], texts=["a\ttab", "a\nline", "a\rreturn"]),
+}
+
+
+@pytest.mark.parametrize("name", DATA)
+def test_what_is_kept_is_read_again(tmp_path, name):
+    data = DATA[name]
+    path = write_dev(tmp_path, data)
+    assert path.name == ("dev.jsonl" if "TSV" in name else "dev.tsv")
+    read = samesense.read(path)
+    unlike = {"source": "", "label_column": ""}
+    assert replace(read, **unlike) == replace(data, **unlike)
+    assert read.sha256 == data.sha256
+
+
+def as_run(folder, dev, **about):
+    folder.mkdir()
+    manifest = {"data": {"dev": {"sha256": dev.sha256, "rows": len(dev), "scale": dev.scale, **about}}}
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    return folder
+
+
+def test_the_scale_of_the_whole_holds_for_the_part(tmp_path):
+    part = pairs([1.0, 3.0, 3.5])
+    run = as_run(tmp_path / "run", part, source="train.tsv")
+    write_dev(run, part)
+    assert samesense.read(run / "dev.tsv").scale == (1, 4)
+    assert read_dev(str(run), {}).scale == (0, 5)
+    assert read_dev(str(run / "model"), {}).labels == part.labels
+
+
+def test_a_file_that_was_given_must_be_what_it_was(tmp_path):
+    dev = samesense.read(sample_path("dev"))
+    own = tmp_path / "own.csv"
+    own.write_text("q1,q2,same\na,b,0\nc,d,1\n")
+    columns = {"columns": "q1,q2,same"}
+    run = as_run(tmp_path / "run", samesense.read(own, **columns), source=str(own))
+    lines = listen()
+    assert read_dev(str(run), columns).labels == [0, 1]
+    assert lines[-1] == f"data: {own}, 2 pairs on which the run was selected"
+    own.write_text("q1,q2,same\na,b,1\nc,d,0\n")
+    with pytest.raises(DataError, match="which was another file then, or was read with other flags"):
+        read_dev(str(run), columns)
+    own.unlink()
+    with pytest.raises(DataError, match=r"was selected on .*own\.csv, which is not there. Give labelled pairs that"):
+        read_dev(str(run), columns)
+    (as_run(tmp_path / "none", dev) / "manifest.json").write_text('{"data": {}}')
+    for folder, said in ((tmp_path / "none", "had no dev pairs"), (tmp_path, "is no run of samesense train")):
+        with pytest.raises(ConfigError, match=said):
+            read_dev(str(folder), {})
+
+
+def test_a_run_keeps_what_it_held_out_and_is_calibrated_on_it(tiny_trunk, sentences, tmp_path, capsys):
+    train = tmp_path / "train.jsonl"
+    drawn = [*np.random.default_rng(0).integers(40, size=(600, 2)).tolist(), *([one, one] for one in range(40))]
+    rows = [{"text1": f"{sentences[a]}\t", "text2": sentences[b], "score": 5 * (a == b)} for a, b in drawn]
+    train.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    made = samesense.train(train, model=str(tiny_trunk), max_steps=1, output=tmp_path / "run")
+    kept = samesense.read(made.folder / "dev.jsonl")
+    held = json.loads((made.folder / "manifest.json").read_text())["data"]["dev"]
+    assert (len(kept), kept.sha256) == (held["rows"], held["sha256"])
+    capsys.readouterr()
+    code, _, err = run_command(capsys, "calibrate", made.folder, "--folds", "2")
+    said = f"data: {made.folder}/dev.jsonl, {len(kept)} pairs held out of the training data"
+    assert (code, err.splitlines()[0]) == (0, said), err
+    assert run_command(capsys, "calibrate", made.folder, "--seed", "-1")[::2] == (
+        2, f"{said}\nsamesense: error: A seed is 0 or more; received --seed -1.\n",
+    )  # fmt: skip
+    begin(made.folder, describe("cosent", {}, {}), {})  # another run in its place
+    assert not (made.folder / "dev.jsonl").exists()
