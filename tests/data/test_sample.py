@@ -10,7 +10,7 @@ import pytest
 from samesense.data import examine, read_pairs, sample_path
 from samesense.errors import DataError
 
-PARTS = {"train": 320, "dev": 120, "test": 280}
+PARTS = {"train": 360, "dev": 120, "test": 280}
 
 
 def rows(part):
