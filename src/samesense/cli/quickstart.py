@@ -32,21 +32,23 @@ def quickstart(output: Path = Path("runs/quickstart"), /, *, model: str = "defau
     import samesense
     from samesense.cli.train import Flags, train
     from samesense.data import sample_path
+    from samesense.inference.calibration.fit import calibrate
     from samesense.reports.figures.plot import need_matplotlib
 
     need_matplotlib()
     files = {part: str(sample_path(part)) for part in ("train", "dev", "test")}
-    logger.info("1 of 4: train on pairs of questions, labelled 1 if one answer serves both, else 0")
+    logger.info("1 of 4: what scores of the untrained model mean, by the dev pairs")
+    dev = samesense.read(files["dev"])
+    start = calibrate(samesense.load(model, precision="float32"), dev, model).calibration
+    logger.info("2 of 4: train on pairs of questions, labelled 1 if one answer serves both, else 0")
     flags = Flags(model=model)
     train([files["train"]], output=output, dev=files["dev"], test=files["test"], settings=flags, overwrite=overwrite)
-    logger.info("2 of 4: compare the trained model with its start on the test pairs")
+    logger.info("3 of 4: choose by the dev pairs from which score on two questions are called the same")
+    trained = samesense.calibrate(str(output), dev).calibration
+    logger.info("4 of 4: compare the trained model with its start on the test pairs")
     page = output / "report.html"
     report = samesense.compare({"start": model, "trained": str(output)}, files["test"], runs=[str(output)], output=page)
-    logger.info("3 of 4: choose by the dev pairs from which score on two questions are called the same")
-    start = samesense.calibrate(model, files["dev"], output=output / "start.calibration.json").calibration
-    trained = samesense.calibrate(str(output), files["dev"]).calibration
-    logger.info("4 of 4: what came of it")
-    for line in [*summary(report, start, trained), *_next_steps(output, page)]:
+    for line in ["", *summary(report, start, trained), *_next_steps(output, page)]:
         put(line)
 
 
