@@ -31,14 +31,14 @@ def quickstart(output: Path = Path("runs/quickstart"), /, *, model: str = "defau
     """
     import samesense
     from samesense.cli.train import Flags, train
-    from samesense.data import sample_path
+    from samesense.data import read_pairs, sample_path
     from samesense.inference.calibration.fit import calibrate
     from samesense.reports.figures.plot import need_matplotlib
 
     need_matplotlib()
     files = {part: str(sample_path(part)) for part in ("train", "dev", "test")}
     logger.info("1 of 4: what scores of the untrained model mean, by the dev pairs")
-    dev = samesense.read(files["dev"])
+    dev = read_pairs(files["dev"])
     start = calibrate(samesense.load(model, precision="float32"), dev, model).calibration
     logger.info("2 of 4: train on pairs of questions, labelled 1 if one answer serves both, else 0")
     flags = Flags(model=model)
