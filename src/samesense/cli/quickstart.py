@@ -63,7 +63,6 @@ def summary(report: Report, start: Calibration, trained: Calibration) -> list[st
         f"Threshold: questions that score {trained.threshold():.2f} or more are called the same. On the test pairs:",
         *(f"  {one.model:<8}{_precision_recall(one, fitted)}" for one, fitted in both),
         "",
-        "Test pairs on which they differ most:",
         *_differing(*both),
     ]
 
@@ -87,21 +86,23 @@ def _precision_recall(one: Evidence, fitted: Calibration) -> str:
 
 
 def _differing(start: tuple[Evidence, Calibration], trained: tuple[Evidence, Calibration]) -> list[str]:
-    """Return the pairs that one model calls the same and the other does not, the largest changes first."""
+    """Return how many pairs one model calls the same and the other does not, and the largest changes among them."""
     (one, fitted), (other, refitted) = start, trained
-    before, after = fitted.says_yes(one.values), refitted.says_yes(other.values)
-    change = np.abs(refitted.apply(other.values) - fitted.apply(one.values)) * (before != after)
-    right = np.asarray(one.labels)
-    lines = []
-    for row in np.argsort(-change, kind="stable")[:SHOWN]:
-        if before[row] != after[row]:
-            first, second = one.examples[row]
-            said = f"start says {_called(before[row])}, trained {_called(after[row])}, right is"
-            lines += [f"  {first}", f"  {second}", f"    {said} {_called(right[row])}"]
-    return lines or ["  none"]
+    before, after, right = fitted.says_yes(one.values), refitted.says_yes(other.values), np.asarray(one.labels) == 1
+    rows = np.flatnonzero(before != after)
+    if not len(rows):
+        return ["They agree on every test pair."]
+    change = np.abs(refitted.apply(other.values) - fitted.apply(one.values))[rows]
+    better = int((after == right)[rows].sum())
+    lines = [f"They differ on {len(rows)} test pairs; the trained model is right on {better}. The largest changes:"]
+    for row in rows[np.argsort(-change, kind="stable")][:SHOWN]:
+        first, second = one.examples[row]
+        said = f"start says {_called(before[row])}, trained {_called(after[row])}, right is {_called(right[row])}"
+        lines += [f"  {first}", f"  {second}", f"    {said}"]
+    return lines
 
 
-def _called(same: float) -> str:
+def _called(same: bool) -> str:
     return "same" if same else "not the same"
 
 
