@@ -6,10 +6,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from samesense.context.generator.language_models import open_language_model
+from samesense.context.origin.banked import BankOrigin
 from samesense.context.origin.load import open_origin
 from samesense.context.origin.reader import Reader
-from samesense.errors import ConfigError, DataError, ModelError, OutputError
+from samesense.errors import ConfigError, DataError, ModelError, OutputError, SamesenseError
 from samesense.inference.models.load import load
+from samesense.recipes.harvest import recipe as recipe_of_harvest
 from samesense.recipes.harvest.recipe import harvest
 from samesense.recipes.harvest.settings import HarvestSettings
 from samesense.recipes.origin import bank, recipe
@@ -143,15 +145,31 @@ def test_processes_read_the_same(documents, model, made, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_pairs_of_its_corpus_are_harvested_by_any_workers(made, tmp_path):
-    chosen = HarvestSettings(pairs=24, shard_size=8, unit=4)
-    assert harvest(made, tmp_path / "one", chosen).pairs == 24
-    harvest(made, tmp_path / "two", chosen.model_copy(update={"workers": 2}))
-    one, two = (sorted((tmp_path / name / "shards").iterdir()) for name in ("one", "two"))
-    assert [path.read_bytes() for path in one] == [path.read_bytes() for path in two]
-    rows = [row for path in one for row in pq.read_table(path).to_pylist()]
-    expected = open_origin(made)([(row["sentence1"], row["sentence2"]) for row in rows])
-    np.testing.assert_allclose([row["score"] for row in rows], expected, atol=1e-4)
+def test_pairs_of_its_corpus_are_harvested_by_any_workers_and_after_a_stop(made, tmp_path, monkeypatch):
+    chosen = HarvestSettings(pairs=90, shard_size=40, sentences=60)
+    one, two = tmp_path / "one", tmp_path / "two"
+    found = harvest(made, one, chosen)
+    assert (found.pairs, found.wanted) == (90, {"random": 36, "neighbours": 36, "section": 18})
+    monkeypatch.setattr(recipe_of_harvest, "parquet", lambda *_: 1 / 0)  # stopped once all sentences are read
+    with pytest.raises(SamesenseError):
+        harvest(made, two, chosen.model_copy(update={"workers": 2}))
+    monkeypatch.undo()
+    monkeypatch.setattr(BankOrigin, "encode", lambda *_: 1 / 0)  # they are not read again
+    harvest(made, two, chosen)
+    monkeypatch.undo()
+    files = [sorted((folder / "shards").iterdir()) for folder in (one, two)]
+    assert len(files[0]) == 3 and [f.read_bytes() for f in files[0]] == [f.read_bytes() for f in files[1]]
+    rows = [row for path in files[0] for row in pq.read_table(path).to_pylist()]
+    pairs = [(row["sentence1"], row["sentence2"]) for row in rows]
+    origin = open_origin(made)
+    np.testing.assert_allclose([row["score"] for row in rows], origin(pairs), atol=1e-4)
+    assert len(set(map(frozenset, pairs))) == 90 and len({text for pair in pairs for text in pair}) <= 60
+    assert {row["kind"] for row in rows if row["document1"] == row["document2"]} == {"section"}
+    assert {row["document1"] == row["document2"] for row in rows if row["kind"] != "section"} == {False}
+    documents = origin.corpus.documents_of(np.arange(len(origin.corpus)))
+    for row in rows:
+        first = int(np.flatnonzero(documents == row["document1"])[0])
+        assert origin.corpus.sentence(first + row["position1"]) == row["sentence1"]
 
 
 def test_refusals(documents, tmp_path):

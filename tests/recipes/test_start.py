@@ -9,6 +9,7 @@ from samesense.data import read_pairs
 from samesense.encoder.build import build, is_bare
 from samesense.encoder.pooling import describe_pooling
 from samesense.encoder.storage import save
+from samesense.errors import ConfigError
 from samesense.recipes.methods import METHODS
 from samesense.recipes.train import train
 from tests.messages import listen
@@ -123,3 +124,26 @@ def test_every_run_ends_with_what_it_gained(tuned, toy_pairs, tmp_path):
     )
     blind = train(data, dev="none", output=tmp_path / "blind", settings=settings)
     assert blind.gain() == "gain over the start: on test not known: give --test"
+
+
+def test_a_narrow_start_is_spread_before_training_and_evaluated_as_it_was(tiny_trunk, toy_pairs, tmp_path):
+    data = {part: str(toy_pairs / f"{part}.tsv") for part in ("train", "test")}
+    said = listen()
+    runs = {
+        how: train(data["train"], dev="none", test=data["test"], output=tmp_path / how,
+                   settings={"model": str(tiny_trunk), "standardize": how, **QUICK})
+        for how in ("none", "whiten")
+    }  # fmt: skip
+    before = [next(r.value for r in run.results if "(before)" in r.model) for run in runs.values()]
+    assert before[0] == before[1]
+    modules = [[type(module).__name__ for module in build(str(tmp_path / how), device="cpu")] for how in runs]
+    assert modules == [["Transformer", "Pooling"], ["Transformer", "Pooling", "Dense"]]
+    start = [json.loads((tmp_path / how / "manifest.json").read_text())["start"] for how in runs]
+    assert start[0] == "" and start[1] in said and start[1].startswith("start whitened by ")
+
+
+def test_a_cross_encoder_has_no_start_to_be_spread(toy_pairs, tmp_path):
+    with pytest.raises(ConfigError, match="standardize belongs to encoder bi"):
+        train(
+            str(toy_pairs / "train.tsv"), output=tmp_path / "run", settings={"encoder": "cross", "standardize": "mean"}
+        )

@@ -98,6 +98,12 @@ class Whitening:
         variances, directions = np.linalg.eigh((1 - share) * scatter + share * level * np.eye(len(mean)))
         return cls(mean, directions[:, ::-1] / np.sqrt(variances[::-1]), n, 0)
 
+    @classmethod
+    def centred(cls, embeddings: Embeddings) -> Whitening:
+        """Return the map that only takes the mean of a matrix ``(n, d)`` off; ModelError as :meth:`fit`."""
+        n, mean, _ = _moments(embeddings)
+        return cls(mean, np.eye(len(mean)), n, 0)
+
     def apply(self, embeddings: Embeddings) -> Embeddings:
         """Return the whitened rows, float32 ``(n, k)``, computed in float64.
 
@@ -116,14 +122,13 @@ class Whitening:
 
 
 def append_whitening(model: SentenceTransformer, whitening: Whitening) -> SentenceTransformer:
-    """Return ``model`` followed by the map as a linear layer, so that every reader of the folder applies it.
+    """Append the map to ``model`` as a linear layer, so that every reader of the folder applies it; return the model.
 
     The layer is sentence-transformers' own ``Dense`` without an activation, weight ``W'`` and bias ``-mean W``. A model
     that ends in unit vectors is given another normalisation behind it. ModelError if the model's embeddings have
     another width than those of the fit.
     """
     import torch
-    from sentence_transformers import SentenceTransformer
     from sentence_transformers.base.modules import Dense
     from sentence_transformers.sentence_transformer.modules import Normalize
 
@@ -133,7 +138,6 @@ def append_whitening(model: SentenceTransformer, whitening: Whitening) -> Senten
             f"This whitening was fitted on embeddings of {d} dimensions; "
             f"the model's have {model.get_embedding_dimension()}."
         )
-    modules = list(model)
     layer = Dense(
         in_features=d,
         out_features=k,
@@ -141,14 +145,11 @@ def append_whitening(model: SentenceTransformer, whitening: Whitening) -> Senten
         init_weight=torch.tensor(whitening.matrix.T, dtype=torch.float32),
         init_bias=torch.tensor(-whitening.mean @ whitening.matrix, dtype=torch.float32),
     )
-    behind = [Normalize()] if isinstance(modules[-1], Normalize) else []
-    return SentenceTransformer(
-        modules=[*modules, layer, *behind],
-        device=str(model.device),
-        prompts=model.prompts,
-        default_prompt_name=model.default_prompt_name,
-        similarity_fn_name=model.similarity_fn_name,
-    )
+    unit = isinstance(model[-1], Normalize)
+    model.append(layer.to(model.device))
+    if unit:
+        model.append(Normalize())
+    return model
 
 
 def _moments(embeddings: Embeddings | Iterable[Embeddings]) -> tuple[int, Matrix, Matrix]:

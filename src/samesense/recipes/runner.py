@@ -9,12 +9,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+import numpy as np
 from torch import nn
 from transformers import TrainerCallback, set_seed
 
 from samesense.data import PairData
 from samesense.data.examples import Examples
 from samesense.encoder.precision import Choice
+from samesense.encoder.standardize import FITTED
 from samesense.encoder.storage import save
 from samesense.encoder.vocabulary import unknown_share
 from samesense.errors import MissingExtraError
@@ -110,6 +112,10 @@ def run(
         results = [] if test is None else adapter.evaluate_start(model, settings, test)
         trained = run_folder.finished_training(output, before)
         if trained is None:
+            texts = _texts(inputs.dataset, FITTED)
+            record |= {"start": adapter.standardize(model, settings, texts, choice.precision)}
+            if record["start"]:
+                logger.info(record["start"])
             trained = _train(job, adapter, model, inputs, choice, resume=resume)
             if is_main() and not trained.interrupted:
                 run_folder.save_model(output, record, trained, partial(save, model))
@@ -179,12 +185,17 @@ def as_dataset(columns: Mapping[str, Sequence[Any]]) -> Dataset:
     return Dataset.from_dict(dict(columns))
 
 
+def _texts(dataset: Dataset, rows: int) -> list[str]:
+    """Return the texts of so many rows of the training data, evenly from all of them."""
+    chosen = dataset[np.unique(np.linspace(0, len(dataset) - 1, rows).astype(int)).tolist()]
+    return [text for column in chosen.values() if column and isinstance(column[0], str) for text in column]
+
+
 def _log_start(model: Any, inputs: TrainingInputs, lines: Sequence[str]) -> None:
-    """Log what is trained on what, and warn if the tokenizer does not know much of the first training texts."""
+    """Log what is trained on what, and warn if the tokenizer does not know much of the training texts."""
     for line in lines:
         logger.info(line)
-    columns = [values for values in inputs.dataset[:500].values() if values and isinstance(values[0], str)]
-    unknown = unknown_share(model, [text for column in columns for text in column])
+    unknown = unknown_share(model, _texts(inputs.dataset, 500))
     if unknown >= WARN_UNKNOWN:
         logger.warning(
             f"{unknown:.0%} of the tokens of the texts are unknown to the model's tokenizer, which reads them all as "

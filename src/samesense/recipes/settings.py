@@ -27,7 +27,7 @@ Settings = TypeVar("Settings", bound=BaseModel)
 MOST_SHOWN = 200
 """Characters of a wrong value that a message shows."""
 
-BI_ONLY = ("pooling", "first")
+BI_ONLY = ("pooling", "first", "standardize")
 """Settings of embeddings, which a cross-encoder does not form."""
 
 
@@ -46,6 +46,10 @@ class EncoderSettings(TrainingSettings):
     first: First = Field("layer", description="what first means in first-last: the first layer, or embeddings")
     max_seq_length: int | None = Field(
         None, ge=2, description="longest input in training, in tokens [the model's own; a bare transformer's 128]"
+    )
+
+    standardize: Literal["auto", "none", "mean", "whiten"] = Field(
+        "auto", description="linear layer behind a start whose texts all lie close together; auto whitens such a start"
     )
 
     def for_start(self, *, bare: bool) -> Self:

@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from samesense.context.origin.context_set import NoContextError
-from samesense.context.retrieval.tfidf import Tfidf
 from samesense.execution.threads import torch_threads
 from samesense.hashes import json_hash
 from samesense.types import Floats, Indices, Pair
 
 if TYPE_CHECKING:
-    from samesense.context.origin.banked import BankOrigin
     from samesense.context.origin.origin import Origin
 
 NO_CONTEXT = "a sentence has no context"
@@ -67,35 +65,11 @@ class OriginScorer:
         )  # fmt: skip
 
 
-class BankScorer:
-    """Origin by a bank, with nothing kept from one shard to the next: a sentence is read once for all its pairs."""
+def open_scorer(folder: Path, device: str) -> OriginScorer:
+    """Open an Origin folder to harvest from; raises as :meth:`samesense.context.origin.origin.Origin.open`."""
+    from samesense.context.origin.origin import Origin
 
-    def __init__(self, origin: BankOrigin, tfidf: Tfidf) -> None:
-        self.corpus, self.tfidf, self._origin = origin.corpus, tfidf, origin
-        self.identity = {"corpus": self.corpus.sha256, "vectors": origin.identity}
-
-    def score(self, pairs: Sequence[Pair]) -> Scored:
-        """Score pairs, each sentence read once."""
-        from threadpoolctl import threadpool_limits
-
-        with torch_threads(1), threadpool_limits(1, user_api="blas"):
-            scores = self._origin.fresh()(pairs)
-        cells = len({text for pair in pairs for text in pair}) * len(self._origin.bank.windows)
-        return Scored(np.arange(len(pairs), dtype=np.int64), scores, {}, cells)
-
-
-Scorer = OriginScorer | BankScorer
-
-
-def open_scorer(folder: Path, device: str) -> Scorer:
-    """Open an Origin folder to harvest from; raises as :func:`samesense.context.origin.load.open_origin`."""
-    from samesense.context.origin.banked import BankOrigin
-    from samesense.context.origin.load import open_origin
-
-    origin = open_origin(folder, device=device)
-    if isinstance(origin, BankOrigin):
-        return BankScorer(origin, Tfidf(origin.corpus, folder / "index"))
-    return OriginScorer(origin)
+    return OriginScorer(Origin.open(folder, device=device))
 
 
 def _score(origin: Origin, pairs: Sequence[Pair]) -> Scored:

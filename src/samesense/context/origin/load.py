@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from samesense.context.origin.banked import BankOrigin
 from samesense.context.origin.origin import FILE, Origin
@@ -12,13 +13,23 @@ from samesense.files import read_json
 
 def open_origin(folder: Path, *, device: str = "cpu") -> Origin | BankOrigin:
     """Open a folder that the recipe has made; DataError or ModelError if a part is missing or damaged."""
-    if not (folder / FILE).is_file():
-        raise DataError(
-            f"{folder} is no finished Origin: it has no {FILE}. Make one from documents with: samesense origin."
-        )
-    content = read_json(folder / FILE)
+    content = _content(folder)
     return (
         BankOrigin.open(folder, content, device=device)
         if content["contexts"] == "bank"
         else Origin.open(folder, device=device)
     )
+
+
+def contexts_of(folder: Path) -> str:
+    """Return where the contexts of an Origin are from, ``"bank"`` or ``"retrieved"``; DataError if it is none."""
+    return str(_content(folder)["contexts"])
+
+
+def _content(folder: Path) -> dict[str, Any]:
+    if not (folder / FILE).is_file():
+        raise DataError(
+            f"{folder} is no finished Origin: it has no {FILE}. Make one from documents with: samesense origin."
+        )
+    content: dict[str, Any] = read_json(folder / FILE)
+    return content

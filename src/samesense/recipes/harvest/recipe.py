@@ -23,7 +23,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from samesense.errors import DataError, ModelError
-from samesense.execution.sharded import Shard, sharded_job
+from samesense.execution.executors import choose_executor
+from samesense.execution.sharded import Shard, ShardedJob, sharded_job
 from samesense.execution.tasks import Executor
 from samesense.recipes.harvest.settings import HarvestSettings
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
     from samesense.context.corpus.corpus import Corpus
     from samesense.context.harvest.plan import Plan, Planned
-    from samesense.context.harvest.scores import Scored, Scorer
+    from samesense.context.harvest.scores import OriginScorer, Scored
 
 
 METADATA = b"samesense"
@@ -42,7 +43,7 @@ COUNTS = ("wanted", "planned", "scored", "undefined")
 """What is counted there: pairs by kind, and pairs without a score by the reason."""
 
 
-def open_scorer(folder: Path, device: str) -> Scorer:
+def open_scorer(folder: Path, device: str) -> OriginScorer:
     """Open an Origin to harvest from."""
     from samesense.context.harvest.scores import open_scorer as opener
 
@@ -55,7 +56,7 @@ class ShardWork:
 
     origin: Path  # folder of the Origin
     settings: HarvestSettings  # of the harvest
-    open: Callable[[Path, str], Scorer] = open_scorer  # opens the folder as a scorer; importable by its name
+    open: Callable[[Path, str], OriginScorer] = open_scorer  # opens the folder as a scorer; importable by its name
     expected: tuple[tuple[str, str], ...] | None = None  # identity that the scorer must have; None for any
 
     def expecting(self, identity: dict[str, str]) -> ShardWork:
@@ -64,15 +65,18 @@ class ShardWork:
 
     def __call__(self, shard: int) -> Shard:
         """Make a shard; ModelError if the Origin is not the expected one."""
+        from samesense.context.harvest.vectors import check_targets
+
         started = time.perf_counter()
         scorer, plan = opened(self)
         planned = plan.shard(shard)
         scored = scorer.score(planned.texts(scorer.corpus))
+        check_targets(scored.scores, [planned.kinds[int(row)] for row in scored.rows])
         content = parquet(scorer.corpus, planned, scored, shard)
         return Shard(content, len(scored.rows), time.perf_counter() - started, {"cells": scored.cells})
 
 
-def opened(work: ShardWork, *, anew: bool = False) -> tuple[Scorer, Plan]:
+def opened(work: ShardWork, *, anew: bool = False) -> tuple[OriginScorer, Plan]:
     """Return the scorer and the plan of some work, opened once in a process unless they are wanted anew."""
     if anew:
         _opened.cache_clear()
@@ -87,7 +91,9 @@ def opened(work: ShardWork, *, anew: bool = False) -> tuple[Scorer, Plan]:
 
 
 @lru_cache(maxsize=1)
-def _opened(origin: Path, settings: HarvestSettings, open_as: Callable[[Path, str], Scorer]) -> tuple[Scorer, Plan]:
+def _opened(
+    origin: Path, settings: HarvestSettings, open_as: Callable[[Path, str], OriginScorer]
+) -> tuple[OriginScorer, Plan]:
     from samesense.context.harvest.plan import Plan
 
     scorer = open_as(origin, settings.device)
@@ -179,7 +185,7 @@ class HarvestSummary:
             short = {kind: count for kind, count in missing.items() if count}
             lines.append(f"missing where the units of a shard were used up, and not replaced: {_listed(short)}")
         lines += [f"left out, since {reason}: {count}" for reason, count in self.undefined.items()]
-        if self.cost.get("rows"):
+        if self.cost.get("rows") and self.cost["cells"]:  # a bank's sentences were read before
             seconds, cells = (self.cost[name] / self.cost["rows"] for name in ("seconds", "cells"))
             lines.append(
                 f"cost: {seconds:.3g} s of a worker and {cells:.0f} terms a pair; 100M pairs would take "
@@ -196,7 +202,32 @@ def harvest(origin: Path, output: Path, settings: HarvestSettings) -> HarvestSum
     DataError and ModelError as soon as it is known that it cannot succeed. After SamesenseError (shards could not be
     made after all retries) and Ctrl-C, finished shards are kept, and the same call resumes.
     """
-    return run(ShardWork(origin.expanduser().resolve(), settings), output, settings.choose_executor())
+    from samesense.context.origin.load import contexts_of
+
+    folder = origin.expanduser().resolve()
+    if contexts_of(folder) == "bank":
+        return _of_bank(folder, output, settings)
+    return run(ShardWork(folder, settings), output, settings.choose_executor())
+
+
+def _of_bank(folder: Path, output: Path, settings: HarvestSettings) -> HarvestSummary:
+    """Read the sentences that take part once each; pairs are dot products."""
+    from samesense.recipes.harvest import bank
+
+    with sharded_job(output, "harvest", ".parquet") as job:
+        job.check("settings", settings.identity())
+        bank.opened.cache_clear()
+        origin = bank.opened(folder, settings.device)
+        job.begin(settings=settings.identity(), origin={"corpus": origin.corpus.sha256, "vectors": origin.identity})
+        shards = bank.scored_pairs(origin, folder, output, settings)
+
+        def make(shard: int) -> Shard:
+            started, (planned, scored) = time.perf_counter(), shards[shard]
+            content = parquet(origin.corpus, planned, scored, shard)
+            return Shard(content, len(scored.rows), time.perf_counter() - started, {"cells": scored.cells})
+
+        job.make(make, choose_executor("embedded"), [len(scored.rows) for _, scored in shards], unit="pair")
+        return _summary(job, output, len(shards))
 
 
 def run(work: ShardWork, output: Path, executor: Executor) -> HarvestSummary:
@@ -208,11 +239,16 @@ def run(work: ShardWork, output: Path, executor: Executor) -> HarvestSummary:
         for line in plan.describe():
             logger.info(line)
         job.make(work.expecting(scorer.identity), executor, [*map(plan.size, range(plan.shards))], unit="pair")
-        counts = [read_counts(job.path(shard)) for shard in range(plan.shards)]
-        entries = [{"pairs": sum(one["scored"].values()), "counts": one["scored"]} for one in counts]
-        totals = _totals(counts)
-        cost = job.finish(entries, **totals)
-    summary = HarvestSummary(output, sum(totals["scored"].values()), **totals, shards=plan.shards, cost=cost)
+        return _summary(job, output, plan.shards)
+
+
+def _summary(job: ShardedJob, output: Path, shards: int) -> HarvestSummary:
+    """Finish the job, and say what it came to."""
+    counts = [read_counts(job.path(shard)) for shard in range(shards)]
+    entries = [{"pairs": sum(one["scored"].values()), "counts": one["scored"]} for one in counts]
+    totals = _totals(counts)
+    cost = job.finish(entries, **totals)
+    summary = HarvestSummary(output, sum(totals["scored"].values()), **totals, shards=shards, cost=cost)
     for line in summary.lines():
         logger.info(line)
     return summary

@@ -1,0 +1,75 @@
+"""Why contexts scored by a bi-encoder add little to its whitened cosine: fits over shared contexts are a linear metric.
+
+python benchmarks/linear_metric.py --corpus CORPUS --data data/en/stsb.dev.tsv.gz --models default raw-bert-l6
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+
+CONTEXTS, REFERENCE, SEED = 2000, 4000, 5
+
+
+def unit(rows):
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def spearman_of(rows, texts, pairs, labels):
+    from samesense.metrics import spearman
+
+    place = {text: at for at, text in enumerate(texts)}
+    first, second = (unit(rows[[place[pair[side]] for pair in pairs]]) for side in (0, 1))
+    return 100 * spearman((first * second).sum(axis=1), labels)
+
+
+def columns(encode, corpus, texts, pairs, labels):
+    """Return the Spearman of four ways to compare the vectors of one encoder."""
+    from samesense.context.origin.scheme import reference_sentences
+    from samesense.encoder.whitening import Whitening
+
+    windows = corpus.windows_at(corpus.random_windows(SEED, CONTEXTS))
+    usual = reference_sentences(corpus, REFERENCE, SEED)
+    rows, reference = encode(texts).astype(float), encode(usual).astype(float)
+    sides = [[text for window in windows for text in side(window)] for side in (lambda w: w.left, lambda w: w.right)]
+    around = sum(encode(texts).astype(float).reshape(len(windows), -1, rows.shape[1]).mean(axis=1) for texts in sides)
+    whitening = Whitening.shrunk(reference)
+
+    def fits(vectors, contexts, by):
+        """How well each sentence fits each context, standardised over the reference."""
+        scores, usual = vectors @ contexts.T, by @ contexts.T
+        return (scores - usual.mean(axis=0)) / usual.std(axis=0)
+
+    white, white_reference, white_around = (whitening.apply(x).astype(float) for x in (rows, reference, around))
+    found = {
+        "own cosine": rows,
+        "own, whitened": white,
+        "fits, standardised": fits(rows, around, reference),
+        "whitened fits": fits(white, white_around, white_reference),
+    }
+    return {name: spearman_of(vectors, texts, pairs, labels) for name, vectors in found.items()}
+
+
+def main():
+    from samesense.context.corpus.corpus import Corpus
+    from samesense.data import read_pairs
+    from samesense.inference.models.load import load
+
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--corpus", type=Path, required=True)
+    parser.add_argument("--data", required=True)
+    parser.add_argument("--models", nargs="+", required=True)
+    given = parser.parse_args()
+    corpus, read = Corpus(given.corpus), read_pairs(given.data)
+    pairs, labels = list(read.pairs()), np.asarray(read.labels)
+    texts = list(dict.fromkeys(text for pair in pairs for text in pair))
+    for name in given.models:
+        found = columns(load(name, precision="auto").encode, corpus, texts, pairs, labels)
+        shown = " | ".join(f"{value:.1f}" for value in found.values())
+        print(f"| {Path(name).name} | {shown} |  ({', '.join(found)})", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,57 @@
+"""A start that is fit to learn: where all texts lie in a narrow cone, a linear layer behind the model spreads them.
+
+A language model that was never tuned for sentences holds any two of them at a cosine near 1, in which training first
+has to find its way. The layer is an ordinary ``Dense``, and is trained with the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+from sentence_transformers import SentenceTransformer
+
+from samesense.encoder.encode import encode
+from samesense.encoder.whitening import Whitening, append_whitening
+from samesense.metrics import anisotropy
+from samesense.types import Embeddings, Precision
+
+Standardize = Literal["auto", "none", "mean", "whiten"]
+"""What is done to a start: nothing, its mean taken off, or whitened; auto by how narrow its cone is."""
+
+NARROW = 0.5
+"""Mean cosine of random pairs from which a cone is narrow: tuned models have less than 0.2, raw ones more than 0.6."""
+
+MEASURED, FITTED = 256, 2000
+"""Texts by which a cone is measured, and by which a map is fitted."""
+
+
+def standardize(model: SentenceTransformer, texts: Sequence[str], how: Standardize, *, precision: Precision) -> str:
+    """Append the map to ``model``, where one is asked for or needed; return in words what was found and done.
+
+    ``auto`` whitens where random pairs of ``texts``, the training texts, have a mean cosine of :data:`NARROW` or more.
+    The covariance is shrunk (Ledoit and Wolf 2004). Few texts, or texts without a direction, leave the model as it is.
+    """
+    distinct = list(dict.fromkeys(texts))
+    if how == "none" or len(distinct) < 2:
+        return ""
+    cone = _cone(encode(model, _spread(distinct, MEASURED), precision=precision))
+    found = f"random pairs of training texts have a mean cosine of {cone:.2f}"
+    chosen = how if how != "auto" else "whiten" if cone >= NARROW else "none"
+    if chosen == "none":
+        return f"start as it is: {found}"
+    rows = encode(model, _spread(distinct, FITTED), precision=precision)
+    append_whitening(model, Whitening.shrunk(rows) if chosen == "whiten" else Whitening.centred(rows))
+    return f"start {'whitened' if chosen == 'whiten' else 'less its mean'} by {len(rows)} training texts: {found}"
+
+
+def _spread(texts: Sequence[str], count: int) -> list[str]:
+    """Return ``count`` texts, evenly from all, as neighbours may be of one topic."""
+    return [texts[int(at)] for at in np.linspace(0, len(texts) - 1, min(count, len(texts)))]
+
+
+def _cone(rows: Embeddings) -> float:
+    """Return the mean cosine of pairs of rows; 0 where fewer than two have a direction."""
+    kept = rows[np.any(rows != 0, axis=1)]
+    return anisotropy(kept) if len(kept) > 1 else 0.0

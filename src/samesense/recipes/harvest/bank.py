@@ -1,0 +1,113 @@
+"""Harvest of an Origin by a bank: sentences are read in shards that can be resumed, and pairs are dot products."""
+
+from __future__ import annotations
+
+import io
+import logging
+import time
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from samesense.errors import ModelError
+from samesense.execution.sharded import Shard, sharded_job
+from samesense.execution.threads import torch_threads
+from samesense.hashes import rows_hash
+from samesense.recipes.harvest.settings import HarvestSettings
+
+if TYPE_CHECKING:
+    from samesense.context.harvest.plan import Planned
+    from samesense.context.harvest.scores import Scored
+    from samesense.context.origin.banked import BankOrigin
+    from samesense.types import Embeddings, Indices
+
+logger = logging.getLogger(__name__)
+
+VECTORS = "vectors"
+"""Folder of the vectors of the sentences that take part."""
+
+SHARD = 50
+"""Sentences of a shard, and what a kill may cost a worker."""
+
+
+@dataclass(frozen=True)
+class VectorWork:
+    """Makes shards of vectors; picklable, opens the Origin where it runs, once in a process."""
+
+    origin: Path  # folder of the Origin
+    device: str
+    sentences: tuple[int, ...]  # of the corpus, in the order of shards
+    expected: str  # identity that the Origin must have
+
+    def __call__(self, shard: int) -> Shard:
+        """Make a shard, by itself; ModelError if the Origin is not the expected one."""
+        from threadpoolctl import threadpool_limits
+
+        started, origin = time.perf_counter(), opened(self.origin, self.device)
+        if origin.identity != self.expected:
+            raise ModelError(
+                f"Every worker must have the same Origin; {self.origin} holds another one here. Copy its folder to "
+                "this machine again."
+            )
+        texts = origin.corpus.sentences(self.sentences[shard * SHARD : (shard + 1) * SHARD])
+        sink = io.BytesIO()
+        with torch_threads(1), threadpool_limits(1, user_api="blas"):
+            np.save(sink, origin.fresh().encode(texts))
+        return Shard(sink.getvalue(), len(texts), time.perf_counter() - started)
+
+
+@lru_cache(maxsize=1)
+def opened(folder: Path, device: str) -> BankOrigin:
+    """Return an Origin by a bank, opened once in a process."""
+    from samesense.context.origin.banked import BankOrigin
+    from samesense.context.origin.load import open_origin
+
+    origin = open_origin(folder, device=device)
+    if not isinstance(origin, BankOrigin):
+        raise ModelError(f"{folder} holds an Origin without a bank now. Make the one that was here again.")
+    return origin
+
+
+def read_vectors(
+    origin: BankOrigin, folder: Path, output: Path, settings: HarvestSettings
+) -> tuple[Indices, Embeddings]:
+    """Return the sentences that take part and their vectors, reading what is not read yet."""
+    from samesense.context.harvest.vectors import choose_sentences
+
+    chosen = choose_sentences(origin.corpus, settings)
+    ids = origin.reader.generator.ids
+    texts = origin.corpus.sentences(chosen)
+    # those of one length are read together, and so belong into one shard
+    order = np.argsort([len(ids(text, inside=False)) for text in texts], kind="stable")
+    chosen = chosen[order]
+    work = VectorWork(folder, settings.device, tuple(chosen.tolist()), origin.identity)
+    sizes = [min(SHARD, len(chosen) - start) for start in range(0, len(chosen), SHARD)]
+    with sharded_job(output / VECTORS, "harvest", ".npy") as job:
+        job.begin(origin={"identity": origin.identity}, sentences={"sha256": rows_hash(texts)})
+        job.make(work, settings.choose_executor(), sizes, unit="sentence")
+        cost = job.finish([{"sentences": size} for size in sizes])
+        vectors = np.concatenate([np.load(job.path(shard)) for shard in range(len(sizes))])
+    logger.info(f"{len(chosen)} sentences, {cost['seconds'] / len(chosen):.2g} s of a worker each")
+    return chosen, vectors
+
+
+def scored_pairs(
+    origin: BankOrigin, folder: Path, output: Path, settings: HarvestSettings
+) -> list[tuple[Planned, Scored]]:
+    """Return the pairs of each shard with their scores; ModelError if no encoder could learn them."""
+    from samesense.context.harvest.plan import Planned
+    from samesense.context.harvest.scores import Scored
+    from samesense.context.harvest.vectors import check_targets, draw_pairs
+
+    planned, scores = draw_pairs(origin.corpus, *read_vectors(origin, folder, output, settings), settings)
+    check_targets(scores, planned.kinds)
+    found = []
+    for start in range(0, len(scores), settings.shard_size):
+        part = slice(start, start + settings.shard_size)
+        own = Planned(planned.first[part], planned.second[part], planned.kinds[part], {} if start else planned.wanted)
+        rows = np.arange(len(own.kinds), dtype=np.int64)
+        found.append((own, Scored(rows, scores[part], {}, 0)))
+    return found

@@ -1,0 +1,69 @@
+"""Pairs of sentences that have vectors: their kinds, none twice, and scores that an encoder could learn."""
+
+import numpy as np
+import pytest
+
+from samesense.context.corpus.corpus import Corpus
+from samesense.context.harvest.plan import Mixture
+from samesense.context.harvest.vectors import RUN, check_targets, choose_sentences, draw_pairs, nearest_of
+from samesense.errors import DataError, ModelError
+from tests.context.worlds import some_documents
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    return Corpus.build(tmp_path_factory.mktemp("corpus") / "c", some_documents(40))
+
+
+def unit(rng, n, dim=16):
+    rows = rng.normal(size=(n, dim)).astype(np.float32)
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def test_runs_of_sentences_are_chosen_no_text_twice(corpus):
+    mixture = Mixture(sentences=100, min_words=2)
+    ids = choose_sentences(corpus, mixture)
+    texts = corpus.sentences(ids)
+    assert len(ids) == 100 == len({text.lower() for text in texts})
+    assert all(2 <= len(text.split()) <= 64 for text in texts)
+    assert (np.diff(ids) == 1).sum() >= 100 // RUN
+    assert choose_sentences(corpus, mixture).tolist() == ids.tolist()
+    assert choose_sentences(corpus, Mixture(sentences=100, min_words=2, seed=1)).tolist() != ids.tolist()
+    with pytest.raises(DataError, match="has 0 of 60 to 64 words"):
+        choose_sentences(corpus, Mixture(min_words=60))
+
+
+def test_kinds_are_as_they_are_called_and_no_pair_comes_twice(corpus):
+    mixture = Mixture(pairs=1000, sentences=400, min_words=1)
+    ids = choose_sentences(corpus, mixture)
+    vectors = unit(np.random.default_rng(0), len(ids))
+    planned, scores = draw_pairs(corpus, ids, vectors, mixture)
+    at = {int(i): place for place, i in enumerate(ids)}
+    sections = corpus.sections_of(ids)
+    ranks, nearest = {}, nearest_of(len(ids))
+    for place, row in enumerate(vectors @ vectors.T):
+        row[sections == sections[place]] = -2
+        ranks[place] = {int(other): rank for rank, other in enumerate(np.argsort(-row, kind="stable")[:nearest])}
+    pairs = [(at[int(a)], at[int(b)]) for a, b in zip(planned.first, planned.second, strict=True)]
+    assert len({frozenset(pair) for pair in pairs}) == len(pairs)
+    for (a, b), kind, score in zip(pairs, planned.kinds, scores, strict=True):
+        near = b in ranks[a] or a in ranks[b]
+        assert kind == ("section" if sections[a] == sections[b] else "neighbours" if near else "random")
+        assert score == pytest.approx(float(vectors[a] @ vectors[b]), abs=1e-6)
+    counts = {kind: planned.kinds.count(kind) for kind in planned.wanted}
+    assert planned.wanted == {"random": 400, "neighbours": 400, "section": 200}
+    assert counts["random"] == counts["neighbours"] == 400
+    near = [pair for pair, kind in zip(pairs, planned.kinds, strict=True) if kind == "neighbours"]
+    best = [min(ranks[a].get(b, 99), ranks[b].get(a, 99)) for a, b in near]
+    assert np.mean(np.array(best) < nearest / 4) > 0.4  # the near ones more often
+
+
+def test_scores_that_no_cosine_can_have_are_refused():
+    rng = np.random.default_rng(0)
+    check_targets(rng.normal(0, 0.1, 2000), ["random"] * 2000)
+    check_targets(rng.normal(-0.5, 0.1, 200), ["section"] * 200)
+    check_targets(np.full(49, -0.5), ["random"] * 49)
+    with pytest.raises(ModelError, match=r"200 random pairs have a mean of -0\.5.*no model could learn"):
+        check_targets(rng.normal(-0.5, 0.1, 200), ["random"] * 200)
+    with pytest.raises(ModelError, match=r"a deviation of 0\.00\d+: all are alike"):
+        check_targets(rng.normal(0.2, 0.001, 200), ["random"] * 200)
