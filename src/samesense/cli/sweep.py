@@ -55,8 +55,10 @@ def sweep(
     for line in describe(plan):
         logger.info(line)
     if dry_run:
-        for cell in plan.cells:
+        for cell in [*plan.tuning, *plan.cells]:
             put(f"{'finished' if status_of(cell.folder(folder)) == 'finished' else 'to run'}: {cell.name}")
+        if plan.tuning:
+            logger.info("then every seed of what is tuned, at what is the best on dev")
         return
     ended = run(plan, folder, jobs=jobs)
     if ended.interrupted:

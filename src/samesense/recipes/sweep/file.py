@@ -73,10 +73,21 @@ class Variant(_Table):
     name: str
     settings: dict[str, Any]
     data: tuple[str, ...]
+    tune: dict[str, list[Any]] = {}
+
+    def tried(self) -> list[Variant]:
+        """Return the variant with every combination of what is tuned."""
+        return [
+            Variant(name=f"{self.name}: {_words(own)}", settings={**self.settings, **own}, data=self.data)
+            for own in _combinations(self.tune)
+        ]
 
 
 class SweepFile(_Table):
-    """Content of the file. A variant is one case with one combination of the grid; each is run on each data set."""
+    """Content of the file. A variant is one case with one combination of the grid; each is run on each data set.
+
+    Of what is tuned, every combination is tried with the first seed; all seeds are run with the one best on dev.
+    """
 
     seeds: tuple[int, ...] = Field((1, 2, 3), min_length=1)
     config: str = "auto"
@@ -87,6 +98,7 @@ class SweepFile(_Table):
     rows_seed: int = Field(0, ge=0)
     base: dict[str, Any] = {}
     grid: dict[str, list[Any]] = {}
+    tune: dict[str, list[Any]] = {}
     case: tuple[dict[str, Any], ...] = ()
     data: tuple[DataEntry, ...] = Field(min_length=1)
 
@@ -101,11 +113,24 @@ class SweepFile(_Table):
             twice = next((name for name in names if names.count(name) > 1), None)
             if twice is not None:
                 raise ConfigError(f"The {what} of a sweep must differ; {twice} stands there twice.")
-        if any("seed" in part for part in (self.base, self.grid, *self.case, *(entry.settings for entry in self.data))):
+        variants = self.variants()
+        tuned = [variant.tune for variant in variants]
+        if any(
+            "seed" in part
+            for part in (self.base, self.grid, *tuned, *self.case, *(entry.settings for entry in self.data))
+        ):
             raise ConfigError("Seeds of a sweep stand in its list seeds, as in: seeds = [1, 2, 3]; received seed.")
-        empty = next((key for key, values in self.grid.items() if not values), None)
-        if empty is not None:
-            raise ConfigError(f"Each setting of the grid needs a value or more; {empty} has none.")
+        for what, grids in (("of the grid", [self.grid]), ("that is tuned", tuned)):
+            empty = next((key for grid in grids for key, values in grid.items() if not values), None)
+            if empty is not None:
+                raise ConfigError(f"Each setting {what} needs a value or more; {empty} has none.")
+        blind = {entry.name for entry in self.data if entry.dev == "none"}
+        unselected = next((v for v in variants if v.tune and blind & set(v.data)), None)
+        if unselected is not None:
+            raise ConfigError(
+                f"What is tuned is chosen on dev; {unselected.name} is run on {min(blind & set(unselected.data))}, "
+                'which has dev = "none".'
+            )
         untested = next((entry.name for entry in self.data if not entry.tests()), None)
         if untested is not None:
             raise ConfigError(f"Each data set needs a test set or more; {untested} has none.")
@@ -119,7 +144,7 @@ class SweepFile(_Table):
         known = tuple(entry.name for entry in self.data)
         found = []
         for case in self.case or ({},):
-            settings = {key: value for key, value in case.items() if key not in ("name", "data")}
+            settings = {key: value for key, value in case.items() if key not in ("name", "data", "tune")}
             named = case.get("data", known)
             data = tuple(named) if isinstance(named, list | tuple) else (named,)
             if not data:
@@ -127,16 +152,24 @@ class SweepFile(_Table):
             strange = next((name for name in data if name not in known), None)
             if strange is not None:
                 raise ConfigError(f"A case is run on data sets of the sweep, {', '.join(known)}; received {strange!r}.")
-            for values in product(*self.grid.values()):
-                own = dict(zip(self.grid, values, strict=True))
+            for own in _combinations(self.grid):
                 words = [str(case["name"])] if "name" in case else [_word(*item) for item in settings.items()]
                 name = ", ".join([*words, *(_word(*item) for item in own.items())]) or "base"
-                found.append(Variant(name=name, settings={**settings, **own}, data=data))
+                tune = dict(case.get("tune", self.tune))
+                found.append(Variant(name=name, settings={**settings, **own}, data=data, tune=tune))
         return found
+
+
+def _combinations(grid: Mapping[str, list[Any]]) -> list[dict[str, Any]]:
+    return [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
 
 
 START = "start"
 """Name of the untouched start point."""
+
+
+def _words(settings: Mapping[str, Any]) -> str:
+    return ", ".join(_word(*item) for item in settings.items())
 
 
 def _word(key: str, value: Any) -> str:

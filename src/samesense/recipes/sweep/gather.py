@@ -60,6 +60,29 @@ def gather(output: Path) -> list[CellResults]:
     return [_left(output, entry, pairs) for entry in read_plan(output)["cells"]]
 
 
+@dataclass(frozen=True)
+class Tried:
+    """One combination of settings that was tried for a variant on a data set."""
+
+    dataset: str
+    variant: str
+    settings: str  # in words
+    dev: float | None  # its best score on dev; None if it is not finished
+    chosen: bool
+
+
+def tried(output: Path) -> list[Tried]:
+    """Return what was tried for the variants that are tuned, in the order of the plan."""
+    found = []
+    for entry in read_plan(output)["tuning"]:
+        folder = output / "runs" / entry["folder"]
+        curve = read_run(folder).curve if read_record(folder).get("status") == "finished" else None
+        words = ", ".join(f"{name} {value}" for name, value in entry["tried"].items())
+        dev = None if curve is None else curve.best[1]
+        found.append(Tried(entry["dataset"], entry["variant"], words, dev, entry["chosen"]))
+    return found
+
+
 def _left(
     output: Path, entry: dict[str, Any], pairs: dict[str, tuple[list[Pair], npt.NDArray[np.float64]]]
 ) -> CellResults:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,8 @@ class Cell:
     layers: int | None  # of the start model that are kept; None for all
     given: dict[str, Any]  # what the file set for it
     identity: dict[str, Any]  # everything that decides its figures
+    tried_for: str | None = None  # the variant for whose sake it is tried; None for one that counts
+    tried: dict[str, Any] = field(default_factory=dict)  # the settings that are tuned by it
 
     @property
     def key(self) -> str:
@@ -52,6 +54,10 @@ class Cell:
         return before[0] if before else runs / f"{slug(self.name)[:LONGEST]}-{self.key}"
 
 
+Choices = Mapping[tuple[str, str], dict[str, Any]]
+"""What was chosen for a variant on a data set."""
+
+
 @dataclass(frozen=True)
 class Plan:
     """All cells in the order in which they are run, and the data of each, by its dataset and reading."""
@@ -59,6 +65,8 @@ class Plan:
     file: SweepFile
     cells: list[Cell]
     splits: dict[tuple[str, str], Splits]
+    tuning: list[Cell]  # run first; of each variant that is tuned, the best on dev says how its cells are run
+    chosen: Choices  # what was chosen so
 
     def splits_of(self, cell: Cell) -> Splits:
         """Return the data of a cell."""
@@ -70,28 +78,51 @@ def slug(text: str) -> str:
     return re.sub(r"[^\w.]+", "-", text).strip("-")
 
 
-def make_plan(file: SweepFile) -> Plan:
+def make_plan(file: SweepFile, before: Plan | None = None, chosen: Choices | None = None) -> Plan:
     """Read the data and bind the settings of every cell.
 
     The order is seed by seed, and data set by data set within a seed, so that an unfinished sweep compares like with
-    like. Start points come first.
+    like. Start points come first. Variants that are tuned have no cells before something is ``chosen`` for them;
+    ``before`` is the plan by which that was done, whose data are not read again.
     """
-    plan, variants, starts = Plan(file, [], {}), file.variants(), dict[str, str]()
+    splits = {} if before is None else before.splits
+    plan, variants, starts = Plan(file, [], splits, [], chosen or {}), file.variants(), dict[str, str]()
     if file.start:
         plan.cells.extend(_start(plan, entry, variants, starts) for entry in file.data)
     for seed in file.seeds:
         for entry in file.data:
             for variant in variants:
-                if entry.name in variant.data:
-                    plan.cells.append(_cell(plan, entry, variant, seed, starts))
+                if entry.name not in variant.data:
+                    continue
+                choice = {} if not variant.tune else plan.chosen.get((variant.name, entry.name))
+                if seed == file.seeds[0]:
+                    plan.tuning.extend(_tuning(plan, entry, variant, starts))
+                if choice is not None:
+                    own = variant.model_copy(update={"settings": {**variant.settings, **choice}})
+                    plan.cells.append(_cell(plan, entry, own, seed, starts))
                     if seed == file.seeds[0]:
                         _check_fits(plan, plan.cells[-1])
-    keys = [cell.key for cell in plan.cells]
-    for cell in plan.cells:
-        if keys.count(cell.key) > 1:
-            twins = [other.name for other in plan.cells if other.key == cell.key]
-            raise ConfigError(f"Each cell must differ from the others; these are the same run: {'; '.join(twins)}.")
+    _check_distinct([*plan.cells, *plan.tuning] if chosen is None else plan.tuning)
     return plan
+
+
+def _tuning(plan: Plan, entry: DataEntry, variant: Variant, starts: dict[str, str]) -> list[Cell]:
+    """Return the cells by which a variant is tuned on a data set."""
+    cells = []
+    for tried in variant.tried() if variant.tune else ():
+        cell = _cell(plan, entry, tried, plan.file.seeds[0], starts)
+        own = {key: tried.settings[key] for key in variant.tune}
+        cells.append(replace(cell, tried_for=variant.name, tried=own))
+        _check_fits(plan, cell)
+    return cells
+
+
+def _check_distinct(cells: Sequence[Cell]) -> None:
+    keys = [cell.key for cell in cells]
+    for cell in cells:
+        if keys.count(cell.key) > 1:
+            twins = [other.name for other in cells if other.key == cell.key]
+            raise ConfigError(f"Each cell must differ from the others; these are the same run: {'; '.join(twins)}.")
 
 
 def _cell(plan: Plan, entry: DataEntry, variant: Variant, seed: int, starts: dict[str, str]) -> Cell:

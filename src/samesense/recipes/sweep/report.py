@@ -8,7 +8,7 @@ from pathlib import Path
 from samesense.errors import MissingExtraError
 from samesense.evaluation.run import EvaluatedModel, Failure
 from samesense.files import write_json_lines, write_text
-from samesense.recipes.sweep.gather import CellResults, gather, read_plan, rows, settings_of
+from samesense.recipes.sweep.gather import CellResults, Tried, gather, read_plan, rows, settings_of, tried
 from samesense.recipes.sweep.plan import slug
 from samesense.reports.figures.curves import Curve
 from samesense.reports.figures.plot import Plot, need_matplotlib
@@ -34,7 +34,7 @@ def write_report(output: Path) -> tuple[str, list[Path]]:
     comparisons, problems = paired_comparisons(
         [one for cell in cells for one in cell.evidence], results, against=against
     )
-    text = _tables(cells, comparisons, problems)
+    text = _tables(cells, comparisons, problems, tried(output))
     written = [
         write_json_lines(output / "results.jsonl", rows(cells)),
         write_json_lines(output / "comparisons.jsonl", map(_row, comparisons)),
@@ -52,11 +52,18 @@ def _row(one: Comparison) -> dict[str, object]:
     return {**vars(one), "significant": one.finding}
 
 
-def _tables(cells: Sequence[CellResults], comparisons: Sequence[Comparison], problems: Sequence[str]) -> str:
+def _tables(
+    cells: Sequence[CellResults],
+    comparisons: Sequence[Comparison],
+    problems: Sequence[str],
+    tuning: Sequence[Tried],
+) -> str:
     results = [result for cell in cells for result in cell.results if result.subset == "all"]
     parts = [markdown_grids(grids(results, comparisons=comparisons, failures=_failures(cells)))] if results else []
     if comparisons:
         parts.append(f"## Differences from {comparisons[0].reference}\n\n{difference_table(comparisons)}\n")
+    if tuning:
+        parts.append(f"## Chosen on dev\n\n{_tried_table(tuning)}\n")
     for dataset, curves in _curves(cells).items():
         found = steps_to_scores(curves)
         if found:
@@ -71,6 +78,16 @@ def _tables(cells: Sequence[CellResults], comparisons: Sequence[Comparison], pro
         if lines:
             parts.append(f"## {title}\n\n" + "".join(f"- {line}\n" for line in lines))
     return "\n".join(parts)
+
+
+def _tried_table(tuning: Sequence[Tried]) -> str:
+    """Return what was tried with the first seed, and what all seeds were run with, as Markdown."""
+    rows = ["| data set | variant | tried | dev |", "|---|---|---|---:|"]
+    for one in tuning:
+        shown = "" if one.dev is None else f"{100 * one.dev:.2f}"
+        mark = "**" if one.chosen and one.dev is not None else ""
+        rows.append(f"| {one.dataset} | {one.variant} | {mark}{one.settings}{mark} | {mark}{shown}{mark} |")
+    return "\n".join(rows)
 
 
 def _report(

@@ -17,6 +17,7 @@ from multiprocessing import get_context
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from typing import Any
 
 from samesense.data import PairData, examine
 from samesense.data.benchmarks.comparability import NOT_COMPARABLE, remarks
@@ -24,7 +25,7 @@ from samesense.data.benchmarks.find import known_split
 from samesense.errors import ConfigError, SamesenseError
 from samesense.files import only_writer, write_json, write_json_lines
 from samesense.recipes.sweep.cell import RESULTS, CellJob, read_record, record, run_cell, status_of, with_cut_start
-from samesense.recipes.sweep.plan import Cell, Plan
+from samesense.recipes.sweep.plan import Cell, Plan, make_plan
 from samesense.reports import read_results
 from samesense.reports.store import read_run
 
@@ -78,16 +79,42 @@ def run(plan: Plan, output: Path, *, jobs: int = 1) -> SweepOutput:
         raise ConfigError(f"`jobs` must be 1 or more; received {jobs}.")
     with only_writer(output):
         begin(plan, output)
-        interrupted = _run_cells(plan, output, jobs)
-    states = [status_of(cell.folder(output)) for cell in plan.cells]
+        interrupted = bool(plan.tuning) and _run_cells(plan, plan.tuning, output, jobs)
+        if not interrupted:
+            plan = settled(plan, output)
+            interrupted = _run_cells(plan, plan.cells, output, jobs)
+    folders = dict.fromkeys(cell.folder(output) for cell in [*plan.tuning, *plan.cells])
+    states = [status_of(folder) for folder in folders]
     finished, failed = states.count("finished"), states.count("failed")
     return SweepOutput(finished, failed, len(states) - finished - failed, interrupted)
 
 
-def _run_cells(plan: Plan, output: Path, jobs: int) -> bool:
+def settled(plan: Plan, output: Path) -> Plan:
+    """Return the plan with the cells of the variants that are tuned, by what was the best on dev."""
+    if not plan.tuning:
+        return plan
+    chosen: dict[tuple[str, str], tuple[float, dict[str, Any]]] = {}
+    for cell in plan.tuning:
+        folder, key = cell.folder(output), (str(cell.tried_for), cell.dataset)
+        score = _best_dev(folder) if status_of(folder) == "finished" else float("-inf")
+        if score > chosen.get(key, (float("-inf"),))[0]:
+            chosen[key] = score, cell.tried
+    for (variant, dataset), (score, tried) in chosen.items():
+        words = ", ".join(f"{name} {value}" for name, value in tried.items())
+        logger.info(f"chosen: {dataset}, {variant}: {words}, dev {100 * score:.2f}")
+    for variant, dataset in dict.fromkeys((str(cell.tried_for), cell.dataset) for cell in plan.tuning):
+        if (variant, dataset) not in chosen:
+            logger.warning(f"not run: {dataset}, {variant}: nothing that was tried for it is finished")
+    made = make_plan(plan.file, plan, {key: tried for key, (_, tried) in chosen.items()})
+    begin(made, output)
+    return made
+
+
+def _run_cells(plan: Plan, cells: Sequence[Cell], output: Path, jobs: int) -> bool:
     """Run what is not finished; returns whether that was interrupted."""
-    waiting = [cell for cell in plan.cells if status_of(cell.folder(output)) != "finished"]
-    logger.info(f"{len(plan.cells)} cells, {len(plan.cells) - len(waiting)} of them finished")
+    waiting = [cell for cell in cells if status_of(cell.folder(output)) != "finished"]
+    what = "cells" if cells is plan.cells else "cells to choose by"
+    logger.info(f"{len(cells)} {what}, {len(cells) - len(waiting)} of them finished")
     clock = _Clock(len(waiting))
     cell_jobs = _jobs(waiting, plan, output)
     interrupted = False
@@ -106,6 +133,16 @@ def begin(plan: Plan, output: Path) -> None:
         "keep": plan.file.keep,
         "against": plan.file.against,
         "grid": plan.file.grid,
+        "tuning": [
+            {
+                "variant": c.tried_for,
+                "dataset": c.dataset,
+                "tried": c.tried,
+                "folder": c.folder(output).name,
+                "chosen": plan.chosen.get((str(c.tried_for), c.dataset)) == c.tried,
+            }
+            for c in plan.tuning
+        ],
         "cells": [
             {"variant": c.variant, "dataset": c.dataset, "seed": c.seed, "folder": c.folder(output).name}
             for c in plan.cells
@@ -170,7 +207,7 @@ def _forget(plan: Plan, output: Path, dataset: str) -> None:
     """Delete the models that are not kept."""
     if plan.file.keep == "all":
         return
-    folders = [cell.folder(output) for cell in plan.cells if cell.dataset == dataset]
+    folders = {cell.folder(output) for cell in [*plan.tuning, *plan.cells] if cell.dataset == dataset}
     done = [folder for folder in folders if (folder / "model").is_dir() and status_of(folder) == "finished"]
     if plan.file.keep == "best" and done:
         done.remove(max(done, key=_best_dev))
