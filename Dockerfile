@@ -1,0 +1,13 @@
+# A server without torch, for a folder that `samesense export` wrote:
+#   docker build --tag samesense .
+#   docker run --publish 8000:8000 --volume "$PWD/exported:/model:ro" samesense --api-key-file /model/keys
+FROM python:3.13-slim
+WORKDIR /build
+COPY . .
+RUN pip install --no-cache-dir --constraint constraints.txt '.[serve,search]' && rm -rf /build
+RUN useradd --create-home serve
+USER serve
+WORKDIR /home/serve
+EXPOSE 8000
+STOPSIGNAL SIGTERM
+ENTRYPOINT ["samesense", "serve", "/model", "--host", "0.0.0.0", "--port", "8000"]
