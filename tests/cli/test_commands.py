@@ -191,7 +191,11 @@ def test_interrupt_exits_130(run, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(entry, "app", interrupted)
-    assert run("similarity") == (130, "", "samesense: error: interrupted\n")
+    assert run("similarity") == (
+        130,
+        "",
+        "samesense: interrupted. Nothing half-written is left: give the same command again.\n",
+    )
 
 
 def test_module_is_the_command():

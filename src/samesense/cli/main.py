@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from cyclopts import App, CycloptsError, Group
@@ -12,6 +13,7 @@ from cyclopts import App, CycloptsError, Group
 from samesense import __version__
 from samesense.cli.output import as_flags, show_messages
 from samesense.errors import SamesenseError
+from samesense.execution.progress import stage
 from samesense.inference.models.optional_deps import needs_torch
 
 HELP = """\
@@ -39,6 +41,12 @@ GROUPS = {
 COMMANDS = tuple(name for names in GROUPS.values() for name in names)
 """Every command; each is the function of its name in the module of its name."""
 
+LONG = (*GROUPS["Train"], *GROUPS["Evaluate"], "encode", "mine", "cluster", "index", "export")
+"""Commands that may take long."""
+
+ANEW = "Nothing half-written is left: give the same command again."
+"""How to go on, where a command does not say it better."""
+
 
 def help_of(command: str) -> str:
     """Return what a command does, and an example: its docstring up to the arguments.
@@ -64,17 +72,24 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         with needs_torch():
             given = sys.argv[1:] if arguments is None else arguments
-            if not _helped_with_method(given):
-                app(given, exit_on_error=False, print_error=False)
+            with _at_work(given):
+                if not _helped_with_method(given):
+                    app(given, exit_on_error=False, print_error=False)
     except CycloptsError as error:
         _fail(f"{str(error).strip()} See: {' '.join(('samesense', *(error.command_chain or ()), '--help'))}")
     except SamesenseError as error:
         _fail(as_flags(str(error)))
-    except KeyboardInterrupt:
-        _fail("interrupted", code=130)
+    except KeyboardInterrupt as stop:
+        sys.stderr.write(f"samesense: interrupted. {stop if stop.args else ANEW}\n")
+        sys.exit(130)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+
+
+def _at_work(given: list[str]) -> AbstractContextManager[None]:
+    """Show that a command that may take long is at work, before it has loaded what shows more."""
+    return stage(f"samesense {given[0]}") if given[:1] and given[0] in LONG else nullcontext()
 
 
 def _helped_with_method(given: list[str]) -> bool:
@@ -87,9 +102,9 @@ def _helped_with_method(given: list[str]) -> bool:
     return True
 
 
-def _fail(message: str, code: int = 2) -> None:
+def _fail(message: str) -> None:
     sys.stderr.write(f"samesense: error: {message}\n")
-    sys.exit(code)
+    sys.exit(2)
 
 
 def _quiet() -> None:

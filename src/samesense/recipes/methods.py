@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -15,6 +16,7 @@ from samesense.data.formats.memory import Source, holds_sentences, in_memory, na
 from samesense.data.sentences import Sentences
 from samesense.data.tuples.data import TupleData
 from samesense.errors import ConfigError
+from samesense.execution.progress import stage
 from samesense.recipes.context.documents import Documents, read_documents
 from samesense.recipes.context.settings import ContextSettings
 from samesense.recipes.reading import Reading, read_labelled
@@ -105,15 +107,37 @@ class Method:
         overwrite: bool = False,
     ) -> TrainingRun:
         """Train with settings and data that are there already; see :func:`samesense.recipes.runner.run`."""
-        from samesense.recipes.runner import Job, run
+        begun = time.perf_counter()
+        with stage("loading torch"):
+            from samesense.recipes.runner import Job, run
 
+            means = resolve_name(self.pipeline or self.prepare)
         self.check(train, settings)
         settings = settings.for_data(train)
-        job = Job(method=self.name, data=train, settings=settings, output=output, dev=dev, test=test)
+        job = Job(method=self.name, data=train, settings=settings, output=output, dev=dev, test=test, begun=begun)
         if self.pipeline:
-            made: TrainingRun = resolve_name(self.pipeline)(job, resume=resume, overwrite=overwrite)
+            made: TrainingRun = means(job, resume=resume, overwrite=overwrite)
             return made
-        return run(job, resolve_name(self.prepare), resume=resume, overwrite=overwrite)
+        return run(job, means, resume=resume, overwrite=overwrite)
+
+    def estimate(
+        self,
+        train: Examples,
+        settings: EncoderSettings,
+        output: Path,
+        *,
+        dev: PairData | None = None,
+        test: PairData | None = None,
+        runs: int = 1,
+    ) -> list[str]:
+        """Return, in words, the steps and the time of so many runs; see :mod:`samesense.recipes.estimate`."""
+        with stage("loading torch"):
+            from samesense.recipes.estimate import estimate
+            from samesense.recipes.runner import Job
+
+        settings = settings.for_data(train)
+        job = Job(method=self.name, data=train, settings=settings, output=output, dev=dev, test=test)
+        return estimate(job, resolve_name(self.prepare), runs=runs)
 
     def run_or_resume(
         self, train: Examples, settings: EncoderSettings, output: Path, *, dev: PairData | None = None

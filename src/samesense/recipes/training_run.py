@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from samesense.execution.progress import where_time_went
 from samesense.results import Results
 
 if TYPE_CHECKING:
@@ -21,11 +23,13 @@ class TrainingRun:
         folder: run folder.
         output: steps, seconds, precision, and the best dev score.
         results: figures on test, before and after, and those that the method adds.
+        spent: seconds of this call, by what they were spent on.
     """
 
     folder: Path
     output: TrainOutput
     results: Results
+    spent: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def model(self) -> Path:
@@ -36,11 +40,12 @@ class TrainingRun:
         """Return, for people, how the training ended."""
         if self.output.interrupted:
             return [f"interrupted at step {self.output.steps}; everything is kept, and resume goes on"]
-        said = [f"trained {self.output.steps} steps in {self.output.seconds:.0f} s in {self.output.precision}"]
+        said = [f"trained {self.output.steps} steps in {self.output.precision}"]
         if self.output.best_dev_spearman is not None:
             best = 100 * self.output.best_dev_spearman
             said.append(f"best dev Spearman {best:.2f} at step {self.output.best_step}")
-        return [*said, f"model: {self.model}"]
+        spent = [where_time_went(self.spent)] if self.spent else []
+        return [*said, *spent, f"model: {self.model}"]
 
     def gain(self) -> str:
         """Return, in a line for people, what the trained model gained over its start, in Spearman x100."""

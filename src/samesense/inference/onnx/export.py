@@ -25,6 +25,7 @@ from samesense.encoder.precision import has_bfloat16
 from samesense.encoder.storage import check_free, save
 from samesense.encoder.vocabulary import fast_tokenizer
 from samesense.errors import ModelError
+from samesense.execution.progress import stage
 from samesense.files import replacing_folder, write_text
 from samesense.inference.onnx.encoder import OnnxEncoder
 from samesense.inference.onnx.format import (
@@ -123,11 +124,13 @@ def export(
     """
     target = Path(output)
     check_free(target, overwrite=overwrite)
-    encoder = _opened(model)
+    with stage("loading the model"):
+        encoder = _opened(model)
     with replacing_folder(target) as folder:
         save(encoder, folder, card=False)
         description = _write(encoder, folder, int8)
-        description = description.model_copy(update=_checked(encoder, folder, description, pairs))
+        with stage("checking the graphs against torch"):
+            description = description.model_copy(update=_checked(encoder, folder, description, pairs))
         _describe(folder, description)
         _finish(model, folder, weights)
     return description
@@ -145,9 +148,11 @@ def _write(encoder: SentenceTransformer, folder: Path, int8: bool) -> Descriptio
     """Write tokenizer, graphs and the description of what is known so far."""
     write_text(folder / TOKENIZER, fast_tokenizer(encoder, "An export").to_str())
     graph = folder / GRAPHS["onnx"]
-    inputs = write_graph(encoder, graph)
+    with stage("recording the graph"):
+        inputs = write_graph(encoder, graph)
     if int8:
-        write_int8(graph, folder / GRAPHS["onnx-int8"])
+        with stage("rounding weights to eight bits"):
+            write_int8(graph, folder / GRAPHS["onnx-int8"])
     names: list[OnnxName] = ["onnx", "onnx-int8"] if int8 else ["onnx"]
     static = isinstance(encoder[0], StaticEmbedding)
     longest = encoder.max_seq_length

@@ -18,6 +18,7 @@ from samesense.errors import ConfigError, DataError
 from samesense.evaluation.averages import averages
 from samesense.evaluation.run import Evaluations, evaluate_candidates
 from samesense.evaluation.suites import find_tasks
+from samesense.execution.progress import stage
 from samesense.recipes.compare.models import Models, open_models
 from samesense.reports.figures.heatmap import TOPICS
 from samesense.reports.figures.plot import need_matplotlib
@@ -69,21 +70,22 @@ def compare(  # noqa: PLR0913 - each is one flag of the command
         logger.info(f"{len(tasks)} tasks: {', '.join(f'{task.suite} {task.dataset}' for task in tasks)}")
         found = evaluate_candidates(opened, tasks, sentences=[one for group in sentences for one in group])
     logger.info("comparing")
-    comparisons, problems = paired_comparisons(found.evidence, found.results, against=against)
-    means, styles = averages(found.results), model_styles(names)
-    return Report(
-        models=found.models,
-        results=found.results,
-        averages=means,
-        evidence=found.evidence,
-        comparisons=comparisons,
-        against=against,
-        failures=found.failures,
-        notes=_notes(found, missing, problems),
-        general=[*planes(found.results, means, styles), *heatmaps(found.sentences, sentences), *curves],
-        by_dataset=distributions(found.evidence, styles),
-        environment=environment,
-    )
+    with stage("comparing the models"):
+        comparisons, problems = paired_comparisons(found.evidence, found.results, against=against)
+        means, styles = averages(found.results), model_styles(names)
+        return Report(
+            models=found.models,
+            results=found.results,
+            averages=means,
+            evidence=found.evidence,
+            comparisons=comparisons,
+            against=against,
+            failures=found.failures,
+            notes=_notes(found, missing, problems),
+            general=[*planes(found.results, means, styles), *heatmaps(found.sentences, sentences), *curves],
+            by_dataset=distributions(found.evidence, styles),
+            environment=environment,
+        )
 
 
 def read_topics(path: Path) -> list[list[str]]:

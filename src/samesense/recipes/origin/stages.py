@@ -13,6 +13,7 @@ from typing import Any
 
 from samesense.context.corpus.corpus import Corpus
 from samesense.errors import OutputError
+from samesense.execution.progress import stage
 from samesense.files import is_empty, read_json
 from samesense.hashes import content_hash
 from samesense.training import manifest
@@ -63,7 +64,8 @@ class Stages:
         started = time.perf_counter()
         logger.info(f"{name}: {'going on' if before is not None and before['inputs'] == inputs else 'begins'}")
         self._note(name, {"inputs": inputs, "status": "running"})
-        summary = make()
+        with stage(name):
+            summary = make()
         seconds = time.perf_counter() - started
         self._note(name, {"inputs": inputs, "status": "done", "summary": summary, "seconds": round(seconds, 1)})
         for line in summary:
