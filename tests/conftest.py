@@ -7,6 +7,7 @@ import socket
 import pytest
 
 from samesense.cli.output import show_messages
+from samesense.execution import progress
 from tests.messages import forget_listeners
 
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -45,10 +46,19 @@ def _no_network(monkeypatch):
 
 
 @pytest.fixture(autouse=True)
-def _messages_as_on_the_command_line():
+def _messages_as_on_the_command_line(monkeypatch):
+    """Messages are shown; progress is not, which goes by the clock."""
+    monkeypatch.setattr(progress, "PATIENCE", float("inf"))
     show_messages()
     yield
     forget_listeners()
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    """Progress is shown too, at every step."""
+    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    monkeypatch.setattr(progress, "INTERVAL", 0.0)
 
 
 @pytest.fixture(scope="session")

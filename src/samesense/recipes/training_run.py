@@ -52,15 +52,17 @@ class TrainingRun:
         start, best = self.output.start_dev_spearman, self.output.best_dev_spearman
         shown = [one for one in self.results if (one.metric, one.subset, one.task) == ("spearman", "all", "sts")]
         found = [
-            f"{_change(own[0].value, own[-1].value)} on {name}"
+            f"{change(own[0].value, own[-1].value)} on {name}"
             for name in dict.fromkeys(one.dataset for one in shown)
             if (own := [one for one in shown if one.dataset == name])[0].model != own[-1].model
         ]
         if start is not None and best is not None:
-            found.append(f"{_change(start, best)} on dev, which selected")
+            found.append(f"{change(start, best)} on dev, which selected")
         if not shown:
             found.append("on test not known: give --test")
-        return f"gain over the start: {'; '.join(found) or 'not known'}"
+        elif not any(one.model != shown[0].model for one in shown):
+            found.append("on test not known: the start had no score of its own, as its head is new")
+        return f"gain over the start: {'; '.join(found)}"
 
     def __str__(self) -> str:
         shown = [*self.lines(), *([str(self.results)] if self.results else [])]
@@ -71,5 +73,6 @@ class TrainingRun:
         return f"<p>{said}</p>\n{self.results._repr_html_() if self.results else ''}"
 
 
-def _change(before: float, after: float) -> str:
+def change(before: float, after: float) -> str:
+    """Return the difference of two correlations, and both, x100."""
     return f"{100 * (after - before):+.2f} ({100 * before:.2f} to {100 * after:.2f})"

@@ -33,7 +33,7 @@ from samesense.recipes.distil.settings import NO_TEACHER, DistilSettings
 from samesense.recipes.estimate import estimate as estimate_job
 from samesense.recipes.runner import Job, TrainingInputs
 from samesense.recipes.runner import run as run_job
-from samesense.recipes.training_run import TrainingRun
+from samesense.recipes.training_run import TrainingRun, change
 from samesense.recipes.unsupervised.rankcse import describe, terms, with_teachers
 from samesense.training.losses.distillation import Distillation
 from samesense.training.teachers import TeacherStore
@@ -46,8 +46,16 @@ class Distillate(TrainingRun):
 
     report: StudentReport | None = None
 
+    def gain(self) -> str:
+        """Return, in a line for people, what the student gained over its start on dev: on test it is not measured."""
+        start, best = self.output.start_dev_spearman, self.output.best_dev_spearman
+        if start is None or best is None:
+            return "gain over the start: not known: give --dev"
+        return f"gain over the start: {change(start, best)} on dev, which selected"
+
     def __str__(self) -> str:
-        return "\n\n".join(["\n".join(self.lines()), *([] if self.report is None else [self.report.text()])])
+        report = [] if self.report is None else [self.report.text(), self.gain()]
+        return "\n\n".join(["\n".join(self.lines()), *report])
 
 
 def run(
