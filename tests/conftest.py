@@ -16,6 +16,8 @@ os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a script; tests of Ctrl-C would hang
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+progress.PATIENCE = float("inf")  # progress goes by the clock: it is shown where a test asks for it
+
 WORDS = (
     "a the one two some no not man woman child dog cat bird fish eats eating meal drinks sleeps runs "
     "walks sings plays reads book music red blue big small old young fast slow house river sea train "
@@ -46,9 +48,7 @@ def _no_network(monkeypatch):
 
 
 @pytest.fixture(autouse=True)
-def _messages_as_on_the_command_line(monkeypatch):
-    """Messages are shown; progress is not, which goes by the clock."""
-    monkeypatch.setattr(progress, "PATIENCE", float("inf"))
+def _messages_as_on_the_command_line():
     show_messages()
     yield
     forget_listeners()

@@ -3,6 +3,7 @@
 import io
 import logging
 import sys
+from itertools import pairwise
 
 import pytest
 
@@ -50,7 +51,7 @@ def test_a_long_operation_speaks_at_once_and_then_at_least_every_ten_seconds(clo
             if second % 3 == 0:  # a step takes three seconds
                 bar.update()
             said += [clock.at] * (len(lines) - len(said))
-    assert said[0] <= 1002 and max(b - a for a, b in zip(said, said[1:], strict=False)) < 10
+    assert said[0] <= 1002 and max(b - a for a, b in pairwise(said)) < 10
     assert len(lines) < 12
     assert lines[0] == "train: 40 of 100 steps, 0:01 gone"
     assert lines[-1] == "train: 60 of 100 steps, 1:00 gone, about 2:00 left"
@@ -67,7 +68,7 @@ def test_figures_stand_behind_the_count(clock, lines):
     with progress_bar("train", "step", 4) as bar:
         bar.set_postfix({"loss": "0.250", "dev": "81.20"})
         clock.wait(2)
-    assert lines[-1] == "train: 0 of 4 steps, loss 0.250, dev 81.20, 0:02 gone"
+    assert lines[-1] == "train: 0 of 4 steps, loss 0.250, dev 81.20, 0:01 gone"
 
 
 def test_what_is_soon_over_says_nothing(clock, lines):
@@ -86,8 +87,8 @@ def test_the_innermost_is_shown_and_then_the_outer_again(clock, lines):
                 clock.wait(9)
         clock.wait(9)
     assert [line.split(",")[0] for line in lines] == [
-        "train: 0 of 10 steps", "evaluation on dev", "encode: 30 of 90 texts", "encode: 30 of 90 texts",
-        "train: 0 of 10 steps", "train: 0 of 10 steps",
+        "train: 0 of 10 steps", "evaluation on dev", "encode: 0 of 90 texts", "encode: 30 of 90 texts",
+        "train: 0 of 10 steps",
     ]  # fmt: skip
 
 
@@ -121,7 +122,7 @@ def test_every_update_speaks_where_nothing_is_waited_for(clock, lines, monkeypat
     with progress_bar("count", "B", 4_000_000) as bar:
         for _ in range(4):
             bar.update(1_000_000)
-    assert len(lines) == 5 and lines[0].startswith("count: 1.0 of 4.0 MB")
+    assert [line.split(",")[0] for line in lines] == [f"count: {done}.0 of 4.0 MB" for done in range(5)]
 
 
 class Terminal(io.StringIO):

@@ -77,7 +77,7 @@ class Progress:
         self.desc, self.unit, self.total, self.n, self.initial = desc, unit, total, initial, initial
         self.leave, self.shown = leave, shown
         self.figures: dict[str, str] = {}
-        self.started, self._said = now(), False
+        self.started, self._said, self._said_n = now(), False, initial
         self._drawn: Any = None
         if shown:
             _begin(self)
@@ -120,7 +120,7 @@ class Progress:
         with _lock:
             self.shown = False
             _open.remove(self)
-            if self._said and self.leave:
+            if self._said and self.leave and self.n != self._said_n:
                 self._say()
             self._undraw(leave=self.leave)
         if not _open:
@@ -138,7 +138,7 @@ class Progress:
         return PATIENCE if len(_open) == 1 else 3 * PATIENCE
 
     def _say(self) -> None:
-        self._said = True
+        self._said, self._said_n = True, self.n
         heard()
         logger.info(self.line())
 
@@ -249,3 +249,4 @@ def _begin(one: Progress) -> None:
     with _lock:
         _open.append(one)
     _watch.start()
+    one.tell()

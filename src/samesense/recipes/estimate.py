@@ -63,6 +63,15 @@ def estimate(
     ]
 
 
+def measured_step(job: Job[Any, Any], prepare: Prepare) -> tuple[float, float]:
+    """Return the seconds of a step of a run, and of a checkpoint."""
+    job = replace(job, settings=start_settings(job.settings))
+    model = adapter_of(job.settings).build(job.settings)
+    inputs = prepare(model, job)
+    choice = pick_precision(model, inputs.dataset, job.settings, job.settings.max_seq_length)
+    return _step(job, model, inputs, choice.precision)
+
+
 def _part(job: Job[Any, Any]) -> Any:
     """Return the data, or a part of them where teachers are to read every sentence."""
     count = (2 + TIMED_STEPS) * job.settings.batch_size

@@ -11,6 +11,7 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from samesense.data import PairData
+from samesense.data.documents import running_documents
 from samesense.data.examples import Examples
 from samesense.data.formats.memory import Source, holds_sentences, in_memory, name_of
 from samesense.data.sentences import Sentences
@@ -164,6 +165,32 @@ class _Cosent(Method):
         return [settings.targets(train).summary]
 
 
+class _Context(Method):
+    """Running documents: more than one training."""
+
+    def check(self, train: Any, settings: Any) -> list[str]:
+        origin = settings.origin_settings()
+        for source in train.sources:
+            next(running_documents(source, language=origin.language, paragraphs=origin.paragraphs))
+        return []
+
+    def estimate(
+        self,
+        train: Examples,
+        settings: EncoderSettings,
+        output: Path,
+        *,
+        dev: PairData | None = None,
+        test: PairData | None = None,
+        runs: int = 1,
+    ) -> list[str]:
+        with stage("loading torch"):
+            from samesense.recipes.context.estimate import estimate
+            from samesense.recipes.runner import Job
+        job: Any = Job(method=self.name, data=train, settings=settings, output=output, dev=dev, test=test)
+        return estimate(job)
+
+
 _BARE = ("keep_repeated", "min_chars", "max_chars")
 
 METHODS: dict[str, Method] = {
@@ -224,7 +251,7 @@ METHODS: dict[str, Method] = {
             reading=("held_out_share", "most_pairs"),
             from_files=True,
         ),
-        Method(
+        _Context(
             name="context",
             takes="running documents",
             settings=ContextSettings,

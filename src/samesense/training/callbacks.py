@@ -94,10 +94,11 @@ class Progress(TrainerCallback):
     ) -> None:
         """Show the newest dev score."""
         logs = logs or {}
-        if f"eval_{DEV_METRIC}" in logs:
-            self.figures["dev"] = f"{100 * logs[f'eval_{DEV_METRIC}']:.2f}"
-            if state.best_metric is not None:
-                self.figures["best"] = f"{100 * max(state.best_metric, logs[f'eval_{DEV_METRIC}']):.2f}"
+        score = logs.get(f"eval_{DEV_METRIC}")
+        if score is not None:
+            self.figures["dev"] = f"{100 * score:.2f}"
+            if state.global_step:  # the start is never what is kept; the trainer chooses after it has logged
+                self.figures["best"] = f"{100 * max(score, state.best_metric or score):.2f}"
         elif "eval_loss" in logs:
             self.figures["dev loss"] = f"{logs['eval_loss']:.3f}"
         if self.bar is not None:
