@@ -123,3 +123,13 @@ def test_every_run_ends_with_what_it_gained(tuned, toy_pairs, tmp_path):
     )
     blind = train(data, dev="none", output=tmp_path / "blind", settings=settings)
     assert blind.gain() == "gain over the start: on test not known: give --test"
+
+
+def test_a_new_head_has_nothing_to_gain_over(tiny_trunk, toy_pairs, tmp_path):
+    settings = {"model": str(tiny_trunk), "encoder": "cross", **QUICK}
+    run = train(
+        toy_pairs / "train.tsv", dev="none", test=toy_pairs / "test.tsv", output=tmp_path / "run", settings=settings
+    )
+    assert run.gain() == (
+        "gain over the start: on test not known: the start had no score of its own, as its head is new"
+    )
