@@ -8,6 +8,7 @@ import pytest
 
 from samesense.cli import main as entry
 from samesense.cli.main import COMMANDS, GROUPS, help_of
+from samesense.cli.output import RESUMES
 from samesense.encoder.build import build
 from samesense.encoder.encode import encode
 from samesense.encoder.storage import save
@@ -196,6 +197,23 @@ def test_interrupt_exits_130(run, monkeypatch):
         "",
         "samesense: interrupted. Nothing half-written is left: give the same command again.\n",
     )
+
+
+def test_an_interrupted_training_says_how_to_go_on(run, tiny_trunk, toy_pairs, tmp_path, monkeypatch):
+    words = ["train", toy_pairs / "train.tsv", "-o", tmp_path / "run", "--model", tiny_trunk, "--max-steps", "2"]
+
+    def pressed(*_, **__):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("samesense.recipes.model_adapters.BiEncoder.build", pressed)
+        code, _, err = run(*words)
+        assert (code, err.splitlines()[-1]) == (130, f"samesense: interrupted. {entry.ANEW}")
+    with monkeypatch.context() as patch:
+        patch.setattr("samesense.recipes.runner.fit", pressed)
+        code, _, err = run(*words)
+        assert (code, err.splitlines()[-1]) == (130, f"samesense: interrupted. {RESUMES}")
+    assert run(*words, "--resume")[0] == 0
 
 
 def test_module_is_the_command():

@@ -31,6 +31,7 @@ app = App(
     version=__version__,
     help=HELP,
     help_format="plaintext",
+    suppress_keyboard_interrupt=False,  # main says how to go on
 )
 GROUPS = {
     "Train": ("quickstart", "train", "distil", "whiten", "origin", "harvest"),
