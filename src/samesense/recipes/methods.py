@@ -54,6 +54,7 @@ class Method:
     prepare: str = ""
     # module:function of a method that is more than one training: takes the job in place of the runner
     pipeline: str = ""
+    estimator: str = ""  # module:function that says in words how long that takes
     reading: tuple[str, ...] = ()  # the settings that decide what is read
     from_files: bool = False  # data in memory are not taken
     # what it selects by where no pairs are given for that, in words
@@ -138,6 +139,9 @@ class Method:
 
         settings = settings.for_data(train)
         job = Job(method=self.name, data=train, settings=settings, output=output, dev=dev, test=test)
+        if self.pipeline:
+            found: list[str] = resolve_name(self.estimator)(job)
+            return found
         return estimate(job, resolve_name(self.prepare), runs=runs)
 
     def run_or_resume(
@@ -173,22 +177,6 @@ class _Context(Method):
         for source in train.sources:
             next(running_documents(source, language=origin.language, paragraphs=origin.paragraphs))
         return []
-
-    def estimate(
-        self,
-        train: Examples,
-        settings: EncoderSettings,
-        output: Path,
-        *,
-        dev: PairData | None = None,
-        test: PairData | None = None,
-        runs: int = 1,
-    ) -> list[str]:
-        with stage("loading torch"):
-            from samesense.recipes.context.estimate import estimate
-            from samesense.recipes.runner import Job
-        job: Any = Job(method=self.name, data=train, settings=settings, output=output, dev=dev, test=test)
-        return estimate(job)
 
 
 _BARE = ("keep_repeated", "min_chars", "max_chars")
@@ -258,6 +246,7 @@ METHODS: dict[str, Method] = {
             data=(Documents,),
             reader=read_documents,
             pipeline="samesense.recipes.context.recipe:run",
+            estimator="samesense.recipes.context.estimate:estimate",
             from_files=True,
             selects="Spearman on pairs held out of the harvest; labelled pairs as dev replace them",
         ),
