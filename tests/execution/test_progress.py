@@ -33,7 +33,7 @@ class Clock:
 def clock(monkeypatch):
     monkeypatch.setattr(progress, "now", clock := Clock())
     monkeypatch.setattr(progress, "TICK", 1e9)  # the thread sleeps; the clock does its work
-    monkeypatch.setattr(progress, "PATIENCE", 1.0)
+    monkeypatch.setattr(progress, "PATIENCE", 0.5)
     monkeypatch.setattr(progress, "_heard", clock.at)
     return clock
 

@@ -19,13 +19,13 @@ from samesense.execution.ranks import is_main
 
 logger = logging.getLogger(__name__)
 
-PATIENCE = 1.0
-"""Seconds of silence after which an operation is shown that was not yet; three times that within another one."""
+PATIENCE = 0.5
+"""Seconds of silence after which an operation is shown that was not yet; six times that within another one."""
 
 INTERVAL = 8.0
 """Seconds of silence after which its next line is due where there is no terminal; a tick more is still under 10."""
 
-TICK = 0.5
+TICK = 0.25
 """Seconds between two looks at whether something is due; on a terminal, between two redrawings."""
 
 now = time.monotonic
@@ -135,7 +135,7 @@ class Progress:
     def _due(self) -> float:
         if self._said:
             return INTERVAL
-        return PATIENCE if len(_open) == 1 else 3 * PATIENCE
+        return PATIENCE if len(_open) == 1 else 6 * PATIENCE
 
     def _say(self) -> None:
         self._said, self._said_n = True, self.n
