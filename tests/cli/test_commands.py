@@ -1,4 +1,6 @@
+import io
 import json
+import logging
 import re
 import subprocess
 import sys
@@ -8,7 +10,6 @@ import pytest
 
 from samesense.cli import main as entry
 from samesense.cli.main import COMMANDS, GROUPS, help_of
-from samesense.cli.output import RESUMES
 from samesense.encoder.build import build
 from samesense.encoder.encode import encode
 from samesense.encoder.storage import save
@@ -127,6 +128,15 @@ def test_encode_into_shards_refuses_flags_that_do_not_fit(run, tmp_path):
     assert not (tmp_path / "v").exists()
 
 
+def test_a_message_is_written_once_whatever_a_library_does_to_the_root_logger(run, toy_pairs):
+    logging.getLogger().addHandler(other := logging.StreamHandler(io.StringIO()))
+    try:
+        words = ["train", toy_pairs / "train.tsv", "-o", "nowhere", "--model", "absent/model", "--dry-run"]
+        assert "selection: " in run(*words)[2] and other.stream.getvalue() == ""
+    finally:
+        logging.getLogger().removeHandler(other)
+
+
 def test_doctor(run, toy_pairs):
     code, out, _ = run("doctor", toy_pairs / "train.tsv", "--against", toy_pairs / "test.tsv")
     assert code == 0
@@ -197,23 +207,6 @@ def test_interrupt_exits_130(run, monkeypatch):
         "",
         "samesense: interrupted. Nothing half-written is left: give the same command again.\n",
     )
-
-
-def test_an_interrupted_training_says_how_to_go_on(run, tiny_trunk, toy_pairs, tmp_path, monkeypatch):
-    words = ["train", toy_pairs / "train.tsv", "-o", tmp_path / "run", "--model", tiny_trunk, "--max-steps", "2"]
-
-    def pressed(*_, **__):
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr("samesense.recipes.model_adapters.BiEncoder.build", pressed)
-        code, _, err = run(*words)
-        assert (code, err.splitlines()[-1]) == (130, f"samesense: interrupted. {entry.ANEW}")
-    with monkeypatch.context() as patch:
-        patch.setattr("samesense.recipes.runner.fit", pressed)
-        code, _, err = run(*words)
-        assert (code, err.splitlines()[-1]) == (130, f"samesense: interrupted. {RESUMES}")
-    assert run(*words, "--resume")[0] == 0
 
 
 def test_module_is_the_command():

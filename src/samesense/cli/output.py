@@ -91,6 +91,7 @@ def show_messages() -> None:
     if is_main() and not any(isinstance(handler, _ToStandardError) for handler in logger.handlers):
         logger.addHandler(_ToStandardError())
         logger.setLevel(logging.INFO)
+        logger.propagate = False  # a library that sets up the root logger would have each message written twice
 
 
 def named_values(flag: str, given: list[str] | None) -> list[tuple[str, str]]:
