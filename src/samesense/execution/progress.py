@@ -60,6 +60,7 @@ def progress_bar(
     shown = is_main() and logging.getLogger("samesense").isEnabledFor(logging.INFO)
     if inner:
         shown = shown and any(not one.unit for one in _open[-1:])
+        desc += f" ({_open[-1].desc})" if len(_open) > 1 else ""
     return Progress(desc, unit, total, initial=initial, leave=leave, shown=shown)
 
 
