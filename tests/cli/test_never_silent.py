@@ -26,8 +26,8 @@ def test_training_and_what_uses_its_model(run, tiny_trunk, toy_pairs, tmp_path):
     assert heads(err) == [
         "samesense train", "loading torch", f"loading {tiny_trunk}", "preparing the examples",
         "measuring which arithmetic is faster", "evaluation of the start on test",
-        "encode (evaluation of the start on test)", "train", "evaluation on dev", "encode (evaluation on dev)", "saving the model", "evaluation",
-        f"loading {output}", "encode (evaluation)",
+        "encode (evaluation of the start on test)", "train", "evaluation on dev", "encode (evaluation on dev)",
+        "saving the model", "evaluation", f"loading {output}", "encode (evaluation)",
     ]  # fmt: skip
     counted = [line for line in err.splitlines() if line.startswith("train: ")]
     assert list(dict.fromkeys(line.split(",")[0] for line in counted)) == [f"train: {n} of 4 steps" for n in range(5)]
