@@ -8,6 +8,7 @@ import socket
 import pytest
 
 from samesense.cli.output import show_messages
+from samesense.execution import progress
 from tests.messages import forget_listeners
 
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -15,6 +16,8 @@ os.environ["HF_DATASETS_OFFLINE"] = "1"
 os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a script; tests of Ctrl-C would hang
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+progress.PATIENCE = float("inf")  # progress goes by the clock: it is shown where a test asks for it
 
 WORDS = (
     "a the one two some no not man woman child dog cat bird fish eats eating meal drinks sleeps runs "
@@ -50,6 +53,13 @@ def _messages_as_on_the_command_line():
     show_messages()
     yield
     forget_listeners()
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    """Progress is shown too, at every step."""
+    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    monkeypatch.setattr(progress, "INTERVAL", 0.0)
 
 
 def random_bert(folder, words):

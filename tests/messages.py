@@ -25,4 +25,5 @@ def forget_listeners():
     """Leave the logger as it was, without listeners and without the command line's own handler."""
     logger = logging.getLogger("samesense")
     logger.handlers.clear()
+    logger.propagate = True
     logger.setLevel(logging.NOTSET)

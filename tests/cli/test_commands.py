@@ -1,4 +1,6 @@
+import io
 import json
+import logging
 import re
 import subprocess
 import sys
@@ -171,6 +173,15 @@ def test_encode_into_shards_refuses_flags_that_do_not_fit(run, tmp_path):
     assert not (tmp_path / "v").exists()
 
 
+def test_a_message_is_written_once_whatever_a_library_does_to_the_root_logger(run, toy_pairs):
+    logging.getLogger().addHandler(other := logging.StreamHandler(io.StringIO()))
+    try:
+        words = ["train", toy_pairs / "train.tsv", "-o", "nowhere", "--model", "absent/model", "--dry-run"]
+        assert "selection: " in run(*words)[2] and other.stream.getvalue() == ""
+    finally:
+        logging.getLogger().removeHandler(other)
+
+
 def test_doctor(run, toy_pairs):
     code, out, _ = run("doctor", toy_pairs / "train.tsv", "--against", toy_pairs / "test.tsv")
     assert code == 0
@@ -252,7 +263,11 @@ def test_interrupt_exits_130(run, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(entry, "app", interrupted)
-    assert run("similarity") == (130, "", "samesense: error: interrupted\n")
+    assert run("similarity") == (
+        130,
+        "",
+        "samesense: interrupted. Nothing half-written is left: give the same command again.\n",
+    )
 
 
 def test_module_is_the_command():

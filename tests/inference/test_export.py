@@ -5,6 +5,7 @@ import shutil
 
 import numpy as np
 import pytest
+from scipy.stats import spearmanr
 from sentence_transformers import SentenceTransformer
 
 import samesense
@@ -71,6 +72,11 @@ def test_int8_is_smaller_and_near(folder, sentences):
     assert description.parity["onnx-int8"].least_cosine < description.parity["onnx"].least_cosine
 
 
+def cosines(encoder, data):
+    one, other = (encoder.encode(list(side)).astype(float) for side in (data.sentences1, data.sentences2))
+    return (one * other).sum(1) / np.linalg.norm(one, axis=1) / np.linalg.norm(other, axis=1)
+
+
 def test_recorded_drift_is_that_of_spearman(folder, toy_pairs):
     data = read_pairs(toy_pairs / "dev.tsv")
     model = SentenceTransformer(str(folder), device="cpu")
@@ -81,7 +87,13 @@ def test_recorded_drift_is_that_of_spearman(folder, toy_pairs):
             (one * other).sum(1) / np.linalg.norm(one, axis=1) / np.linalg.norm(other, axis=1), data.labels
         )
 
-    found = read_description(folder).drift
+    description = read_description(folder)
+    exact, rough = (cosines(OnnxEncoder(folder, name), data) for name in ("onnx", "onnx-int8"))
+    said = description.agreement["onnx-int8"]
+    assert said.pairs == 60 and said.largest == pytest.approx(np.abs(exact - rough).max(), rel=0.2)
+    assert said.ranks == pytest.approx(spearmanr(exact, rough).statistic, abs=0.01)
+    assert description.agreement["onnx"].ranks > 0.9999 and "scores differ by at most 0." in said.text()
+    found = description.drift
     assert found.pairs == 60 and found.reference == pytest.approx(judged(lambda t: plain_rows(model, t)), abs=1e-3)
     rough = judged(OnnxEncoder(folder, "onnx-int8").encode) - found.reference
     assert found.points["onnx-int8"] == pytest.approx(rough, abs=0.5)

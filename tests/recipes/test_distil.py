@@ -199,7 +199,7 @@ def test_settings_that_cannot_work_are_refused(given, message):
         choose_distil("auto", given)
 
 
-def test_the_command(tiny_trunk, toy_pairs, tmp_path, capsys):
+def test_the_command(tiny_trunk, toy_pairs, tmp_path, capsys, shown):
     words = ["distil", str(toy_pairs / "train.tsv"), "--teacher", str(tiny_trunk), "-o", str(tmp_path / "run")]
     words += ["--student", "layers:1", "--max-steps", "1", "--precision", "float32"]
 
@@ -212,7 +212,11 @@ def test_the_command(tiny_trunk, toy_pairs, tmp_path, capsys):
     told = run("--dry-run")
     assert json.loads(told.out)["model"] == "layers:1"
     assert "settings: distil of encoder, max_steps = 1" in told.err
+    assert "steps: 1 of 64 examples each" in told.err and "estimate of the time: " in told.err
+    assert not (tmp_path / "run").exists()
     told = run("--test", str(toy_pairs / "dev.tsv"), str(toy_pairs / "test.tsv"), "--json")
+    assert told.err.splitlines()[-1] == "gain over the start: not known: give --dev"
+    assert "time: " in told.err and "teachers 0:" in told.err
     lines = [json.loads(line) for line in told.out.splitlines()]
     assert [line["model"] for line in lines] == ["student", str(tiny_trunk)]
     assert set(lines[0]["spearman"]) == {"dev.tsv", "test.tsv"}

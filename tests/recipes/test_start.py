@@ -147,3 +147,13 @@ def test_a_cross_encoder_has_no_start_to_be_spread(toy_pairs, tmp_path):
         train(
             str(toy_pairs / "train.tsv"), output=tmp_path / "run", settings={"encoder": "cross", "standardize": "mean"}
         )
+
+
+def test_a_new_head_has_nothing_to_gain_over(tiny_trunk, toy_pairs, tmp_path):
+    settings = {"model": str(tiny_trunk), "encoder": "cross", **QUICK}
+    run = train(
+        toy_pairs / "train.tsv", dev="none", test=toy_pairs / "test.tsv", output=tmp_path / "run", settings=settings
+    )
+    assert run.gain() == (
+        "gain over the start: on test not known: the start had no score of its own, as its head is new"
+    )

@@ -78,7 +78,7 @@ def test_ctrl_c_leaves_what_can_be_resumed(written, tmp_path):
     finally:
         process.kill()
     assert process.returncode == 130, error
-    assert "go on with the same command" in error
+    assert "the same command goes on" in error
     states = [status_of(folder) for folder in (out / "runs").iterdir()]
     assert set(states) == {"interrupted"}
     assert list(out.glob("runs/*/checkpoints/checkpoint-*/trainer_state.json"))

@@ -1,5 +1,6 @@
 import json
 import signal
+from functools import partial
 
 import pytest
 import torch
@@ -40,28 +41,28 @@ def killed():
     raise Killed
 
 
+def run_of(trunk, pairs, folder, settings=SETTINGS, selecting=True, **kwargs):
+    """Run or resume one training; gives the model, the outcome, and the dev curve that was written."""
+    train, dev = read_pairs(pairs / "train.tsv"), read_pairs(pairs / "dev.tsv")
+    model = build(str(trunk), device="cpu")
+    outcome = fit(
+        model,
+        as_dataset(CosentSettings().targets(train).columns),
+        CoSENT(model),
+        settings,
+        folder,
+        dev_score=dev_score(BiEncoder(), dev) if selecting else None,
+        **kwargs,
+    )
+    path = folder / "history.jsonl"
+    lines = [json.loads(line) for line in (path.read_text().splitlines() if path.exists() else [])]
+    curve = [(line["step"], line["eval_dev_spearman"]) for line in lines if "eval_dev_spearman" in line]
+    return model, outcome, curve
+
+
 @pytest.fixture
 def start(tiny_trunk, toy_pairs, tmp_path):
-    """Runs or resumes one training; gives the model, the outcome, and the dev curve that was written."""
-    train, dev = read_pairs(toy_pairs / "train.tsv"), read_pairs(toy_pairs / "dev.tsv")
-
-    def run(name, settings=SETTINGS, selecting=True, **kwargs):
-        model = build(str(tiny_trunk), device="cpu")
-        judge = dev_score(BiEncoder(), dev) if selecting else None
-        outcome = fit(
-            model,
-            as_dataset(CosentSettings().targets(train).columns),
-            CoSENT(model),
-            settings,
-            tmp_path / name,
-            dev_score=judge,
-            **kwargs,
-        )
-        lines = [json.loads(line) for line in (tmp_path / name / "history.jsonl").read_text().splitlines()]
-        curve = [(line["step"], line["eval_dev_spearman"]) for line in lines if "eval_dev_spearman" in line]
-        return model, outcome, curve
-
-    return run
+    return lambda name, *args, **kwargs: run_of(tiny_trunk, toy_pairs, tmp_path / name, *args, **kwargs)
 
 
 def weights(model: SentenceTransformer):
@@ -115,17 +116,79 @@ def test_half_written_checkpoint_is_passed_over(start, tmp_path):
     assert not broken.exists()
 
 
-@pytest.mark.slow
-def test_ctrl_c_keeps_everything(start):
-    _, _, curve = start("whole")
+SHORT = SETTINGS.model_copy(update={"max_steps": 12, "eval_steps": 4})
+
+
+class Press(TrainerCallback):
+    """Presses Ctrl-C once, where it is told to."""
+
+    def __init__(self, event, step):
+        self.event, self.step = event, step
+
+    def on_event(self, event, args=None, state=None, control=None, **kwargs):
+        if (event, state.global_step) == (self.event, self.step):
+            self.event = None
+            signal.raise_signal(signal.SIGINT)
+
+    def __getattribute__(self, name):
+        if name in ("on_pre_optimizer_step", "on_optimizer_step", "on_step_end", "on_log", "on_save"):
+            return partial(self.on_event, name)
+        return super().__getattribute__(name)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory, tiny_trunk, toy_pairs):
+    """A run that is not stopped: its weights, outcome and dev curve."""
+    model, outcome, curve = run_of(tiny_trunk, toy_pairs, tmp_path_factory.mktemp("whole"), SHORT)
+    return weights(model), outcome, curve
+
+
+@pytest.mark.parametrize(
+    ("event", "step", "stops", "kept"),
+    [
+        ("on_pre_optimizer_step", 7, 7, 7),  # before weights change: the step is broken off
+        ("on_optimizer_step", 7, 8, 8),  # as they change: it is finished
+        ("on_optimizer_step", 11, 12, 8),  # a run cannot go on from its last step
+        ("on_step_end", 8, 8, 8),  # before an evaluation, which the resumed run makes up for
+        ("on_log", 8, 8, 8),  # before it too: the loss is logged first
+        ("on_save", 8, 8, 8),  # as a checkpoint is written: no step is added
+        ("on_pre_optimizer_step", 0, 0, None),  # nothing to keep yet
+    ],
+)
+def test_ctrl_c_keeps_what_is_done_and_the_resumed_run_ends_as_the_whole_one(
+    start, whole, tmp_path, event, step, stops, kept
+):
     before = signal.getsignal(signal.SIGINT)
-    _, outcome, _ = start("stopped", callbacks=[At(7, lambda: signal.raise_signal(signal.SIGINT))])
-    assert outcome.interrupted
-    assert outcome.steps == 8  # the step under way when it was noticed
+    _, outcome, _ = start("stopped", SHORT, callbacks=[Press(event, step)])
+    assert (outcome.interrupted, outcome.steps) == (True, stops)
     assert signal.getsignal(signal.SIGINT) is before
-    _, outcome, resumed_curve = start("stopped", resume=True)
-    assert not outcome.interrupted
-    assert resumed_curve[1:] == curve[1:] or resumed_curve == curve
+    newest = newest_checkpoint(tmp_path / "stopped" / "checkpoints")
+    assert (newest and newest.name) == (kept and f"checkpoint-{kept}")
+    model, outcome, curve = start("stopped", SHORT, resume=True)
+    assert not outcome.interrupted and curve == whole[2] and torch.equal(weights(model), whole[0])
+    assert (outcome.best_step, outcome.best_dev_spearman) == (whole[1].best_step, whole[1].best_dev_spearman)
+
+
+@pytest.mark.parametrize(("evaluation", "kept"), [(0, None), (2, 8), (3, 8)])
+def test_ctrl_c_breaks_an_evaluation_off_and_the_resumed_run_makes_up_for_it(
+    start, whole, tmp_path, monkeypatch, evaluation, kept
+):
+    calls = []
+
+    def scores(model, texts, **how):
+        calls.append(1)
+        if len(calls) == evaluation + 1:
+            signal.raise_signal(signal.SIGINT)
+        return encode(model, texts, **how)
+
+    monkeypatch.setattr("samesense.encoder.encode.encode", scores)
+    _, outcome, _ = start("stopped", SHORT)
+    assert outcome.interrupted
+    newest = newest_checkpoint(tmp_path / "stopped" / "checkpoints")
+    assert (newest and newest.name) == (kept and f"checkpoint-{kept}")
+    model, outcome, curve = start("stopped", SHORT, resume=True)
+    assert curve == whole[2] and torch.equal(weights(model), whole[0])
+    assert outcome.best_step == whole[1].best_step
 
 
 def test_early_stopping(start):

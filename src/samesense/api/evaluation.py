@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from samesense.api.data import Scale, labelled_pairs
 from samesense.data.formats.memory import Source, as_sources
+from samesense.execution.progress import stage
 
 if TYPE_CHECKING:
     from samesense.data import PairData
@@ -130,7 +131,8 @@ def compare(  # noqa: PLR0913 - the flags of the command
     if results is not None:
         append_results(Path(results), [*report.results, *report.averages])
     if output is not None:
-        report.save(output, kind="html")
+        with stage("writing the page"):
+            report.save(output, kind="html")
     return report
 
 

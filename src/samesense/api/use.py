@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from samesense.api.data import Scale, labelled_pairs
 from samesense.data.formats.memory import Source, as_sources, in_memory, short_name
 from samesense.errors import ConfigError, DataError
+from samesense.execution.progress import stage
 from samesense.hashes import rows_hash
 
 if TYPE_CHECKING:
@@ -272,9 +273,10 @@ def export(  # noqa: PLR0913 - the flags of the command
         columns, label_order, label_range, drop_bad_rows: see :func:`samesense.read`.
         overwrite: replace what is in the folder.
     """
-    from samesense.inference.calibration.carry import carry
-    from samesense.inference.models.load import load
-    from samesense.inference.onnx.export import export as write
+    with stage("loading torch"):
+        from samesense.inference.calibration.carry import carry
+        from samesense.inference.models.load import load
+        from samesense.inference.onnx.export import export as write
 
     how = {"columns": columns, "label_order": label_order, "label_range": label_range, "drop_bad_rows": drop_bad_rows}
     pairs = None if data is None else labelled_pairs(data, **how)

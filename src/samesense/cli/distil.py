@@ -8,11 +8,13 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from samesense.cli.flags import flags
-from samesense.cli.output import Flag, Json, Output, Several, logger, put, put_json
+from samesense.cli.output import RESUMES, Flag, Json, Output, Several, logger, on_interrupt, put, put_json
 from samesense.data import read_pairs
+from samesense.execution.progress import stage
 from samesense.execution.ranks import finish
 from samesense.recipes.distil.settings import DistilSettings, choose_distil
 from samesense.recipes.unsupervised.settings import read_bare
+from samesense.training.manifest import FILE
 
 Flags: Any = flags({"distil": DistilSettings}, without=("model",))
 
@@ -46,7 +48,8 @@ def distil(
         settings: single settings; they win over the file.
         resume: go on with an interrupted run.
         overwrite: replace an earlier run in the output folder.
-        dry_run: say what the data is and which settings hold, and stop.
+        dry_run: check all that the run would, say what the data is, which settings hold, how many steps there are and
+            about how long they take, by timing a few, and stop.
         json: print one JSON object a model instead of a table.
     """
     given = {} if settings is None else settings.model_dump(exclude_none=True)
@@ -56,19 +59,24 @@ def distil(
     train = read_bare(sentences, chosen)
     dev_data, tests = None if dev is None else read_pairs(dev), [read_pairs(source) for source in test or []]
     logger.info(f"data: {train.summary}")
+    with stage("loading torch"):
+        from samesense.recipes.distil.recipe import estimate, run
+
     logger.info(f"settings: {name}{''.join(f', {key} = {value}' for key, value in given.items())}")
     if dry_run:
+        for line in estimate(train, chosen, output, dev=dev_data, tests=tests, free=not (resume or overwrite)):
+            logger.info(line)
         put_json([chosen.model_dump()])
         return
-    from samesense.recipes.distil.recipe import run
-
-    done = run(train, chosen, output, dev=dev_data, tests=tests, resume=resume, overwrite=overwrite)
+    with on_interrupt(RESUMES, output / FILE):
+        done = run(train, chosen, output, dev=dev_data, tests=tests, resume=resume, overwrite=overwrite)
+        if done.output.interrupted:
+            raise KeyboardInterrupt
     for line in done.lines():
         logger.info(line)
-    if done.output.interrupted:
-        raise KeyboardInterrupt
     if done.report is not None and json:
         put_json(asdict(line) for line in done.report.lines)
     elif done.report is not None:
         put(done.report.text())
+    logger.info(done.gain())
     finish()

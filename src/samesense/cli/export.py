@@ -57,6 +57,9 @@ def _tell(description: Description) -> None:
         put("\t".join((*cells, "not measured" if drift is None else _points(drift.reference, drift.points[name]))))
     if drift is not None and "torch-bfloat16" in drift.points:
         put("\t".join(("torch-bfloat16", "", "", "", _points(drift.reference, drift.points["torch-bfloat16"]))))
+    for backend in ("onnx-int8", "torch-bfloat16"):
+        if backend in description.agreement:
+            logger.info(f"{backend}: {description.agreement[backend].text()}")
     if drift is not None:
         logger.info(f"drift: on {drift.pairs} pairs of {drift.data}, where torch in float32 has {drift.reference:.2f}")
 

@@ -12,7 +12,7 @@ from cyclopts import App, Parameter
 
 from samesense.cli.output import Flag, Json, PrecisionFlag, TextColumns, logger, put, put_json, put_row
 from samesense.errors import ConfigError
-from samesense.execution.progress import progress_bar
+from samesense.execution.progress import Laps, progress_bar, where_time_went
 from samesense.inference.models.optional_deps import let_threads_sleep
 
 if TYPE_CHECKING:
@@ -52,8 +52,10 @@ def build(
     from samesense.inference.collection.collection import Collection
     from samesense.inference.collection.entries import read_entries
 
+    laps = Laps()
     entries = read_entries(source, columns=columns)
     embedder = _embedder(model, precision)
+    laps.count("loading")
     with progress_bar("index", "text") as bar:
         collection = Collection.build(
             folder,
@@ -64,7 +66,10 @@ def build(
             overwrite=overwrite,
             on_progress=bar.update,
         )
+    laps.count("building")
     _tell(collection, json)
+    logger.info(where_time_went(laps.seconds))
+    logger.info(f'next: samesense index query {folder} "TEXT"')
 
 
 @index.command

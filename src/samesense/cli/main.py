@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from cyclopts import App, CycloptsError, Group
@@ -12,6 +13,7 @@ from cyclopts import App, CycloptsError, Group
 from samesense import __version__
 from samesense.cli.output import as_flags, show_messages
 from samesense.errors import ConfigError, SamesenseError
+from samesense.execution.progress import stage
 from samesense.inference.models.optional_deps import needs_torch
 
 HELP = """\
@@ -29,6 +31,7 @@ app = App(
     version=__version__,
     help=HELP,
     help_format="plaintext",
+    suppress_keyboard_interrupt=False,  # main says how to go on
 )
 GROUPS = {
     "Train": ("quickstart", "train", "distil", "whiten", "origin", "harvest"),
@@ -38,6 +41,12 @@ GROUPS = {
 }
 COMMANDS = tuple(name for names in GROUPS.values() for name in names)
 """Every command; each is the function of its name in the module of its name."""
+
+LONG = (*GROUPS["Train"], *GROUPS["Evaluate"], "encode", "mine", "cluster", "index", "export")
+"""Commands that may take long."""
+
+ANEW = "Nothing half-written is left: give the same command again."
+"""How to go on, where a command does not say it better."""
 
 
 def help_of(command: str) -> str:
@@ -69,19 +78,21 @@ def main(arguments: list[str] | None = None) -> None:
         with needs_torch():
             given = sys.argv[1:] if arguments is None else arguments
             _check_utf8(given)
-            if not _helped_with_method(given):
-                app(given, exit_on_error=False, print_error=False)
+            with _at_work(given):
+                if not _helped_with_method(given):
+                    app(given, exit_on_error=False, print_error=False)
     except CycloptsError as error:
         _fail(f"{str(error).strip()} See: {' '.join(('samesense', *(error.command_chain or ()), '--help'))}")
     except SamesenseError as error:
         _fail(as_flags(str(error)))
+    except KeyboardInterrupt as stop:
+        sys.stderr.write(f"samesense: interrupted. {stop if stop.args else ANEW}\n")
+        sys.exit(130)
     except OSError as error:
         if not isinstance(error, BrokenPipeError):
             _fail(f"a file or folder cannot be read or written: {error}")
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
-    except KeyboardInterrupt:
-        _fail("interrupted", code=130)
 
 
 def _check_utf8(given: list[str]) -> None:
@@ -91,6 +102,11 @@ def _check_utf8(given: list[str]) -> None:
             argument.encode()
         except UnicodeEncodeError as error:
             raise ConfigError(f"Arguments must be UTF-8; received {argument!r}. Set the terminal to UTF-8.") from error
+
+
+def _at_work(given: list[str]) -> AbstractContextManager[None]:
+    """Show that a command that may take long is at work, before it has loaded what shows more."""
+    return stage(f"samesense {given[0]}") if given[:1] and given[0] in LONG else nullcontext()
 
 
 def _helped_with_method(given: list[str]) -> bool:
@@ -103,9 +119,9 @@ def _helped_with_method(given: list[str]) -> bool:
     return True
 
 
-def _fail(message: str, code: int = 2) -> None:
+def _fail(message: str) -> None:
     sys.stderr.write(f"samesense: error: {message}\n")
-    sys.exit(code)
+    sys.exit(2)
 
 
 def _quiet() -> None:

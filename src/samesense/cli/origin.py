@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from samesense.cli.flags import flags
-from samesense.cli.output import Flag, Json, Output, Several, logger, put, put_json
+from samesense.cli.output import GOES_ON, Flag, Json, Output, Several, logger, on_interrupt, put, put_json
 from samesense.errors import ConfigError
 from samesense.recipes.origin.settings import OriginSettings, choose_origin
+from samesense.training.manifest import FILE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,11 +59,12 @@ def origin(
             f"Settings are for the making from documents, and none are given; received {', '.join(given)}."
         )
     if documents:
-        from samesense.recipes.origin.recipe import run
+        chosen = choose_origin(config, given)
+        with on_interrupt(GOES_ON, output / FILE):
+            from samesense.recipes.origin.recipe import run
 
-        if not run(documents, choose_origin(config, given), output, overwrite=overwrite):
-            logger.info("stopped; everything is kept. Go on with the same command.")
-            raise KeyboardInterrupt
+            if not run(documents, chosen, output, overwrite=overwrite):
+                raise KeyboardInterrupt
         logger.info(f"done: samesense similarity origin:{output} TEXT TEXT")
     if explain is not None:
         told = _sampled(output, explain, top) if sampled else _explained(output, explain, top)

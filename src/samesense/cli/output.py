@@ -6,7 +6,8 @@ import json
 import logging
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -14,6 +15,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from samesense.errors import ConfigError
+from samesense.execution.progress import heard
 from samesense.execution.ranks import is_main
 from samesense.types import Precision
 
@@ -71,11 +73,26 @@ class _ToStandardError(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         mark = "warning: " if record.levelno == logging.WARNING else ""
         line = f"{mark}{as_flags(record.getMessage())}"
-        if "tqdm" in sys.modules:  # a bar may be there
+        if "tqdm" in sys.modules and sys.stderr.isatty():  # a bar may be there
             sys.modules["tqdm"].tqdm.write(line, file=sys.stderr)
         else:
             sys.stderr.write(f"{line}\n")
         sys.stderr.flush()
+        heard()
+
+
+GOES_ON = "What is finished is kept: the same command goes on."
+RESUMES = "What is finished is kept: go on with the same command and --resume."
+"""What a command says when it is interrupted."""
+
+
+@contextmanager
+def on_interrupt(how: str, kept: Path) -> Iterator[None]:
+    """Have Ctrl-C end the command with a line about how to go on, unless it says so itself; ``kept`` is there if so."""
+    try:
+        yield
+    except KeyboardInterrupt as stop:
+        raise KeyboardInterrupt(*(stop.args or ([how] if kept.is_file() else []))) from None
 
 
 def show_messages() -> None:
@@ -84,6 +101,7 @@ def show_messages() -> None:
     if is_main() and not any(isinstance(handler, _ToStandardError) for handler in logger.handlers):
         logger.addHandler(_ToStandardError())
         logger.setLevel(logging.INFO)
+        logger.propagate = False  # a library that sets up the root logger would have each message written twice
 
 
 def named_values(flag: str, given: list[str] | None) -> list[tuple[str, str]]:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from samesense.cli.output import Flag, Json, Output, logger, named_values, put
+from samesense.cli.output import GOES_ON, Flag, Json, Output, logger, named_values, on_interrupt, put
 
 
 def sweep(
@@ -49,8 +49,9 @@ def sweep(
     from samesense.recipes.sweep.cell import status_of
     from samesense.recipes.sweep.file import read_sweep
     from samesense.recipes.sweep.plan import make_plan
-    from samesense.recipes.sweep.run import describe, run
+    from samesense.recipes.sweep.run import PLAN, check_jobs, describe, run
 
+    check_jobs(jobs)
     plan = make_plan(read_sweep(file, dict(named_values("--set", set_))))
     for line in describe(plan):
         logger.info(line)
@@ -60,10 +61,11 @@ def sweep(
         if plan.tuning:
             logger.info("then every seed of what is tuned, at what is the best on dev")
         return
-    ended = run(plan, folder, jobs=jobs)
-    if ended.interrupted:
-        logger.info(f"stopped with {ended.finished} cells finished; go on with the same command.")
-        raise KeyboardInterrupt
+    with on_interrupt(GOES_ON, folder / PLAN):
+        ended = run(plan, folder, jobs=jobs)
+        if ended.interrupted:
+            logger.info(f"stopped with {ended.finished} cells finished")
+            raise KeyboardInterrupt
     _show(folder, json)
     if ended.failed:
         logger.info(

@@ -7,12 +7,26 @@ from typing import Annotated, Any
 from cyclopts import App, Parameter
 
 from samesense.cli.flags import flags
-from samesense.cli.output import AS_THEY_ARE, Flag, Json, Output, ReadFlags, Several, logger, put, put_json
+from samesense.cli.output import (
+    AS_THEY_ARE,
+    GOES_ON,
+    RESUMES,
+    Flag,
+    Json,
+    Output,
+    ReadFlags,
+    Several,
+    logger,
+    on_interrupt,
+    put,
+    put_json,
+)
 from samesense.errors import ConfigError
 from samesense.execution.ranks import finish
 from samesense.recipes.methods import METHODS
 from samesense.recipes.reading import READING, Reading
 from samesense.recipes.train import plan
+from samesense.training.manifest import FILE
 from samesense.types import Result
 
 SHOWN = ("model", "loss", "learning_rate", "epochs", "max_steps", "batch_size", "max_seq_length", "eval_steps", "seed")
@@ -76,7 +90,8 @@ def train(
         folds: cross-validate instead of making a model: so many random folds, or by-topic, each subset one.
         resume: go on with an interrupted run.
         overwrite: replace an earlier run in the output folder.
-        dry_run: say what the data is and which settings hold, and stop.
+        dry_run: check all that the run would, say what the data is, which settings hold, how many steps there are and
+            about how long they take, by timing a few, and stop.
         json: print one JSON object a result.
     """
     if folds is not None and (dev not in ("auto", "none") or test is not None):
@@ -93,18 +108,19 @@ def train(
     for line in planned.lines():
         logger.info(line)
     if dry_run:
-        for line in planned.check():
+        for line in planned.dry_run(output, folds, free=not (resume or overwrite)):
             logger.info(line)
         put_json([planned.settings.model_dump()])
         return
-    if folds is not None:
-        _put(planned.cross_validate(folds, output, resume=resume, overwrite=overwrite), json)
-        return
-    trained = planned.run(output, resume=resume, overwrite=overwrite)
+    with on_interrupt(GOES_ON if planned.method.pipeline else RESUMES, output / FILE):
+        if folds is not None:
+            _put(planned.cross_validate(folds, output, resume=resume, overwrite=overwrite), json)
+            return
+        trained = planned.run(output, resume=resume, overwrite=overwrite)
+        if trained.output.interrupted:
+            raise KeyboardInterrupt
     for line in trained.lines():
         logger.info(line)
-    if trained.output.interrupted:
-        raise KeyboardInterrupt
     _put(trained.results, json)
     logger.info(trained.gain())
     finish()

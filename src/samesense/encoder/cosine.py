@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from samesense.errors import ModelError
+from samesense.execution.progress import progress_bar
 from samesense.types import Embeddings, Encode, Pair, Score, Scores
 
 BLOCK_PAIRS = 4096
@@ -124,15 +125,18 @@ def each_once(
         rows_of.setdefault(text, []).append(row)
     out = np.zeros((len(texts), dim), dtype=np.float32)
     ordered = sorted(rows_of, key=len, reverse=True)
-    for start in range(0, len(ordered), BLOCK_TEXTS):
-        block = ordered[start : start + BLOCK_TEXTS]
-        embeddings = embed(block)
-        if normalize:
-            embeddings = unit(embeddings)
-        for text, row in zip(block, embeddings, strict=True):
-            out[rows_of[text]] = row
-        if on_progress is not None:
-            on_progress(sum(len(rows_of[text]) for text in block))
+    with progress_bar("encode", "text", len(texts), leave=False, inner=True) as bar:
+        for start in range(0, len(ordered), BLOCK_TEXTS):
+            block = ordered[start : start + BLOCK_TEXTS]
+            embeddings = embed(block)
+            if normalize:
+                embeddings = unit(embeddings)
+            for text, row in zip(block, embeddings, strict=True):
+                out[rows_of[text]] = row
+            done = sum(len(rows_of[text]) for text in block)
+            bar.update(done)
+            if on_progress is not None:
+                on_progress(done)
     return out
 
 

@@ -15,10 +15,14 @@ from sentence_transformers.util import load_file_path
 
 from samesense.encoder.precision import autocast, inference_precision
 from samesense.errors import ModelError
+from samesense.execution.progress import progress_bar
 from samesense.types import Pair, Precision, Score, Scores
 
 REMEMBERED = 2**26
 """Characters of pairs whose scores are kept in memory; once there are more, all of them are forgotten."""
+
+FORWARD = 32
+"""Pairs of one forward; sentence-transformers' own number."""
 
 
 def is_cross_encoder(source: str) -> bool:
@@ -105,8 +109,14 @@ def as_logits(model: CrossEncoder, *, precision: Precision = "float32") -> Score
     arithmetic = inference_precision(precision, device)
 
     def score(pairs: Sequence[Pair]) -> Scores:
-        with autocast(device, arithmetic):
-            logits = model.predict(list(pairs), activation_fn=torch.nn.Identity(), show_progress_bar=False)
+        with autocast(device, arithmetic), progress_bar("score", "pair", len(pairs), leave=False, inner=True) as bar:
+            counting = model.register_forward_hook(lambda *_: bar.update(min(FORWARD, len(pairs) - bar.n)))
+            try:
+                logits = model.predict(
+                    list(pairs), batch_size=FORWARD, activation_fn=torch.nn.Identity(), show_progress_bar=False
+                )
+            finally:
+                counting.remove()
         return np.asarray(logits, dtype=np.float64)
 
     return score

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from samesense.errors import DataError, ModelError
 from samesense.evaluation.task import Task
-from samesense.execution.progress import progress_bar
+from samesense.execution.progress import progress_bar, stage
 from samesense.results import Results
 from samesense.types import Evidence, Pair, Scorer, Scores
 
@@ -108,7 +108,8 @@ def _evaluate_model(
     for task in fitting:
         started = time.perf_counter()
         try:
-            outcome = task.evaluate(candidate)
+            with stage(f"{candidate.name} on {task.suite} {task.dataset}"):
+                outcome = task.evaluate(candidate)
         except (DataError, ModelError) as error:
             found.failures.append(
                 Failure(model=candidate.name, task=task.suite, dataset=task.dataset, reason=str(error))
@@ -151,7 +152,7 @@ def _encode_together(candidate: Scorer, texts: Iterator[str]) -> int:
     if not candidate.embeds:
         return 0
     distinct = list(dict.fromkeys(texts))
-    with progress_bar(candidate.name, "text", len(distinct), leave=False) as bar:
+    with progress_bar(f"encode by {candidate.name}", "text", len(distinct), leave=False) as bar:
         try:
             candidate.fill(distinct, on_progress=bar.update)
         except ModelError:

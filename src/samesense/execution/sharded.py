@@ -123,8 +123,7 @@ class ShardedJob:
                         self._keep(number, shard)
                         bar.update(sizes[number])
             except KeyboardInterrupt:
-                logger.info("stopped; finished shards are kept. Go on with the same command.")
-                raise
+                raise KeyboardInterrupt("Finished shards are kept: the same command goes on.") from None
 
     def finish(self, entries: Sequence[Mapping[str, Any]], **totals: Any) -> dict[str, float]:
         """List all shards in the manifest, with ``totals``, and return what they cost: a sum for each column.

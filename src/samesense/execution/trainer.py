@@ -1,11 +1,26 @@
-"""What every training with the trainer of transformers has in common: its arguments, and how it is run."""
+"""What every training with the trainer of transformers has in common: its arguments, how it is run, and its stop."""
 
 from __future__ import annotations
 
+import random
+import signal
 from pathlib import Path
-from typing import Any, TypeVar
+from types import FrameType
+from typing import Any, TypeVar, cast
 
-from transformers import PrinterCallback, Trainer, TrainingArguments
+import numpy as np
+import torch
+from torch import nn
+from transformers import (
+    PrinterCallback,
+    Trainer,
+    TrainerCallback,
+    TrainerControl,
+    TrainerState,
+    TrainingArguments,
+)
+
+from samesense.execution.ranks import world_size
 
 Arguments = TypeVar("Arguments", bound=TrainingArguments)
 
@@ -53,11 +68,150 @@ def training_arguments(
     )
 
 
-def run_trainer(trainer: Trainer, resume_from: Path | None) -> bool:
+def run_trainer(trainer: Trainer, resume_from: Path | None, stop: StopOnInterrupt | None = None) -> bool:
     """Train, from a checkpoint where one is given; returns whether it was stopped before its end.
 
-    The trainer's own printing is taken out. A run that early stopping ended counts as stopped too.
+    The trainer's own printing is taken out. Ctrl-C leaves a checkpoint; see :class:`StopOnInterrupt`. A run that early
+    stopping ended counts as stopped too, and ``stop`` tells the two apart.
     """
+    stop = StopOnInterrupt() if stop is None else stop
     trainer.remove_callback(PrinterCallback)
-    trainer.train(resume_from_checkpoint=None if resume_from is None else str(resume_from))
+    trainer.add_callback(stop)
+    if resume_from is not None and _evaluation_is_due(trainer, resume_from):
+        trainer.args.eval_on_start = True
+        trainer.add_callback(_DueEvaluation(trainer))
+    try:
+        trainer.train(resume_from_checkpoint=None if resume_from is None else str(resume_from))
+    except BaseException as error:
+        trainer.callback_handler.on_train_end(trainer.args, trainer.state, trainer.control)
+        if not isinstance(error, _Stopped):
+            raise
+        stop.save(trainer)
+        return True
     return bool(trainer.state.global_step < trainer.state.max_steps)
+
+
+class _Stopped(KeyboardInterrupt):
+    """Ctrl-C, where the state of the last step is whole and nothing is being written."""
+
+
+class StopOnInterrupt(TrainerCallback):
+    """Turns the first Ctrl-C into a checkpoint of the last finished step and an orderly stop; a second stops at once.
+
+    A step is broken off before it changes a weight, and so is an evaluation, which the resumed run makes up for. While
+    weights are changed or written, what goes on is finished first. A step is not broken off where several processes
+    train, which must end together, nor on an accelerator, where steps are short and random states costly to keep.
+
+    An evaluation leaves random numbers as they were, which the trainer's own loader does not: so training goes on the
+    same whether it was made at once or by the resumed run.
+    """
+
+    def __init__(self) -> None:
+        self.interrupted = False
+        self._at_once = False  # whether to break off here and now
+        self._random: Any = None  # states of random numbers after the last step, before any evaluation
+        self._before: Any = None
+
+    def _handle(self, signum: int, frame: FrameType | None) -> None:
+        self.interrupted = True
+        signal.signal(signal.SIGINT, self._before)
+        if self._at_once and world_size() == 1:
+            raise _Stopped
+
+    def save(self, trainer: Trainer) -> None:
+        """Write a checkpoint of the last finished step, unless it is there, or a run could not go on from it."""
+        state = trainer.state
+        place = Path(str(trainer.args.output_dir)) / f"checkpoint-{state.global_step}"
+        if not 0 < state.global_step < state.max_steps or (place / "trainer_state.json").is_file():
+            return
+        _set_random_states(self._random)
+        trainer._save_checkpoint(cast(nn.Module, trainer.model), None)
+        trainer.callback_handler.on_save(trainer.args, state, trainer.control)
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Listen for Ctrl-C; outside the main thread, where that is impossible, leave it as it is."""
+        self._random, self._at_once = _random_states(), bool(args.eval_on_start)
+        try:
+            self._before = signal.signal(signal.SIGINT, self._handle)
+        except ValueError:
+            self._before = None
+
+    def on_step_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """From here to the change of weights, only random numbers change."""
+        self._at_once = args.device.type == "cpu"
+
+    def on_pre_optimizer_step(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Weights are changed from here on."""
+        self._at_once = False
+
+    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        """Ask for a checkpoint and the end of the run, and leave an evaluation to the resumed one."""
+        self._random = _random_states()
+        if self.interrupted:
+            control.should_evaluate = False
+            control.should_save = control.should_training_stop = True
+            if state.global_step == state.max_steps:
+                raise _Stopped  # a run cannot go on from its last step: from the checkpoint before
+        self._at_once = control.should_evaluate
+
+    def on_evaluate(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        """What follows is the writing of a checkpoint."""
+        self._at_once = False
+        _set_random_states(self._random)
+
+    def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        """End a run that was interrupted while it wrote, without one more step."""
+        if self.interrupted:
+            control.should_training_stop = True
+
+    def on_train_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Give Ctrl-C back its usual meaning."""
+        self._at_once = False
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
+
+
+def _random_states() -> Any:
+    return torch.get_rng_state(), np.random.get_state(), random.getstate()
+
+
+def _set_random_states(states: Any) -> None:
+    torch.set_rng_state(states[0])
+    np.random.set_state(states[1])
+    random.setstate(states[2])
+
+
+def _evaluation_is_due(trainer: Trainer, checkpoint: Path) -> bool:
+    """Return whether the run was stopped between a step that calls for an evaluation and its end."""
+    state = TrainerState.load_from_json(str(checkpoint / "trainer_state.json"))
+    evaluated = {log["step"] for log in state.log_history if any(name.startswith("eval_") for name in log)}
+    due = trainer.args.eval_strategy == "steps" and state.global_step % trainer.args.eval_steps == 0
+    return bool(due and state.global_step not in evaluated)
+
+
+class _DueEvaluation(TrainerCallback):
+    """Has the evaluation at the start of a resumed run count for the choice of the best checkpoint."""
+
+    def __init__(self, trainer: Trainer) -> None:
+        self._trainer, self._over = trainer, False
+
+    def on_evaluate(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        metrics: dict[str, float] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Do what the trainer does after every other evaluation."""
+        if not self._over and metrics is not None:
+            self._trainer._determine_best_metric(metrics, None)
+        self._over = True

@@ -21,6 +21,7 @@ from samesense.data import PairData
 from samesense.encoder.storage import check_free
 from samesense.errors import ConfigError
 from samesense.evaluation.argument import ArgumentTask, Fold, Mode
+from samesense.execution.progress import progress_bar
 from samesense.files import only_writer, read_json, write_json
 from samesense.inference.models.load import load
 from samesense.inference.models.model import Model
@@ -74,16 +75,18 @@ def _evaluated(
     """Train and score the folds that are not there, and evaluate all together."""
     scores = np.full(len(data), np.nan)
     protocol = ""
-    for number, (train, test) in enumerate(task.folds, 1):
-        folder = output / f"fold-{number:02}"
-        logger.info(f"fold {number} of {len(task.folds)}: {len(train)} pairs train, {len(test)} test")
-        if not (folder / SCORES).is_file():
-            if not method.run_or_resume(data.take(train), settings, folder):
-                raise KeyboardInterrupt
-            _write_scores(folder, data.take(test))
-        shutil.rmtree(folder / "model", ignore_errors=True)
-        content = read_json(folder / SCORES)
-        scores[test], protocol = content["scores"], content["protocol"]
+    with progress_bar("cross-validation", "fold", len(task.folds)) as bar:
+        for number, (train, test) in enumerate(task.folds, 1):
+            folder = output / f"fold-{number:02}"
+            logger.info(f"fold {number} of {len(task.folds)}: {len(train)} pairs train, {len(test)} test")
+            if not (folder / SCORES).is_file():
+                if not method.run_or_resume(data.take(train), settings, folder):
+                    raise KeyboardInterrupt
+                _write_scores(folder, data.take(test))
+            shutil.rmtree(folder / "model", ignore_errors=True)
+            content = read_json(folder / SCORES)
+            scores[test], protocol = content["scores"], content["protocol"]
+            bar.update()
     model = Model(
         name=str(output), score=lambda pairs: _given(scores, len(pairs)), seed=settings.seed,
         protocol=f"{protocol}; each pair scored by a model that was trained without it",
@@ -102,6 +105,13 @@ def _task(data: PairData, folds: str) -> ArgumentTask:
     if not folds.isdecimal():
         raise ConfigError(f"folds is a number of random folds, or by-topic; received {folds!r}.")
     return ArgumentTask(data, folds=int(folds), seed=SPLIT_SEED)
+
+
+def first_of_folds(method: Method, data: PairData, settings: EncoderSettings, folds: str) -> tuple[PairData, int]:
+    """Return what the first fold trains on, and how many there are, all checked as for a run."""
+    task = _task(data, folds)
+    _check_folds(method, data, settings, task.folds)
+    return data.take(task.folds[0][0]), len(task.folds)
 
 
 def _check_folds(method: Method, data: PairData, settings: EncoderSettings, folds: list[Fold]) -> None:

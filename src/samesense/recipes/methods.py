@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -10,11 +11,13 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from samesense.data import PairData
+from samesense.data.documents import running_documents
 from samesense.data.examples import Examples
 from samesense.data.formats.memory import Source, holds_sentences, in_memory, name_of
 from samesense.data.sentences import Sentences
 from samesense.data.tuples.data import TupleData
 from samesense.errors import ConfigError
+from samesense.execution.progress import stage
 from samesense.recipes.context.documents import Documents, read_documents
 from samesense.recipes.context.settings import ContextSettings
 from samesense.recipes.reading import Reading, read_labelled
@@ -51,6 +54,7 @@ class Method:
     prepare: str = ""
     # module:function of a method that is more than one training: takes the job in place of the runner
     pipeline: str = ""
+    estimator: str = ""  # module:function that says in words how long that takes
     reading: tuple[str, ...] = ()  # the settings that decide what is read
     from_files: bool = False  # data in memory are not taken
     # what it selects by where no pairs are given for that, in words
@@ -105,15 +109,40 @@ class Method:
         overwrite: bool = False,
     ) -> TrainingRun:
         """Train with settings and data that are there already; see :func:`samesense.recipes.runner.run`."""
-        from samesense.recipes.runner import Job, run
+        begun = time.perf_counter()
+        with stage("loading torch"):
+            from samesense.recipes.runner import Job, run
 
+            means = resolve_name(self.pipeline or self.prepare)
         self.check(train, settings)
+        settings = settings.for_data(train)
+        job = Job(method=self.name, data=train, settings=settings, output=output, dev=dev, test=test, begun=begun)
+        if self.pipeline:
+            made: TrainingRun = means(job, resume=resume, overwrite=overwrite)
+            return made
+        return run(job, means, resume=resume, overwrite=overwrite)
+
+    def estimate(
+        self,
+        train: Examples,
+        settings: EncoderSettings,
+        output: Path,
+        *,
+        dev: PairData | None = None,
+        test: PairData | None = None,
+        runs: int = 1,
+    ) -> list[str]:
+        """Return, in words, the steps and the time of so many runs; see :mod:`samesense.recipes.estimate`."""
+        with stage("loading torch"):
+            from samesense.recipes.estimate import estimate
+            from samesense.recipes.runner import Job
+
         settings = settings.for_data(train)
         job = Job(method=self.name, data=train, settings=settings, output=output, dev=dev, test=test)
         if self.pipeline:
-            made: TrainingRun = resolve_name(self.pipeline)(job, resume=resume, overwrite=overwrite)
-            return made
-        return run(job, resolve_name(self.prepare), resume=resume, overwrite=overwrite)
+            found: list[str] = resolve_name(self.estimator)(job)
+            return found
+        return estimate(job, resolve_name(self.prepare), runs=runs)
 
     def run_or_resume(
         self, train: Examples, settings: EncoderSettings, output: Path, *, dev: PairData | None = None
@@ -138,6 +167,16 @@ class _Cosent(Method):
 
     def check(self, train: Any, settings: Any) -> list[str]:
         return [settings.targets(train).summary]
+
+
+class _Context(Method):
+    """Running documents: more than one training."""
+
+    def check(self, train: Any, settings: Any) -> list[str]:
+        origin = settings.origin_settings()
+        for source in train.sources:
+            next(running_documents(source, language=origin.language, paragraphs=origin.paragraphs))
+        return []
 
 
 _BARE = ("columns", "keep_repeated", "min_chars", "max_chars")
@@ -200,13 +239,14 @@ METHODS: dict[str, Method] = {
             reading=("held_out_share", "most_pairs"),
             from_files=True,
         ),
-        Method(
+        _Context(
             name="context",
             takes="running documents",
             settings=ContextSettings,
             data=(Documents,),
             reader=read_documents,
             pipeline="samesense.recipes.context.recipe:run",
+            estimator="samesense.recipes.context.estimate:estimate",
             from_files=True,
             selects="Spearman on pairs held out of the harvest; labelled pairs as dev replace them",
         ),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -21,6 +22,7 @@ from samesense.encoder.storage import save
 from samesense.encoder.vocabulary import unknown_share
 from samesense.errors import MissingExtraError
 from samesense.evaluation.sts import evaluate_pairs, evaluate_sts
+from samesense.execution.progress import Laps, stage
 from samesense.execution.ranks import is_main
 from samesense.inference.models.load import load
 from samesense.recipes import run_folder
@@ -57,6 +59,7 @@ class Job(Generic[Data, Settings]):
     # labelled pairs; the checkpoint with the best Spearman on them is kept. None keeps the last state
     dev: PairData | None = None
     test: PairData | None = None  # labelled pairs on which the model is evaluated before and after
+    begun: float = field(default_factory=time.perf_counter)  # when it was asked for; its times count from there
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,55 +93,73 @@ def run(
     opens the one that the settings name. Under ``torchrun`` every process calls this; the first one writes, logs and
     evaluates on test. Where a run could not end well, it raises before the first step.
     """
+    laps = Laps(job.begun)
     if build is None:
         job = replace(job, settings=start_settings(job.settings))
     settings, output, adapter = job.settings, job.output, adapter_of(job.settings)
     data = run_folder.data_identity({"train": job.data, "dev": job.dev, "test": job.test})
     record = manifest.describe(job.method, settings.model_dump(), data)
     before = run_folder.check(output, record, resume=resume, overwrite=overwrite)
-    model = adapter.build(settings) if build is None else build(job)
-    inputs = prepare(model, job)
-    choice = (
-        Choice(*before["precision"])
-        if before
-        else pick_precision(model, inputs.dataset, settings, settings.max_seq_length)
-    )
+    with stage(f"loading {settings.model}"):
+        model = adapter.build(settings) if build is None else build(job)
+    with stage("preparing the examples"):
+        inputs = prepare(model, job)
+    with stage("measuring which arithmetic is faster"):
+        choice = (
+            Choice(*before["precision"])
+            if before
+            else pick_precision(model, inputs.dataset, settings, settings.max_seq_length)
+        )
     record |= {"summary": list(inputs.summary), "precision": list(choice)}
     with run_folder.locked(output):
         run_folder.check(output, record, resume=resume, overwrite=overwrite)  # another run may have ended since
         record = run_folder.begin(output, record, before)
         _log_start(model, inputs, [f"model {settings.model}, {adapter.describe(model, settings)}", _arithmetic(choice)])
         test = job.test if is_main() else None
-        results = [] if test is None else adapter.evaluate_start(model, settings, test)
+        laps.count("loading")
+        with stage("evaluation of the start on test"):
+            results = [] if test is None else adapter.evaluate_start(model, settings, test)
+        laps.count("evaluation")
         trained = run_folder.finished_training(output, before)
         if trained is None:
-            texts = _texts(inputs.dataset, FITTED)
-            record |= {"start": adapter.standardize(model, settings, texts, choice.precision)}
-            if record["start"]:
-                logger.info(record["start"])
+            if inputs.before_training is not None:
+                inputs.before_training()
+                laps.count("teachers")
+            record |= {"start": _spread(job, adapter, model, inputs, choice)}
             trained = _train(job, adapter, model, inputs, choice, resume=resume)
+            laps.add(trained.spent)
             if is_main() and not trained.interrupted:
-                run_folder.save_model(output, record, trained, partial(save, model))
+                with stage("saving the model"):
+                    run_folder.save_model(output, record, trained, partial(save, model))
+            laps.count("saving")
         if is_main():
             more: dict[str, Any] = {}
             if not trained.interrupted:
-                further, more = _evaluate(job, inputs)
+                with stage("evaluation"):
+                    further, more = _evaluate(job, inputs)
                 results += further
                 append_results(output / run_folder.RESULTS, results)
             run_folder.end(output, record, trained, more)
-        return TrainingRun(output, trained, Results(results))
+        laps.count("evaluation")
+        return TrainingRun(output, trained, Results(results), laps.seconds)
 
 
 def _arithmetic(choice: Choice) -> str:
     return f"arithmetic: {choice.precision} ({choice.reason})"
 
 
+def _spread(job: Job[Any, Any], adapter: Adapter, model: Any, inputs: TrainingInputs, choice: Choice) -> str:
+    """Spread a start whose texts lie close together, if that is asked for; return in words what was done."""
+    said = adapter.standardize(model, job.settings, _texts(inputs.dataset, FITTED), choice.precision)
+    if said:
+        logger.info(said)
+    return said
+
+
 def _train(
     job: Job[Any, Any], adapter: Adapter, model: Any, inputs: TrainingInputs, choice: Choice, *, resume: bool
 ) -> TrainOutput:
     """Train in place, or go on with it."""
-    if inputs.before_training is not None:
-        inputs.before_training()
     set_seed(job.settings.seed)  # a loss may have weights of its own
     return fit(
         model,

@@ -57,9 +57,32 @@ class TrainingPlan:
             return self.method.selects
         return f"Spearman on {len(self.dev)} pairs {'held out' if self.held_out else 'of ' + self.dev.name}"
 
-    def check(self) -> list[str]:
-        """Return, for people, what is made of the data; DataError if they do not fit the settings."""
-        return self.method.check(self.train, self.settings)
+    def dry_run(self, output: str | Path, folds: str | None = None, *, free: bool = True) -> list[str]:
+        """Return, for people, what is made of the data, the steps, and an estimate of the time.
+
+        What the run opens is opened, and what it checks before its first step is checked, the output folder too where
+        it must be ``free``. Nothing is left behind.
+        """
+        from samesense.encoder.storage import check_free
+
+        if free:
+            check_free(Path(output), overwrite=False)
+        made = self.method.check(self.train, self.settings)
+        if folds is None:
+            found = self.method.estimate(self.train, self.settings, Path(output), dev=self.dev, test=self.test)
+            return [*made, *found]
+        from samesense.recipes.folds import first_of_folds
+
+        train, runs = first_of_folds(self.method, self._pairs(), self.settings, folds)
+        return [*made, *self.method.estimate(train, self.settings, Path(output), runs=runs)]
+
+    def _pairs(self) -> PairData:
+        if isinstance(self.train, PairData):
+            return self.train
+        raise ConfigError(
+            f"Cross-validation deals labelled pairs into folds, and method {self.method.name} trains on "
+            f"{self.method.takes}. Give labelled pairs."
+        )
 
     def run(self, output: str | Path, *, resume: bool = False, overwrite: bool = False) -> TrainingRun:
         """Train; see :func:`train`. A dev set that was held out is kept in the folder."""
@@ -78,13 +101,8 @@ class TrainingPlan:
         """Evaluate by cross-validation; see :func:`samesense.recipes.folds.cross_validate`."""
         from samesense.recipes.folds import cross_validate
 
-        if not isinstance(self.train, PairData):
-            raise ConfigError(
-                f"Cross-validation deals labelled pairs into folds, and method {self.method.name} trains on "
-                f"{self.method.takes}. Give labelled pairs."
-            )
         return cross_validate(
-            self.method, self.train, self.settings, Path(output), folds, resume=resume, overwrite=overwrite
+            self.method, self._pairs(), self.settings, Path(output), folds, resume=resume, overwrite=overwrite
         )
 
 

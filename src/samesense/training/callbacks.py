@@ -1,42 +1,88 @@
-"""What happens between steps: progress bar, history, the loss's own weights in checkpoints, and a safe stop."""
+"""What happens between steps: progress, times, history, and the loss's own weights in checkpoints."""
 
 from __future__ import annotations
 
-import signal
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from samesense.execution.progress import progress_bar
+from samesense.execution.progress import Laps, progress_bar
 from samesense.files import replacing, write_json_lines
 
 DEV_METRIC = "dev_spearman"
+
+LATEST = 0.1
+"""Share of the newest step in the loss that is shown."""
 
 LOSS_WEIGHTS = "loss.pt"
 """File in a checkpoint with what the loss itself learns, such as the classifier of softmax; no part of the model."""
 
 
 class Progress(TrainerCallback):
-    """A bar on standard error, on a terminal only, with the loss and the last and best dev Spearman."""
+    """Shows steps, the loss, and the last and best dev Spearman; and the batches of an evaluation by the trainer.
 
-    def __init__(self) -> None:
+    The loss is the mean of the latest steps, as ``loss`` (or the model, where it gives its own) returns it.
+    """
+
+    def __init__(self, loss: nn.Module | None = None) -> None:
+        self.loss = loss
         self.bar: Any = None
-        self.shown: dict[str, str] = {}
+        self.evaluation: Any = None
+        self.figures: dict[str, str] = {}
+        self._hook: Any = None
+        self._latest: Tensor | None = None
 
     def on_train_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, model: Any = None, **kwargs: Any
     ) -> None:
         """Open the bar at the step from which the run goes on."""
-        self.bar = progress_bar("train", "step", state.max_steps, initial=state.global_step, smoothing=0.3)
+        self.bar = progress_bar("train", "step", state.max_steps, initial=state.global_step)
+        self._hook = (self.loss or model).register_forward_hook(self._seen)
+
+    def _seen(self, module: nn.Module, arguments: Any, output: Any) -> None:
+        """Keep the loss of a step in a running mean, still on its device."""
+        if not module.training:
+            return
+        if isinstance(output, dict):  # a model of the trainer's own kind, or a loss of several terms
+            output = output["loss"] if "loss" in output else torch.stack(list(output.values())).sum()
+        value = output.detach().float().mean()
+        self._latest = value if self._latest is None else self._latest.lerp(value, LATEST)
+
+    def on_step_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Have the time of a step count from the first one on: the start was evaluated before."""
+        if self.bar.n == self.bar.initial:
+            self.bar.begin_anew()
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         """Move the bar by a step."""
-        if self.bar is not None:
-            self.bar.update(state.global_step - self.bar.n)
+        if self.bar.shown and self._latest is not None:
+            self.figures = {"loss": "", **self.figures} | {"loss": f"{float(self._latest):.3f}"}
+            self.bar.set_postfix(self.figures)
+        self.bar.update(state.global_step - self.bar.n)
+
+    def on_prediction_step(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        eval_dataloader: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        """Count a batch of an evaluation."""
+        if self.evaluation is None:
+            self.evaluation = progress_bar("evaluation", "batch", len(eval_dataloader), leave=False)
+        self.evaluation.update()
+
+    def on_evaluate(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        """Close the bar of an evaluation."""
+        if self.evaluation is not None:
+            self.evaluation.close()
+            self.evaluation = None
 
     def on_log(
         self,
@@ -46,23 +92,57 @@ class Progress(TrainerCallback):
         logs: dict[str, float] | None = None,
         **kwargs: Any,
     ) -> None:
-        """Show the newest loss and dev score."""
+        """Show the newest dev score."""
         logs = logs or {}
-        if "loss" in logs:
-            self.shown["loss"] = f"{logs['loss']:.3f}"
-        if f"eval_{DEV_METRIC}" in logs:
-            self.shown["dev"] = f"{100 * logs[f'eval_{DEV_METRIC}']:.2f}"
-        if state.best_metric is not None:
-            self.shown["best"] = f"{100 * state.best_metric:.2f}"
+        score = logs.get(f"eval_{DEV_METRIC}")
+        if score is not None:
+            self.figures["dev"] = f"{100 * score:.2f}"
+            if state.global_step:  # the start is never what is kept; the trainer chooses after it has logged
+                self.figures["best"] = f"{100 * max(score, state.best_metric or score):.2f}"
+        elif "eval_loss" in logs:
+            self.figures["dev loss"] = f"{logs['eval_loss']:.3f}"
         if self.bar is not None:
-            self.bar.set_postfix(self.shown)
+            self.bar.set_postfix(self.figures)
 
     def on_train_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
         """Close the bar."""
+        self.on_evaluate(args, state, control)
         if self.bar is not None:
+            self._hook.remove()
             self.bar.close()
+
+
+class Times(TrainerCallback):
+    """Adds up the seconds in which it steps, evaluates and saves: each from the event before it."""
+
+    def __init__(self) -> None:
+        self.laps = Laps()
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Begin."""
+        self.laps.count("loading")
+
+    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        """Count a step, the making of its batch among it."""
+        self.laps.count("training")
+
+    def on_evaluate(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        """Count an evaluation."""
+        self.laps.count("evaluation")
+
+    def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        """Count a checkpoint."""
+        self.laps.count("saving")
+
+    def on_train_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Count the loading of the best checkpoint."""
+        self.laps.count("loading")
 
 
 class History(TrainerCallback):
@@ -114,37 +194,3 @@ def load_loss_weights(loss: nn.Module, checkpoint: Path) -> None:
     """Give a loss the weights of its own that a checkpoint holds; nothing for a loss without any."""
     if loss_weights(loss):
         loss.load_state_dict(torch.load(checkpoint / LOSS_WEIGHTS, weights_only=True), strict=False)
-
-
-class StopOnInterrupt(TrainerCallback):
-    """Turns the first Ctrl-C into a checkpoint and an orderly stop; a second one stops at once."""
-
-    def __init__(self) -> None:
-        self.interrupted = False
-        self._before: Any = None
-
-    def _handle(self, signum: int, frame: FrameType | None) -> None:
-        self.interrupted = True
-        signal.signal(signal.SIGINT, self._before)
-
-    def on_train_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
-        """Listen for Ctrl-C; outside the main thread, where that is impossible, leave it as it is."""
-        try:
-            self._before = signal.signal(signal.SIGINT, self._handle)
-        except ValueError:
-            self._before = None
-
-    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
-        """Ask for a checkpoint and the end of the run."""
-        if self.interrupted and state.global_step < state.max_steps:
-            control.should_save = True
-            control.should_training_stop = True
-
-    def on_train_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
-        """Give Ctrl-C back its usual meaning."""
-        if self._before is not None:
-            signal.signal(signal.SIGINT, self._before)

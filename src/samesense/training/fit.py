@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import shutil
-import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,8 +23,9 @@ from transformers import EarlyStoppingCallback, TrainerCallback, set_seed
 from samesense.encoder.dropout import use_cheap_dropout
 from samesense.encoder.precision import Choice, inference_precision, training_precision
 from samesense.errors import ConfigError, DataError
+from samesense.execution.progress import stage
 from samesense.execution.ranks import is_main, world_size
-from samesense.execution.trainer import run_trainer, training_arguments
+from samesense.execution.trainer import StopOnInterrupt, run_trainer, training_arguments
 from samesense.files import read_json
 from samesense.training.batches import Batches, sampler_of
 from samesense.training.callbacks import (
@@ -35,7 +35,7 @@ from samesense.training.callbacks import (
     History,
     Progress,
     SaveLossWeights,
-    StopOnInterrupt,
+    Times,
     load_loss_weights,
     loss_weights,
 )
@@ -53,12 +53,14 @@ class TrainOutput:
     """How a run ended: its dev scores, and whether it was interrupted before its end."""
 
     steps: int
-    seconds: float
+    seconds: float  # of it all
     precision: str
     start_dev_spearman: float | None  # of the untouched start
     best_dev_spearman: float | None  # of the state that was kept, which the dev set selected
     best_step: int | None
     interrupted: bool
+    # seconds of its parts: loading of what was kept, training, evaluation on dev, saving of checkpoints
+    spent: dict[str, float] = field(default_factory=dict)
 
 
 class _DevEvaluator(BaseEvaluator):  # type: ignore[misc]
@@ -72,7 +74,8 @@ class _DevEvaluator(BaseEvaluator):  # type: ignore[misc]
     def __call__(
         self, model: Any, output_path: str | None = None, epoch: int = -1, steps: int = -1
     ) -> dict[str, float]:
-        return {DEV_METRIC: float(self.score(model))}
+        with stage("evaluation on dev"):
+            return {DEV_METRIC: float(self.score(model))}
 
 
 class _PairTrainer(CrossEncoderTrainer):  # type: ignore[misc]
@@ -134,7 +137,7 @@ def fit(  # noqa: PLR0913 - what a run may be told
         use_cheap_dropout(model)
     # sentence-transformers would copy training sentences into the card of the model, which is made to be shared
     model.model_card_data.set_widget_examples = lambda dataset: None
-    checkpoints, stop = folder / "checkpoints", StopOnInterrupt()
+    checkpoints, stop, times = folder / "checkpoints", StopOnInterrupt(), Times()
     resume_from = _resumed(loss, checkpoints) if resume else None
     texts = TrainingTexts(model, max_length)
     if isinstance(loss, CrossEncoderLoss):
@@ -156,19 +159,19 @@ def fit(  # noqa: PLR0913 - what a run may be told
         data_collator=collator,
         loss=loss,
         evaluator=None if dev_score is None else _DevEvaluator(dev_score),
-        callbacks=[*_callbacks(settings, folder, loss), stop, texts, *callbacks],
+        callbacks=[*_callbacks(settings, folder, loss), times, texts, *callbacks],
     )
-    started = time.perf_counter()
-    stopped = run_trainer(trainer, resume_from)
+    stopped = run_trainer(trainer, resume_from, stop)
     best = trainer.state.best_metric
     return TrainOutput(
         steps=trainer.state.global_step,
-        seconds=time.perf_counter() - started,
+        seconds=sum(times.laps.seconds.values()),
         precision=settings.precision,
         start_dev_spearman=_start_score(trainer.state.log_history),
         best_dev_spearman=None if best is None else float(best),
         best_step=trainer.state.best_global_step,
         interrupted=stop.interrupted and stopped,
+        spent=times.laps.seconds,
     )
 
 
@@ -180,7 +183,7 @@ def _start_score(history: Sequence[Mapping[str, float]]) -> float | None:
 
 def _callbacks(settings: TrainingSettings, folder: Path, loss: nn.Module) -> list[TrainerCallback]:
     found: list[TrainerCallback] = [
-        Progress(),
+        Progress(loss),
         History(folder / "history.jsonl"),
         SaveLossWeights(loss),
         ClipGradients(loss, settings.max_grad_norm),

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from samesense.execution.settings import Settings
 from samesense.types import Precision
 
 
-class TrainingSettings(BaseModel):
+class TrainingSettings(Settings):
     """Settings of one training run; the defaults are those of the CoSENT paper (section IV)."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     learning_rate: float = Field(2e-5, gt=0, description="peak learning rate of AdamW")
     weight_decay: float = Field(0.01, ge=0, description="weight decay, not applied to biases and layer norms")

@@ -14,6 +14,7 @@ from scipy.sparse import csr_array
 from samesense.context.corpus.corpus import Corpus, Shape, spans
 from samesense.context.discriminator.lstm import Coherence, Vocabulary, padded
 from samesense.errors import ConfigError, ModelError, OutputError
+from samesense.execution.progress import progress_bar
 from samesense.files import append, map_array, read_json, replacing_folder, truncate, write_json, write_text
 from samesense.hashes import content_hash, text_hash
 from samesense.types import Embeddings, Floats, Indices
@@ -115,9 +116,11 @@ def corpus_vectors(encoder: SentenceEncoder, corpus: Corpus, folder: Path) -> Em
         row = 4 * encoder.dim
         done = beside.stat().st_size // row if beside.exists() else 0
         truncate(beside, done * row)
-        for start in range(done, len(corpus), BLOCK_SENTENCES):
-            end = min(len(corpus), start + BLOCK_SENTENCES)
-            append(beside, encoder.encode(corpus.sentences(range(start, end))))
+        with progress_bar("encode the corpus", "sentence", len(corpus), initial=done, leave=False) as bar:
+            for start in range(done, len(corpus), BLOCK_SENTENCES):
+                end = min(len(corpus), start + BLOCK_SENTENCES)
+                append(beside, encoder.encode(corpus.sentences(range(start, end))))
+                bar.update(end - start)
         beside.rename(path)
     flat = map_array(path, np.float32, len(corpus) * encoder.dim)
     vectors: Embeddings = flat.reshape(len(corpus), encoder.dim)

@@ -44,7 +44,7 @@ class TrainedDiscriminator:
     encoder: SentenceEncoder  # the network at its best checkpoint, with its vocabulary
     # share of right answers, at the threshold of a half, over all held-out examples ("all"), the centres that
     # stood there ("positive"), and replacements from the same document ("same document") and from anywhere
-    # ("anywhere"); a kind of which there is none is absent
+    # ("anywhere"); a kind of which there is none is absent, and so are all where it was stopped
     accuracies: dict[str, float]
     held_out: int  # windows held out
     steps: int  # done in all
@@ -87,10 +87,10 @@ def train_discriminator(
     )
     interrupted = run_trainer(trainer, resume_from)
     encoder.model.eval()
-    found = trainer.evaluate()
+    found = {} if interrupted else trainer.evaluate()
     return TrainedDiscriminator(
         encoder=encoder,
-        accuracies={name: float(found[f"eval_{name}"]) for name in evaluated.kinds},
+        accuracies={name: float(found[f"eval_{name}"]) for name in evaluated.kinds if found},
         held_out=len(held),
         steps=trainer.state.global_step,
         interrupted=interrupted,

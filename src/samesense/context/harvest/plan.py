@@ -9,33 +9,25 @@ from itertools import accumulate, pairwise
 from typing import Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from samesense.context.corpus.corpus import Corpus
 from samesense.context.harvest.units import Neighbours, NeighbourUnits, Population, RandomUnits, SectionUnits
 from samesense.context.retrieval.tfidf import Tfidf
 from samesense.errors import ConfigError
+from samesense.execution.settings import Settings
 from samesense.types import Indices, Pair
 
 PairKind = Literal["random", "neighbours", "section"]
 
 
-class Mixture(BaseModel):
+class Mixture(Settings):
     """What a harvest is made of; ConfigError if numbers contradict each other."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     pairs: int = Field(10_000, ge=1, description="pairs in all")
-    random: float = Field(
-        0.4, ge=0, allow_inf_nan=False, description="share of any two sentences; shares are weights, 0 for none"
-    )
-    neighbours: float = Field(
-        0.4,
-        ge=0,
-        allow_inf_nan=False,
-        description="share of sentences that are near, by TF-IDF or by a bank",
-    )
-    section: float = Field(0.2, ge=0, allow_inf_nan=False, description="share of two sentences of one section")
+    random: float = Field(0.4, ge=0, description="share of any two sentences; shares are weights, 0 for none")
+    neighbours: float = Field(0.4, ge=0, description="share of sentences that are near, by TF-IDF or by a bank")
+    section: float = Field(0.2, ge=0, description="share of two sentences of one section")
     spacings: tuple[int, ...] = Field(
         (4, 16, 64), description="sentences around each leader that are neighbours; each gives as many pairs"
     )

@@ -18,6 +18,7 @@ from samesense.context.origin.cache import CellCache, cell_keys, content_keys
 from samesense.context.origin.explain import Contribution, Explanation
 from samesense.context.origin.reader import Reader, Reading
 from samesense.errors import DataError
+from samesense.execution.progress import progress_bar
 from samesense.hashes import content_hash
 from samesense.types import Embeddings, Floats, Pair, Scores
 
@@ -127,7 +128,11 @@ class BankOrigin:
         for row, text in enumerate(sentences):
             if not text.strip():
                 raise DataError(f"Origin compares texts; text {row} is blank: {text!r}. Leave it out.")
-        parts = [self._block(sentences[at : at + BLOCK]) for at in range(0, len(sentences), BLOCK)]
+        parts = []
+        with progress_bar("read", "sentence", len(sentences), leave=False, inner=True) as bar:
+            for at in range(0, len(sentences), BLOCK):
+                parts.append(self._block(sentences[at : at + BLOCK]))
+                bar.update(len(parts[-1].own))
         return Reading(*(np.concatenate(each) for each in zip(*((p.logs, p.own) for p in parts), strict=True)))
 
     def _block(self, sentences: Sequence[str]) -> Reading:

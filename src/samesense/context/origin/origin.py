@@ -18,6 +18,7 @@ from samesense.context.origin.similarity import Statistics, contributions, cosin
 from samesense.context.origin.terms import Terms
 from samesense.context.retrieval.tfidf import Tfidf
 from samesense.errors import DataError
+from samesense.execution.progress import progress_bar
 from samesense.files import read_json
 from samesense.types import Floats, Indices, Pair, Scores
 
@@ -131,13 +132,15 @@ class Origin:
         self.undefined = 0
         scores = np.empty(len(pairs), dtype=np.float64)
         sets = self.sets.of([text for pair in pairs for text in pair])
-        for start in range(0, len(pairs), BLOCK_PAIRS):
-            block = pairs[start : start + BLOCK_PAIRS]
-            view = self._view(block, sets)
-            for at, pair in enumerate(block, start):
-                _, first, second = view.vectors(pair)
-                scores[at] = cosine(first, second, pair)
-            self.undefined += view.undefined
+        with progress_bar("score", "pair", len(pairs), leave=False, inner=True) as bar:
+            for start in range(0, len(pairs), BLOCK_PAIRS):
+                block = pairs[start : start + BLOCK_PAIRS]
+                view = self._view(block, sets)
+                for at, pair in enumerate(block, start):
+                    _, first, second = view.vectors(pair)
+                    scores[at] = cosine(first, second, pair)
+                self.undefined += view.undefined
+                bar.update(len(block))
         return scores
 
     def explain(self, first: str, second: str, *, top: int = 5) -> Explanation:

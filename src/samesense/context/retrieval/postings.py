@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from samesense.context.corpus.corpus import spans
 from samesense.context.corpus.words import Keys, key, words
+from samesense.execution.progress import progress_bar
 from samesense.files import append, map_array, read_json, write_array, write_json
 from samesense.types import Floats, Indices
 
@@ -83,13 +84,15 @@ def build_postings(folder: Path, chunks: int, texts: Callable[[int], Sequence[st
     shutil.rmtree(merged, ignore_errors=True)
     merged.mkdir(parents=True)
     blocks = []
-    for start in range(0, chunks, BLOCK_CHUNKS):
-        path = beside / f"{start}-{BLOCK_CHUNKS}.npy"
-        end = min(chunks, start + BLOCK_CHUNKS)
-        if not path.exists():
-            _write_block(path, start, [texts(chunk) for chunk in range(start, end)], unigrams)
-        blocks.append(np.load(path, mmap_mode="r", allow_pickle=False))
-    _merge(merged, blocks, chunks)
+    with progress_bar("index", "chunk", chunks, leave=False) as bar:
+        for start in range(0, chunks, BLOCK_CHUNKS):
+            path = beside / f"{start}-{BLOCK_CHUNKS}.npy"
+            end = min(chunks, start + BLOCK_CHUNKS)
+            if not path.exists():
+                _write_block(path, start, [texts(chunk) for chunk in range(start, end)], unigrams)
+            blocks.append(np.load(path, mmap_mode="r", allow_pickle=False))
+            bar.update(end - start)
+        _merge(merged, blocks, chunks)
     merged.rename(folder)
     shutil.rmtree(beside)
 

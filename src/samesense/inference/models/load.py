@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from samesense.errors import ConfigError, ModelError
+from samesense.execution.progress import stage
 from samesense.inference.models.backends import Backend, BackendOption, check_backend, choose, exported_backends
 from samesense.inference.models.functions import FunctionEncoder, open_kind
 from samesense.inference.models.model import Model
@@ -82,7 +83,8 @@ def load(  # noqa: PLR0913 - what may be told of any kind of model
         opened.name, opened.seed = name or opened.name, seed
         return opened
     base, maps = split_maps(str(model))
-    opened = _open(base, options)
+    with stage(f"loading {base}"):
+        opened = _open(base, options)
     if cache:
         opened.remember(None if cache is True or split_kind(base)[0] else Path(cache))
     opened = apply_maps(opened, maps, fit_texts, seed=seed or 0, cache=bool(cache))

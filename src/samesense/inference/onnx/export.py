@@ -26,13 +26,15 @@ from samesense.encoder.pooling import describe_pooling
 from samesense.encoder.precision import has_bfloat16
 from samesense.encoder.storage import check_free, save
 from samesense.encoder.vocabulary import fast_tokenizer
-from samesense.errors import ModelError
+from samesense.errors import DataError, ModelError
+from samesense.execution.progress import stage
 from samesense.files import replacing_folder, write_text
 from samesense.inference.onnx.encoder import OnnxEncoder
 from samesense.inference.onnx.format import (
     DESCRIPTION,
     GRAPHS,
     TOKENIZER,
+    Agreement,
     Description,
     Drift,
     OnnxName,
@@ -41,7 +43,7 @@ from samesense.inference.onnx.format import (
 )
 from samesense.inference.onnx.graph import write_graph, write_int8
 from samesense.metrics import spearman
-from samesense.types import Embeddings, Encode, Floats
+from samesense.types import Embeddings, Encode, Floats, Scores
 
 LEAST_COSINE = 0.9999
 """A float32 graph whose vector of some sentence has a smaller cosine with torch's is refused."""
@@ -105,16 +107,20 @@ def _next_cosines(rows: Embeddings) -> Floats:
     return cosines
 
 
-def drift(pairs: PairData, reference: Encode, others: Mapping[str, Encode]) -> Drift:
-    """Return what each backend's Spearman on ``pairs`` loses or gains against that of ``reference``, times 100."""
-    examples = list(zip(pairs.sentences1, pairs.sentences2, strict=True))
+def drift(pairs: PairData, reference: Scores, others: Mapping[str, Scores]) -> Drift:
+    """Return what each backend's Spearman on ``pairs`` loses or gains against that of ``reference``, times 100.
 
-    def judged(one: Encode) -> float:
-        return 100 * spearman(cosine_score(one)(examples), pairs.labels)
+    Scores are those of the pairs, ``(pairs,)``.
+    """
+    base = 100 * spearman(reference, pairs.labels)
+    points = {name: round(100 * spearman(one, pairs.labels) - base, 4) for name, one in others.items()}
+    return Drift(data=pairs.name, pairs=len(pairs), reference=round(base, 4), points=points)
 
-    base = judged(reference)
-    points = {name: round(judged(one) - base, 4) for name, one in others.items()}
-    return Drift(data=pairs.name, pairs=len(examples), reference=round(base, 4), points=points)
+
+def agreement(reference: Scores, other: Scores) -> Agreement:
+    """Return how far scores of pairs ``(pairs,)`` are from those of ``reference``."""
+    largest = float(np.abs(reference - other).max())
+    return Agreement(pairs=len(reference), largest=float(f"{largest:.3g}"), ranks=round(spearman(reference, other), 6))
 
 
 def export(
@@ -135,11 +141,13 @@ def export(
     """
     target = Path(output)
     check_free(target, overwrite=overwrite)
-    encoder = _opened(model)
+    with stage("loading the model"):
+        encoder = _opened(model)
     with replacing_folder(target) as folder:
         save(encoder, folder)
         description = _write(encoder, folder, int8)
-        description = description.model_copy(update=_checked(encoder, folder, description, pairs))
+        with stage("checking the graphs against torch"):
+            description = description.model_copy(update=_checked(encoder, folder, description, pairs))
         _describe(folder, description)
         _finish(model, folder, target.name, weights, description)
     return description
@@ -157,9 +165,11 @@ def _write(encoder: SentenceTransformer, folder: Path, int8: bool) -> Descriptio
     """Write tokenizer, graphs and the description of what is known so far."""
     write_text(folder / TOKENIZER, fast_tokenizer(encoder, "An export").to_str())
     graph = folder / GRAPHS["onnx"]
-    inputs = write_graph(encoder, graph)
+    with stage("recording the graph"):
+        inputs = write_graph(encoder, graph)
     if int8:
-        write_int8(graph, folder / GRAPHS["onnx-int8"])
+        with stage("rounding weights to eight bits"):
+            write_int8(graph, folder / GRAPHS["onnx-int8"])
     names: list[OnnxName] = ["onnx", "onnx-int8"] if int8 else ["onnx"]
     static = isinstance(encoder[0], StaticEmbedding)
     longest = encoder.max_seq_length
@@ -183,18 +193,26 @@ def _write(encoder: SentenceTransformer, folder: Path, int8: bool) -> Descriptio
 def _checked(
     encoder: SentenceTransformer, folder: Path, description: Description, pairs: PairData | None
 ) -> dict[str, Any]:
-    """Return parity, and drift where there are pairs."""
+    """Return parity, agreement, and drift where there are pairs."""
     exported: dict[str, OnnxEncoder] = {name: OnnxEncoder(folder, name) for name in description.graphs}
     shown = pairs if pairs is not None else read_pairs(sample_path("dev"))
     texts = [*AWKWARD, *dict.fromkeys([*shown.sentences1, *shown.sentences2])][: CHECKED + len(AWKWARD)]
     check_tokens(encoder, exported["onnx"], texts)
     reference = checked_rows(encode(encoder, texts, precision="float32"), texts)
     found: dict[str, Any] = {"parity": {name: parity(one, reference, texts) for name, one in exported.items()}}
+    backends: dict[str, Encode] = {name: one.encode for name, one in exported.items()}
+    if pairs is not None and has_bfloat16(torch.device("cpu")):
+        backends["torch-bfloat16"] = partial(encode, encoder, precision="bfloat16")
+    try:
+        base = cosine_score(partial(encode, encoder, precision="float32"))(shown.pairs())
+        scores = {name: cosine_score(one)(shown.pairs()) for name, one in backends.items()}
+        found["agreement"] = {name: agreement(base, one) for name, one in scores.items()}
+    except (DataError, ModelError):
+        if pairs is not None:
+            raise
+        return found  # a model of another language may read nothing in the sample
     if pairs is not None:
-        others: dict[str, Encode] = {name: one.encode for name, one in exported.items()}
-        if has_bfloat16(torch.device("cpu")):
-            others["torch-bfloat16"] = partial(encode, encoder, precision="bfloat16")
-        found["drift"] = drift(pairs, partial(encode, encoder, precision="float32"), others)
+        found["drift"] = drift(pairs, base, scores)
     return found
 
 

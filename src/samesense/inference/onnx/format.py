@@ -43,6 +43,21 @@ class Parity(_Part):
     alone: float
 
 
+class Agreement(_Part):
+    """Cosines of pairs by a graph, beside those of torch in float32."""
+
+    pairs: int  # how many they are
+    largest: float  # largest difference of a score
+    ranks: float  # Spearman of both scores
+
+    def text(self) -> str:
+        """Return it in words."""
+        return (
+            f"scores differ by at most {self.largest:.2g}, ranks agree: Spearman {self.ranks:.4f} ({self.pairs} pairs, "
+            "beside torch in float32)"
+        )
+
+
 class Drift(_Part):
     """Spearman on labelled pairs, times 100, of each backend against torch in float32."""
 
@@ -69,6 +84,7 @@ class Description(_Part):
         modules: names of the modules in the graph, in order.
         graphs: backend to its file.
         parity: backend to what the check found.
+        agreement: backend to what became of the scores of pairs, those of the sample where none were given.
         drift: on pairs, where some were given.
     """
 
@@ -85,6 +101,7 @@ class Description(_Part):
     modules: list[str]
     graphs: dict[OnnxName, GraphFile]
     parity: dict[str, Parity] = {}
+    agreement: dict[str, Agreement] = {}
     drift: Drift | None = None
 
 

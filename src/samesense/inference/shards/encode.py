@@ -18,11 +18,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from samesense.encoder.cosine import checked_rows
 from samesense.errors import DataError, ModelError
 from samesense.execution.progress import progress_bar
+from samesense.execution.settings import Settings
 from samesense.execution.sharded import Shard, sharded_job
 from samesense.execution.tasks import Executor
 from samesense.hashes import text_hash
@@ -35,10 +36,8 @@ from samesense.inference.stream import write_rows
 from samesense.types import Precision
 
 
-class ShardSettings(BaseModel):
+class ShardSettings(Settings):
     """What decides the vectors of a file besides model and texts, and how they lie on the disk."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     shard_size: int = Field(100_000, ge=1, description="texts of a file, and what a kill may cost a worker")
     format: Literal["npy", "parquet"] = Field("npy", description="npy: a matrix; parquet: texts and vectors")
@@ -145,7 +144,7 @@ def encode_shards(
 
 
 def _cut(path: Path, shard_size: int) -> inputs.Input:
-    with progress_bar("count lines", "B", path.stat().st_size, unit_scale=True) as bar:
+    with progress_bar("count lines", "B", path.stat().st_size) as bar:
         return inputs.cut(path, shard_size, bar.update)
 
 

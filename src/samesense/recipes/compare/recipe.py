@@ -19,6 +19,7 @@ from samesense.errors import ConfigError, DataError
 from samesense.evaluation.averages import averages
 from samesense.evaluation.run import Evaluations, evaluate_candidates
 from samesense.evaluation.suites import find_tasks
+from samesense.execution.progress import stage
 from samesense.recipes.compare.cost import measure_cost
 from samesense.recipes.compare.models import Models, open_models
 from samesense.recipes.compare.sentences import Sentences, own_sentences
@@ -79,32 +80,33 @@ def compare(  # noqa: PLR0913 - each is one flag of the command
             cost=measure_cost if speed else None,
         )
     logger.info("comparing")
-    comparisons, problems = paired_comparisons(found.evidence, found.results, against=against)
-    means, styles = averages(found.results), model_styles(names)
-    try:
-        ranking = rank(found.evidence, found.results, found.models, against=against)
-    except DataError as error:
-        ranking = None
-        problems.append(f"No model is named the best: {error}")
-    return Report(
-        models=found.models,
-        results=found.results,
-        averages=means,
-        evidence=found.evidence,
-        comparisons=comparisons,
-        against=against,
-        failures=found.failures,
-        ranking=ranking,
-        opening=openings(ranking, styles),
-        notes=_notes(found, missing, unfit, problems),
-        general=[
-            *planes(found.results, means, styles),
-            *heatmaps(found.sentences, shown.groups, shown.origin),
-            *curves,
-        ],
-        by_dataset=distributions(found.evidence, styles),
-        environment=environment,
-    )
+    with stage("comparing the models"):
+        comparisons, problems = paired_comparisons(found.evidence, found.results, against=against)
+        means, styles = averages(found.results), model_styles(names)
+        try:
+            ranking = rank(found.evidence, found.results, found.models, against=against)
+        except DataError as error:
+            ranking = None
+            problems.append(f"No model is named the best: {error}")
+        return Report(
+            models=found.models,
+            results=found.results,
+            averages=means,
+            evidence=found.evidence,
+            comparisons=comparisons,
+            against=against,
+            failures=found.failures,
+            ranking=ranking,
+            opening=openings(ranking, styles),
+            notes=_notes(found, missing, unfit, problems),
+            general=[
+                *planes(found.results, means, styles),
+                *heatmaps(found.sentences, shown.groups, shown.origin),
+                *curves,
+            ],
+            by_dataset=distributions(found.evidence, styles),
+            environment=environment,
+        )
 
 
 def _run(spec: str) -> Run:

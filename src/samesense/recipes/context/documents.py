@@ -48,4 +48,5 @@ class Documents:
 
 def read_documents(sources: Sequence[str], settings: object = None) -> Documents:
     """Return the sources with their fingerprints; whether they hold documents is seen when they are read."""
-    return Documents(sources=tuple(sources), prints={source: fingerprint(source) for source in sources})
+    named = tuple(map(str, sources))
+    return Documents(sources=named, prints={source: fingerprint(source) for source in named})

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import logging
 import shutil
+import time
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -59,9 +60,10 @@ def run(job: Job[Documents, ContextSettings], *, resume: bool = False, overwrite
     with only_writer(output):
         if not (output / manifest.FILE).is_file():  # before the Origin puts anything there
             manifest.write(output, stages.record)
-        sources = list(job.data.sources)
+        sources, started = list(job.data.sources), time.perf_counter()
         if not origin_recipe.run(sources, settings.origin_settings(), output / ORIGIN, overwrite=overwrite):
             return TrainingRun(output, TrainOutput(0, 0.0, "", None, None, None, interrupted=True), Results())
+        stages.spent[ORIGIN] = time.perf_counter() - started
         try:
             stages.run("harvest", later.harvest_inputs(), [HARVEST], later.harvest)
             stages.run("surrogate", later.surrogate_inputs(), [SURROGATE], later.surrogate)

@@ -24,14 +24,16 @@ from torch import nn
 
 from samesense.data import PairData
 from samesense.data.sentences import Sentences
+from samesense.encoder.storage import check_free
 from samesense.encoder.students import make_student
 from samesense.errors import ConfigError, ModelError
 from samesense.recipes.distil.report import KEPT, StudentReport, report_student
 from samesense.recipes.distil.settings import NO_TEACHER, DistilSettings
+from samesense.recipes.estimate import estimate as estimate_job
 from samesense.recipes.run_folder import SECTIONS
 from samesense.recipes.runner import Job, TrainingInputs
 from samesense.recipes.runner import run as run_job
-from samesense.recipes.training_run import TrainingRun
+from samesense.recipes.training_run import TrainingRun, change
 from samesense.recipes.unsupervised.rankcse import describe, terms, with_teachers
 from samesense.training.losses.distillation import Distillation
 from samesense.training.teachers import TeacherStore
@@ -44,8 +46,16 @@ class Distillate(TrainingRun):
 
     report: StudentReport | None = None
 
+    def gain(self) -> str:
+        """Return, in a line for people, what the student gained over its start on dev: on test it is not measured."""
+        start, best = self.output.start_dev_spearman, self.output.best_dev_spearman
+        if start is None or best is None:
+            return "gain over the start: not known: give --dev"
+        return f"gain over the start: {change(start, best)} on dev, which selected"
+
     def __str__(self) -> str:
-        return "\n\n".join(["\n".join(self.lines()), *([] if self.report is None else [self.report.text()])])
+        report = [] if self.report is None else [self.report.text(), self.gain()]
+        return "\n\n".join(["\n".join(self.lines()), *report])
 
 
 def run(
@@ -63,10 +73,7 @@ def run(
     ``dev`` chooses the best checkpoint, and is evaluated on where there are no ``tests``. ``resume`` also evaluates
     what was trained and not evaluated; ``overwrite`` leaves the vectors of teachers.
     """
-    if not settings.teacher:
-        raise ConfigError(NO_TEACHER)
-    if len({data.name for data in tests}) < len(tests):
-        raise ConfigError(f"Each test set needs a name of its own; received {', '.join(data.name for data in tests)}.")
+    _check(settings, tests)
     reports: list[StudentReport] = []
 
     def report() -> tuple[list[Result], dict[str, Any]]:
@@ -79,7 +86,34 @@ def run(
 
     job = Job(method="distil", data=train, settings=settings, output=output, dev=dev)
     done = run_job(job, prepared, build=build_student, resume=resume, overwrite=overwrite)
-    return Distillate(done.folder, done.output, done.results, reports[0] if reports else None)
+    return Distillate(**vars(done), report=reports[0] if reports else None)
+
+
+def estimate(
+    train: Sentences,
+    settings: DistilSettings,
+    output: Path,
+    *,
+    dev: PairData | None = None,
+    tests: Sequence[PairData] = (),
+    free: bool = True,
+) -> list[str]:
+    """Return, in words, the steps and an estimate of the time, the report not counted; as :func:`run` it raises.
+
+    ``free`` says that nothing may be in the output folder.
+    """
+    _check(settings, tests)
+    if free:
+        check_free(output, overwrite=False)
+    job = Job(method="distil", data=train, settings=settings, output=output, dev=dev)
+    return estimate_job(job, prepare, build=build_student)
+
+
+def _check(settings: DistilSettings, tests: Sequence[PairData]) -> None:
+    if not settings.teacher:
+        raise ConfigError(NO_TEACHER)
+    if len({data.name for data in tests}) < len(tests):
+        raise ConfigError(f"Each test set needs a name of its own; received {', '.join(data.name for data in tests)}.")
 
 
 def build_student(job: Job[Sentences, DistilSettings]) -> SentenceTransformer:

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from samesense.errors import DataError, ModelError
 from samesense.execution.executors import choose_executor
+from samesense.execution.progress import stage
 from samesense.execution.sharded import Shard, ShardedJob, sharded_job
 from samesense.execution.tasks import Executor
 from samesense.recipes.harvest.settings import HarvestSettings
@@ -234,7 +235,8 @@ def run(work: ShardWork, output: Path, executor: Executor) -> HarvestSummary:
     """Make all shards of ``work``; as :func:`harvest`."""
     with sharded_job(output, "harvest", ".parquet") as job:
         job.check("settings", work.settings.identity())
-        scorer, plan = opened(work, anew=True)
+        with stage("opening the Origin"):
+            scorer, plan = opened(work, anew=True)
         job.begin(settings=work.settings.identity(), origin=scorer.identity)
         for line in plan.describe():
             logger.info(line)

@@ -25,10 +25,11 @@ from samesense.context.origin.origin import FILE
 from samesense.context.retrieval.tfidf import Tfidf
 from samesense.encoder.precision import inference_precision
 from samesense.encoder.vectors import read_words
+from samesense.execution.progress import stage
 from samesense.files import replacing, write_text
 from samesense.recipes.origin.settings import Arithmetic, OriginSettings, settled
 from samesense.recipes.origin.stages import Interrupted, Stages, fingerprint
-from samesense.training.callbacks import History, Progress, StopOnInterrupt
+from samesense.training.callbacks import History, Progress
 from samesense.training.fit import newest_checkpoint
 
 if TYPE_CHECKING:
@@ -69,8 +70,9 @@ class PaperMaker:
             _generator(stages, corpus, settings, precision)
         shutil.rmtree(folder / WORK, ignore_errors=True)
         logger.info("index: of words and sentence vectors")
-        Tfidf(corpus, folder / "index", unigrams=settings.unigrams)
-        Discriminator.open(folder / "discriminator", corpus, folder / "index", device=str(self._device))
+        with stage("index"):
+            Tfidf(corpus, folder / "index", unigrams=settings.unigrams)
+            Discriminator.open(folder / "discriminator", corpus, folder / "index", device=str(self._device))
         return {
             "unigrams": settings.unigrams, "language_model": self._language_model, "scheme": asdict(self._scheme),
             "precision": inference_precision(settings.score_precision, self._device),
@@ -181,4 +183,4 @@ def _windows(corpus: Corpus) -> dict[str, Any]:
 
 
 def _callbacks(stages: Stages, name: str) -> list[TrainerCallback]:
-    return [Progress(), History(stages.folder / f"history-{name}.jsonl"), StopOnInterrupt()]
+    return [Progress(), History(stages.folder / f"history-{name}.jsonl")]

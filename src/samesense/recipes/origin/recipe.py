@@ -29,6 +29,7 @@ from samesense.context.origin.load import open_origin
 from samesense.context.origin.origin import FILE
 from samesense.data.documents import running_documents
 from samesense.errors import ConfigError
+from samesense.execution.progress import progress_bar, stage
 from samesense.files import only_writer, write_json
 from samesense.recipes.origin.settings import OriginSettings
 from samesense.recipes.origin.stages import Interrupted, Stages, describe_corpus, fingerprint, first_words
@@ -49,7 +50,8 @@ def run(sources: Sequence[str], settings: OriginSettings, output: Path, *, overw
     """
     _check_apart(sources, output)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    maker = _maker(settings, device)
+    with stage(f"loading {settings.language_model or 'torch'}"):
+        maker = _maker(settings, device)
     prints = {source: fingerprint(source) for source in sources}
     record = manifest.describe("origin", settings.model_dump(), prints)
     stages = Stages(output, record, overwrite=overwrite)
@@ -60,7 +62,8 @@ def run(sources: Sequence[str], settings: OriginSettings, output: Path, *, overw
         except Interrupted:
             return False
         write_json(output / FILE, {"contexts": settings.contexts, "shape": asdict(corpus.shape), **made})
-        logger.info(open_origin(output, device=str(device)).protocol)
+        with stage("opening the Origin"):
+            logger.info(open_origin(output, device=str(device)).protocol)
         stages.finish()
         return True
 
@@ -83,7 +86,10 @@ def _corpus(stages: Stages, sources: Sequence[str], prints: dict[str, str], sett
         every = chain.from_iterable(
             running_documents(source, language=settings.language, paragraphs=settings.paragraphs) for source in sources
         )
-        return first_words(every, settings.corpus_words)
+        with progress_bar("corpus", "document") as bar:
+            for document in first_words(every, settings.corpus_words):
+                yield document
+                bar.update()
 
     def make() -> list[str]:
         corpus = Corpus(folder, shape) if folder.exists() else Corpus.build(folder, documents(), shape)

@@ -7,7 +7,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from samesense.context.corpus.corpus import HELD_OUT_WINDOWS, Shape
 from samesense.context.generator.base import Reading, Size
@@ -17,6 +17,7 @@ from samesense.context.origin.scheme import Scheme
 from samesense.context.origin.similarity import Normalisation, Weights
 from samesense.data.documents import Language, Paragraphs
 from samesense.execution.executors import RETRIES, ExecutorName, choose_executor
+from samesense.execution.settings import Settings
 from samesense.execution.tasks import Executor
 from samesense.recipes.settings import bind, read_settings
 from samesense.types import Precision
@@ -33,10 +34,8 @@ LANGUAGE_MODEL = "HuggingFaceTB/SmolLM2-135M"
 Arithmetic = Literal["float32", "bfloat16"]
 
 
-class OriginSettings(BaseModel):
+class OriginSettings(Settings):
     """Settings of an Origin; the defaults are for any corpus from some thousand sentences on, and a CPU."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     contexts: Literal["bank", "retrieved"] = Field(
         "bank", description="bank: one for all sentences, scored by a pretrained model; retrieved: each sentence's own"

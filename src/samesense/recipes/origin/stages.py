@@ -13,6 +13,7 @@ from typing import Any
 
 from samesense.context.corpus.corpus import Corpus
 from samesense.errors import OutputError
+from samesense.execution.progress import stage, where_time_went
 from samesense.files import is_empty, read_json
 from samesense.hashes import content_hash
 from samesense.training import manifest
@@ -41,6 +42,7 @@ class Stages:
         if before and before.get("method") != record["method"]:
             raise OutputError(f"{folder} holds a run of {before.get('method')}. Choose another output folder.")
         self.record = record | {"stages": before.get("stages", {})}
+        self.spent: dict[str, float] = {}  # seconds of the stages that this run did
         folder.mkdir(parents=True, exist_ok=True)
 
     def run(self, name: str, inputs: dict[str, Any], outputs: Iterable[str], make: Callable[[], list[str]]) -> None:
@@ -63,16 +65,18 @@ class Stages:
         started = time.perf_counter()
         logger.info(f"{name}: {'going on' if before is not None and before['inputs'] == inputs else 'begins'}")
         self._note(name, {"inputs": inputs, "status": "running"})
-        summary = make()
-        seconds = time.perf_counter() - started
+        with stage(name):
+            summary = make()
+        self.spent[name] = seconds = time.perf_counter() - started
         self._note(name, {"inputs": inputs, "status": "done", "summary": summary, "seconds": round(seconds, 1)})
         for line in summary:
             logger.info(f"{name}: {line}")
 
     def finish(self) -> None:
-        """Note that all is done."""
+        """Note that all is done, and say what the time of this run was spent on."""
         self.record["status"] = "finished"
         manifest.write(self.folder, self.record)
+        logger.info(where_time_went(self.spent))
 
     def _replace(self, name: str, old: dict[str, Any], new: dict[str, Any], outputs: Iterable[str]) -> None:
         changes = [

@@ -23,6 +23,7 @@ from samesense.data import PairData, examine
 from samesense.data.benchmarks.comparability import NOT_COMPARABLE, remarks
 from samesense.data.benchmarks.find import known_split
 from samesense.errors import ConfigError, SamesenseError
+from samesense.execution.progress import progress_bar
 from samesense.files import only_writer, write_json, write_json_lines
 from samesense.recipes.sweep.cell import RESULTS, CellJob, read_record, record, run_cell, status_of, with_cut_start
 from samesense.recipes.sweep.plan import Cell, Plan, make_plan
@@ -75,8 +76,7 @@ def run(plan: Plan, output: Path, *, jobs: int = 1) -> SweepOutput:
     A failed cell is recorded, and tried again by the next call. The first Ctrl-C lets the running cells write a
     checkpoint. Several ``jobs`` run in a process of their own each.
     """
-    if jobs < 1:
-        raise ConfigError(f"`jobs` must be 1 or more; received {jobs}.")
+    check_jobs(jobs)
     with only_writer(output):
         begin(plan, output)
         interrupted = bool(plan.tuning) and _run_cells(plan, plan.tuning, output, jobs)
@@ -87,6 +87,12 @@ def run(plan: Plan, output: Path, *, jobs: int = 1) -> SweepOutput:
     states = [status_of(folder) for folder in folders]
     finished, failed = states.count("finished"), states.count("failed")
     return SweepOutput(finished, failed, len(states) - finished - failed, interrupted)
+
+
+def check_jobs(jobs: int) -> None:
+    """Raise ConfigError unless a cell can run."""
+    if jobs < 1:
+        raise ConfigError(f"`jobs` must be 1 or more; received {jobs}.")
 
 
 def settled(plan: Plan, output: Path) -> Plan:
@@ -118,12 +124,14 @@ def _run_cells(plan: Plan, cells: Sequence[Cell], output: Path, jobs: int) -> bo
     clock = _Clock(len(waiting))
     cell_jobs = _jobs(waiting, plan, output)
     interrupted = False
-    for job, status in _one_by_one(cell_jobs) if jobs == 1 else side_by_side(cell_jobs, jobs):
-        if status == "interrupted":
-            interrupted = True
-            continue
-        clock.tell(job, status)
-        _forget(plan, output, job.cell.dataset)
+    with progress_bar("sweep", "cell", len(plan.cells), initial=len(plan.cells) - len(waiting)) as bar:
+        for job, status in _one_by_one(cell_jobs) if jobs == 1 else side_by_side(cell_jobs, jobs):
+            if status == "interrupted":
+                interrupted = True
+                continue
+            bar.update()
+            clock.tell(job, status)
+            _forget(plan, output, job.cell.dataset)
     return interrupted
 
 

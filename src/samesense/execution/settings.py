@@ -1,0 +1,28 @@
+"""What all settings have in common: no unknown names, and no number that nothing could be computed with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator
+from pydantic_core import PydanticCustomError
+
+MOST = 10**9
+"""The largest number that a setting takes, unless it is in :data:`LESS`: far beyond any use, and within every type."""
+
+LESS = {"seed": 2**32 - 1, "batch_size": 10**6, "discriminator_batch_size": 10**6, "generator_batch_size": 10**6}
+"""The largest of some settings: numpy's bound of a seed, and batches that no machine holds."""
+
+
+class Settings(BaseModel):
+    """Settings that are checked as they are made, and do not change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    @field_validator("*")
+    @classmethod
+    def _is_usable(cls, value: Any, info: ValidationInfo) -> Any:
+        most = LESS.get(str(info.field_name), MOST)
+        if isinstance(value, int | float) and value > most:
+            raise PydanticCustomError("too_large", "input should be at most {most}", {"most": most})
+        return value

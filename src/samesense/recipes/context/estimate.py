@@ -1,0 +1,108 @@
+"""How long the way from documents to a model takes: all of it is gone once with little, and each part multiplied."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from samesense.context.corpus.corpus import Corpus
+from samesense.context.generator.base import KINDS
+from samesense.data.documents import running_documents
+from samesense.execution.progress import progress_bar, stage, where_time_went
+from samesense.recipes.context.documents import Documents
+from samesense.recipes.context.settings import ContextSettings
+from samesense.recipes.estimate import measured_step
+from samesense.recipes.harvest.recipe import harvest
+from samesense.recipes.origin import recipe as origin_recipe
+from samesense.recipes.origin.settings import OriginSettings
+from samesense.recipes.origin.stages import first_words
+from samesense.recipes.runner import Job
+from samesense.recipes.surrogate.data import read_harvest
+from samesense.recipes.surrogate.recipe import prepare
+from samesense.recipes.surrogate.settings import SurrogateSettings
+from samesense.training import manifest
+
+logger = logging.getLogger(__name__)
+
+WORDS, REFERENCE, STEPS, WINDOWS = 20_000, 50, 8, 50
+"""Of the little: words of the documents, sentences read, steps of a generator, windows held out."""
+
+
+def estimate(job: Job[Documents, ContextSettings]) -> list[str]:
+    """Return, in words, the steps and an estimate of the time; in a larger corpus, contexts take a little longer."""
+    settings, origin = job.settings, job.settings.origin_settings()
+    whole = _sentences(job.data.sources, origin, origin.corpus_words)
+    logger.info(f"measuring with {WORDS:,} words of the documents, in a folder that is thrown away")
+    with TemporaryDirectory() as scratch, stage("measuring"):
+        folder = Path(scratch)
+        little = origin.model_copy(update=_less(origin))
+        if not origin_recipe.run(list(job.data.sources), little, folder / "origin"):
+            raise KeyboardInterrupt
+        corpus = Corpus(folder / "origin" / "corpus", origin.shape())
+        share = whole / len(corpus)
+        stages = manifest.read(folder / "origin")["stages"]
+        times = {name: _times(name, origin, round(len(corpus.windows) * share), share) for name in stages}
+        seconds = {name: stages[name]["seconds"] * times[name] for name in stages}
+        mixture = settings.harvest_settings()
+        unit = mixture.unit * (mixture.unit - 1) // 2
+        few = mixture.model_copy(update={"pairs": unit, "shard_size": unit, "workers": None, "executor": "embedded"})
+        made = harvest(folder / "origin", folder / "harvest", few)
+        each = made.cost["seconds"] / max(1.0, made.cost["rows"])
+        seconds["harvest"] = each * mixture.pairs / (mixture.workers or 1)
+        surrogate = _surrogate(settings, held_out_share=0.2)
+        data = read_harvest([str(folder / "harvest")], surrogate)
+        run = Job(method="surrogate", data=data, settings=surrogate, output=folder / "surrogate")
+        step, saving = measured_step(run, prepare)
+    pairs = settings.most_pairs or round(mixture.pairs * (1 - 2 * settings.held_out_share))
+    steps = settings.steps(pairs)
+    seconds["surrogate"] = step * steps + saving * (1 + steps // settings.steps_between_evaluations(pairs))
+    return [
+        f"documents: {whole:,} sentences; harvest: {mixture.pairs:,} pairs; surrogate: {steps:,} steps",
+        f"estimate of the {where_time_went(seconds)}; by {WORDS:,} words of the documents on this machine",
+    ]
+
+
+def _sentences(sources: Sequence[str], origin: OriginSettings, most: int | None) -> int:
+    how: Any = {"language": origin.language, "paragraphs": origin.paragraphs}
+    every = (document for source in sources for document in running_documents(source, **how))
+    with progress_bar("count", "document") as bar:
+        count = 0
+        for document in first_words(every, most):
+            count += sum(map(len, document))
+            bar.update()
+    return count
+
+
+def _less(origin: OriginSettings) -> dict[str, Any]:
+    """Return the settings of the Origin that make it little."""
+    return {
+        "corpus_words": min(WORDS, origin.corpus_words or WORDS),
+        "reference": min(REFERENCE, origin.reference),
+        "texts": (),
+        "discriminator_epochs": 1,
+        "generator_max_steps": STEPS,
+        "models": "one",
+        "held_out_windows": min(WINDOWS, origin.held_out_windows),
+        "workers": None,
+        "executor": "embedded",
+    }
+
+
+def _times(name: str, origin: OriginSettings, windows: int, share: float) -> float:
+    """Return by how much a stage takes longer with all documents and settings."""
+    if name == "generator":
+        targets = math.ceil(windows * len(KINDS) / origin.generator_batch_size)
+        return (origin.generator_max_steps or targets * origin.generator_epochs) / STEPS
+    if name == "discriminator":
+        return share * origin.discriminator_epochs
+    if name == "reference":
+        return origin.reference / min(REFERENCE, origin.reference) / (origin.workers or 1)
+    return share if name == "corpus" else 1.0
+
+
+def _surrogate(settings: ContextSettings, **other: Any) -> SurrogateSettings:
+    return SurrogateSettings(**{name: getattr(settings, name) for name in SurrogateSettings.model_fields} | other)

@@ -1,0 +1,125 @@
+"""How many steps a training takes, and how long: a few of them are timed on a copy that is thrown away."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments, set_seed
+
+from samesense.data import PairData
+from samesense.execution.progress import stage, where_time_went
+from samesense.recipes.model_adapters import adapter_of, start_settings
+from samesense.recipes.runner import Job, TrainingInputs
+from samesense.training.fit import fit, pick_precision
+from samesense.types import Pair
+
+TIMED_STEPS = 4
+"""Steps that are timed, after one that warms up."""
+
+TIMED_PAIRS = 200
+"""Labelled pairs of a data set whose scoring is timed."""
+
+Prepare = Callable[[Any, Job[Any, Any]], TrainingInputs]
+
+
+def estimate(
+    job: Job[Any, Any], prepare: Prepare, *, build: Callable[[Job[Any, Any]], Any] | None = None, runs: int = 1
+) -> list[str]:
+    """Return, in words, the steps of a run and an estimate of its time, or of so many like it.
+
+    All that the run opens is opened, so that it raises where the run would raise before its first step. Teachers are
+    asked about a part of the sentences only.
+    """
+    if build is None:
+        job = replace(job, settings=start_settings(job.settings))
+    settings, adapter, seconds = job.settings, adapter_of(job.settings), {}
+    with TemporaryDirectory() as scratch, stage("measuring a few steps"):
+        started = time.perf_counter()
+        few = replace(job, data=_part(job), output=Path(scratch))
+        model = adapter.build(settings) if build is None else build(few)
+        inputs = prepare(model, few)
+        choice = pick_precision(model, inputs.dataset, settings, settings.max_seq_length)
+        seconds["loading"] = time.perf_counter() - started
+        if inputs.before_training is not None:
+            seconds["teachers"] = _timed(inputs.before_training) * len(job.data) / len(few.data)
+        examples = len(inputs.dataset) if few.data is job.data else len(job.data)
+        steps, every = settings.steps(examples), settings.steps_between_evaluations(examples)
+        step, saving = _step(few, model, inputs, choice.precision)
+        score = adapter.score(model, choice.precision)
+        evaluations = 0 if job.dev is None else 1 + steps // every
+        seconds["training"] = step * steps
+        seconds["evaluation"] = evaluations * _scoring(score, job.dev) + 2 * _scoring(score, job.test)
+        seconds["saving"] = saving * (1 + steps // every)
+    whole = where_time_went({what: runs * spent for what, spent in seconds.items()})
+    return [
+        f"steps: {steps:,} of {min(settings.batch_size, examples):,} examples each, of {examples:,}; "
+        f"{evaluations} evaluations on dev" + (f"; {runs} such runs" if runs > 1 else ""),
+        f"estimate of the {whole}; by {TIMED_STEPS} steps of {step:.2g} s on this machine",
+    ]
+
+
+def measured_step(job: Job[Any, Any], prepare: Prepare) -> tuple[float, float]:
+    """Return the seconds of a step of a run, and of a checkpoint."""
+    job = replace(job, settings=start_settings(job.settings))
+    model = adapter_of(job.settings).build(job.settings)
+    inputs = prepare(model, job)
+    choice = pick_precision(model, inputs.dataset, job.settings, job.settings.max_seq_length)
+    return _step(job, model, inputs, choice.precision)
+
+
+def _part(job: Job[Any, Any]) -> Any:
+    """Return the data, or a part of them where teachers are to read every sentence."""
+    count = (2 + TIMED_STEPS) * job.settings.batch_size
+    if not getattr(job.settings, "asked", ()) or len(job.data) <= count:
+        return job.data
+    return job.data.take(_spread(len(job.data), count))
+
+
+def _spread(length: int, count: int) -> list[int]:
+    """Return places that are spread over all, so that what is sorted is met from end to end."""
+    return [at * length // count for at in range(min(length, count))]
+
+
+def _step(job: Job[Any, Any], model: Any, inputs: TrainingInputs, precision: str) -> tuple[float, float]:
+    """Return the seconds of a step and of a checkpoint."""
+    last = 1 + TIMED_STEPS
+    few = {"max_steps": last, "eval_steps": last, "early_stopping_patience": None, "precision": precision}
+    set_seed(job.settings.seed)
+    clock = _Clock()
+    done = fit(
+        model, inputs.dataset, inputs.loss(), job.settings.model_copy(update=few), job.output,
+        batches=inputs.batches, collator=inputs.collator, max_length=job.settings.max_seq_length,
+        callbacks=[clock, *inputs.callbacks],
+    )  # fmt: skip
+    return (clock.times[-1] - clock.times[0]) / TIMED_STEPS, done.spent["saving"]
+
+
+class _Clock(TrainerCallback):
+    """Notes when each step ended."""
+
+    def __init__(self) -> None:
+        self.times: list[float] = []
+
+    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        """Note it."""
+        self.times.append(time.perf_counter())
+
+
+def _scoring(score: Callable[[Sequence[Pair]], Any], data: PairData | None) -> float:
+    """Return the seconds that all pairs take, by those of some."""
+    if data is None:
+        return 0.0
+    pairs = data.pairs()
+    some = [pairs[at] for at in _spread(len(pairs), TIMED_PAIRS)]
+    return _timed(lambda: score(some)) * len(pairs) / len(some)
+
+
+def _timed(work: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started

@@ -1,0 +1,91 @@
+"""Commands are never silent: each shows what it is at and how far it is, and how to go on after Ctrl-C."""
+
+import json
+
+import pytest
+
+from samesense.cli.main import ANEW
+from samesense.cli.output import RESUMES
+from tests.context.worlds import some_documents
+from tests.recipes.test_context import ORIGIN
+
+pytestmark = pytest.mark.usefixtures("shown")
+
+
+def heads(error):
+    """What progress was shown, without its figures."""
+    lines = [line for line in error.splitlines() if line.endswith((" so far", " gone", " left"))]
+    return list(dict.fromkeys(line.split(",")[0].split(": ")[0] for line in lines))
+
+
+def test_training_and_what_uses_its_model(run, tiny_trunk, toy_pairs, tmp_path):
+    output, files = tmp_path / "run", {part: str(toy_pairs / f"{part}.tsv") for part in ("train", "dev", "test")}
+    how = ["--model", tiny_trunk, "--dev", files["dev"], "--test", files["test"], "--max-steps", "4", "-o", output]
+    code, _, err = run("train", files["train"], *how)
+    assert code == 0
+    assert heads(err) == [
+        "samesense train", "loading torch", f"loading {tiny_trunk}", "preparing the examples",
+        "measuring which arithmetic is faster", "evaluation of the start on test",
+        "encode (evaluation of the start on test)", "train", "evaluation on dev", "encode (evaluation on dev)",
+        "saving the model", "evaluation", f"loading {output}", "encode (evaluation)",
+    ]  # fmt: skip
+    counted = [line for line in err.splitlines() if line.startswith("train: ")]
+    assert list(dict.fromkeys(line.split(",")[0] for line in counted)) == [f"train: {n} of 4 steps" for n in range(5)]
+    second = next(line for line in counted if line.startswith("train: 2 "))
+    assert all(figure in second for figure in (", loss ", ", dev ", ", best ", " gone, about ", " left"))
+    parts = [part.rsplit(" ", 1)[0] for part in said(err, "time: ").partition(" in all: ")[2].split(", ")]
+    assert parts == ["loading", "evaluation", "training", "saving"]
+    assert said(err, "gain over the start: ").endswith("on dev, which selected")
+
+    code, _, err = run("evaluate", output, "--data", files["test"])
+    assert (code, heads(err)[:3]) == (0, ["samesense evaluate", f"loading {output}", "encode"])
+    page = tmp_path / "report.html"
+    code, _, err = run("compare", tiny_trunk, output, "--data", files["test"], "--output", page)
+    shown = heads(err)
+    for wanted in ("loading", "encode by run", "run on sts test.tsv", "comparing the models", "writing the page"):
+        assert any(one.startswith(wanted) for one in shown), (wanted, shown)
+    texts = tmp_path / "texts.txt"
+    texts.write_text("a man eats\na child sleeps\n")
+    code, _, err = run("encode", output, texts, "--output", tmp_path / "v.npy")
+    assert (code, heads(err)) == (0, ["samesense encode", f"loading {output}", "encode"])
+    code, _, err = run("index", "build", tmp_path / "collection", texts, "--model", output)
+    assert (code, heads(err)) == (0, ["samesense index", f"loading {output}", "index"])
+    assert err.splitlines()[-1] == f'next: samesense index query {tmp_path / "collection"} "TEXT"'
+    assert said(err, "time: ")
+
+
+def test_an_origin_and_its_harvest(run, tmp_path):
+    path, origin = tmp_path / "some.jsonl", tmp_path / "origin"
+    path.write_text("\n".join(json.dumps({"sentences": part[0]}) for part in some_documents(12)) + "\n")
+    flags = [str(word) for name, value in ORIGIN.items() for word in (f"--{name.replace('_', '-')}", value)]
+    code, _, err = run("origin", path, "--config", "scaled", *flags, "--output", origin)
+    assert code == 0, err
+    shown = heads(err)
+    for wanted in ("loading torch", "corpus", "discriminator", "train", "evaluation", "generator", "index"):
+        assert wanted in shown, (wanted, shown)
+    assert any("loss" in line and "dev loss" in line for line in err.splitlines() if line.startswith("train: "))
+    how = ["--pairs", "20", "--unit", "6", "--spacings", "4"]
+    code, _, err = run("harvest", "--origin", origin, "--output", tmp_path / "harvest", *how)
+    assert code == 0, err
+    assert {"samesense harvest", "opening the Origin", "harvest"} <= {*heads(err)}
+
+
+def said(error, begin):
+    return next(line for line in error.splitlines() if line.startswith(begin))
+
+
+def test_an_interrupted_training_says_how_to_go_on(run, tiny_trunk, toy_pairs, tmp_path, monkeypatch):
+    words = ["train", toy_pairs / "train.tsv", "-o", tmp_path / "run", "--model", tiny_trunk, "--max-steps", "2"]
+
+    def pressed(*_, **__):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("samesense.recipes.model_adapters.BiEncoder.build", pressed)
+        code, _, err = run(*words)
+        assert (code, err.splitlines()[-1]) == (130, f"samesense: interrupted. {ANEW}")
+    with monkeypatch.context() as patch:
+        patch.setattr("samesense.recipes.runner.fit", pressed)
+        code, _, err = run(*words)
+        assert (code, err.splitlines()[-1]) == (130, f"samesense: interrupted. {RESUMES}")
+    assert run(*words, "--resume")[0] == 0
