@@ -6,13 +6,15 @@ write the same file at the same time do not disturb each other: the last one win
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
 import secrets
 import shutil
+import stat
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,17 +29,87 @@ LOCK = ".lock"
 _TEMPORARY = re.compile(r"\..+\.\d+-[0-9a-f]{8}\.part")
 
 
-def check_place(path: str | Path) -> None:
-    """Make the folder of a file, and raise OutputError, before long work, if the file could not be written there."""
-    target = Path(path).resolve()
-    if target.is_dir():
-        raise OutputError(f"{path} is a folder, and a file is to be written there. Name a file in it.")
+_NAME_BYTES = 200
+"""Bytes of a name that are kept in that of its temporary file, as file systems end at 255."""
+
+
+def check_place(path: str | Path, inputs: Iterable[str | Path] = ()) -> None:
+    """Make the folder of a file, and raise OutputError, before long work, if the file could not be written there.
+
+    Neither is it written over one of ``inputs``, or a file in one that is a folder. What is no file among them, such as
+    a name of the hub, is passed over.
+    """
+    target = Path(path)
+    with _writing(path):
+        if target.is_dir():
+            raise OutputError(f"{path} is a folder, and a file is to be written there. Name a file in it.")
+        for given in _there(inputs) if target.exists() else ():
+            if target.samefile(given) or target.resolve().is_relative_to(given.resolve()):
+                raise OutputError(f"{path} would be written over, and {given} is read here. Name another output.")
+        _check_parents(target)
+        target.resolve().parent.mkdir(parents=True, exist_ok=True)
+        _try(target.resolve())
+
+
+def check_folder(path: str | Path, inputs: Iterable[str | Path] = ()) -> None:
+    """Raise OutputError, before long work, if a folder could not be written at ``path``.
+
+    As it may be replaced as a whole, it may not hold one of ``inputs``; see :func:`check_place`.
+    """
+    target = Path(path)
+    with _writing(path):
+        for given in _there(inputs):
+            if given.resolve().is_relative_to(target.resolve()):
+                raise OutputError(f"{path} would be written over, and {given} in it is read here. Name another output.")
+        _try(_check_parents(target) / target.name)
+
+
+def _check_parents(target: Path) -> Path:
+    """Return the nearest folder above a place that is there; OutputError if something above it is a file."""
+    above = next(parent for parent in target.absolute().parents if parent.exists())
+    if not above.is_dir():
+        raise OutputError(f"{target} cannot be written: {above} is a file, and no folder. Name another output.")
+    return above
+
+
+def _there(inputs: Iterable[str | Path]) -> Iterator[Path]:
+    """Yield the files and folders among names of anything."""
+    for given in inputs:
+        for name in (str(given), str(given).rpartition(":")[0]):  # a folder may be followed by the name of a split
+            with suppress(OSError, ValueError, RuntimeError):  # a name that no file can have
+                path = Path(name).expanduser()
+                if name and path.exists():
+                    yield path
+
+
+def _try(target: Path) -> None:
+    """Write a byte beside a file and remove it again: permissions do not tell of a disk that is full or read-only."""
+    with suppress(FileNotFoundError):
+        target.lstat()  # says if the name is too long
+    beside = _temporary(target)
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
+        beside.write_bytes(b"\n")
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+@contextmanager
+def _writing(path: str | Path) -> Iterator[None]:
+    """Say which file could not be written and why."""
+    try:
+        yield
     except OSError as error:
-        raise OutputError(f"{path} cannot be written: {error}") from error
-    if not os.access(target.parent, os.W_OK):
-        raise OutputError(f"{path} cannot be written: there is no permission to write to its folder.")
+        fix = _FIXES.get(error.errno or 0, "Name another place.")
+        raise OutputError(f"{path} cannot be written: {error}. {fix}") from error
+
+
+_FIXES = {
+    errno.ENOSPC: "Free some space, or name a place on another disk.",
+    errno.EDQUOT: "Free some space, or name a place on another disk.",
+    errno.ENAMETOOLONG: "Give a shorter name.",
+    errno.EROFS: "Name a place on another disk.",
+    errno.EACCES: "Name another place, or see to its permissions.",
+}
 
 
 @contextmanager
@@ -48,9 +120,9 @@ def replacing(path: str | Path, *, sync: bool = False) -> Iterator[Path]:
     until the content is on the disk, so that it outlives a loss of power. OutputError if the file cannot be written;
     what was there before is left as it was.
     """
-    target = Path(path).resolve()
-    beside = _temporary(target)
-    try:
+    with _writing(path):
+        target = Path(path).resolve()
+        beside = _temporary(target)
         target.parent.mkdir(parents=True, exist_ok=True)
         try:
             yield beside
@@ -61,26 +133,38 @@ def replacing(path: str | Path, *, sync: bool = False) -> Iterator[Path]:
             beside.replace(target)
         finally:
             beside.unlink(missing_ok=True)
-    except OSError as error:
-        raise OutputError(f"{path} cannot be written: {error}") from error
 
 
 @contextmanager
 def replacing_folder(path: Path) -> Iterator[Path]:
-    """Yield a temporary folder that replaces ``path``, file or folder, at the end unless there is an exception."""
+    """Yield a temporary folder that replaces ``path``, file or folder, at the end unless there is an exception.
+
+    Its files get the permissions that new files have. OutputError if it cannot be written.
+    """
     beside = _temporary(path)
-    beside.mkdir(parents=True)
     try:
-        yield beside
-        if path.exists():
-            old = path.with_name(f".{path.name}-old-{os.getpid()}")  # never cleared: all there is, if killed in between
-            path.rename(old)
-            beside.rename(path)
-            _remove(old)
-        else:
-            beside.rename(path)
+        with _writing(path):
+            beside.mkdir(parents=True)
+            yield beside
+            _as_new(beside)
+            if path.exists():
+                # never cleared: it is all there is, if killed in between
+                old = path.with_name(f".{_short(path.name)}-old-{os.getpid()}")
+                path.rename(old)
+                beside.rename(path)
+                _remove(old)
+            else:
+                beside.rename(path)
     finally:
         shutil.rmtree(beside, ignore_errors=True)
+
+
+def _as_new(folder: Path) -> None:
+    """Give the files of a folder that was just made its permissions: some libraries keep theirs to the user."""
+    mode = stat.S_IMODE(folder.stat().st_mode) & 0o666
+    for path in folder.rglob("*"):
+        if path.is_file():
+            path.chmod(mode)
 
 
 def write_bytes(path: str | Path, content: bytes, *, sync: bool = False) -> Path:
@@ -148,7 +232,11 @@ def _remove(path: Path) -> None:
 
 
 def _temporary(target: Path) -> Path:
-    return target.with_name(f".{target.name}.{os.getpid()}-{secrets.token_hex(4)}.part")
+    return target.with_name(f".{_short(target.name)}.{os.getpid()}-{secrets.token_hex(4)}.part")
+
+
+def _short(name: str) -> str:
+    return os.fsencode(name)[:_NAME_BYTES].decode(errors="ignore")
 
 
 def append(path: Path, content: bytes | npt.NDArray[Any]) -> None:
@@ -253,6 +341,22 @@ def locked(path: Path, on_wait: Callable[[], None]) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+def check_inside(folder: Path, *names: str | Path) -> None:
+    """Raise DataError for a name in ``folder``, as a manifest gives it, or a path that leads out, as a link may.
+
+    In the cache of the hub, files are links to what is beside the snapshot.
+    """
+    home = folder.resolve()
+    home = home.parents[1] if home.parent.name == "snapshots" else home
+    for name in names:
+        path = name if isinstance(name, Path) else folder / name
+        if not path.resolve().is_relative_to(home):
+            raise DataError(
+                f"The files of a folder lie in it; {path} leads out of it, to {path.resolve()}. Copy the file there, if "
+                "you trust it."
+            )
 
 
 def is_empty(folder: Path) -> bool:

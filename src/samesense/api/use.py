@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from samesense.api.data import Scale, labelled_pairs
-from samesense.data.formats.memory import Source, as_sources, in_memory
+from samesense.data.formats.memory import Source, as_sources, in_memory, names_among
 from samesense.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -208,11 +208,12 @@ def whiten(
     from samesense.encoder.pooling import leave_out_sink
     from samesense.encoder.storage import check_free, save
     from samesense.encoder.whitening import Whitening, append_whitening
+    from samesense.inference.names import place_of
 
     sentences = [text for source in as_sources(texts) for text in unlabelled_texts(source)]
     if not sentences:
         raise ConfigError("A whitening is fitted on texts; name at least one file of them.")
-    check_free(Path(output), overwrite=overwrite)
+    check_free(Path(output), overwrite=overwrite, inputs=[place_of(model), *names_among(texts)])
     encoder = build(model)
     if leave_out_sink(encoder):
         logger.info("a language model: the mark before each text, to which all tokens attend, is left out of the mean")
@@ -245,8 +246,11 @@ def export(  # noqa: PLR0913 - the flags of the command
         columns, label_order, label_range, drop_bad_rows: see :func:`samesense.read`.
         overwrite: replace what is in the folder.
     """
+    from samesense.encoder.storage import check_free
+    from samesense.inference.names import place_of
     from samesense.inference.onnx.export import export as write
 
+    check_free(Path(output), overwrite=overwrite, inputs=[place_of(model), *names_among(data)])
     how = {"columns": columns, "label_order": label_order, "label_range": label_range, "drop_bad_rows": drop_bad_rows}
     pairs = None if data is None else labelled_pairs(data, **how)
     return write(model, Path(output), int8=int8, pairs=pairs, weights=weights, overwrite=overwrite)

@@ -70,11 +70,13 @@ def main(arguments: list[str] | None = None) -> None:
         _fail(f"{str(error).strip()} See: {' '.join(('samesense', *(error.command_chain or ()), '--help'))}")
     except SamesenseError as error:
         _fail(as_flags(str(error)))
-    except KeyboardInterrupt:
-        _fail("interrupted", code=130)
-    except BrokenPipeError:
+    except OSError as error:
+        if not isinstance(error, BrokenPipeError):
+            _fail(f"a file or folder cannot be read or written: {error}")
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+    except KeyboardInterrupt:
+        _fail("interrupted", code=130)
 
 
 def _helped_with_method(given: list[str]) -> bool:

@@ -23,6 +23,8 @@ from samesense.execution.tasks import Executor, Failed, Work
 from samesense.execution.versions import environment
 from samesense.files import (
     append_json,
+    check_folder,
+    check_inside,
     clear_temporary,
     is_empty,
     only_writer,
@@ -72,6 +74,8 @@ class ShardedJob:
     """The manifest, the history and the files of a folder of shards; see :func:`sharded_job`."""
 
     def __init__(self, folder: Path, method: str, suffix: str) -> None:
+        check_folder(folder)
+        check_inside(folder, MANIFEST, HISTORY, SHARDS)
         self.folder, self._method, self._suffix = folder, method, suffix
         self._manifest = read_json(folder / MANIFEST) if (folder / MANIFEST).exists() else {}
         if not self._manifest and folder.exists() and not is_empty(folder):
@@ -148,6 +152,7 @@ class ShardedJob:
         for path in place.iterdir() if place.exists() else ():
             if path.name.startswith("."):
                 continue
+            check_inside(self.folder, path)
             match = _NAME.fullmatch(path.name)
             if match is None or match[2] != self._suffix or int(match[1]) >= count:
                 raise OutputError(

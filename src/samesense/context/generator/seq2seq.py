@@ -37,7 +37,7 @@ from samesense.context.generator.tokens import (
 from samesense.context.generator.transformer import Architecture, Seq2Seq
 from samesense.errors import ModelError
 from samesense.execution.onednn import fast_linear
-from samesense.files import read_json, write_json
+from samesense.files import check_inside, read_json, write_json
 from samesense.hashes import content_hash
 from samesense.types import Indices
 
@@ -156,6 +156,7 @@ def open_seq2seq(
 
     content = read_json(folder / "generator.json")
     opened: dict[str, Seq2Seq] = {}
+    check_inside(folder, *(file for file, _ in content["models"].values()))
     for file, shape in content["models"].values():
         if file not in opened:
             model = Seq2Seq(Architecture(**shape))

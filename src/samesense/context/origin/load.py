@@ -7,7 +7,7 @@ from pathlib import Path
 from samesense.context.origin.banked import BankOrigin
 from samesense.context.origin.origin import FILE, Origin
 from samesense.errors import DataError
-from samesense.files import read_json
+from samesense.files import check_inside, read_json
 
 
 def open_origin(folder: Path, *, device: str = "cpu") -> Origin | BankOrigin:
@@ -16,6 +16,7 @@ def open_origin(folder: Path, *, device: str = "cpu") -> Origin | BankOrigin:
         raise DataError(
             f"{folder} is no finished Origin: it has no {FILE}. Make one from documents with: samesense origin."
         )
+    check_inside(folder, *folder.glob("*"), *folder.glob("*/*"))
     content = read_json(folder / FILE)
     return (
         BankOrigin.open(folder, content, device=device)

@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from samesense.errors import DataError, OutputError
+from samesense.files import check_folder
 from samesense.inference.collection.conditions import Condition
 from samesense.inference.search.exact import BLOCK_ROWS, Block, Ids
 
@@ -182,6 +183,7 @@ def read_about(folder: Path, db: sqlite3.Connection, *, built: bool = True) -> A
 def make_place(folder: Path) -> None:
     """Mark a folder as ours; OutputError if there is anything in it and no collection."""
     path = folder / DATABASE
+    check_folder(folder)
     if folder.exists() and not folder.is_dir():
         raise OutputError(f"A collection is a folder; {folder} is a file. Give another place.")
     with saying(folder):

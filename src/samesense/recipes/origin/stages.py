@@ -13,7 +13,7 @@ from typing import Any
 
 from samesense.context.corpus.corpus import Corpus
 from samesense.errors import OutputError
-from samesense.files import is_empty, read_json
+from samesense.files import check_folder, is_empty, read_json
 from samesense.hashes import content_hash
 from samesense.training import manifest
 
@@ -31,6 +31,7 @@ class Stages:
     """
 
     def __init__(self, folder: Path, record: dict[str, Any], *, overwrite: bool) -> None:
+        check_folder(folder)
         self.folder, self.overwrite = folder, overwrite
         path = folder / manifest.FILE
         if folder.exists() and not is_empty(folder) and not path.is_file():
@@ -41,7 +42,6 @@ class Stages:
         if before and before.get("method") != record["method"]:
             raise OutputError(f"{folder} holds a run of {before.get('method')}. Choose another output folder.")
         self.record = record | {"stages": before.get("stages", {})}
-        folder.mkdir(parents=True, exist_ok=True)
 
     def run(self, name: str, inputs: dict[str, Any], outputs: Iterable[str], make: Callable[[], list[str]]) -> None:
         """Do a stage, unless it was done with these inputs.

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from samesense.data.formats.labels import number_text
 from samesense.data.pairs.data import PairData, pair_key
 from samesense.errors import DataError
-from samesense.files import read_json
+from samesense.files import check_inside, read_json
 from samesense.hashes import rows_hash
 from samesense.recipes.surrogate.settings import SurrogateSettings
 from samesense.training import manifest
@@ -108,6 +108,7 @@ def _shards(source: str) -> pa.Table:
 
     folder = Path(source).expanduser()
     files, at = sorted((folder / SHARDS).glob("*.parquet")), folder / manifest.FILE
+    check_inside(folder, at, *files)
     record = read_json(at) if files or at.is_file() else {}
     if not files and record.get("method") != "harvest":
         raise DataError(

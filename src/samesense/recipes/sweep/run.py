@@ -21,8 +21,8 @@ from pathlib import Path
 from samesense.data import PairData, examine
 from samesense.data.benchmarks.comparability import NOT_COMPARABLE, remarks
 from samesense.data.benchmarks.find import known_split
-from samesense.errors import ConfigError, SamesenseError
-from samesense.files import only_writer, write_json, write_json_lines
+from samesense.errors import ConfigError, OutputError, SamesenseError
+from samesense.files import check_folder, is_empty, only_writer, write_json, write_json_lines
 from samesense.recipes.sweep.cell import RESULTS, CellJob, read_record, record, run_cell, status_of, with_cut_start
 from samesense.recipes.sweep.plan import Cell, Plan
 from samesense.reports import read_results
@@ -76,6 +76,9 @@ def run(plan: Plan, output: Path, *, jobs: int = 1) -> SweepOutput:
     """
     if jobs < 1:
         raise ConfigError(f"`jobs` must be 1 or more; received {jobs}.")
+    check_folder(output)
+    if output.is_dir() and not is_empty(output) and not (output / PLAN).is_file():
+        raise OutputError(f"{output} is not empty and holds no sweep. Choose another output folder.")
     with only_writer(output):
         begin(plan, output)
         interrupted = _run_cells(plan, output, jobs)
