@@ -354,8 +354,8 @@ def check_inside(folder: Path, *names: str | Path) -> None:
         path = name if isinstance(name, Path) else folder / name
         if not path.resolve().is_relative_to(home):
             raise DataError(
-                f"The files of a folder lie in it; {path} leads out of it, to {path.resolve()}. Copy the file there, if "
-                "you trust it."
+                f"The files of a folder lie in it; {path} leads out of it, to {path.resolve()}. Copy the file there, "
+                "if you trust it."
             )
 
 
