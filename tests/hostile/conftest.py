@@ -5,6 +5,7 @@ import os
 import random
 import shutil
 import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -117,3 +118,15 @@ def read_only(tmp_path):
 
 def write_json(path, content):
     path.write_text(json.dumps(content))
+
+
+def rounds(short, long):
+    """How often a test of chance is repeated: long where ``sh scripts/hostile`` says so."""
+    return long if os.environ.get("SAMESENSE_HOSTILE") == "long" else short
+
+
+def figures(name, counts):
+    """Keep what came out, for docs/reliability.md, where ``sh scripts/hostile`` says so."""
+    if os.environ.get("SAMESENSE_HOSTILE") == "long":
+        with Path(os.environ["SAMESENSE_FIGURES"]).open("a") as stream:
+            stream.write(json.dumps({"name": name, **counts}) + "\n")
