@@ -13,9 +13,12 @@ import re
 import secrets
 import shutil
 import stat
+import zipfile
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
@@ -26,6 +29,12 @@ from samesense.errors import DataError, OutputError
 LOCK = ".lock"
 """Name of the file in a folder by which its writer holds it; says nothing about what the folder holds."""
 
+DAMAGED = (
+    OSError, ValueError, TypeError, LookupError, AttributeError, EOFError, SyntaxError, TokenError, MemoryError,
+    zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
+"""What reading a damaged file raises: numpy parses the head of an array as Python."""
+
 _TEMPORARY = re.compile(r"\..+\.\d+-[0-9a-f]{8}\.part")
 
 
@@ -33,68 +42,8 @@ _NAME_BYTES = 200
 """Bytes of a name that are kept in that of its temporary file, as file systems end at 255."""
 
 
-def check_place(path: str | Path, inputs: Iterable[str | Path] = ()) -> None:
-    """Make the folder of a file, and raise OutputError, before long work, if the file could not be written there.
-
-    Neither is it written over one of ``inputs``, or a file in one that is a folder. What is no file among them, such as
-    a name of the hub, is passed over.
-    """
-    target = Path(path)
-    with _writing(path):
-        if target.is_dir():
-            raise OutputError(f"{path} is a folder, and a file is to be written there. Name a file in it.")
-        for given in _there(inputs) if target.exists() else ():
-            if target.samefile(given) or target.resolve().is_relative_to(given.resolve()):
-                raise OutputError(f"{path} would be written over, and {given} is read here. Name another output.")
-        _check_parents(target)
-        target.resolve().parent.mkdir(parents=True, exist_ok=True)
-        _try(target.resolve())
-
-
-def check_folder(path: str | Path, inputs: Iterable[str | Path] = ()) -> None:
-    """Raise OutputError, before long work, if a folder could not be written at ``path``.
-
-    As it may be replaced as a whole, it may not hold one of ``inputs``; see :func:`check_place`.
-    """
-    target = Path(path)
-    with _writing(path):
-        for given in _there(inputs):
-            if given.resolve().is_relative_to(target.resolve()):
-                raise OutputError(f"{path} would be written over, and {given} in it is read here. Name another output.")
-        _try(_check_parents(target) / target.name)
-
-
-def _check_parents(target: Path) -> Path:
-    """Return the nearest folder above a place that is there; OutputError if something above it is a file."""
-    above = next(parent for parent in target.absolute().parents if parent.exists())
-    if not above.is_dir():
-        raise OutputError(f"{target} cannot be written: {above} is a file, and no folder. Name another output.")
-    return above
-
-
-def _there(inputs: Iterable[str | Path]) -> Iterator[Path]:
-    """Yield the files and folders among names of anything."""
-    for given in inputs:
-        for name in (str(given), str(given).rpartition(":")[0]):  # a folder may be followed by the name of a split
-            with suppress(OSError, ValueError, RuntimeError):  # a name that no file can have
-                path = Path(name).expanduser()
-                if name and path.exists():
-                    yield path
-
-
-def _try(target: Path) -> None:
-    """Write a byte beside a file and remove it again: permissions do not tell of a disk that is full or read-only."""
-    with suppress(FileNotFoundError):
-        target.lstat()  # says if the name is too long
-    beside = _temporary(target)
-    try:
-        beside.write_bytes(b"\n")
-    finally:
-        beside.unlink(missing_ok=True)
-
-
 @contextmanager
-def _writing(path: str | Path) -> Iterator[None]:
+def writing(path: str | Path) -> Iterator[None]:
     """Say which file could not be written and why."""
     try:
         yield
@@ -120,9 +69,9 @@ def replacing(path: str | Path, *, sync: bool = False) -> Iterator[Path]:
     until the content is on the disk, so that it outlives a loss of power. OutputError if the file cannot be written;
     what was there before is left as it was.
     """
-    with _writing(path):
+    with writing(path):
         target = Path(path).resolve()
-        beside = _temporary(target)
+        beside = temporary(target)
         target.parent.mkdir(parents=True, exist_ok=True)
         try:
             yield beside
@@ -141,9 +90,9 @@ def replacing_folder(path: Path) -> Iterator[Path]:
 
     Its files get the permissions that new files have. OutputError if it cannot be written.
     """
-    beside = _temporary(path)
+    beside = temporary(path)
     try:
-        with _writing(path):
+        with writing(path):
             beside.mkdir(parents=True)
             yield beside
             _as_new(beside)
@@ -231,7 +180,8 @@ def _remove(path: Path) -> None:
         path.unlink()
 
 
-def _temporary(target: Path) -> Path:
+def temporary(target: Path) -> Path:
+    """Return a name of its own beside a file; see :func:`is_temporary`."""
     return target.with_name(f".{_short(target.name)}.{os.getpid()}-{secrets.token_hex(4)}.part")
 
 
@@ -292,11 +242,10 @@ def read_json(path: Path, fix: str = "Make its folder anew.") -> dict[str, Any]:
 def read_json_lines(path: Path) -> list[dict[str, Any]]:
     """Return what :func:`append_json` wrote, nothing for an absent file; a line that a kill cut off is left out."""
     found = []
-    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
-        try:
-            found.append(json.loads(line))
-        except ValueError:
-            continue
+    for line in path.read_bytes().split(b"\n") if path.exists() else []:
+        with suppress(ValueError):
+            entry = json.loads(line)
+            found += [entry] if isinstance(entry, dict) else []
     return found
 
 
@@ -341,22 +290,6 @@ def locked(path: Path, on_wait: Callable[[], None]) -> Iterator[None]:
         yield
     finally:
         lock.release()
-
-
-def check_inside(folder: Path, *names: str | Path) -> None:
-    """Raise DataError for a name in ``folder``, as a manifest gives it, or a path that leads out, as a link may.
-
-    In the cache of the hub, files are links to what is beside the snapshot.
-    """
-    home = folder.resolve()
-    home = home.parents[1] if home.parent.name == "snapshots" else home
-    for name in names:
-        path = name if isinstance(name, Path) else folder / name
-        if not path.resolve().is_relative_to(home):
-            raise DataError(
-                f"The files of a folder lie in it; {path} leads out of it, to {path.resolve()}. Copy the file there, "
-                "if you trust it."
-            )
 
 
 def is_empty(folder: Path) -> bool:

@@ -8,16 +8,18 @@ import hashlib
 import json
 import random
 import shutil
+import sqlite3
 import warnings
 from collections import Counter
+from contextlib import closing
 
 import numpy as np
 import pytest
 
-from samesense.errors import SamesenseError
+from samesense.errors import DataError, SamesenseError
 from samesense.inference.models.load import load
 from tests.context.worlds import small_causal, some_documents
-from tests.hostile.conftest import figures, rounds
+from tests.hostile.conftest import figures, rounds, write_json
 
 TEXTS = ["a man eats a meal", "two dogs in the rain", "music by night"]
 PAIRS = [(TEXTS[0], TEXTS[1]), (TEXTS[1], TEXTS[2])]
@@ -214,3 +216,29 @@ def test_a_damaged_folder_is_refused_in_words_or_usable(formats, tmp_path, name)
             outcomes["right" if answer == expected else "differs"] += 1
             assert answer == expected or name in UNHASHED, done
     figures(f"damage, {name}", outcomes)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("rows", -1), ("rows", 10**12), ("rows", "many"), ("dim", -8), ("dim", 10**9), ("dtype", "int8"),
+        ("vectors", "../vectors-00000000-00000000.bin"), ("vectors", "collection.sqlite"), ("graph", "/etc/passwd"),
+        ("graph_rows", 10**6), ("key", None), ("approximate", "maybe"), ("next_id", None), ("new", "name"),
+    ],
+)  # fmt: skip
+def test_a_collection_whose_database_says_what_cannot_be_is_refused(formats, tmp_path, name, value):
+    formats.make_collection(tmp_path / "C")
+    with closing(sqlite3.connect(tmp_path / "C" / "collection.sqlite")) as db:
+        db.execute("INSERT OR REPLACE INTO about VALUES (?, ?)", (name, value))
+        db.commit()
+    with pytest.raises(DataError, match=r"damaged|another version"):
+        formats.open_collection(tmp_path / "C")
+
+
+@pytest.mark.parametrize("name", ["bytes", "sentences", "sections", "documents"])
+def test_negative_counts_of_a_corpus_are_refused(formats, tmp_path, name):
+    formats.make_corpus(tmp_path / "C")
+    manifest = tmp_path / "C" / "corpus" / "manifest.json"
+    write_json(manifest, json.loads(manifest.read_text()) | {name: -5})
+    with pytest.raises(DataError, match="must hold -"):
+        formats.open_corpus(tmp_path / "C")

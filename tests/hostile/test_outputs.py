@@ -10,7 +10,8 @@ import pytest
 
 from samesense.errors import DataError, OutputError
 from samesense.execution.sharded import sharded_job
-from samesense.files import check_folder, check_inside, check_place, replacing_folder, write_text
+from samesense.files import replacing_folder, write_text
+from samesense.places import check_folder, check_inside, check_place
 from tests.command import run_command
 
 MODEL = ("words:words.vec",)

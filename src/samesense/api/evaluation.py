@@ -98,7 +98,7 @@ def compare(  # noqa: PLR0913 - the flags of the command
         results: ``results.jsonl`` to which the results are added.
     """
     from samesense.data.sentences import unlabelled_texts
-    from samesense.files import check_place
+    from samesense.places import check_place
     from samesense.recipes.compare.models import places_of
     from samesense.recipes.compare.recipe import compare as run
     from samesense.recipes.compare.recipe import read_topics
@@ -169,12 +169,12 @@ def calibrate(  # noqa: PLR0913 - the flags of the command
     Returns:
         Prints as a table of errors before and after; ``calibration`` applies it.
     """
-    from samesense.files import check_place
     from samesense.inference.calibration.fit import CalibrationSettings, check_labels
     from samesense.inference.calibration.fit import calibrate as run
     from samesense.inference.calibration.storage import home_of, store
     from samesense.inference.models.load import load
     from samesense.inference.names import place_of
+    from samesense.places import check_place
     from samesense.reports.figures.plot import check_figure, save_plot
 
     pairs = labelled_pairs(

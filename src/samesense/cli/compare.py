@@ -52,7 +52,7 @@ def compare(
         json: print one JSON object a result.
     """
     import samesense
-    from samesense.files import check_place
+    from samesense.places import check_place
     from samesense.recipes.compare.models import places_of
 
     inputs = [*places_of(models), *data, *(texts or ()), *([sentences] if sentences else ())]

@@ -65,9 +65,9 @@ def encode(
 
 
 def _one_file(model: str, source: str, output: str, wanted: Any, *, normalize: bool, **how: Any) -> None:
-    from samesense.files import check_place
     from samesense.inference.names import place_of
     from samesense.inference.stream import encode_with_bar, format_of, read_texts, write_embeddings
+    from samesense.places import check_place
 
     form = format_of(output, wanted)
     if output != "-":

@@ -16,8 +16,9 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 
 from samesense.errors import OutputError
-from samesense.files import check_folder, is_empty, replacing_folder, write_json
+from samesense.files import is_empty, replacing_folder, write_json
 from samesense.hashes import content_hash
+from samesense.places import check_folder
 
 _LEGACY_FLAGS = {
     "pooling_mode_cls_token": "cls",
@@ -50,7 +51,7 @@ def save(model: SentenceTransformer, folder: str | Path, *, overwrite: bool = Fa
 def check_free(target: Path, *, overwrite: bool, inputs: Iterable[str | Path] = ()) -> None:
     """Raise OutputError if ``target`` holds something that writing would lose, or cannot be written.
 
-    With ``overwrite``, what it holds may be lost, but for ``inputs``; see :func:`~samesense.files.check_folder`.
+    With ``overwrite``, what it holds may be lost, but for ``inputs``; see :func:`~samesense.places.check_folder`.
     """
     check_folder(target)
     if not target.exists() or (target.is_dir() and is_empty(target)):

@@ -21,8 +21,9 @@ from samesense.data.examples import Examples
 from samesense.encoder.storage import check_free
 from samesense.errors import ConfigError, OutputError
 from samesense.execution.ranks import is_main
-from samesense.files import check_folder, only_writer, write_text
+from samesense.files import only_writer, write_text
 from samesense.inference.names import place_of
+from samesense.places import check_folder
 from samesense.recipes.training_run import TrainingRun
 from samesense.training import manifest
 from samesense.training.fit import TrainOutput

@@ -11,7 +11,8 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from samesense.errors import DataError, OutputError
-from samesense.files import check_place, write_bytes
+from samesense.files import write_bytes
+from samesense.places import check_place
 from samesense.reports.figures.curves import Curve
 from samesense.results import Results
 from samesense.types import Result
@@ -20,7 +21,7 @@ _RESULT = TypeAdapter(Result)
 
 
 def check_results(path: str | Path, inputs: Iterable[str | Path] = ()) -> None:
-    """Raise OutputError, before long work, if results could not be added to a file; see :func:`check_place`."""
+    """Raise OutputError, before long work, if results could not be added to a file, or it is one of ``inputs``."""
     check_place(path, inputs)
     _before(path)
 
@@ -95,7 +96,7 @@ def read_run(folder: str | Path, name: str | None = None) -> Run:
     if (home / "history.jsonl").is_file():
         for line in _read(home / "history.jsonl").splitlines():
             entry = json.loads(line)
-            if DEV in entry:
+            if isinstance(entry, dict) and {DEV, "step"} <= entry.keys():
                 steps[entry["step"]] = entry[DEV]
     shown = name or home.resolve().name
     curve = Curve(shown, tuple(steps), tuple(steps.values())) if steps else None

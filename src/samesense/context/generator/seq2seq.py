@@ -37,8 +37,9 @@ from samesense.context.generator.tokens import (
 from samesense.context.generator.transformer import Architecture, Seq2Seq
 from samesense.errors import ModelError
 from samesense.execution.onednn import fast_linear
-from samesense.files import check_inside, read_json, write_json
+from samesense.files import read_json, write_json
 from samesense.hashes import content_hash
+from samesense.places import check_inside
 from samesense.types import Indices
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ from pathlib import Path
 from samesense.context.origin.banked import BankOrigin
 from samesense.context.origin.origin import FILE, Origin
 from samesense.errors import DataError
-from samesense.files import check_inside, read_json
+from samesense.files import read_json
+from samesense.places import check_inside
 
 
 def open_origin(folder: Path, *, device: str = "cpu") -> Origin | BankOrigin:
@@ -18,8 +19,13 @@ def open_origin(folder: Path, *, device: str = "cpu") -> Origin | BankOrigin:
         )
     check_inside(folder, *folder.glob("*"), *folder.glob("*/*"))
     content = read_json(folder / FILE)
-    return (
-        BankOrigin.open(folder, content, device=device)
-        if content["contexts"] == "bank"
-        else Origin.open(folder, device=device)
-    )
+    try:
+        return (
+            BankOrigin.open(folder, content, device=device)
+            if content["contexts"] == "bank"
+            else Origin.open(folder, device=device)
+        )
+    except (LookupError, TypeError, AttributeError) as error:
+        raise DataError(
+            f"{folder} holds no whole Origin ({error!r}). Make it anew, from the same documents."
+        ) from error

@@ -15,8 +15,8 @@ import numpy.typing as npt
 from samesense.encoder.cosine import each_once, token_batches
 from samesense.errors import ModelError
 from samesense.execution.threads import cores
-from samesense.files import check_inside
 from samesense.inference.onnx.format import DESCRIPTION, GRAPHS, TOKENIZER, OnnxName, graph_file, read_description
+from samesense.places import check_inside
 from samesense.types import Embeddings
 
 if TYPE_CHECKING:

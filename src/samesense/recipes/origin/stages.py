@@ -13,8 +13,9 @@ from typing import Any
 
 from samesense.context.corpus.corpus import Corpus
 from samesense.errors import OutputError
-from samesense.files import check_folder, is_empty, read_json
+from samesense.files import is_empty, read_json
 from samesense.hashes import content_hash
+from samesense.places import check_folder
 from samesense.training import manifest
 
 logger = logging.getLogger(__name__)

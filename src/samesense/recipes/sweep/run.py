@@ -22,7 +22,8 @@ from samesense.data import PairData, examine
 from samesense.data.benchmarks.comparability import NOT_COMPARABLE, remarks
 from samesense.data.benchmarks.find import known_split
 from samesense.errors import ConfigError, OutputError, SamesenseError
-from samesense.files import check_folder, is_empty, only_writer, write_json, write_json_lines
+from samesense.files import is_empty, only_writer, write_json, write_json_lines
+from samesense.places import check_folder
 from samesense.recipes.sweep.cell import RESULTS, CellJob, read_record, record, run_cell, status_of, with_cut_start
 from samesense.recipes.sweep.plan import Cell, Plan
 from samesense.reports import read_results
