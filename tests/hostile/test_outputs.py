@@ -1,6 +1,7 @@
 """What a command writes to: never what it reads, never what is another's, and said before the work if it cannot be."""
 
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -217,6 +218,18 @@ def test_files_of_a_model_follow_the_umask(here, static_model):
     for path in static_model.rglob("*"):
         if path.is_file():
             assert stat.S_IMODE(path.stat().st_mode) == 0o666 & ~current_umask(), path
+
+
+def test_names_are_no_markup_in_the_markdown_of_a_comparison(here, capsys):
+    odd = "a*b_[x](http://y)<b>.tsv"
+    (here / odd.replace("/", "_")).write_bytes((here / "pairs.tsv").read_bytes())
+    name = "m_*[z](y)<i>`c`|d"
+    command = ("compare", f"{name}={MODEL[0]}", "--data", odd.replace("/", "_"), "--output", "page.html")
+    assert run_command(capsys, *command, "--markdown", "page.md")[0] == 0
+    page = (here / "page.md").read_text()
+    bare = re.sub(r"\\.", "", page).replace("**", "")  # without what is escaped, and without our own bold
+    assert not set("*_[]<>`") & set(bare), bare
+    assert len({line.count("|") - line.count("\\|") for line in page.splitlines() if line.startswith("|")}) == 1
 
 
 def current_umask():

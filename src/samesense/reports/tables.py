@@ -48,14 +48,14 @@ _SPECIAL = {
 
 def markdown_grids(grids: Sequence[Grid]) -> str:
     """Return the tables in Markdown, each under a heading; the best is bold, the reference's equals marked."""
-    return "\n\n".join(f"## {one_line(grid.title)}\n\n{_markdown_grid(grid)}" for grid in grids) + "\n"
+    return "\n\n".join(f"## {plain(grid.title)}\n\n{_markdown_grid(grid)}" for grid in grids) + "\n"
 
 
 def _markdown_grid(grid: Grid) -> str:
-    header = ["model", *(one_line(column.label) for column in grid.columns)]
+    header = ["model", *(plain(column.label) for column in grid.columns)]
     rows = []
     for model, cells in grid.rows.items():
-        row = [_plain(model)]
+        row = [plain(model)]
         for cell, column in zip(cells, grid.columns, strict=True):
             text = cell.text(column.measure)
             row.append((f"**{text}**" if cell.best else text) + (f" {AS_GOOD}" if cell.as_good else ""))
@@ -63,7 +63,7 @@ def _markdown_grid(grid: Grid) -> str:
     return markdown(header, rows, numeric=header[1:])
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """Return text in which Markdown sees no markup."""
     return "".join(f"\\{sign}" if sign in "\\`*_[]<>" else sign for sign in one_line(text))
 
