@@ -6,59 +6,31 @@ write the same file at the same time do not disturb each other: the last one win
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import re
 import secrets
 import shutil
 import stat
-import zipfile
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from tokenize import TokenError
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from samesense.errors import DataError, OutputError
+from samesense.failures import writing
 
 LOCK = ".lock"
 """Name of the file in a folder by which its writer holds it; says nothing about what the folder holds."""
-
-DAMAGED = (
-    OSError, ValueError, TypeError, LookupError, AttributeError, EOFError, SyntaxError, TokenError, MemoryError,
-    zipfile.BadZipFile, zlib.error,
-)  # fmt: skip
-"""What reading a damaged file raises: numpy parses the head of an array as Python."""
 
 _TEMPORARY = re.compile(r"\..+\.\d+-[0-9a-f]{8}\.part")
 
 
 _NAME_BYTES = 200
 """Bytes of a name that are kept in that of its temporary file, as file systems end at 255."""
-
-
-@contextmanager
-def writing(path: str | Path) -> Iterator[None]:
-    """Say which file could not be written and why."""
-    try:
-        yield
-    except OSError as error:
-        fix = _FIXES.get(error.errno or 0, "Name another place.")
-        raise OutputError(f"{path} cannot be written: {error}. {fix}") from error
-
-
-_FIXES = {
-    errno.ENOSPC: "Free some space, or name a place on another disk.",
-    errno.EDQUOT: "Free some space, or name a place on another disk.",
-    errno.ENAMETOOLONG: "Give a shorter name.",
-    errno.EROFS: "Name a place on another disk.",
-    errno.EACCES: "Name another place, or see to its permissions.",
-}
 
 
 @contextmanager

@@ -7,7 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from samesense.errors import DataError, OutputError
-from samesense.files import temporary, writing
+from samesense.failures import writing
+from samesense.files import temporary
 
 
 def check_place(path: str | Path, inputs: Iterable[str | Path] = ()) -> None:

@@ -84,18 +84,21 @@ def unmount(folder):
 
 
 @pytest.fixture
-def full_disk(tmp_path):
-    """A folder on a disk of which nothing is left."""
-    folder = tmp_path / "full"
-    if not mounted(folder, "size=64k"):
-        pytest.skip("a disk cannot be mounted here")
-    try:
-        with pytest.raises(OSError, match="No space left"), (folder / "filler").open("wb", buffering=0) as stream:
+def disk(tmp_path):
+    """A function that makes a folder on a disk with so many free kilobytes."""
+    folder = tmp_path / "disk"
+
+    def make(free):
+        if not mounted(folder, "size=1m"):
+            pytest.skip("a disk cannot be mounted here")
+        with pytest.raises(OSError, match="No space left"), (tmp_path / "disk" / "f").open("wb", buffering=0) as stream:
             while True:
                 stream.write(bytes(4096))
-        (folder / "filler").rename(folder / ".filler")
-        yield folder
-    finally:
+        os.truncate(folder / "f", (folder / "f").stat().st_size - 1024 * free)
+        return folder
+
+    yield make
+    if folder.is_mount():
         unmount(folder)
 
 

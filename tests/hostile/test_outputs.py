@@ -133,7 +133,7 @@ def test_what_a_run_reads_is_not_what_it_removes(here, contents, capsys, static_
 @pytest.mark.parametrize("place", ["full", "read-only", "long", "file"])
 def test_a_place_that_cannot_be_written_is_said_at_once(request, here, capsys, command, place, static_model):
     output = {
-        "full": lambda: request.getfixturevalue("full_disk") / "out",
+        "full": lambda: request.getfixturevalue("disk")(0) / "out",
         "read-only": lambda: request.getfixturevalue("read_only") / "out",
         "long": lambda: Path(LONG),
         "file": lambda: Path("texts.txt") / "out",
@@ -144,6 +144,19 @@ def test_a_place_that_cannot_be_written_is_said_at_once(request, here, capsys, c
         word in said for word in ("space", "Read-only", "ermission", "long", "file")
     )
     assert "vectors of" not in said  # the work had not begun
+
+
+@pytest.mark.parametrize("command", [*TO_FOLDERS, "encode"])
+@pytest.mark.parametrize("free", [4, 8, 16])
+def test_a_disk_that_fills_up_is_said(here, disk, capsys, command, free, static_model):
+    if command == "encode":
+        (here / "texts.txt").write_text("a man eats a meal\n" * 1000)
+        words = (*TO_FILES["encode"], disk(free) / "out")
+    else:
+        words = to_folder(command, disk(free) / "out", static_model)
+    code, _, err = run_command(capsys, *words)
+    assert code in (0, 2) and "Traceback" not in err
+    assert code == 0 or command == "origin" or re.search("No space left|disk full|disk is full", err), err
 
 
 @pytest.mark.parametrize("command", ["encode", "mine", "doctor", "evaluate", "similarity", "query", "train", "sweep"])

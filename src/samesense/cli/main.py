@@ -12,6 +12,7 @@ from cyclopts import App, CycloptsError, Group
 from samesense import __version__
 from samesense.cli.output import as_flags, show_messages
 from samesense.errors import SamesenseError
+from samesense.failures import system_reason
 from samesense.inference.models.optional_deps import needs_torch
 
 HELP = """\
@@ -70,11 +71,14 @@ def main(arguments: list[str] | None = None) -> None:
         _fail(f"{str(error).strip()} See: {' '.join(('samesense', *(error.command_chain or ()), '--help'))}")
     except SamesenseError as error:
         _fail(as_flags(str(error)))
-    except OSError as error:
-        if not isinstance(error, BrokenPipeError):
-            _fail(f"a file or folder cannot be read or written: {error}")
+    except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+    except Exception as error:
+        reason = system_reason(error)
+        if reason is None:
+            raise
+        _fail(f"a file or folder cannot be read or written: {reason}")
     except KeyboardInterrupt:
         _fail("interrupted", code=130)
 

@@ -15,7 +15,8 @@ import numpy.typing as npt
 
 from samesense.encoder.cosine import checked_rows
 from samesense.errors import ModelError
-from samesense.files import DAMAGED, write_array, write_text
+from samesense.failures import DAMAGED
+from samesense.files import write_array, write_text
 from samesense.hashes import content_hash, text_digest, text_hash
 from samesense.types import Embeddings, Encode
 

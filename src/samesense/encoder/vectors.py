@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from samesense.errors import ModelError
-from samesense.files import DAMAGED
+from samesense.failures import DAMAGED
 from samesense.types import Embeddings
 
 

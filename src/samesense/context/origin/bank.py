@@ -10,7 +10,8 @@ import numpy as np
 
 from samesense.context.corpus.corpus import Corpus, Window
 from samesense.errors import ConfigError, DataError
-from samesense.files import DAMAGED, write_array
+from samesense.failures import DAMAGED
+from samesense.files import write_array
 from samesense.types import Indices
 
 WINDOWS, TAILS = "windows.npy", "tails.npy"

@@ -11,7 +11,8 @@ from typing import Literal
 import numpy as np
 
 from samesense.errors import DataError, ModelError
-from samesense.files import DAMAGED, replacing
+from samesense.failures import DAMAGED
+from samesense.files import replacing
 from samesense.types import Embeddings, Floats
 
 CellsOf = Literal["means", "tokens"]

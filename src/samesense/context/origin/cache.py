@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from samesense.errors import DataError
-from samesense.files import DAMAGED, write_array, write_text
+from samesense.failures import DAMAGED
+from samesense.files import write_array, write_text
 from samesense.hashes import content_hash, text_digest, text_hash
 
 Keys = npt.NDArray[np.uint64]

@@ -25,7 +25,7 @@ from samesense.errors import DataError, ModelError
 from samesense.execution.progress import progress_bar
 from samesense.execution.sharded import Shard, sharded_job
 from samesense.execution.tasks import Executor
-from samesense.files import DAMAGED
+from samesense.failures import DAMAGED
 from samesense.hashes import text_hash
 from samesense.inference.collection.embedder import Embedder, embedder_of
 from samesense.inference.models.backends import BackendOption
