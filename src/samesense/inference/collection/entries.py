@@ -64,8 +64,16 @@ def read_entries(source: str, *, column: str | None = None) -> Iterator[Entry]:
 
     Of a row, the text column is ``column``, or else ``sentence``, ``text``, ``sent`` or ``question``; the column
     ``id``, if there is one, is the id, and every other column that is not empty is metadata under its name. DataError
-    for a missing or broken file, no text column, or an id that is no number.
+    for a missing or broken file, one without a text, no text column, or an id that is no number.
     """
+    entry = None
+    for entry in _entries(source, column):
+        yield entry
+    if entry is None:
+        raise DataError(f"{source} holds no text to keep; at least one is needed.")
+
+
+def _entries(source: str, column: str | None) -> Iterator[Entry]:
     is_text = source.removesuffix(".gz").endswith(".txt") or Path(source).expanduser().is_file()
     if is_text and column is None and not split_suffix(source)[0]:
         return _of_lines(source)
