@@ -26,7 +26,19 @@ RUNS = {
     "index": ("index", "build", "out", "texts.txt", "--model", "STATIC", "--overwrite"),
     "export": ("export", "STATIC", "--output", "out", "--overwrite"),
     "whiten": ("whiten", "STATIC", "texts.txt", "--output", "out", "--overwrite"),
-    "compare": ("compare", "STATIC", "TINY", "--data", "pairs.tsv", "--cache", "out", "--output", "page.html"),
+    "compare": (
+        "compare",
+        "STATIC",
+        "TINY",
+        "--data",
+        "pairs.tsv",
+        "--cache",
+        "out",
+        "--output",
+        "page.html",
+        "--markdown",
+        "page.md",
+    ),
     "sweep": ("sweep", "sweep.toml", "--output", "out"),
 }
 GOES_ON = ("train", "distil")
@@ -41,9 +53,9 @@ def prepared(here, static_model, tiny_trunk):
     ]
     (here / "tuples.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows * 12))
     (here / "sweep.toml").write_text(
-        f'seeds = [1]\ndata = [{{name = "d", train = "pairs.tsv", dev = "pairs.tsv", test = "pairs.tsv"}}]\n'
-        f'[base]\nmodel = "{static_model}"\nmax_steps = 4\neval_steps = 2\n[[variants]]\nname = "one"\n'
-        '[[variants]]\nname = "two"\nloss = "mse"\n'
+        f'seeds = [1]\n[base]\nmodel = "{static_model}"\nmax_steps = 4\neval_steps = 2\n'
+        '[[case]]\nloss = "cosent"\n[[case]]\nloss = "mse"\n'
+        '[[data]]\nname = "d"\ntrain = "pairs.tsv"\ndev = "pairs.tsv"\ntest = "pairs.tsv"\n'
     )
     return {"STATIC": str(static_model), "TINY": str(tiny_trunk)}
 
@@ -86,7 +98,7 @@ def outcome(name, models, here):
         collection = Collection.open(out)
         return [(one.id, one.text) for one in collection] + [sorted(path.suffix for path in out.iterdir())[:2]]
     if name == "compare":
-        return [line for line in (here / "page.html").read_text().splitlines() if "<td" in line]
+        return (here / "page.md").read_text()
     if name == "sweep":
         return [
             [json.loads(line)["value"] for line in path.read_text().splitlines()]
