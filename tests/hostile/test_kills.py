@@ -7,6 +7,7 @@ import random
 import shutil
 import signal
 import time
+import traceback
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,8 @@ def began(words):
                 code = 0
             except SystemExit as stop:
                 code = stop.code or 0
+            except BaseException:
+                traceback.print_exc()
             finally:
                 os._exit(code)
     return child
