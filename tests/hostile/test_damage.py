@@ -218,6 +218,32 @@ def test_a_damaged_folder_is_refused_in_words_or_usable(formats, tmp_path, name)
     figures(f"damage, {name}", outcomes)
 
 
+READ = {
+    "collection": ["collection.sqlite", "vectors-"],
+    "shards": ["shards/", "manifest", "history"],
+    "harvest": ["shards/", "manifest"],
+    "origin": ["origin.json", "corpus/", "bank/", "whitening"],
+    "exported": ["onnx"],
+}
+"""Parts of the names of the files that are read."""
+
+
+@pytest.mark.parametrize("name", READ)
+def test_links_out_of_a_folder_are_refused(formats, tmp_path, name):
+    folder = tmp_path / "made" / name
+    folder.parent.mkdir()
+    getattr(formats, f"make_{name}")(folder)
+    for path in sorted(folder.rglob("*")):
+        if path.is_dir() or not any(part in str(path.relative_to(folder)) for part in READ[name]):
+            continue
+        content = path.rename(tmp_path / "outside")
+        path.symlink_to(content)
+        with pytest.raises(SamesenseError, match=r"leads out|a link"):
+            getattr(formats, f"open_{name}")(folder)
+        path.unlink()
+        content.rename(path)
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [

@@ -53,7 +53,7 @@ class Limits:
         for field in fields(self):
             value = getattr(self, field.name)
             if not math.isfinite(value) or value < 0 or (value == 0 and field.name != "wait_ms"):
-                raise ConfigError(f"The limit {field.name} must be a positive number; received {value}.")
+                raise ConfigError(f"The limit {field.name} must be positive; received {value}.")
 
     def check_texts(self, texts: Sequence[str], param: str) -> None:
         """Raise RequestError 400 for empty texts, 413 for too much, naming the first text concerned."""
