@@ -123,7 +123,7 @@ def _shards(source: str) -> pa.Table:
         what = f"has lost {len(lost)} of its shards, {min(lost)} among them" if lost else "is not finished"
         raise DataError(f"The harvest {source} {what}. Give the command that made it again: it goes on.")
     for file in files:
-        if hashes.get(file.name) != content_hash([file]):
+        if hashes.get(file.name) not in (None, content_hash([file])):
             raise DataError(f"{file} is not the shard that was made. Delete it, and give the same command again.")
     text = pa.large_string()  # the shards of a large harvest, joined, are more than an array of strings may hold
     wide = pa.schema([("sentence1", text), ("sentence2", text), ("score", pa.float64()), ("kind", pa.string())])
