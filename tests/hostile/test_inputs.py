@@ -241,7 +241,7 @@ def test_every_input_ends_well(prepared, capsys):
     run_command(capsys, "similarity", "no/such-model", "a", "b")  # so that libraries are there before all is measured
     outcomes, wrong = Counter(), []
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    for seed in range(rounds(short=150, long=10_000)):
+    for seed in range(rounds(short=100, long=10_000)):
         outcome, reason = one_input(prepared, capsys, seed)
         outcomes[outcome] += 1
         if reason:

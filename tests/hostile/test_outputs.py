@@ -147,7 +147,7 @@ def test_a_place_that_cannot_be_written_is_said_at_once(request, here, capsys, c
 
 
 @pytest.mark.parametrize("command", [*TO_FOLDERS, "encode"])
-@pytest.mark.parametrize("free", [4, 8, 16])
+@pytest.mark.parametrize("free", [8, *(pytest.param(free, marks=pytest.mark.slow) for free in (4, 16))])
 def test_a_disk_that_fills_up_is_said(here, disk, capsys, command, free, static_model):
     if command == "encode":
         (here / "texts.txt").write_text("a man eats a meal\n" * 1000)

@@ -153,6 +153,7 @@ def test_slow_heads_and_slow_readers_are_given_up_and_half_bodies_do_not_delay_a
         assert child.wait(20) == 0 and time.monotonic() - started < 10
 
 
+@pytest.mark.slow
 def test_few_file_descriptors_do_not_fill_the_log():
     with process(files=40, max_header_seconds=1.0) as (child, port):
         crowd = [socket.create_connection(("127.0.0.1", port), 10) for _ in range(80)]
