@@ -181,7 +181,18 @@ class Formats:
 
 
 NAMES = [name.removeprefix("make_") for name in vars(Formats) if name.startswith("make_")]
-UNHASHED = {"collection", "model", "words", "shards", "corpus", "origin", "remembered", "calibration", "results"}
+UNHASHED = {
+    "exported",
+    "collection",
+    "model",
+    "words",
+    "shards",
+    "corpus",
+    "origin",
+    "remembered",
+    "calibration",
+    "results",
+}
 """Formats that keep no hash of all that they hold; see docs/reliability.md."""
 
 
