@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from samesense import files, hashes
+from samesense import files, hashes, places
 from samesense.errors import DataError, OutputError
 
 HOLD = """
@@ -59,10 +59,10 @@ def test_what_cannot_be_written_is_said_before_and_after(tmp_path):
     (tmp_path / "file").touch()
     for place in (tmp_path, tmp_path / "file" / "a.txt"):
         with pytest.raises(OutputError):
-            files.check_place(place)
+            places.check_place(place)
         with pytest.raises(OutputError, match="cannot be written"):
             files.write_text(place, "text")
-    files.check_place(tmp_path / "made" / "a.txt")
+    places.check_place(tmp_path / "made" / "a.txt")
     assert (tmp_path / "made").is_dir()
 
 

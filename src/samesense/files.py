@@ -11,8 +11,9 @@ import os
 import re
 import secrets
 import shutil
+import stat
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from samesense.errors import DataError, OutputError
+from samesense.failures import writing
 
 LOCK = ".lock"
 """Name of the file in a folder by which its writer holds it; says nothing about what the folder holds."""
@@ -27,17 +29,8 @@ LOCK = ".lock"
 _TEMPORARY = re.compile(r"\..+\.\d+-[0-9a-f]{8}\.part")
 
 
-def check_place(path: str | Path) -> None:
-    """Make the folder of a file, and raise OutputError, before long work, if the file could not be written there."""
-    target = Path(path).resolve()
-    if target.is_dir():
-        raise OutputError(f"{path} is a folder, and a file is to be written there. Name a file in it.")
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(f"{path} cannot be written: {error}") from error
-    if not os.access(target.parent, os.W_OK):
-        raise OutputError(f"{path} cannot be written: there is no permission to write to its folder.")
+_NAME_BYTES = 200
+"""Bytes of a name that are kept in that of its temporary file, as file systems end at 255."""
 
 
 @contextmanager
@@ -48,9 +41,9 @@ def replacing(path: str | Path, *, sync: bool = False) -> Iterator[Path]:
     until the content is on the disk, so that it outlives a loss of power. OutputError if the file cannot be written;
     what was there before is left as it was.
     """
-    target = Path(path).resolve()
-    beside = _temporary(target)
-    try:
+    with writing(path):
+        target = Path(path).resolve()
+        beside = temporary(target)
         target.parent.mkdir(parents=True, exist_ok=True)
         try:
             yield beside
@@ -61,26 +54,38 @@ def replacing(path: str | Path, *, sync: bool = False) -> Iterator[Path]:
             beside.replace(target)
         finally:
             beside.unlink(missing_ok=True)
-    except OSError as error:
-        raise OutputError(f"{path} cannot be written: {error}") from error
 
 
 @contextmanager
 def replacing_folder(path: Path) -> Iterator[Path]:
-    """Yield a temporary folder that replaces ``path``, file or folder, at the end unless there is an exception."""
-    beside = _temporary(path)
-    beside.mkdir(parents=True)
+    """Yield a temporary folder that replaces ``path``, file or folder, at the end unless there is an exception.
+
+    Its files get the permissions that new files have. OutputError if it cannot be written.
+    """
+    beside = temporary(path)
     try:
-        yield beside
-        if path.exists():
-            old = path.with_name(f".{path.name}-old-{os.getpid()}")  # never cleared: all there is, if killed in between
-            path.rename(old)
-            beside.rename(path)
-            _remove(old)
-        else:
-            beside.rename(path)
+        with writing(path):
+            beside.mkdir(parents=True)
+            yield beside
+            _as_new(beside)
+            if path.exists():
+                # never cleared: it is all there is, if killed in between
+                old = path.with_name(f".{_short(path.name)}-old-{os.getpid()}")
+                path.rename(old)
+                beside.rename(path)
+                _remove(old)
+            else:
+                beside.rename(path)
     finally:
         shutil.rmtree(beside, ignore_errors=True)
+
+
+def _as_new(folder: Path) -> None:
+    """Give the files of a folder that was just made its permissions: some libraries keep theirs to the user."""
+    mode = stat.S_IMODE(folder.stat().st_mode) & 0o666
+    for path in folder.rglob("*"):
+        if path.is_file():
+            path.chmod(mode)
 
 
 def write_bytes(path: str | Path, content: bytes, *, sync: bool = False) -> Path:
@@ -147,8 +152,13 @@ def _remove(path: Path) -> None:
         path.unlink()
 
 
-def _temporary(target: Path) -> Path:
-    return target.with_name(f".{target.name}.{os.getpid()}-{secrets.token_hex(4)}.part")
+def temporary(target: Path) -> Path:
+    """Return a name of its own beside a file; see :func:`is_temporary`."""
+    return target.with_name(f".{_short(target.name)}.{os.getpid()}-{secrets.token_hex(4)}.part")
+
+
+def _short(name: str) -> str:
+    return os.fsencode(name)[:_NAME_BYTES].decode(errors="ignore")
 
 
 def append(path: Path, content: bytes | npt.NDArray[Any]) -> None:
@@ -204,11 +214,10 @@ def read_json(path: Path, fix: str = "Make its folder anew.") -> dict[str, Any]:
 def read_json_lines(path: Path) -> list[dict[str, Any]]:
     """Return what :func:`append_json` wrote, nothing for an absent file; a line that a kill cut off is left out."""
     found = []
-    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
-        try:
-            found.append(json.loads(line))
-        except ValueError:
-            continue
+    for line in path.read_bytes().split(b"\n") if path.exists() else []:
+        with suppress(ValueError):
+            entry = json.loads(line)
+            found += [entry] if isinstance(entry, dict) else []
     return found
 
 

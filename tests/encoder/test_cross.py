@@ -4,6 +4,7 @@ import torch
 from sentence_transformers import CrossEncoder
 from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification
 
+from samesense.encoder import precision
 from samesense.encoder.cross import is_cross_encoder
 from samesense.encoder.storage import save
 from samesense.errors import ConfigError, ModelError
@@ -134,3 +135,9 @@ def test_it_scores_and_does_not_embed(bare, pairs):
         load(f"{bare}+whiten", device="cpu", fit_texts=["a"])
     with pytest.raises(ConfigError, match="A cross-encoder has no pooling to choose"):
         load(f"{bare}?cls")
+
+
+def test_the_arithmetic_of_training_is_measured_for_a_cross_encoder_too(bare, pairs, monkeypatch):
+    monkeypatch.setattr(precision, "has_bfloat16", lambda device: True)
+    chosen = precision.training_precision(CrossEncoder(str(bare), device="cpu", num_labels=1), pairs[:4])
+    assert "times as fast" in chosen.reason

@@ -95,6 +95,9 @@ def test_save_refuses_to_lose_anything(tiny, tmp_path):
     assert str(error.value) == (
         f"{tmp_path / 'model'} is not empty. Choose another output folder, or pass `overwrite` to replace it."
     )
+    with pytest.raises(OutputError, match="neither a model nor a run"):
+        save(tiny, tmp_path / "model", overwrite=True)
+    (tmp_path / "model" / "modules.json").write_text("[]")
     save(tiny, tmp_path / "model", overwrite=True)
     assert not (tmp_path / "model" / "notes.txt").exists()
     assert [p.name for p in tmp_path.iterdir()] == ["model"]
@@ -102,6 +105,6 @@ def test_save_refuses_to_lose_anything(tiny, tmp_path):
 
 def test_failed_save_leaves_nothing(tiny, tmp_path, monkeypatch):
     monkeypatch.setattr(tiny, "save", lambda *_, **__: (_ for _ in ()).throw(OSError("disk full")))
-    with pytest.raises(OSError, match="disk full"):
+    with pytest.raises(OutputError, match="disk full"):
         save(tiny, tmp_path / "model")
     assert list(tmp_path.iterdir()) == []

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from samesense.api.data import Scale, labelled_pairs
-from samesense.data.formats.memory import Source, as_sources
+from samesense.data.formats.memory import Source, as_sources, names_among
 from samesense.execution.progress import stage
 
 if TYPE_CHECKING:
@@ -48,9 +48,12 @@ def evaluate(
     """
     from samesense.evaluation.sts import evaluate_pairs
     from samesense.inference.models.load import load
-    from samesense.reports.store import append_results
+    from samesense.inference.names import place_of
+    from samesense.reports.store import append_results, check_results
     from samesense.results import Results
 
+    if output is not None:
+        check_results(output, [*names_among(data), *map(place_of, names_among(model))])
     how = {"columns": columns, "label_order": label_order, "label_range": label_range, "drop_bad_rows": drop_bad_rows}
     sets = [labelled_pairs(one, **how) for one in as_sources(data)]
     opened = load(model, precision=precision, cache=True)
@@ -104,15 +107,18 @@ def compare(  # noqa: PLR0913 - the flags of the command
         results: ``results.jsonl`` to which the results are added.
     """
     from samesense.data.sentences import unlabelled_texts
-    from samesense.files import check_place
+    from samesense.places import check_place
+    from samesense.recipes.compare.models import places_of
     from samesense.recipes.compare.recipe import compare as run
     from samesense.recipes.compare.sentences import read_topics
-    from samesense.reports.store import append_results
+    from samesense.reports.store import append_results, check_results
 
     how = {"columns": columns, "label_order": label_order, "label_range": label_range, "drop_bad_rows": drop_bad_rows}
-    for place in (output, results):
-        if place is not None:
-            check_place(Path(place))
+    inputs = [*names_among(data), *names_among(texts), *names_among(sentences), *places_of(models)]
+    if output is not None:
+        check_place(output, inputs)
+    if results is not None:
+        check_results(results, [*inputs, *names_among(output)])
     report = run(
         models,
         data,
@@ -175,11 +181,12 @@ def calibrate(  # noqa: PLR0913 - the flags of the command
     Returns:
         Prints as a table of errors before and after; ``calibration`` applies it.
     """
-    from samesense.files import check_place
     from samesense.inference.calibration.fit import CalibrationSettings, check_labels
     from samesense.inference.calibration.fit import calibrate as run
     from samesense.inference.calibration.storage import home_of, store
     from samesense.inference.models.load import load
+    from samesense.inference.names import place_of
+    from samesense.places import check_place
     from samesense.reports.figures.plot import check_figure, save_plot
 
     how = {"columns": columns, "label_order": label_order, "label_range": label_range, "drop_bad_rows": drop_bad_rows}
@@ -190,9 +197,10 @@ def calibrate(  # noqa: PLR0913 - the flags of the command
     check_labels(pairs, settings)
     home = home_of(model)
     place = home.place(None if output is None else Path(output))
-    check_place(place)
+    check_place(place, names_among(data))
     if figure is not None:
         check_figure(Path(figure))
+        check_place(figure, [*names_among(data), place, place_of(model)])
     made = run(load(model, precision=precision), pairs, home.fingerprint(), settings)
     store(made.calibration, place)
     if figure is not None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from samesense.api.data import Scale, labelled_pairs
-from samesense.data.formats.memory import Source, as_sources, in_memory, short_name
+from samesense.data.formats.memory import Source, as_sources, in_memory, names_among, short_name
 from samesense.errors import ConfigError, DataError
 from samesense.execution.progress import stage
 from samesense.hashes import rows_hash
@@ -232,11 +232,12 @@ def whiten(
     from samesense.encoder.pooling import leave_out_sink
     from samesense.encoder.storage import check_free, save
     from samesense.encoder.whitening import Whitening, append_whitening
+    from samesense.inference.names import place_of
 
     sentences = [text for source in as_sources(texts) for text in unlabelled_texts(source, columns)]
     if not sentences:
         raise ConfigError("A whitening is fitted on texts; name at least one file of them.")
-    check_free(Path(output), overwrite=overwrite)
+    check_free(Path(output), overwrite=overwrite, inputs=[place_of(model), *names_among(texts)])
     encoder = build(model)
     if leave_out_sink(encoder):
         logger.info("a language model: the mark before each text, to which all tokens attend, is left out of the mean")
@@ -274,10 +275,13 @@ def export(  # noqa: PLR0913 - the flags of the command
         overwrite: replace what is in the folder.
     """
     with stage("loading torch"):
+        from samesense.encoder.storage import check_free
         from samesense.inference.calibration.carry import carry
         from samesense.inference.models.load import load
+        from samesense.inference.names import place_of
         from samesense.inference.onnx.export import export as write
 
+    check_free(Path(output), overwrite=overwrite, inputs=[place_of(model), *names_among(data)])
     how = {"columns": columns, "label_order": label_order, "label_range": label_range, "drop_bad_rows": drop_bad_rows}
     pairs = None if data is None else labelled_pairs(data, **how)
     description = write(model, Path(output), int8=int8, pairs=pairs, weights=weights, overwrite=overwrite)

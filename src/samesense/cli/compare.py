@@ -66,10 +66,12 @@ def compare(
         json: print one JSON object a result.
     """
     import samesense
-    from samesense.files import check_place
+    from samesense.places import check_place
+    from samesense.recipes.compare.models import places_of
 
+    inputs = [*places_of(models), *data, *(texts or ()), *([sentences] if sentences else ())]
     for place in filter(None, [markdown, latex, None if figures is None else figures / "plane.svg"]):
-        check_place(place)
+        check_place(place, inputs)
     report = samesense.compare(
         models,
         data,

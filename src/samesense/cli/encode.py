@@ -71,9 +71,13 @@ def encode(
 def _one_file(
     model: str, source: str, output: str, wanted: Any, *, columns: str | None, normalize: bool, **how: Any
 ) -> None:
+    from samesense.inference.names import place_of
     from samesense.inference.stream import encode_with_bar, format_of, read_texts, write_embeddings
+    from samesense.places import check_place
 
     form = format_of(output, wanted)
+    if output != "-":
+        check_place(output, [source, place_of(model)])
     texts = read_texts(source, columns)
     let_threads_sleep()
     from samesense.inference.models.load import load

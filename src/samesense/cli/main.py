@@ -14,6 +14,7 @@ from samesense import __version__
 from samesense.cli.output import as_flags, show_messages
 from samesense.errors import ConfigError, SamesenseError
 from samesense.execution.progress import stage
+from samesense.failures import system_reason
 from samesense.inference.models.optional_deps import needs_torch
 
 HELP = """\
@@ -88,11 +89,14 @@ def main(arguments: list[str] | None = None) -> None:
     except KeyboardInterrupt as stop:
         sys.stderr.write(f"samesense: interrupted. {stop if stop.args else ANEW}\n")
         sys.exit(130)
-    except OSError as error:
-        if not isinstance(error, BrokenPipeError):
-            _fail(f"a file or folder cannot be read or written: {error}")
+    except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+    except Exception as error:
+        reason = system_reason(error)
+        if reason is None:
+            raise
+        _fail(f"a file or folder cannot be read or written: {reason}")
 
 
 def _check_utf8(given: list[str]) -> None:

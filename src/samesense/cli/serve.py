@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from samesense.cli.output import Flag, PrecisionFlag, Threshold
+from samesense.cli.output import Flag, PrecisionFlag, Several, Threshold
 from samesense.errors import MissingExtraError
 from samesense.inference.models.backends import BackendOption
 from samesense.inference.serve.limits import Limits
@@ -24,6 +24,7 @@ def serve(
     port: int = 8000,
     name: str | None = None,
     api_key_file: Path | None = None,
+    allowed_host: Several | None = None,
     collection: Path | None = None,
     reranker: str | None = None,
     calibration: Path | None = None,
@@ -45,6 +46,8 @@ def serve(
         port: to listen on; 0 takes a free one.
         name: by which callers ask for the model; by default the last part of its folder or name.
         api_key_file: file of keys, one a line, one of which callers must send; else SAMESENSE_API_KEY, if it is set.
+        allowed_host: names by which callers may ask for the server, besides those of this machine; without a key, and
+            listening on this machine alone, no others may.
         collection: folder made by samesense index with the same model, for /search.
         reranker: cross-encoder for /rerank; without one, documents are ranked by cosine.
         calibration: file made by samesense calibrate; by default that in the model's folder, if there is one.
@@ -84,4 +87,4 @@ def serve(
         long=long,
         limits=limits,
     )
-    run(serving, host=host, port=port, keys=keys)
+    run(serving, host=host, port=port, keys=keys, hosts=allowed_host or ())

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from samesense.encoder.grad_cache import Features, forward, replayed
+from samesense.errors import ModelError
 
 CHUNK_COST = 64
 """Cost of one more forward, in tokens: below that much saved padding a cut does not pay (measured on CPU)."""
@@ -29,7 +30,13 @@ def tokenised(
     """
     prompt = model.prompts.get(model.default_prompt_name) if model.default_prompt_name else None
     shorter = max_length is not None and max_length < (model.max_seq_length or max_length)
-    features: Features = model.preprocess(list(texts), prompt=prompt, **({"max_length": max_length} if shorter else {}))
+    cut = {"max_length": max_length} if shorter else {}
+    try:
+        features: Features = model.preprocess(list(texts), prompt=prompt, **cut)
+    except Exception as error:
+        if type(error) is not Exception:  # the tokenizers library raises nothing narrower
+            raise
+        raise ModelError(f"The model's tokenizer cannot read a text: {error}. Is its folder damaged?") from error
     return features
 
 

@@ -85,7 +85,7 @@ def build(
             model = SentenceTransformer(modules=_bare_modules(source), device=device)
         else:
             model = SentenceTransformer(source, device=device)
-    except (OSError, ValueError, KeyError) as error:
+    except Exception as error:  # a damaged folder raises anything in one of its readers
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise ModelError(
             f"Cannot load the model {name!r}: {reason} "

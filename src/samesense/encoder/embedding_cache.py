@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from samesense.encoder.cosine import checked_rows
 from samesense.errors import ModelError
+from samesense.failures import DAMAGED
 from samesense.files import write_array, write_text
 from samesense.hashes import content_hash, text_digest, text_hash
 from samesense.types import Embeddings, Encode
@@ -66,7 +67,7 @@ class Blocks:
 def _load(path: Path) -> npt.NDArray[Any]:
     try:
         array: npt.NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
+    except DAMAGED as error:
         raise _damaged(path) from error
     return array
 

@@ -27,9 +27,10 @@ Features = dict[str, Any]
 
 
 def forward(model: nn.Module, features: Features) -> Tensor:
-    """Return the ``(rows, dim)`` embeddings of one part."""
-    embeddings: Tensor = model(dict(features))["sentence_embedding"]
-    return embeddings
+    """Return the ``(rows, dim)`` embeddings of one part; a cross-encoder's logits pass for one dimension."""
+    answer = model(dict(features))
+    embeddings: Tensor = answer["sentence_embedding"] if "sentence_embedding" in answer else answer["scores"]
+    return embeddings.view(len(embeddings), -1)
 
 
 def replayed(model: nn.Module, parts: Sequence[Features]) -> Tensor:

@@ -7,7 +7,7 @@ either stop or, worse, pool differently, so both sets of keys, ``max_seq_length`
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from sentence_transformers.sentence_transformer.modules import Pooling
 from samesense.errors import OutputError
 from samesense.files import is_empty, replacing_folder, write_json
 from samesense.hashes import content_hash
+from samesense.places import check_folder
 
 _LEGACY_FLAGS = {
     "pooling_mode_cls_token": "cls",
@@ -27,6 +28,10 @@ _LEGACY_FLAGS = {
     "pooling_mode_weightedmean_tokens": "weightedmean",
     "pooling_mode_lasttoken": "lasttoken",
 }
+
+
+_MARKS = ("modules.json", "config.json", "manifest.json", "cell.json")
+"""Files by which a folder is known as a model or a run, cells of sweeps among them, which `overwrite` may replace."""
 
 
 def save(model: SentenceTransformer, folder: str | Path, *, overwrite: bool = False) -> Path:
@@ -45,10 +50,22 @@ def save(model: SentenceTransformer, folder: str | Path, *, overwrite: bool = Fa
     return target
 
 
-def check_free(target: Path, *, overwrite: bool) -> None:
-    """Raise OutputError if ``target`` holds something that writing would lose."""
-    if target.exists() and not overwrite and not (target.is_dir() and is_empty(target)):
+def check_free(target: Path, *, overwrite: bool, inputs: Iterable[str | Path] = ()) -> None:
+    """Raise OutputError if ``target`` holds something that writing would lose, or cannot be written.
+
+    With ``overwrite``, what it holds may be lost, but for ``inputs``; see :func:`~samesense.places.check_folder`.
+    """
+    check_folder(target)
+    if not target.exists() or (target.is_dir() and is_empty(target)):
+        return
+    if not overwrite:
         raise OutputError(f"{target} is not empty. Choose another output folder, or pass `overwrite` to replace it.")
+    if not any((target / mark).is_file() for mark in _MARKS):
+        raise OutputError(
+            f"{target} is not replaced, as it is neither a model nor a run: it has no {', no '.join(_MARKS)}. Choose "
+            "another output folder, or delete it first."
+        )
+    check_folder(target, inputs)
 
 
 def make_portable(model: SentenceTransformer, folder: Path) -> None:

@@ -6,8 +6,6 @@ import gzip
 import json
 import re
 import warnings
-import zipfile
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from samesense.errors import ModelError
+from samesense.failures import DAMAGED
 from samesense.types import Embeddings
 
 
@@ -58,7 +57,7 @@ def read_vectors(path: Path) -> StoredVectors:
         raise ModelError(f"{path}: a file of vectors ends in {', '.join(READERS)}. Rename or convert it.")
     try:
         texts, vectors = read(path)
-    except (OSError, ValueError, EOFError, zlib.error, zipfile.BadZipFile) as error:
+    except DAMAGED as error:
         raise ModelError(f"{path} cannot be read as {path.suffix} ({error}). Write it again.") from error
     return StoredVectors(texts, vectors, str(path))
 
@@ -197,8 +196,12 @@ def read_words(path: Path, *, sif: bool = False) -> WordVectors:
         matrix, names = path / "vectors.npy", path / "words.txt"
         if not matrix.is_file() or not names.is_file():
             raise ModelError(f"A folder of word vectors holds vectors.npy and words.txt; {path} does not.")
-        words = names.read_text(encoding="utf-8").removesuffix("\n").split("\n")
-        return WordVectors(words, np.load(matrix, mmap_mode="r", allow_pickle=False), sif=sif)
+        try:
+            words = names.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+            array = np.load(matrix, mmap_mode="r", allow_pickle=False)
+        except DAMAGED as error:
+            raise ModelError(f"{path} holds damaged word vectors ({error}). Write them again.") from error
+        return WordVectors(words, array, sif=sif)
     if not path.is_file():
         raise ModelError(f"There are no word vectors at {path}. Give a text file of vectors, or a folder with them.")
     words, vectors = [], []
@@ -218,12 +221,13 @@ def _parsed(path: Path) -> Iterator[tuple[str, npt.NDArray[np.float32]]]:
             dim = dim or line.count(" ")
             word, *numbers = line.rsplit(" ", dim)
             try:
-                vector = np.array(numbers, dtype=np.float32)
+                with np.errstate(over="ignore"):
+                    vector = np.array(numbers, dtype=np.float32)
             except ValueError:
                 vector = np.zeros(0, dtype=np.float32)
-            if len(vector) != dim or dim == 0 or not word:
+            if len(vector) != dim or dim == 0 or not word or not np.isfinite(vector).all():
                 raise ModelError(
                     f"{path}, row {number}: every line must be a word and {dim or 'its'} numbers with single spaces "
-                    f"between; received {line[:60]!r}."
+                    f"between, all finite; received {line[:60]!r}."
                 )
             yield word, vector

@@ -32,6 +32,7 @@ from samesense.files import (
     write_json,
 )
 from samesense.hashes import content_hash
+from samesense.places import check_folder, check_inside
 
 logger = logging.getLogger(__name__)
 
@@ -72,6 +73,8 @@ class ShardedJob:
     """The manifest, the history and the files of a folder of shards; see :func:`sharded_job`."""
 
     def __init__(self, folder: Path, method: str, suffix: str) -> None:
+        check_folder(folder)
+        check_inside(folder, MANIFEST, HISTORY, SHARDS)
         self.folder, self._method, self._suffix = folder, method, suffix
         self._manifest = read_json(folder / MANIFEST) if (folder / MANIFEST).exists() else {}
         if not self._manifest and folder.exists() and not is_empty(folder):
@@ -89,6 +92,8 @@ class ShardedJob:
         """Raise OutputError, saying what differs, if shards were made before with another ``part`` of the manifest."""
         if not self._manifest:
             return
+        if not isinstance(self._manifest.get(part), dict):
+            raise OutputError(f"{self.folder / MANIFEST} is damaged: it has no {part}. Choose another output folder.")
         changes = _changes(self._manifest[part], content)
         if changes:
             raise OutputError(
@@ -130,7 +135,8 @@ class ShardedJob:
 
         ``entries`` are what the manifest says of each shard, in order.
         """
-        history = {line["shard"]: line for line in read_json_lines(self.folder / HISTORY)}
+        lines = filter(_is_whole, read_json_lines(self.folder / HISTORY))
+        history = {line["shard"]: line for line in lines}
         shards = []
         for shard, entry in enumerate(entries):
             path = self.path(shard)
@@ -147,6 +153,7 @@ class ShardedJob:
         for path in place.iterdir() if place.exists() else ():
             if path.name.startswith("."):
                 continue
+            check_inside(self.folder, path)
             match = _NAME.fullmatch(path.name)
             if match is None or match[2] != self._suffix or int(match[1]) >= count:
                 raise OutputError(
@@ -194,6 +201,12 @@ def _results(executor: Executor, work: Work, tasks: Iterable[int]) -> Generator[
             f"{len(failed)} shards could not be made, the first after {failed[0].attempts} attempts: shard "
             f"{failed[0].task}, {failed[0].reason}. The others are kept; give the same command again."
         )
+
+
+def _is_whole(line: Mapping[str, Any]) -> bool:
+    """Return whether a line of the history is as it was written."""
+    numbers = [value for name, value in line.items() if name != "sha256"]
+    return {"shard", "sha256"} <= line.keys() and all(isinstance(value, int | float) for value in numbers)
 
 
 def _changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:

@@ -17,6 +17,7 @@ Whatever gives embeddings may be followed by maps that are fitted on unlabelled 
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import cast, get_args
 
@@ -47,6 +48,15 @@ def split_kind(name: str) -> tuple[str, str]:
     """Return the kind of a name and what stands behind its colon; for a model, ``""`` and the name."""
     kind, colon, place = name.partition(":")
     return (kind, place) if colon and kind in KINDS else ("", name)
+
+
+def place_of(name: str) -> str:
+    """Return the file or folder that a name reads, of a run folder the model in it; a name of the hub as it is."""
+    place = split_kind(split_maps(name)[0])[1].partition("?")[0]
+    with suppress(OSError, RuntimeError):  # no file has such a name
+        inner = Path(place).expanduser() / "model"
+        return str(inner) if inner.is_dir() else place
+    return place
 
 
 def split_pooling(name: str) -> tuple[str, PoolingName | None]:

@@ -129,7 +129,7 @@ def _check_folder(output: Path, record: dict[str, Any], *, resume: bool, overwri
 
 def _begin(output: Path, record: dict[str, Any]) -> None:
     """Remove what an earlier run left, and write the manifest."""
-    for folder in (*output.glob("fold-*"), output / "model", output / "checkpoints"):
+    for folder in (*output.glob("fold-[0-9][0-9]"), output / "model", output / "checkpoints"):
         shutil.rmtree(folder, ignore_errors=True)
     (output / RESULTS).unlink(missing_ok=True)
     manifest.write(output, record)

@@ -28,6 +28,8 @@ from samesense.encoder.students import is_made
 from samesense.errors import ConfigError, DataError, OutputError
 from samesense.execution.ranks import is_main
 from samesense.files import only_writer, write_json_lines, write_text
+from samesense.inference.names import place_of
+from samesense.places import check_folder
 from samesense.recipes.training_run import TrainingRun
 from samesense.reports import read_results
 from samesense.training import manifest
@@ -59,10 +61,18 @@ def check(output: Path, record: dict[str, Any], *, resume: bool, overwrite: bool
     if not resume:
         if is_main():
             check_free(output, overwrite=overwrite)
+            _check_inputs(output, record)
         return {}
     if (output / MODEL).exists() and manifest.read(output)["status"] == "finished":
         raise OutputError(f"The run in {output} is finished: its model is there. Overwrite it to train anew.")
     return manifest.check_same_run(output, record)
+
+
+def _check_inputs(output: Path, record: dict[str, Any]) -> None:
+    """Raise OutputError if what :func:`begin` removes is read by this run."""
+    inputs = [part["source"] for part in record["data"].values()] + [str(record["settings"].get("model", ""))]
+    for name in (MODEL, CHECKPOINTS, HISTORY, RESULTS, manifest.FILE) if output.is_dir() else ():
+        check_folder(output / name, [place_of(given) for given in inputs])
 
 
 def finished_training(output: Path, before: Mapping[str, Any]) -> TrainOutput | None:

@@ -11,7 +11,7 @@ from samesense.files import write_text
 from samesense.reports.content import Content
 from samesense.reports.figures.plot import save_plots
 from samesense.reports.page import html_page, html_tables
-from samesense.reports.tables import latex_grids, markdown_grids, markdown_opening
+from samesense.reports.tables import latex_grids, markdown_grids, markdown_opening, plain
 
 
 class Report(Content):
@@ -52,7 +52,7 @@ class Report(Content):
 
 def _markdown(report: Report) -> str:
     opening = "" if report.ranking is None else f"{markdown_opening(report.ranking)}\n\n"
-    return f"{opening}{markdown_grids(report.grids())}\n{report.legend()}\n"
+    return f"{opening}{markdown_grids(report.grids())}\n{plain(report.legend())}\n"
 
 
 def _latex(report: Report) -> str:

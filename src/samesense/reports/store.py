@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from samesense.errors import DataError, OutputError
 from samesense.files import write_bytes
+from samesense.places import check_place
 from samesense.reports.figures.curves import Curve
 from samesense.results import Results
 from samesense.types import Result
@@ -19,20 +20,34 @@ from samesense.types import Result
 _RESULT = TypeAdapter(Result)
 
 
-def append_results(path: str | Path, results: Sequence[Result]) -> None:
-    """Add results to the end of a file of JSON lines, which is made if absent; OutputError if it cannot be written.
+def check_results(path: str | Path, inputs: Iterable[str | Path] = ()) -> None:
+    """Raise OutputError, before long work, if results could not be added to a file, or it is one of ``inputs``."""
+    check_place(path, inputs)
+    _before(path)
 
-    A whole new file is written beside the old and then takes its place, so an interruption leaves either the old or the
-    new one. Two processes that append at the same moment may lose one of the additions.
+
+def append_results(path: str | Path, results: Sequence[Result]) -> None:
+    """Add results to the end of a file of results, which is made if absent.
+
+    OutputError if it cannot be written, or holds something else. A whole new file is written beside the old and then
+    takes its place, so an interruption leaves either the old or the new one. Two processes that append at the same
+    moment may lose one of the additions.
     """
     lines = "".join(json.dumps(result.to_dict(), allow_nan=False) + "\n" for result in results)
+    write_bytes(path, _before(path) + lines.encode("utf-8"), sync=True)
+
+
+def _before(path: str | Path) -> bytes:
+    """Return the results that a file holds, which is there or not, as lines; OutputError if it holds something else."""
     try:
         before = Path(path).read_bytes() if Path(path).exists() else b""
+        if before:
+            read_results(path)
     except OSError as err:
         raise OutputError(f"Results cannot be written to {path}: {err}") from err
-    if before and not before.endswith(b"\n"):
-        before += b"\n"
-    write_bytes(path, before + lines.encode("utf-8"), sync=True)
+    except DataError as err:
+        raise OutputError(f"Results are added to a file of results alone: {err}. Name another output.") from err
+    return before + b"\n" if before and not before.endswith(b"\n") else before
 
 
 def read_results(path: str | Path) -> Results:
@@ -81,7 +96,7 @@ def read_run(folder: str | Path, name: str | None = None) -> Run:
     if (home / "history.jsonl").is_file():
         for line in _read(home / "history.jsonl").splitlines():
             entry = json.loads(line)
-            if DEV in entry:
+            if isinstance(entry, dict) and {DEV, "step"} <= entry.keys():
                 steps[entry["step"]] = entry[DEV]
     shown = name or home.resolve().name
     curve = Curve(shown, tuple(steps), tuple(steps.values())) if steps else None

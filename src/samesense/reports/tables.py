@@ -51,14 +51,14 @@ _SPECIAL = {
 
 def markdown_grids(grids: Sequence[Grid]) -> str:
     """Return the tables in Markdown, each under a heading; the best is bold, the reference's equals marked."""
-    return "\n\n".join(f"## {one_line(grid.title)}\n\n{_markdown_grid(grid)}" for grid in grids) + "\n"
+    return "\n\n".join(f"## {plain(grid.title)}\n\n{_markdown_grid(grid)}" for grid in grids) + "\n"
 
 
 def _markdown_grid(grid: Grid) -> str:
-    header = ["model", *(one_line(column.label) for column in grid.columns)]
+    header = ["model", *(plain(column.label) for column in grid.columns)]
     rows = []
     for model, cells in grid.rows.items():
-        row = [_plain(model)]
+        row = [plain(model)]
         for cell, column in zip(cells, grid.columns, strict=True):
             text = cell.text(column.measure)
             row.append((f"**{text}**" if cell.best else text) + (f" {AS_GOOD}" if cell.as_good else ""))
@@ -87,12 +87,12 @@ def places_cells(ranking: Ranking) -> tuple[list[str], Rows]:
 def markdown_opening(ranking: Ranking) -> str:
     """Return the answer in Markdown: its sentences, and each model in a row."""
     header, rows = places_cells(ranking)
-    lines = [_plain(line) for line in verdict(ranking)]
-    cells = [[_plain(cell) for cell in row] for row in rows]
-    return "\n\n".join([" ".join(lines), markdown([_plain(cell) for cell in header], cells, numeric=header[1:-1])])
+    lines = [plain(line) for line in verdict(ranking)]
+    cells = [[plain(cell) for cell in row] for row in rows]
+    return "\n\n".join([" ".join(lines), markdown([plain(cell) for cell in header], cells, numeric=header[1:-1])])
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """Return text in which Markdown sees no markup."""
     return "".join(f"\\{sign}" if sign in "\\`*_[]<>" else sign for sign in one_line(text))
 

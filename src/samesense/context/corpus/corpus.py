@@ -44,6 +44,8 @@ class Corpus:
         manifest = read_json(folder / "manifest.json")
         if manifest.get("format") != FORMAT:
             raise DataError(f"{folder} is of format {manifest.get('format')}; this reads {FORMAT}. Build it anew.")
+        if missing := {"sha256", "documents", "bytes", "sentences", "sections"} - manifest.keys():
+            raise DataError(f"{folder / 'manifest.json'} is damaged: it has no {min(missing)}. Build the corpus anew.")
         self.folder, self.shape = folder, shape or Shape()
         self.sha256: str = manifest["sha256"]
         self.documents: int = manifest["documents"]
@@ -73,7 +75,10 @@ class Corpus:
         """Return sentence ``i``."""
         self._check(i)
         start = int(self._ends[i - 1]) if i else 0
-        return self._text[start : int(self._ends[i])].tobytes().decode()
+        try:
+            return self._text[start : int(self._ends[i])].tobytes().decode()
+        except UnicodeDecodeError as error:
+            raise DataError(f"{self.folder} is damaged at sentence {i} ({error}). Build the corpus anew.") from error
 
     def sentences(self, ids: Iterable[int]) -> list[str]:
         """Return the sentences of these numbers, in their order."""

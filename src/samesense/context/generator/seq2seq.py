@@ -39,6 +39,7 @@ from samesense.errors import ModelError
 from samesense.execution.onednn import fast_linear
 from samesense.files import read_json, write_json
 from samesense.hashes import content_hash
+from samesense.places import check_inside
 from samesense.types import Indices
 
 if TYPE_CHECKING:
@@ -156,6 +157,7 @@ def open_seq2seq(
 
     content = read_json(folder / "generator.json")
     opened: dict[str, Seq2Seq] = {}
+    check_inside(folder, *(file for file, _ in content["models"].values()))
     for file, shape in content["models"].values():
         if file not in opened:
             model = Seq2Seq(Architecture(**shape))

@@ -10,6 +10,7 @@ import numpy as np
 
 from samesense.context.corpus.corpus import Corpus, Window
 from samesense.errors import ConfigError, DataError
+from samesense.failures import DAMAGED
 from samesense.files import write_array
 from samesense.types import Indices
 
@@ -53,8 +54,12 @@ class Bank:
         """Read what :meth:`write` wrote; DataError if it is missing or damaged."""
         try:
             windows, tails = (np.load(folder / name, allow_pickle=False) for name in (WINDOWS, TAILS))
-        except (OSError, ValueError, EOFError) as error:
+        except DAMAGED as error:
             raise DataError(f"{folder} holds no whole bank of contexts ({error}). Make the Origin anew.") from error
+        if not (windows.dtype == tails.dtype == np.int64 and windows.shape == tails.shape[:1] and tails.ndim == 2):
+            raise DataError(
+                f"{folder} holds no bank of contexts: its arrays are of other shapes. Make the Origin anew."
+            )
         return cls(windows, tails)
 
     def write(self, folder: Path) -> None:

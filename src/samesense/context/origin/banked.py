@@ -74,10 +74,15 @@ class BankOrigin:
     def open(cls, folder: Path, content: Mapping[str, Any], *, device: str = "cpu") -> BankOrigin:
         """Open a folder that the recipe has made; ``content`` is that of its ``origin.json``."""
         generator = open_language_model(content["language_model"], precision=content["precision"], device=device)
+        reader, bank = Reader(generator, content["layer"]), Bank.read(folder / BANK)
+        if bank.tails.size and not 0 <= bank.tails.min() <= bank.tails.max() < reader.vocabulary:
+            raise DataError(
+                f"{folder / BANK} holds tokens that the language model does not have. Make the Origin anew."
+            )
         return cls(
             Corpus(folder / "corpus", Shape(**content["shape"])),
-            Bank.read(folder / BANK),
-            Reader(generator, content["layer"]),
+            bank,
+            reader,
             read_blocks(folder / WHITENING),
             cells=content["cells"],
             folder=folder / "cache",

@@ -11,6 +11,7 @@ from typing import Literal
 import numpy as np
 
 from samesense.errors import DataError, ModelError
+from samesense.failures import DAMAGED
 from samesense.files import replacing
 from samesense.types import Embeddings, Floats
 
@@ -71,5 +72,5 @@ def read_blocks(path: Path) -> list[Block]:
                 Block(name, arrays[f"{name}.mean"], arrays[f"{name}.matrix"], float(arrays[f"{name}.weight"]))
                 for name in names
             ]
-    except (OSError, ValueError, EOFError, KeyError) as error:
+    except DAMAGED as error:
         raise DataError(f"{path} holds no whole whitening ({error}). Make the Origin anew.") from error

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from samesense.errors import DataError
+from samesense.failures import DAMAGED
 from samesense.files import write_array, write_text
 from samesense.hashes import content_hash, text_digest, text_hash
 
@@ -126,7 +127,7 @@ def _home(folder: Path, identity: str) -> Path:
 def _load(path: Path) -> npt.NDArray[Any]:
     try:
         array: npt.NDArray[Any] = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
+    except DAMAGED as error:
         raise _damaged(path) from error
     return array
 

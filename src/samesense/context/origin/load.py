@@ -9,21 +9,28 @@ from samesense.context.origin.banked import BankOrigin
 from samesense.context.origin.origin import FILE, Origin
 from samesense.errors import DataError
 from samesense.files import read_json
+from samesense.places import check_inside
 
 
 def open_origin(folder: Path, *, device: str = "cpu") -> Origin | BankOrigin:
     """Open a folder that the recipe has made; DataError or ModelError if a part is missing or damaged."""
     content = _content(folder)
-    return (
-        BankOrigin.open(folder, content, device=device)
-        if content["contexts"] == "bank"
-        else Origin.open(folder, device=device)
-    )
+    check_inside(folder, *folder.glob("*"), *folder.glob("*/*"))
+    try:
+        return (
+            BankOrigin.open(folder, content, device=device)
+            if content["contexts"] == "bank"
+            else Origin.open(folder, device=device)
+        )
+    except (LookupError, TypeError, AttributeError) as error:
+        raise DataError(
+            f"{folder} holds no whole Origin ({error!r}). Make it anew, from the same documents."
+        ) from error
 
 
 def contexts_of(folder: Path) -> str:
     """Return where the contexts of an Origin are from, ``"bank"`` or ``"retrieved"``; DataError if it is none."""
-    return str(_content(folder)["contexts"])
+    return str(_content(folder).get("contexts"))
 
 
 def _content(folder: Path) -> dict[str, Any]:

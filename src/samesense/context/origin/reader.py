@@ -63,7 +63,7 @@ class Reader:
         depth = int(config.num_hidden_layers)
         if layer is not None and not 0 <= layer <= depth:
             raise ConfigError(f"The language model has layers 0 to {depth}; received {layer}.")
-        self.generator, self.width = generator, int(config.hidden_size)
+        self.generator, self.width, self.vocabulary = generator, int(config.hidden_size), int(config.vocab_size)
         self.layer = max(1, round(depth / 4)) if layer is None else layer
         self.precision = str(generator.model.dtype).removeprefix("torch.")
         self.identity = json.dumps([generator.identity, generator.start, "reading 1"])

@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from samesense.context.corpus.corpus import spans
 from samesense.context.corpus.words import Keys, key, words
+from samesense.errors import DataError
 from samesense.execution.progress import progress_bar
 from samesense.files import append, map_array, read_json, write_array, write_json
 from samesense.types import Floats, Indices
@@ -54,7 +55,9 @@ class Postings:
 
     def __init__(self, folder: Path) -> None:
         manifest = read_json(folder / "manifest.json")
-        self.chunks: int = manifest["chunks"]
+        if missing := {"chunks", "terms", "postings"} - manifest.keys():
+            raise DataError(f"{folder / 'manifest.json'} is damaged: it has no {min(missing)}. Delete its folder.")
+        self.folder, self.chunks = folder, int(manifest["chunks"])
         terms, postings = manifest["terms"], manifest["postings"]
         self._keys: Keys = map_array(folder / "keys.bin", np.uint64, terms)
         self._ends: Indices = map_array(folder / "ends.bin", np.int64, terms)
@@ -74,7 +77,10 @@ class Postings:
     def read(self, starts: Indices, ends: Indices) -> tuple[npt.NDArray[np.int32], Floats]:
         """Return chunks and weights of postings, one span after the other."""
         rows = spans(starts, ends)
-        return self._chunks[rows], term_weights(self._counts[rows])
+        chunks = self._chunks[rows]
+        if len(chunks) and not 0 <= chunks.min() <= chunks.max() < self.chunks:
+            raise DataError(f"{self.folder} is damaged: it names chunks that the corpus has not. Delete the folder.")
+        return chunks, term_weights(self._counts[rows])
 
 
 def build_postings(folder: Path, chunks: int, texts: Callable[[int], Sequence[str]], *, unigrams: bool) -> None:

@@ -28,6 +28,11 @@ def in_memory(source: Source) -> bool:
     return not isinstance(source, str | Path)
 
 
+def names_among(sources: Source) -> list[str]:
+    """Return the names of files, folders and hub data sets among one source or several."""
+    return [str(source) for source in as_sources(sources) if source is not None and not in_memory(source)]
+
+
 def name_of(source: Source) -> str:
     """Return what messages call a source: the path or hub name, or the type of an object."""
     if not in_memory(source):

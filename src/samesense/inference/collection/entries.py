@@ -68,9 +68,17 @@ def read_entries(source: str, *, columns: str | None = None) -> Iterator[Entry]:
 
     Of a row, the column of texts is the one that ``columns`` names, or else that of
     :func:`~samesense.data.formats.text_columns.text_column`; the column ``id``, if there is one, is the id, and every
-    other column that is not empty is metadata under its name. DataError for a missing or broken file, no text column or
-    several, or an id that is no number.
+    other column that is not empty is metadata under its name. DataError for a missing or broken file, one without a
+    text, no text column or several, or an id that is no number.
     """
+    entry = None
+    for entry in _entries(source, columns):
+        yield entry
+    if entry is None:
+        raise DataError(f"{source} holds no text to keep; at least one is needed.")
+
+
+def _entries(source: str, columns: str | None) -> Iterator[Entry]:
     is_text = source.removesuffix(".gz").endswith(".txt") or leads_to(source, Path.is_file)
     if is_text and not split_suffix(source)[0]:
         if columns is not None:

@@ -16,7 +16,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,7 @@ import numpy.typing as npt
 from samesense.errors import DataError, OutputError
 from samesense.inference.collection.conditions import Condition
 from samesense.inference.search.exact import BLOCK_ROWS, Block, Ids
+from samesense.places import check_folder
 
 DATABASE = "collection.sqlite"
 APPLICATION = 0x53614D65
@@ -90,6 +91,19 @@ class About:
         found = re.fullmatch(r"(?:vectors|graph)-([0-9a-f]{8})-[0-9a-f]{8}\.[a-z]+", name)
         return found is not None and found[1] == self.key
 
+    def is_sound(self) -> bool:
+        """Return whether everything is of its kind, and no count is negative."""
+        counts = (self.dim, self.next_id, self.rows, self.graph_rows, self.expansion, self.queries)
+        texts = (self.key, self.model, self.identity, self.precision, self.vectors, self.graph)
+        return (
+            all(isinstance(count, int) and count >= 0 for count in counts)
+            and all(isinstance(text, str) for text in texts)
+            and isinstance(self.recall, float | int)
+            and self.graph_rows <= self.rows
+            and self.dtype in get_args(Dtype)
+            and self.approximate in get_args(Approximate)
+        )
+
     def shown(self, texts: int, later: int) -> dict[str, Any]:
         """Return what the collection is, as JSON types; ``later`` texts are outside the approximate index."""
         search = "exact"
@@ -129,6 +143,8 @@ def saying(folder: Path) -> Iterator[None]:
     """Say what a failure of the database or of a file means."""
     try:
         yield
+    except (LookupError, ValueError, TypeError) as error:  # what is read does not fit together
+        raise _damaged(folder, error) from error
     except (sqlite3.DatabaseError, OSError) as error:
         name = getattr(error, "sqlite_errorname", "")
         if name.startswith("SQLITE_BUSY"):
@@ -137,11 +153,15 @@ def saying(folder: Path) -> Iterator[None]:
                 f"{WAIT:g} s. Wait for it."
             ) from error
         if name in ("SQLITE_ERROR", "SQLITE_NOTADB") or name.startswith("SQLITE_CORRUPT"):
-            raise DataError(
-                f"{folder / DATABASE} is damaged, or not that of a collection: {error}. Build the collection anew in "
-                "another folder, or delete this one first."
-            ) from error
+            raise _damaged(folder, error) from error
         raise OutputError(f"{folder} cannot be read or written: {error}. Is the disk full, or read-only?") from error
+
+
+def _damaged(folder: Path, error: Exception) -> DataError:
+    return DataError(
+        f"{folder / DATABASE} is damaged, or not that of a collection: {error}. Build the collection anew in another "
+        "folder, or delete this one first."
+    )
 
 
 def connect(folder: Path, *, write: bool = False) -> sqlite3.Connection:
@@ -173,6 +193,8 @@ def read_about(folder: Path, db: sqlite3.Connection, *, built: bool = True) -> A
         about = About(**rows)
     except TypeError as error:
         raise DataError(f"{folder / DATABASE} is of another version: {error}. Build the collection anew.") from error
+    if not about.is_sound():
+        raise DataError(f"{folder / DATABASE} is damaged: {about}. Build the collection anew.")
     for name in filter(None, (about.vectors, about.graph)):
         if not about.is_ours(name) or (folder / name).is_symlink():
             raise DataError(f"{folder} is damaged: it names {name!r}, which is a link or no file of a collection.")
@@ -182,6 +204,7 @@ def read_about(folder: Path, db: sqlite3.Connection, *, built: bool = True) -> A
 def make_place(folder: Path) -> None:
     """Mark a folder as ours; OutputError if there is anything in it and no collection."""
     path = folder / DATABASE
+    check_folder(folder)
     if folder.exists() and not folder.is_dir():
         raise OutputError(f"A collection is a folder; {folder} is a file. Give another place.")
     with saying(folder):

@@ -15,7 +15,8 @@ import numpy.typing as npt
 from samesense.encoder.cosine import each_once, token_batches
 from samesense.errors import ModelError
 from samesense.execution.threads import cores
-from samesense.inference.onnx.format import GRAPHS, TOKENIZER, OnnxName, read_description
+from samesense.inference.onnx.format import DESCRIPTION, GRAPHS, TOKENIZER, OnnxName, graph_file, read_description
+from samesense.places import check_inside
 from samesense.types import Embeddings
 
 if TYPE_CHECKING:
@@ -44,21 +45,42 @@ class OnnxEncoder:
         self._threads = threads or _threads()
         self._tokenizer = _tokenizer(self.folder, self.description.max_tokens)
         self._session = _session(self._graph(), 1 if deterministic else self._threads, deterministic)
+        self._check_session()
 
     def _graph(self) -> Path:
+        """Return the graph; ModelError if it is not the one that was exported."""
         if self.name not in self.description.graphs:
             hint = " Export the model again with `int`8." if self.name == "onnx-int8" else ""
             raise ModelError(
                 f"{self.folder} has no graph for the backend {self.name}; it has "
                 f"{', '.join(self.description.graphs)}.{hint}"
             )
-        return self.folder / GRAPHS[self.name]
+        graph = self.folder / GRAPHS[self.name]
+        check_inside(self.folder, DESCRIPTION, TOKENIZER, graph, graph.with_name(f"{graph.name}.data"))
+        if not graph.is_file() or graph_file(graph) != self.description.graphs[self.name]:
+            raise ModelError(
+                f"{graph} is not the graph that was exported and checked: it is absent, damaged, or another one. "
+                "Export the model again."
+            )
+        return graph
+
+    def _check_session(self) -> None:
+        """Raise ModelError if the graph takes or gives something else than the description says."""
+        takes = sorted(one.name for one in self._session.get_inputs())
+        gives = self._session.get_outputs()[0].shape[-1]
+        wanted, dim = sorted(self.description.inputs), self.description.dim
+        if takes != wanted or gives != dim:
+            raise ModelError(
+                f"{self.folder / DESCRIPTION} says that its graph takes {', '.join(wanted)} and gives {dim} numbers; "
+                f"it takes {', '.join(takes)} and gives {gives}. Export the model again."
+            )
 
     @property
     def identity(self) -> str:
         """A text that is the same only for models that give the same vectors."""
         how = self.description
-        known = [how.graphs[self.name].sha256, self._tokenizer.to_str(), how.prompt, how.max_tokens, self.deterministic]
+        reading = how.model_dump(include={"prompt", "max_tokens", "pad_token", "padding_side", "special_tokens"})
+        known = [how.graphs[self.name].sha256, self._tokenizer.to_str(), reading, self.deterministic]
         return json.dumps({"backend": self.name, "content": known})
 
     @property
@@ -114,7 +136,13 @@ class OnnxEncoder:
     def _run(self, encodings: list[Encoding]) -> Embeddings:
         width = max(1, *(len(encoding.ids) for encoding in encodings))
         feed = {name: self._padded(name, encodings, width) for name in self.description.inputs}
-        rows: Embeddings = self._session.run(None, feed)[0]
+        try:
+            rows: Embeddings = self._session.run(None, feed)[0]
+        except Exception as error:  # the library raises its own, one class for each of its codes
+            raise ModelError(
+                f"The graph of {self.folder} cannot be computed: {str(error).splitlines()[0]}. Do tokenizer and graph "
+                "belong together? Export the model again."
+            ) from error
         return rows
 
     def _padded(self, name: str, encodings: list[Encoding], width: int) -> npt.NDArray[np.int64]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from samesense.errors import ModelError
 from samesense.hashes import content_hash
@@ -90,11 +90,11 @@ class Description(_Part):
 
     format: int = FORMAT
     samesense: str
-    dim: int
-    max_tokens: int | None
+    dim: int = Field(ge=1)
+    max_tokens: int | None = Field(ge=1, lt=2**31)
     prompt: str
-    inputs: list[str]
-    pad_token: int
+    inputs: list[Literal["input_ids", "attention_mask", "token_type_ids"]]
+    pad_token: int = Field(ge=0, lt=2**31)
     padding_side: Literal["left", "right"]
     special_tokens: bool
     pooling: str
@@ -128,6 +128,6 @@ def read_description(folder: str | Path) -> Description:
 
 
 def graph_file(path: Path) -> GraphFile:
-    """Return size and hash of a graph that was just written."""
-    parts = sorted(path.parent.glob(f"{path.name}*"))  # those of a large model lie in a file of their own
+    """Return size and hash of a graph, with the weights of a large model, which lie in a file beside it."""
+    parts = [part for part in (path, path.with_name(f"{path.name}.data")) if part.exists()]
     return GraphFile(bytes=sum(part.stat().st_size for part in parts), sha256=content_hash(parts))

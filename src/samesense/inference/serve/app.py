@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 from fastapi import FastAPI, Request, Response
 from starlette.responses import JSONResponse
 
-from samesense.inference.serve.exception_handlers import RequestError, add_exception_handlers, invalid
+from samesense.inference.serve.exception_handlers import RequestError, add_exception_handlers
 from samesense.inference.serve.middleware import RequestMiddleware
-from samesense.inference.serve.responses import as_json, meanings, pairs_of, policy, ranked, similarities
+from samesense.inference.serve.responses import listed, meanings, pairs_of, policy, ranked, similarities
 from samesense.inference.serve.schemas import (
     EmbeddingsRequest,
     RerankRequest,
@@ -29,8 +29,11 @@ T = TypeVar("T")
 Answer = Callable[[], dict[str, Any]]
 
 
-def build_app(service: Service, *, keys: Sequence[str] = ()) -> FastAPI:
-    """Return the ASGI application of a service; callers must send any of ``keys``, and none lets everyone in."""
+def build_app(service: Service, *, keys: Sequence[str] = (), hosts: Sequence[str] = ()) -> FastAPI:
+    """Return the ASGI application of a service.
+
+    Callers must send any of ``keys``, and name the server by any of ``hosts``; none lets everyone in.
+    """
 
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:
@@ -38,8 +41,8 @@ def build_app(service: Service, *, keys: Sequence[str] = ()) -> FastAPI:
         yield
         await service.stop()
 
-    app = FastAPI(title="samesense", lifespan=life, docs_url=None, redoc_url=None)
-    app.add_middleware(RequestMiddleware, service=service, keys=keys)
+    app = FastAPI(title="samesense", lifespan=life, docs_url=None, redoc_url=None, redirect_slashes=False)
+    app.add_middleware(RequestMiddleware, service=service, keys=keys, hosts=hosts)
     add_exception_handlers(app)
     _add_information(app, service)
     _add_work(app, service)
@@ -122,14 +125,12 @@ def _add_work(app: FastAPI, service: Service) -> None:
     @app.post("/search")
     async def search(request: Request, form: SearchRequest) -> Response:
         _check_model(service, form.model)
-        if form.top > limits.max_top:
-            raise invalid(f"'top' may be {limits.max_top}; received {form.top}.", param="top", status=413)
         queries = [form.query] if isinstance(form.query, str) else form.query
+        limits.check_hits(len(queries), form.top)
 
         async def work() -> Answer:
             found, tokens = await service.search(queries, form.top, form.where)
-            data = [{"index": place, "hits": [as_json(hit) for hit in hits]} for place, hits in enumerate(found)]
-            return lambda: {"object": "list", "data": data, "model": name, "usage": usage(tokens)}
+            return lambda: {"object": "list", "data": listed(found), "model": name, "usage": usage(tokens)}
 
         return await _finish(request, work(), service)
 

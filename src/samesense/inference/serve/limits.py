@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
@@ -22,15 +23,17 @@ class Limits:
         max_chars: characters of one text.
         max_body: bytes of one request.
         max_matrix: texts of one request for all their similarities.
-        max_top: hits or documents of one answer.
+        max_top: hits a query.
+        max_hits: hits of one request, over all its queries.
         queue_tokens: tokens that wait or are being computed; a request beyond is asked to come again.
         batch_tokens: tokens of one batch.
         wait_ms: milliseconds that an idle server waits for company of a first request.
         max_seconds: from the arrival of a request to its answer.
+        max_header_seconds: in which the head of a request must arrive.
         grace: seconds that a stopping server gives to what it has accepted.
 
     Raises:
-        ConfigError: if a bound is not positive.
+        ConfigError: if a bound is not positive, or not finite.
     """
 
     max_texts: int = 2048
@@ -38,16 +41,18 @@ class Limits:
     max_body: int = 8 * 2**20
     max_matrix: int = 200
     max_top: int = 1000
+    max_hits: int = 20_480
     queue_tokens: int = 200_000
     batch_tokens: int = 4096
     wait_ms: float = 2.0
     max_seconds: float = 30.0
+    max_header_seconds: float = 10.0
     grace: float = 30.0
 
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            if value < 0 or (value == 0 and field.name != "wait_ms"):
+            if not math.isfinite(value) or value < 0 or (value == 0 and field.name != "wait_ms"):
                 raise ConfigError(f"The limit {field.name} must be positive; received {value}.")
 
     def check_texts(self, texts: Sequence[str], param: str) -> None:
@@ -73,6 +78,19 @@ class Limits:
                 raise invalid(
                     f"Text {place} of '{param}' holds half a surrogate pair; send valid Unicode.", param=param
                 )
+
+    def check_hits(self, queries: int, top: int) -> None:
+        """Raise RequestError 413 for too many hits of a query, or of all queries together."""
+        from samesense.inference.serve.exception_handlers import invalid
+
+        if top > self.max_top:
+            raise invalid(f"'top' may be {self.max_top}; received {top}.", param="top", status=413)
+        if queries * top > self.max_hits:
+            raise invalid(
+                f"The queries of a request may have {self.max_hits} hits together; received {queries} queries with "
+                f"'top' {top}. Send them in parts.",
+                param="top", status=413,
+            )  # fmt: skip
 
     def late(self) -> RequestError:
         """Return the error of a request that took too long."""

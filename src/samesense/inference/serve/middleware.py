@@ -6,6 +6,7 @@ import asyncio
 import hmac
 import time
 from collections.abc import Sequence
+from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
@@ -22,13 +23,14 @@ ALWAYS = ("/health", "/metrics")
 
 
 class RequestMiddleware:
-    """ASGI middleware: refuses with 401, 408, 413 or 503 before anything is parsed, and counts every request.
+    """ASGI middleware: refuses with 401, 408, 413, 421 or 503 before anything is parsed, and counts every request.
 
-    Any of ``keys`` opens; none lets everyone in.
+    Any of ``keys`` opens, and any of ``hosts`` is a name of the server; none lets everyone in. A page of the web whose
+    own name was made to lead to this machine sends that name.
     """
 
-    def __init__(self, app: ASGIApp, *, service: Service, keys: Sequence[str] = ()) -> None:
-        self._app, self._service = app, service
+    def __init__(self, app: ASGIApp, *, service: Service, keys: Sequence[str] = (), hosts: Sequence[str] = ()) -> None:
+        self._app, self._service, self._hosts = app, service, frozenset(hosts)
         self._keys = [key.encode() for key in keys]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -67,9 +69,12 @@ class RequestMiddleware:
 
     def _check(self, scope: Scope) -> None:
         if self._service.stopping and scope["path"] not in ALWAYS:
+            raise _stopping()
+        if self._hosts and _name_of(Headers(scope=scope).get("host", "")) not in self._hosts:
             raise RequestError(
-                503, "The server is stopping and takes nothing new. Come again.", code="stopping", retry_after=1
-            )
+                421, "This server is not asked by that name; whoever runs it allows names with --allowed-host.",
+                code="unknown_host",
+            )  # fmt: skip
         if self._keys and scope["path"] not in OPEN and not self._has_key(scope):
             raise RequestError(
                 401, "This server wants a key; send the header 'Authorization: Bearer KEY'.", code="invalid_api_key"
@@ -88,8 +93,10 @@ class RequestMiddleware:
         if announced.isdigit() and int(announced) > limits.max_body:
             raise self._too_large(int(announced))
         body, more = bytearray(), True
+        arriving = self._service.arriving
         try:
-            async with asyncio.timeout(limits.max_seconds):
+            async with asyncio.timeout(limits.max_seconds) as deadline:
+                arriving.add(deadline)
                 while more:
                     message = await receive()
                     if message["type"] == "http.disconnect":
@@ -99,9 +106,13 @@ class RequestMiddleware:
                     if len(body) > limits.max_body:
                         raise self._too_large(len(body))
         except TimeoutError:
+            if self._service.stopping:
+                raise _stopping() from None
             raise RequestError(
                 408, f"The request was not complete after {limits.max_seconds:g} s.", code="timeout"
             ) from None
+        finally:
+            arriving.discard(deadline)
         whole: list[Message] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
 
         async def replay() -> Message:
@@ -112,3 +123,17 @@ class RequestMiddleware:
     def _too_large(self, size: int) -> RequestError:
         most = self._service.serving.limits.max_body
         return invalid(f"A request may have {most} bytes; received {size} or more. Send it in parts.", status=413)
+
+
+def _stopping() -> RequestError:
+    return RequestError(
+        503, "The server is stopping and takes nothing new. Come again.", code="stopping", retry_after=1
+    )
+
+
+def _name_of(host: str) -> str | None:
+    """Return the name in the header ``Host``, without the port and in small letters; ``None`` if there is none."""
+    try:
+        return urlsplit(f"//{host}").hostname
+    except ValueError:
+        return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy.typing as npt
@@ -77,8 +77,12 @@ def ranked(scores: Scores, form: RerankRequest) -> list[dict[str, Any]]:
     return results
 
 
-def as_json(hit: Found) -> dict[str, Any]:
-    """Return a text that was found, as plain JSON types."""
+def listed(found: Sequence[Sequence[Found]]) -> list[dict[str, Any]]:
+    """Return the hits of each query, as plain JSON types."""
+    return [{"index": place, "hits": [_as_json(hit) for hit in hits]} for place, hits in enumerate(found)]
+
+
+def _as_json(hit: Found) -> dict[str, Any]:
     return {"id": hit.id, "score": float(hit.score), "text": hit.text, "metadata": dict(hit.metadata)}
 
 

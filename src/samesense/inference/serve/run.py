@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import signal
@@ -21,6 +22,7 @@ from samesense.inference.collection.collection import Collection, Found
 from samesense.inference.collection.conditions import Where
 from samesense.inference.collection.embedder import embedder_of
 from samesense.inference.serve.app import build_app
+from samesense.inference.serve.connections import Complaints, Patience
 from samesense.inference.serve.service import Search, Service, Serving
 from samesense.types import Embeddings, Score
 
@@ -29,6 +31,12 @@ if TYPE_CHECKING:
 
 
 logger = logging.getLogger(__name__)
+
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+"""Names of this machine that no other machine can answer to."""
+
+CHECKED = 10
+"""Tenths of a second between two checks of the connections."""
 
 
 class GracefulServer(uvicorn.Server):
@@ -41,9 +49,11 @@ class GracefulServer(uvicorn.Server):
         super().__init__(config)
         self._service = service
         self._until = 0.0
+        self._patience = Patience(service.serving.limits)
 
     async def startup(self, sockets: list[object] | None = None) -> None:  # type: ignore[override]
         """Open the port, and log its address."""
+        asyncio.get_running_loop().set_exception_handler(Complaints())
         await super().startup(sockets)  # type: ignore[arg-type]
         if self.started:
             host, port = self.servers[0].sockets[0].getsockname()[:2]
@@ -61,6 +71,10 @@ class GracefulServer(uvicorn.Server):
 
     async def on_tick(self, counter: int) -> bool:
         """Leave when everything accepted is answered, or the time for it is over."""
+        if self._service.stopping:
+            self._service.give_up_arriving()
+        if counter % CHECKED == 0:
+            self._patience.check(self.server_state.connections)
         # A request that is answered may still be on its way to a slow caller: that is one of uvicorn's tasks.
         done = not self._service.running and not self.server_state.tasks
         if self._service.stopping and (done or time.monotonic() > self._until):
@@ -68,18 +82,29 @@ class GracefulServer(uvicorn.Server):
         return await super().on_tick(counter)
 
 
-def serve(serving: Serving, *, host: str = "127.0.0.1", port: int = 8000, keys: Sequence[str] = ()) -> None:
+def serve(
+    serving: Serving,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    keys: Sequence[str] = (),
+    hosts: Sequence[str] = (),
+) -> None:
     """Serve until SIGTERM or SIGINT, then answer what was accepted and return; port 0 takes a free one.
 
-    Any of ``keys`` lets callers in, none lets everyone in. ConfigError if the address cannot be listened on, ModelError
-    if the model cannot encode a text.
+    Any of ``keys`` lets callers in, none lets everyone in. Callers name the server by any of ``hosts``, this machine's
+    own names among them; where there are none, by any name, unless there is no key and it listens on this machine
+    alone. ConfigError if the address cannot be listened on, ModelError if the model cannot encode a text.
     """
+    if not 0 <= port <= 65535:
+        raise ConfigError(f"A port is 0 to 65535; received {port}. Give another --port.")
+    named = (*hosts, *LOOPBACK) if hosts or (not keys and host in LOOPBACK) else ()
     service = Service(serving)
     config = uvicorn.Config(
-        build_app(service, keys=keys), host=host, port=port, log_level="warning", access_log=False, lifespan="on",
-        timeout_graceful_shutdown=1,
+        build_app(service, keys=keys, hosts=[name.lower() for name in named]), host=host, port=port,
+        log_level="warning", access_log=False, lifespan="on", ws="none", timeout_graceful_shutdown=1,
     )  # fmt: skip
-    if host not in ("127.0.0.1", "::1", "localhost") and not keys:
+    if host not in LOOPBACK and not keys:
         logger.info("anyone who reaches this address may use the server; --api-key-file FILE asks for a key")
     server = GracefulServer(config, service)
     try:

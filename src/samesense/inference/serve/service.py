@@ -28,6 +28,10 @@ Search = Callable[[Embeddings, int, Where], Sequence[Sequence[Found]]]
 """Query vectors, how many hits, and a condition on their metadata; gives the hits of each query, best first."""
 
 
+SEARCHED = 64
+"""Queries that are searched for at once: between them others have their turn, and work for which no one waits ends."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Serving:
     """What is served, and how.
@@ -64,12 +68,13 @@ class Service:
     """Answers requests; see :class:`Serving`. ModelError at once, if the model cannot encode a text.
 
     ``dimension`` is that of the embeddings; ``stopping`` is set when nothing new is taken any more; ``running`` counts
-    the requests accepted and not answered.
+    the requests accepted and not answered; ``arriving`` holds the deadlines of those whose body is not there yet.
     """
 
     def __init__(self, serving: Serving) -> None:
         self.serving, self.metrics = serving, Metrics()
         self.stopping, self.running = False, 0
+        self.arriving: set[asyncio.Timeout] = set()
         self.metrics.running.set_function(lambda: self.running)
         self.dimension = self._rows(["One text."]).shape[1]
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="inference")
@@ -87,6 +92,11 @@ class Service:
         for batcher in self._batchers():
             await batcher.stop()
         self._thread.shutdown(wait=False, cancel_futures=True)
+
+    def give_up_arriving(self) -> None:
+        """Wait no longer for bodies of requests."""
+        for deadline in self.arriving:
+            deadline.reschedule(asyncio.get_running_loop().time())
 
     @property
     def alive(self) -> bool:
@@ -143,8 +153,12 @@ class Service:
                 404, "This server has no collection; start it with --collection DIR.", code="no_collection"
             )
         rows, tokens = await self.embed(queries, "query")
+        search, loop = self.serving.search, asyncio.get_running_loop()
+        hits: list[Sequence[Found]] = []
         try:
-            hits = await asyncio.get_running_loop().run_in_executor(self._thread, self.serving.search, rows, top, where)
+            for start in range(0, len(rows), SEARCHED):
+                part = rows[start : start + SEARCHED]
+                hits += await loop.run_in_executor(self._thread, search, part, top, where)
         except (ConfigError, DataError) as error:
             raise invalid(str(error), param="where") from error
         return hits, tokens

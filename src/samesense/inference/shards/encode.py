@@ -26,6 +26,7 @@ from samesense.execution.progress import progress_bar
 from samesense.execution.settings import Settings
 from samesense.execution.sharded import Shard, sharded_job
 from samesense.execution.tasks import Executor
+from samesense.failures import DAMAGED
 from samesense.hashes import text_hash
 from samesense.inference.collection.embedder import Embedder, embedder_of
 from samesense.inference.models.backends import BackendOption
@@ -166,7 +167,7 @@ def _dim(path: Path, rows: int, form: Literal["npy", "parquet"]) -> int:
     """Return the width of the vectors in a shard, reading its header or footer alone."""
     try:
         found, dim = _shape(path, form)
-    except (OSError, ValueError, EOFError, KeyError, AttributeError) as error:
+    except DAMAGED as error:
         raise DataError(f"{path} is no whole shard ({error}). {_ANEW}") from error
     if found != rows:
         raise DataError(f"{path} must hold {rows} vectors and holds {found}. {_ANEW}")

@@ -10,6 +10,7 @@ from typing import Any
 from samesense.errors import ConfigError, DataError, ModelError
 from samesense.files import read_json
 from samesense.inference.models.load import load
+from samesense.inference.names import place_of
 from samesense.types import Precision, Scorer
 
 Models = Sequence[Any] | Mapping[str, Any]
@@ -46,6 +47,11 @@ def open_models(
         )
         for (name, spec), seed in zip(names, seeds, strict=True)
     ]
+
+
+def places_of(models: Models) -> list[str]:
+    """Return the files and folders that models are read from, and the names of others; see :func:`open_models`."""
+    return [place_of(spec) for _, spec in _names(models) if isinstance(spec, str)]
 
 
 def _names(models: Models) -> list[tuple[str, Any]]:

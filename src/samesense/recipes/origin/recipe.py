@@ -50,11 +50,11 @@ def run(sources: Sequence[str], settings: OriginSettings, output: Path, *, overw
     """
     _check_apart(sources, output)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    with stage(f"loading {settings.language_model or 'torch'}"):
-        maker = _maker(settings, device)
     prints = {source: fingerprint(source) for source in sources}
     record = manifest.describe("origin", settings.model_dump(), prints)
     stages = Stages(output, record, overwrite=overwrite)
+    with stage(f"loading {settings.language_model or 'torch'}"):
+        maker = _maker(settings, device)
     with only_writer(output):
         try:
             corpus = _corpus(stages, sources, prints, settings)

@@ -16,6 +16,7 @@ from samesense.errors import OutputError
 from samesense.execution.progress import stage, where_time_went
 from samesense.files import is_empty, read_json
 from samesense.hashes import content_hash
+from samesense.places import check_folder
 from samesense.training import manifest
 
 logger = logging.getLogger(__name__)
@@ -32,6 +33,7 @@ class Stages:
     """
 
     def __init__(self, folder: Path, record: dict[str, Any], *, overwrite: bool) -> None:
+        check_folder(folder)
         self.folder, self.overwrite = folder, overwrite
         path = folder / manifest.FILE
         if folder.exists() and not is_empty(folder) and not path.is_file():
@@ -43,7 +45,6 @@ class Stages:
             raise OutputError(f"{folder} holds a run of {before.get('method')}. Choose another output folder.")
         self.record = record | {"stages": before.get("stages", {})}
         self.spent: dict[str, float] = {}  # seconds of the stages that this run did
-        folder.mkdir(parents=True, exist_ok=True)
 
     def run(self, name: str, inputs: dict[str, Any], outputs: Iterable[str], make: Callable[[], list[str]]) -> None:
         """Do a stage, unless it was done with these inputs.

@@ -20,7 +20,8 @@ from samesense.data.formats.labels import number_text
 from samesense.data.pairs.data import PairData, pair_key
 from samesense.errors import DataError
 from samesense.files import read_json
-from samesense.hashes import rows_hash
+from samesense.hashes import content_hash, rows_hash
+from samesense.places import check_inside
 from samesense.recipes.surrogate.settings import SurrogateSettings
 from samesense.training import manifest
 
@@ -108,16 +109,22 @@ def _shards(source: str) -> pa.Table:
 
     folder = Path(source).expanduser()
     files, at = sorted((folder / SHARDS).glob("*.parquet")), folder / manifest.FILE
+    check_inside(folder, at, *files)
     record = read_json(at) if files or at.is_file() else {}
     if not files and record.get("method") != "harvest":
         raise DataError(
             f"{source} is no harvest: a folder with {SHARDS}/*.parquet is needed, as samesense harvest writes it. "
             "Labelled pairs in a file are for method cosent, with loss mse."
         )
-    lost = {entry["file"] for entry in record.get("shards", ())} - {file.name for file in files}
+    made = [entry for entry in record.get("shards", ()) if isinstance(entry, dict)]
+    hashes = {str(entry.get("file")): entry.get("sha256") for entry in made}
+    lost = hashes.keys() - {file.name for file in files}
     if record.get("status") != "finished" or lost:
         what = f"has lost {len(lost)} of its shards, {min(lost)} among them" if lost else "is not finished"
         raise DataError(f"The harvest {source} {what}. Give the command that made it again: it goes on.")
+    for file in files:
+        if hashes.get(file.name) not in (None, content_hash([file])):
+            raise DataError(f"{file} is not the shard that was made. Delete it, and give the same command again.")
     text = pa.large_string()  # the shards of a large harvest, joined, are more than an array of strings may hold
     wide = pa.schema([("sentence1", text), ("sentence2", text), ("score", pa.float64()), ("kind", pa.string())])
     return pa.concat_tables([_shard(file).cast(wide) for file in files])

@@ -22,9 +22,10 @@ from typing import Any
 from samesense.data import PairData, examine
 from samesense.data.benchmarks.comparability import NOT_COMPARABLE, remarks
 from samesense.data.benchmarks.find import known_split
-from samesense.errors import ConfigError, SamesenseError
+from samesense.errors import ConfigError, OutputError, SamesenseError
 from samesense.execution.progress import progress_bar
-from samesense.files import only_writer, write_json, write_json_lines
+from samesense.files import is_empty, only_writer, write_json, write_json_lines
+from samesense.places import check_folder
 from samesense.recipes.sweep.cell import RESULTS, CellJob, read_record, record, run_cell, status_of, with_cut_start
 from samesense.recipes.sweep.plan import Cell, Plan, make_plan
 from samesense.reports import read_results
@@ -77,6 +78,9 @@ def run(plan: Plan, output: Path, *, jobs: int = 1) -> SweepOutput:
     checkpoint. Several ``jobs`` run in a process of their own each.
     """
     check_jobs(jobs)
+    check_folder(output)
+    if output.is_dir() and not is_empty(output) and not (output / PLAN).is_file():
+        raise OutputError(f"{output} is not empty and holds no sweep. Choose another output folder.")
     with only_writer(output):
         begin(plan, output)
         interrupted = bool(plan.tuning) and _run_cells(plan, plan.tuning, output, jobs)

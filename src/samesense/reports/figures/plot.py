@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from samesense.errors import ConfigError, MissingExtraError
-from samesense.files import check_place, write_bytes
+from samesense.files import write_bytes
+from samesense.places import check_place
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

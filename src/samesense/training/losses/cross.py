@@ -44,7 +44,6 @@ class CrossEncoderLoss(nn.Module):
         self.mini_batch_num_tokens = mini_batch_num_tokens
         self.settings: dict[str, Any] = {}
         self.tokenise: Callable[..., Any] | None = None
-        model.register_forward_hook(_answer_as_embedding)
 
     def forward(
         self, inputs: Sequence[Sequence[str]], labels: Tensor, prompt: str | None = None, task: str | None = None
@@ -133,8 +132,3 @@ class CrossMSE(CrossEncoderLoss):
     def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Return :func:`samesense.losses.mse` of the logits."""
         return mse(logits, labels)
-
-
-def _answer_as_embedding(module: nn.Module, inputs: Any, output: dict[str, Any]) -> dict[str, Any]:
-    """Let a cross-encoder's logit pass for an embedding of one dimension, so that it is batched like one."""
-    return {**output, "sentence_embedding": output["scores"].view(-1, 1)}

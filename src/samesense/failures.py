@@ -1,0 +1,60 @@
+"""What a disk and a damaged file fail with, and what is said of it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tokenize import TokenError
+
+from samesense.errors import OutputError, SamesenseError
+
+DAMAGED = (
+    OSError, ValueError, TypeError, LookupError, AttributeError, EOFError, SyntaxError, TokenError, MemoryError,
+    zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
+"""What reading a damaged file raises: numpy parses the head of an array as Python."""
+
+
+@contextmanager
+def writing(path: str | Path) -> Iterator[None]:
+    """Say which file could not be written and why."""
+    try:
+        yield
+    except SamesenseError:
+        raise
+    except Exception as error:
+        reason = system_reason(error)
+        if reason is None:
+            raise
+        raise OutputError(f"{path} cannot be written: {reason}") from error
+
+
+def system_reason(error: Exception) -> str | None:
+    """Return what the system said of a file, and what helps; ``None`` for an error that is not the system's.
+
+    Libraries that are not written in Python raise classes of their own, and of some only the words tell.
+    """
+    number = error.errno if isinstance(error, OSError) else None
+    if found := re.search(r"\(os error (\d+)\)", str(error)):
+        number = int(found[1])
+    elif re.search(r"\d+ requested and \d+ written|failed writing file|file write failed", str(error)):
+        number = errno.ENOSPC
+    if number is None and not isinstance(error, OSError):
+        return None
+    said = "" if isinstance(error, OSError) and error.errno else f" ({os.strerror(number)})" if number else ""
+    return f"{error}{said}. {_FIXES.get(number or 0, 'Name another place.')}"
+
+
+_FIXES = {
+    errno.ENOSPC: "Free some space, or name a place on another disk.",
+    errno.EDQUOT: "Free some space, or name a place on another disk.",
+    errno.ENAMETOOLONG: "Give a shorter name.",
+    errno.EROFS: "Name a place on another disk.",
+    errno.EACCES: "Name another place, or see to its permissions.",
+}

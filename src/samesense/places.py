@@ -1,0 +1,87 @@
+"""Where files may be written and read: checked before the work, so that nothing of the user's is lost, nor time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from samesense.errors import DataError, OutputError
+from samesense.failures import writing
+from samesense.files import temporary
+
+
+def check_place(path: str | Path, inputs: Iterable[str | Path] = ()) -> None:
+    """Make the folder of a file, and raise OutputError, before long work, if the file could not be written there.
+
+    Neither is it written over one of ``inputs``, or a file in one that is a folder. What is no file among them, such as
+    a name of the hub, is passed over.
+    """
+    target = Path(path)
+    with writing(path):
+        if target.is_dir():
+            raise OutputError(f"{path} is a folder, and a file is to be written there. Name a file in it.")
+        for given in _there(inputs) if target.exists() else ():
+            if target.samefile(given) or target.resolve().is_relative_to(given.resolve()):
+                raise OutputError(f"{path} would be written over, and {given} is read here. Name another output.")
+        _check_parents(target)
+        target.resolve().parent.mkdir(parents=True, exist_ok=True)
+        _try(target.resolve())
+
+
+def check_folder(path: str | Path, inputs: Iterable[str | Path] = ()) -> None:
+    """Raise OutputError, before long work, if a folder could not be written at ``path``.
+
+    As it may be replaced as a whole, it may not hold one of ``inputs``; see :func:`check_place`.
+    """
+    target = Path(path)
+    with writing(path):
+        for given in _there(inputs):
+            if given.resolve().is_relative_to(target.resolve()):
+                raise OutputError(f"{path} would be written over, and {given} in it is read here. Name another output.")
+        _try(_check_parents(target) / target.name)
+
+
+def _check_parents(target: Path) -> Path:
+    """Return the nearest folder above a place that is there; OutputError if something above it is a file."""
+    above = next(parent for parent in target.absolute().parents if parent.exists())
+    if not above.is_dir():
+        raise OutputError(f"{target} cannot be written: {above} is a file, and no folder. Name another output.")
+    return above
+
+
+def _there(inputs: Iterable[str | Path]) -> Iterator[Path]:
+    """Yield the files and folders among names of anything."""
+    for given in inputs:
+        for name in (str(given), str(given).rpartition(":")[0]):  # a folder may be followed by the name of a split
+            with suppress(OSError, ValueError, RuntimeError):  # a name that no file can have
+                path = Path(name).expanduser()
+                if name and path.exists():
+                    yield path
+
+
+def _try(target: Path) -> None:
+    """Write a byte beside a file and remove it again: permissions do not tell of a disk that is full or read-only."""
+    with suppress(FileNotFoundError):
+        target.lstat()  # says if the name is too long
+    beside = temporary(target)
+    try:
+        beside.write_bytes(b"\n")
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def check_inside(folder: Path, *names: str | Path) -> None:
+    """Raise DataError for a name in ``folder``, as a manifest gives it, or a path that leads out, as a link may.
+
+    In the cache of the hub, files are links to what is beside the snapshot.
+    """
+    home = folder.resolve()
+    home = home.parents[1] if home.parent.name == "snapshots" else home
+    for name in names:
+        path = name if isinstance(name, Path) else folder / name
+        if not path.resolve().is_relative_to(home):
+            raise DataError(
+                f"The files of a folder lie in it; {path} leads out of it, to {path.resolve()}. Copy the file there, "
+                "if you trust it."
+            )

@@ -1,0 +1,160 @@
+"""Runs that are killed at any moment, up to three times, and started again: they end as if nothing had been."""
+
+import contextlib
+import json
+import os
+import random
+import shutil
+import signal
+import time
+import traceback
+from pathlib import Path
+
+import pytest
+
+from tests.hostile.conftest import figures, rounds
+
+STEPS = ("--dev", "pairs.tsv", "--max-steps", "6", "--eval-steps", "2", "--batch-size", "8")
+RUNS = {
+    "cosent": ("train", "pairs.tsv", *STEPS, "--model", "STATIC", "--output", "out"),
+    "mse": ("train", "pairs.tsv", *STEPS, "--loss", "mse", "--model", "TINY", "--output", "out"),
+    "cross": ("train", "pairs.tsv", *STEPS, "--encoder", "cross", "--model", "TINY", "--output", "out"),
+    "supmpn": ("train", "tuples.jsonl", *STEPS, "--method", "supmpn", "--model", "TINY", "--output", "out"),
+    "simcse": ("train", "texts.txt", *STEPS, "--method", "simcse", "--model", "TINY", "--output", "out"),
+    "rankcse": ("train", "texts.txt", *STEPS, "--teacher", "STATIC", "--model", "TINY", "--output", "out"),
+    "distil": ("distil", "texts.txt", *STEPS, "--teacher", "TINY", "--student", "layers:1", "--output", "out"),
+    "encode": ("encode", "STATIC", "texts.txt", "--shard-size", "4", "--workers", "1", "--output", "out"),
+    "index": ("index", "build", "out", "texts.txt", "--model", "STATIC", "--overwrite"),
+    "export": ("export", "STATIC", "--output", "out", "--overwrite"),
+    "whiten": ("whiten", "STATIC", "texts.txt", "--output", "out", "--overwrite"),
+    "compare": (
+        "compare",
+        "STATIC",
+        "TINY",
+        "--data",
+        "pairs.tsv",
+        "--cache",
+        "out",
+        "--output",
+        "page.html",
+        "--markdown",
+        "page.md",
+    ),
+    "sweep": ("sweep", "sweep.toml", "--output", "out"),
+}
+GOES_ON = ("train", "distil")
+"""Commands that go on with ``--resume``; the others with the same words."""
+
+
+@pytest.fixture
+def prepared(here, static_model, tiny_trunk):
+    rows = [
+        {"anchor": "a man", "positive": ["a child"], "negative": ["a dog", "the sea"]},
+        {"anchor": "rain", "positive": ["snow"], "negative": ["music", "a car"]},
+    ]
+    (here / "tuples.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows * 12))
+    (here / "sweep.toml").write_text(
+        f'seeds = [1]\n[base]\nmodel = "{static_model}"\nmax_steps = 4\neval_steps = 2\n'
+        '[[case]]\nloss = "cosent"\n[[case]]\nloss = "mse"\n'
+        '[[data]]\nname = "d"\ntrain = "pairs.tsv"\ndev = "pairs.tsv"\ntest = "pairs.tsv"\n'
+    )
+    return {"STATIC": str(static_model), "TINY": str(tiny_trunk)}
+
+
+def began(words):
+    """Begin a command in a process of its own."""
+    child = os.fork()
+    if child == 0:
+        from samesense.cli.main import main
+
+        code = 1
+        with Path(os.devnull).open("w") as nothing, contextlib.redirect_stdout(nothing):
+            try:
+                main(list(words))
+                code = 0
+            except SystemExit as stop:
+                code = stop.code or 0
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                os._exit(code)
+    return child
+
+
+def ended(child):
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def command(name, models, here):
+    words = [models.get(word, word) for word in RUNS[name]]
+    if words[0] in GOES_ON and (here / "out" / "manifest.json").exists():
+        words.append("--resume")
+    return words
+
+
+def outcome(name, models, here):
+    """What a run leaves, as far as it must be the same."""
+    out = here / "out"
+    if name == "index":
+        from samesense.inference.collection.collection import Collection
+
+        collection = Collection.open(out)
+        return [(one.id, one.text) for one in collection] + [sorted(path.suffix for path in out.iterdir())[:2]]
+    if name == "compare":
+        return (here / "page.md").read_text()
+    if name == "sweep":
+        return [
+            [json.loads(line)["value"] for line in path.read_text().splitlines()]
+            for path in sorted(out.glob("runs/*/results.jsonl"))
+        ]
+    return {
+        str(path.relative_to(out)): path.read_bytes()
+        for path in sorted(out.rglob("*"))
+        if path.is_file() and path.suffix in (".safetensors", ".npy", ".onnx")
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", RUNS)
+def test_a_killed_run_ends_as_one_that_was_not(prepared, here, name):
+    started = time.monotonic()
+    assert ended(began(command(name, prepared, here))) == 0
+    seconds, expected = time.monotonic() - started, outcome(name, prepared, here)
+    assert expected
+    draw, kills = random.Random(name), 0
+    for _ in range(rounds(short=1, long=6)):
+        shutil.rmtree(here / "out")
+        for _ in range(draw.randint(1, 3)):
+            child = began(command(name, prepared, here))
+            time.sleep(draw.uniform(0, seconds))
+            os.kill(child, signal.SIGKILL)
+            kills += ended(child) == -signal.SIGKILL
+        code = ended(began(command(name, prepared, here)))
+        whole = code == 2 and name in ("cosent", "mse", "cross", "supmpn", "simcse", "rankcse", "distil")
+        assert code == 0 or whole, code  # a finished run is not trained again
+        assert outcome(name, prepared, here) == expected
+        assert not [path for path in here.glob(".*") if "-old-" in path.name]
+    figures(f"kills, {name}", {"kills": kills})
+
+
+PAIRED = {
+    "encode": ("encode", "STATIC", "texts.txt", "--output", "out.npy"),
+    "shards": RUNS["encode"],
+    "index": RUNS["index"],
+    "compare": RUNS["compare"],
+    "evaluate": ("evaluate", "STATIC", "--data", "pairs.tsv", "--output", "results.jsonl"),
+    "cosent": RUNS["cosent"],
+    "sweep": RUNS["sweep"],
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PAIRED)
+def test_two_at_once_both_end_well_or_one_is_told_to_wait(prepared, here, name):
+    words = [prepared.get(word, word) for word in PAIRED[name]]
+    for _ in range(rounds(short=1, long=5)):
+        shutil.rmtree(here / "out", ignore_errors=True)
+        codes = sorted(map(ended, [began(words), began(words)]))
+        assert codes in ([0, 0], [0, 2]), codes
+        left = [path.name for path in here.rglob(".*.part")]
+        assert not left, left
