@@ -225,9 +225,9 @@ def _parsed(path: Path) -> Iterator[tuple[str, npt.NDArray[np.float32]]]:
                     vector = np.array(numbers, dtype=np.float32)
             except ValueError:
                 vector = np.zeros(0, dtype=np.float32)
-            if len(vector) != dim or dim == 0 or not word or not np.isfinite(vector).all():
+            if len(vector) != dim or dim == 0 or not word:
                 raise ModelError(
                     f"{path}, row {number}: every line must be a word and {dim or 'its'} numbers with single spaces "
-                    f"between, all finite; received {line[:60]!r}."
+                    f"between; received {line[:60]!r}."
                 )
             yield word, vector
