@@ -1,4 +1,4 @@
-"""A start that is fit to learn: where all texts lie in a narrow cone, a linear layer behind the model spreads them.
+"""A start whose texts all lie in a narrow cone is spread by a linear layer behind the model.
 
 A language model that was never tuned for sentences holds any two of them at a cosine near 1, in which training first
 has to find its way. The layer is an ordinary ``Dense``, and is trained with the rest.

@@ -49,7 +49,7 @@ class EncoderSettings(TrainingSettings):
     )
 
     standardize: Literal["auto", "none", "mean", "whiten"] = Field(
-        "auto", description="linear layer behind a start whose texts all lie close together; auto whitens such a start"
+        "none", description="spread a start whose texts all lie close together; auto whitens where they do"
     )
 
     def for_start(self, *, bare: bool) -> Self:

@@ -34,10 +34,6 @@ class DistilSettings(RankcseSettings):
         None, ge=1, description="steps between evaluations on the dev set [auto: ten a run, at most 1000 apart]"
     )
     pooling: PoolingName | None = Field(None, description="pooling [the model's own; a bare transformer's mean]")
-    standardize: Literal["auto", "none", "mean", "whiten"] = Field(
-        "none",
-        description="linear layer behind a student whose texts all lie close together; auto whitens such a student",
-    )
     max_seq_length: int | None = Field(64, ge=2, description="longest input in training, in tokens")
     head: Head = Field("none", description="dense layer and tanh: thrown away after training, kept, or none")
     dropout: float | None = Field(0.0, ge=0, lt=1, description="dropout of the student in training [none: its own]")
