@@ -194,7 +194,7 @@ def test_a_repeated_column_name_of_parquet_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (gzip.compress(b"x\ty\t1\n"), "compressed by gzip. To read it, end its name in .gz."),
+        (gzip.compress(b"x\ty\t1\n", mtime=0), "compressed by gzip. To read it, end its name in .gz."),
         (
             b"PK\x03\x04\x14\0\x06\0\x08\0",
             "a ZIP archive, as .xlsx and .ods are. To read it, unpack it, or save the sheet",
