@@ -335,3 +335,13 @@ def test_every_command_stands_in_one_group_of_the_help(run):
     assert places == sorted(places)
     for name in COMMANDS:
         assert len(re.findall(rf"^│ {name} ", out, re.MULTILINE)) == 1
+
+
+@pytest.mark.parametrize(
+    "command", [("train", "nosuchfolder", "-o", "run"), ("evaluate", "default", "--data", "nosuch")]
+)
+def test_a_misspelt_name_is_no_sentence_to_train_on(run, tmp_path, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    code, _, err = run(*command)
+    assert code == 2 and "nosuch" in err and "memory" not in err
+    assert not (tmp_path / "run").exists()

@@ -27,7 +27,7 @@ def static_model(tmp_path_factory):
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     rows = np.random.default_rng(0).normal(size=(len(words), 8)).astype(np.float32)
     model = SentenceTransformer(modules=[StaticEmbedding(tokenizer, embedding_weights=rows)], device="cpu")
-    return save(model, tmp_path_factory.mktemp("hostile") / "static", card=False)
+    return save(model, tmp_path_factory.mktemp("hostile") / "static")
 
 
 @pytest.fixture(scope="session")

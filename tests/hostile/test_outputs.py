@@ -171,7 +171,7 @@ def test_a_name_that_no_file_can_have_is_misuse(here, capsys, command):
         "train": ("train", LONG, "--output", "run"),
         "sweep": ("sweep", LONG, "--output", "run"),
     }[command]
-    assert "too long" in refused(capsys, *words)
+    assert len(refused(capsys, *words)) < 3 * len(LONG)
 
 
 def test_names_up_to_the_limit_can_be_written(here, static_model):
@@ -242,7 +242,8 @@ def test_names_are_no_markup_in_the_markdown_of_a_comparison(here, capsys):
     page = (here / "page.md").read_text()
     bare = re.sub(r"\\.", "", page).replace("**", "")  # without what is escaped, and without our own bold
     assert not set("*_[]<>`") & set(bare), bare
-    assert len({line.count("|") - line.count("\\|") for line in page.splitlines() if line.startswith("|")}) == 1
+    for table in re.findall(r"(?:^\|.*\n)+", page, re.MULTILINE):
+        assert len({line.count("|") - line.count("\\|") for line in table.splitlines()}) == 1, table
 
 
 def current_umask():

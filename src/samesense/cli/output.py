@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from samesense.data.formats.memory import Name
 from samesense.errors import ConfigError
 from samesense.execution.progress import heard
 from samesense.execution.ranks import is_main
@@ -39,7 +40,7 @@ LabelRange = Annotated[tuple[float, float] | None, Parameter(help="lowest and hi
 DropBadRows = Annotated[bool, Parameter(negative="", help="leave out rows that break a rule, and say how many")]
 Json = Annotated[bool, Parameter(name="--json", negative="")]
 Flag = Annotated[bool, Parameter(negative="")]
-Several = Annotated[list[str], Parameter(consume_multiple=True, negative="")]
+Several = Annotated[list[Name], Parameter(consume_multiple=True, negative="")]
 Output = Annotated[Path, Parameter(name=["--output", "-o"])]
 Threshold = float | Literal["calibrated"]
 PrecisionFlag = Annotated[Precision, Parameter(help="arithmetic; auto is bfloat16 where the processor computes in it")]

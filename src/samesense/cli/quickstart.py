@@ -32,6 +32,7 @@ def quickstart(output: Path = Path("runs/quickstart"), /, *, model: str = "defau
     import samesense
     from samesense.cli.train import Flags, train
     from samesense.data import read_pairs, sample_path
+    from samesense.data.formats.memory import Name
     from samesense.inference.calibration.fit import calibrate
     from samesense.reports.figures.plot import need_matplotlib
 
@@ -42,7 +43,9 @@ def quickstart(output: Path = Path("runs/quickstart"), /, *, model: str = "defau
     start = calibrate(samesense.load(model, precision="float32"), dev, model).calibration
     logger.info("2 of 4: train on pairs of questions, labelled 1 if one answer serves both, else 0")
     flags = Flags(model=model)
-    train([files["train"]], output=output, dev=files["dev"], test=files["test"], settings=flags, overwrite=overwrite)
+    train(
+        [Name(files["train"])], output=output, dev=files["dev"], test=files["test"], settings=flags, overwrite=overwrite
+    )
     logger.info("3 of 4: choose by the dev pairs from which score on two questions are called the same")
     trained = samesense.calibrate(str(output), dev).calibration
     logger.info("4 of 4: compare the trained model with its start on the test pairs")

@@ -27,8 +27,7 @@ from samesense.inference.serve.run import serve
 from tests.inference.serve.toy import Toy, served
 print("torch" in sys.modules, flush=True)
 logging.basicConfig(level="INFO", stream=sys.stdout, format="%(message)s")
-toy = Toy(patience=float(sys.argv[2]))
-toy.free.clear()
+toy = Toy(patience=float(sys.argv[2]), holds=True)
 threading.Thread(target=lambda: sys.stdin.readline() and toy.free.set(), daemon=True).start()
 serve(served(toy, limits=Limits(grace=float(sys.argv[1]))), port=0)
 print("left", flush=True)
@@ -58,7 +57,7 @@ def test_accepted_requests_are_answered_and_new_ones_refused():
     with process() as (running, port):
         early = [http.client.HTTPConnection("127.0.0.1", port, timeout=20) for _ in range(4)]
         for place, connection in enumerate(early):
-            ask(connection, f"text {place}")
+            ask(connection, f"held {place}")
         idle = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
         idle.request("GET", "/health")
         assert idle.getresponse().read()
@@ -78,7 +77,7 @@ def test_accepted_requests_are_answered_and_new_ones_refused():
 def test_a_second_signal_or_the_end_of_grace_ends_it(again):
     with process(20.0 if again else 0.3, patience=2.0) as (running, port):
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
-        ask(connection, "text")
+        ask(connection, "held")
         idle = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
         idle.request("GET", "/health")
         assert idle.getresponse().read()

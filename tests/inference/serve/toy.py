@@ -28,14 +28,20 @@ def vector(text):
 
 
 class Toy:
-    """Encodes by :func:`vector`; remembers its batches; fails, gives NaN or takes long on demand."""
+    """Encodes by :func:`vector`; remembers its batches; fails, gives NaN or takes long on demand.
 
-    def __init__(self, seconds=0.0, patience=20.0):
+    One that ``holds`` stops at the first text that begins with held, before it is set free.
+    """
+
+    def __init__(self, seconds=0.0, patience=20.0, holds=False):
         self.batches, self.seconds, self.patience = [], seconds, patience
-        self.free = threading.Event()
+        self.free, self.holds = threading.Event(), holds
         self.free.set()
 
     def __call__(self, texts):
+        if self.holds and any(text.startswith("held") for text in texts):
+            self.holds = False
+            self.free.clear()
         self.free.wait(self.patience)
         time.sleep(self.seconds)
         self.batches.append(list(texts))

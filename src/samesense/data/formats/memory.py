@@ -23,6 +23,12 @@ BATCH = 1024
 """Rows of a table that are turned into Python objects at once."""
 
 
+class Name(str):
+    """A string that is the name of a source for certain, as on a command line, and no text itself."""
+
+    __slots__ = ()
+
+
 def in_memory(source: Source) -> bool:
     """Return whether a source is data itself, and no name of a file, folder or hub data set."""
     return not isinstance(source, str | Path)
@@ -67,7 +73,7 @@ def as_sources(given: Source) -> list[Source]:
 
 def _looks_like_name(one: str | Path) -> bool:
     text = str(one)
-    if isinstance(one, Path) or split_suffix(text)[0] or text.removesuffix(".gz").endswith(".txt"):
+    if isinstance(one, Path | Name) or split_suffix(text)[0] or text.removesuffix(".gz").endswith(".txt"):
         return True
     return " " not in text.strip() and ("/" in text or leads_to(text, Path.exists))
 
