@@ -187,7 +187,8 @@ def test_what_cannot_be_exported_says_why(tiny_trunk, folder, tmp_path, monkeypa
 
 def test_whatever_is_replaced_goes_once_the_new_folder_is_whole(tiny_trunk, folder, tmp_path, monkeypatch):
     target = tmp_path / "out"
-    target.write_text("a file in the way")
+    shutil.copytree(tiny_trunk, target)
+    (target / "old").touch()
     monkeypatch.setattr("samesense.inference.onnx.export._write", lambda *_: read_description(folder))
 
     def fail(*_):
@@ -196,10 +197,11 @@ def test_whatever_is_replaced_goes_once_the_new_folder_is_whole(tiny_trunk, fold
     monkeypatch.setattr("samesense.inference.onnx.export._checked", fail)
     with pytest.raises(ModelError, match="checked and refused"):
         export(str(tiny_trunk), target, overwrite=True)
-    assert target.read_text() == "a file in the way"
+    assert (target / "old").is_file() and not (target / DESCRIPTION).exists()
     monkeypatch.setattr("samesense.inference.onnx.export._checked", lambda *_: {})
     export(str(tiny_trunk), target, overwrite=True)
-    assert (target / DESCRIPTION).is_file() and [path.name for path in tmp_path.iterdir()] == ["out"]
+    assert (target / DESCRIPTION).is_file() and not (target / "old").exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
 def test_a_tokenizer_that_reads_otherwise_is_refused(tiny_trunk, tmp_path, monkeypatch):
@@ -208,6 +210,7 @@ def test_a_tokenizer_that_reads_otherwise_is_refused(tiny_trunk, tmp_path, monke
     real = model.preprocess
     monkeypatch.setattr(model, "preprocess", lambda texts, **how: real(["dog " + text for text in texts], **how))
     monkeypatch.setattr("samesense.inference.onnx.encoder._session", lambda *_: None)
+    monkeypatch.setattr(OnnxEncoder, "_check_session", lambda _: None)
     with pytest.raises(ModelError, match=r"reads text by its tokenizer\.json alone; for 'a' that gives 3 ids"):
         export(model, tmp_path / "out")
     assert not (tmp_path / "out").exists() and list(tmp_path.glob(".*")) == []
@@ -223,8 +226,9 @@ def test_a_damaged_folder_is_named(folder, tmp_path):
     damaged = tmp_path / "damaged"
     shutil.copytree(folder, damaged)
     (damaged / GRAPHS["onnx"]).write_bytes(b"not a graph")
-    with pytest.raises(ModelError, match="Cannot open the graph"):
+    with pytest.raises(ModelError, match="is not the graph that was exported and checked"):
         OnnxEncoder(damaged)
+    shutil.copy(folder / GRAPHS["onnx"], damaged / GRAPHS["onnx"])
     (damaged / "tokenizer.json").write_text("{}")
     with pytest.raises(ModelError, match="Cannot read the tokenizer"):
         OnnxEncoder(damaged)

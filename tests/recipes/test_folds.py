@@ -117,6 +117,7 @@ def test_a_fold_killed_before_a_checkpoint_is_trained_anew_and_nothing_old_is_le
     output, prepared = tmp_path / "f", cosent.TrainingInputs
     output.mkdir()
     (output / "results.jsonl").write_text("of an earlier run")
+    (output / "manifest.json").write_text('{"method": "folds"}')
     with monkeypatch.context() as patch:
         patch.setattr(cosent, "TrainingInputs", lambda **rest: prepared(callbacks=[Dies()], **rest))
         with pytest.raises(RuntimeError, match="killed"):

@@ -44,12 +44,11 @@ class EncoderSettings(TrainingSettings):
     model: str = Field("default", description="folder, hub name, or default: all-MiniLM-L6-v2 from its package")
     pooling: PoolingName | None = Field(None, description="pooling [the model's own; a bare transformer's mean]")
     first: First = Field("layer", description="what first means in first-last: the first layer, or embeddings")
-    max_seq_length: int | None = Field(
-        None, ge=2, description="longest input in training, in tokens [the model's own; a bare transformer's 128]"
-    )
-
     standardize: Literal["auto", "none", "mean", "whiten"] = Field(
         "none", description="spread a start whose texts all lie close together; auto whitens where they do"
+    )
+    max_seq_length: int | None = Field(
+        None, ge=2, description="longest input in training, in tokens [the model's own; a bare transformer's 128]"
     )
 
     def for_start(self, *, bare: bool) -> Self:

@@ -39,7 +39,7 @@ class TrainingSettings(Settings):
     precision: Precision = Field(
         "auto", description="arithmetic; auto measures whether bfloat16 is faster on this machine"
     )
-    seed: int = Field(42, ge=0, lt=2**32, description="seed of weights, order and dropout")
+    seed: int = Field(42, ge=0, description="seed of weights, order and dropout")
 
     def steps(self, examples: int) -> int:
         """Return the number of optimiser steps over ``examples`` training examples."""
