@@ -17,9 +17,9 @@ COMMAND_ONLY = {"quickstart", "serve", "index", "augment"}
 """Commands that are no single call: a demonstration, a server, a collection (a class), a preview."""
 
 OWN = {
-    "json", "dry_run", "folds", "settings", "explain", "sampled", "top", "markdown", "latex", "figures", "suite", "subsets",
-    "origin", "similarity threshold", "table", "set_", "map_", "format", "shard_size", "workers", "executor", "address",
-    "output",
+    "json", "dry_run", "folds", "settings", "explain", "sampled", "top", "markdown", "latex", "figures", "suite",
+    "subsets", "origin", "similarity threshold", "table", "set_", "map_", "format", "shard_size", "workers", "executor",
+    "address", "output",
 }  # fmt: skip
 """Flags of printing, of several calls in one, or with another name."""
 
