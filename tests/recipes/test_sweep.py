@@ -389,7 +389,7 @@ def test_losses_of_tuples_and_cross_encoders_go_through_a_sweep(tiny_trunk, bina
     assert len({row["spearman"] for row in rows(gather(tmp_path / "out"))}) == 2
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_jobs_side_by_side_give_the_same_figures_and_all_models_are_kept_on_request(toy, tmp_path):
     plan = quick(toy, seeds=[1], keep="all")
     run(plan, tmp_path / "one")
