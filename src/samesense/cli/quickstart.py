@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from samesense.types import Evidence
 
 LEARNING_RATE = 1e-4
-"""The sample gives 92 steps, few for the default of 2e-5; dev has 45.4, 50.4, 54.5 and 50.8 at 2e-5, 5e-5, 1e-4, 2e-4."""
+"""The sample gives 92 steps, few for the default: dev has 45.4, 50.4, 54.5, 50.8 at 2e-5, 5e-5, 1e-4, 2e-4."""
 
 SHOWN = 3
 """Test pairs that are shown, of those on which the two models differ."""
