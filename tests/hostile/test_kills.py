@@ -1,14 +1,12 @@
 """Runs that are killed at any moment, up to three times, and started again: they end as if nothing had been."""
 
-import contextlib
 import json
-import os
 import random
 import shutil
 import signal
+import subprocess
+import sys
 import time
-import traceback
-from pathlib import Path
 
 import pytest
 
@@ -63,26 +61,11 @@ def prepared(here, static_model, tiny_trunk):
 
 def began(words):
     """Begin a command in a process of its own."""
-    child = os.fork()
-    if child == 0:
-        from samesense.cli.main import main
-
-        code = 1
-        with Path(os.devnull).open("w") as nothing, contextlib.redirect_stdout(nothing):
-            try:
-                main(list(words))
-                code = 0
-            except SystemExit as stop:
-                code = stop.code or 0
-            except BaseException:
-                traceback.print_exc()
-            finally:
-                os._exit(code)
-    return child
+    return subprocess.Popen([sys.executable, "-m", "samesense", *words], stdout=subprocess.DEVNULL)
 
 
 def ended(child):
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    return child.wait()
 
 
 def command(name, models, here):
@@ -114,7 +97,7 @@ def outcome(name, models, here):
     }
 
 
-@pytest.mark.slow
+@pytest.mark.long  # every run is a process that imports torch
 @pytest.mark.parametrize("name", RUNS)
 def test_a_killed_run_ends_as_one_that_was_not(prepared, here, name):
     started = time.monotonic()
@@ -127,7 +110,7 @@ def test_a_killed_run_ends_as_one_that_was_not(prepared, here, name):
         for _ in range(draw.randint(1, 3)):
             child = began(command(name, prepared, here))
             time.sleep(draw.uniform(0, seconds))
-            os.kill(child, signal.SIGKILL)
+            child.kill()
             kills += ended(child) == -signal.SIGKILL
         code = ended(began(command(name, prepared, here)))
         whole = code == 2 and name in ("cosent", "mse", "cross", "supmpn", "simcse", "rankcse", "distil")
@@ -148,7 +131,7 @@ PAIRED = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.long  # every run is a process that imports torch
 @pytest.mark.parametrize("name", PAIRED)
 def test_two_at_once_both_end_well_or_one_is_told_to_wait(prepared, here, name):
     words = [prepared.get(word, word) for word in PAIRED[name]]
