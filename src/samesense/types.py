@@ -32,6 +32,9 @@ Score = Callable[[Sequence[Pair]], Scores]
 PoolingName = Literal["mean", "cls", "max", "first-last", "last-2"]
 """How token vectors become a sentence vector; see :mod:`samesense.encoder.pooling`."""
 
+Standardize = Literal["auto", "none", "mean", "whiten"]
+"""What is done to a start model: nothing, its mean taken off, or whitened; auto by how narrow its cone is."""
+
 First = Literal["layer", "embeddings"]
 """What "first" means in first-last pooling: the first transformer layer, or the embedding layer."""
 

@@ -158,9 +158,10 @@ def test_scores_that_hardly_differ_are_warned_of(tmp_path):
     assert len(surrogate.summarize(found, settings(targets="spread"), (0.997, 0.999))) == 2
 
 
-def test_settings_of_vectors_are_none_of_a_cross_encoder():
+@pytest.mark.parametrize("given", [{"pooling": "cls"}, {"first": "embeddings"}, {"standardize": "mean"}])
+def test_settings_of_vectors_are_none_of_a_cross_encoder(given):
     with pytest.raises(ConfigError, match="belong to encoder bi"):
-        SurrogateSettings(encoder="cross", pooling="cls")
+        SurrogateSettings(encoder="cross", **given)
 
 
 @pytest.mark.slow

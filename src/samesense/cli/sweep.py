@@ -56,7 +56,7 @@ def sweep(
     for line in describe(plan):
         logger.info(line)
     if dry_run:
-        for cell in [*plan.tuning, *plan.cells]:
+        for cell in plan.every:
             put(f"{'finished' if status_of(cell.folder(folder)) == 'finished' else 'to run'}: {cell.name}")
         if plan.tuning:
             logger.info("then every seed of what is tuned, at what is the best on dev")

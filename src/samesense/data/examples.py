@@ -30,6 +30,11 @@ def conflict_lines(conflicts: list[Conflict], *, all_rows: bool) -> list[str]:
     return [*lines, f"    and {len(conflicts) - len(shown)} more"] if len(shown) < len(conflicts) else lines
 
 
+def spread_over(length: int, count: int) -> list[int]:
+    """Return at most so many places that are spread over all, so that what is sorted is met from end to end."""
+    return [at * length // count for at in range(count)] if length > count else list(range(length))
+
+
 class Examples(Protocol):
     """Training data of one source: rows that can be counted, taken, and told from others by a fingerprint."""
 

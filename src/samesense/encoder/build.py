@@ -53,6 +53,23 @@ def resolve(name: str) -> str:
     return name
 
 
+def local_folder(name: str) -> Path | None:
+    """Return the folder of a model, that of the hub's copy on this machine for one of the hub; ``None`` without one.
+
+    Raises as :func:`resolve`.
+    """
+    source = resolve(name)
+    if Path(source).is_dir():
+        return Path(source)
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+
+    try:
+        return Path(snapshot_download(source, local_files_only=True))
+    except (LocalEntryNotFoundError, HFValidationError, HfHubHTTPError):
+        return None
+
+
 def build(
     name: str,
     *,

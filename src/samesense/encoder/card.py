@@ -11,11 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from huggingface_hub import EvalResult, ModelCardData, snapshot_download
-from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+from huggingface_hub import EvalResult, ModelCardData
 from huggingface_hub.repocard import metadata_load
 
-from samesense.encoder.build import DEFAULT, resolve
+from samesense.encoder.build import DEFAULT, local_folder
 from samesense.errors import ModelError
 from samesense.files import write_text
 from samesense.types import Result
@@ -91,12 +90,10 @@ def add_section(folder: Path, heading: str, text: str) -> None:
 def _stated(base: str) -> dict[str, Any]:
     """Return what the card of the base says of itself; nothing where there is none on this machine."""
     try:
-        source = resolve(base)
-        if Path(source).is_dir():
-            return _metadata(Path(source))
-        return _metadata(Path(snapshot_download(source, local_files_only=True, allow_patterns=[FILE])))
-    except (LocalEntryNotFoundError, HFValidationError, HfHubHTTPError, ModelError):
+        folder = local_folder(base)
+    except ModelError:
         return {}
+    return {} if folder is None else _metadata(folder)
 
 
 def _metadata(folder: Path) -> dict[str, Any]:

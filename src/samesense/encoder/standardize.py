@@ -7,7 +7,6 @@ has to find its way. The layer is an ordinary ``Dense``, and is trained with the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
 import numpy as np
 from sentence_transformers import SentenceTransformer
@@ -15,13 +14,10 @@ from sentence_transformers import SentenceTransformer
 from samesense.encoder.encode import encode
 from samesense.encoder.whitening import Whitening, append_whitening
 from samesense.metrics import anisotropy
-from samesense.types import Embeddings, Precision
-
-Standardize = Literal["auto", "none", "mean", "whiten"]
-"""What is done to a start: nothing, its mean taken off, or whitened; auto by how narrow its cone is."""
+from samesense.types import Embeddings, Precision, Standardize
 
 NARROW = 0.5
-"""Mean cosine of random pairs from which a cone is narrow: tuned models have less than 0.2, raw ones more than 0.6."""
+"""Mean cosine of random pairs from which a cone is narrow; a BERT of six layers that was never tuned had 0.69."""
 
 MEASURED, FITTED = 256, 2000
 """Texts by which a cone is measured, and by which a map is fitted."""

@@ -14,6 +14,11 @@ LESS = {"seed": 2**32 - 1, "batch_size": 10**6, "discriminator_batch_size": 10**
 """The largest of some settings: numpy's bound of a seed, and batches that no machine holds."""
 
 
+def comma_separated(value: Any) -> Any:
+    """Return the parts of a text, as a flag with a dot gives one word where several are meant; else the value."""
+    return value.split(",") if isinstance(value, str) else value
+
+
 class Settings(BaseModel):
     """Settings that are checked as they are made, and do not change."""
 

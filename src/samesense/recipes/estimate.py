@@ -12,6 +12,7 @@ from typing import Any
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments, set_seed
 
 from samesense.data import PairData
+from samesense.data.examples import spread_over
 from samesense.execution.progress import stage, where_time_went
 from samesense.recipes.model_adapters import adapter_of, start_settings
 from samesense.recipes.runner import Job, TrainingInputs
@@ -77,12 +78,7 @@ def _part(job: Job[Any, Any]) -> Any:
     count = (2 + TIMED_STEPS) * job.settings.batch_size
     if not getattr(job.settings, "asked", ()) or len(job.data) <= count:
         return job.data
-    return job.data.take(_spread(len(job.data), count))
-
-
-def _spread(length: int, count: int) -> list[int]:
-    """Return places that are spread over all, so that what is sorted is met from end to end."""
-    return [at * length // count for at in range(min(length, count))]
+    return job.data.take(spread_over(len(job.data), count))
 
 
 def _step(job: Job[Any, Any], model: Any, inputs: TrainingInputs, precision: str) -> tuple[float, float]:
@@ -115,7 +111,7 @@ def _scoring(score: Callable[[Sequence[Pair]], Any], data: PairData | None) -> f
     if data is None:
         return 0.0
     pairs = data.pairs()
-    some = [pairs[at] for at in _spread(len(pairs), TIMED_PAIRS)]
+    some = [pairs[at] for at in spread_over(len(pairs), TIMED_PAIRS)]
     return _timed(lambda: score(some)) * len(pairs) / len(some)
 
 

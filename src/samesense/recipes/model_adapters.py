@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from sentence_transformers import CrossEncoder, SentenceTransformer
 from torch import nn
 
@@ -14,7 +12,6 @@ from samesense.encoder.cosine import cosine_score
 from samesense.encoder.cross import as_logits
 from samesense.encoder.encode import as_encode
 from samesense.encoder.pooling import describe_pooling
-from samesense.encoder.standardize import standardize
 from samesense.evaluation.sts import evaluate_pairs
 from samesense.inference.models.load import load
 from samesense.recipes.settings import EncoderSettings
@@ -39,12 +36,6 @@ class BiEncoder:
         """Return the cosine of embeddings."""
         return cosine_score(as_encode(model, precision=precision))
 
-    def standardize(
-        self, model: SentenceTransformer, settings: EncoderSettings, texts: Sequence[str], precision: Precision
-    ) -> str:
-        """Spread a start whose texts lie close together, as the settings ask; return in words what was done."""
-        return standardize(model, texts, settings.standardize, precision=precision)
-
     def evaluate_start(self, model: SentenceTransformer, settings: EncoderSettings, test: PairData) -> list[Result]:
         """Return the figures of the start model."""
         return evaluate_pairs(load(model, name=f"{settings.model} (before)", precision="float32"), test)
@@ -65,12 +56,6 @@ class PairEncoder:
     def score(self, model: CrossEncoder, precision: Precision) -> Score:
         """Return the logits."""
         return as_logits(model, precision=precision)
-
-    def standardize(
-        self, model: CrossEncoder, settings: EncoderSettings, texts: Sequence[str], precision: Precision
-    ) -> str:
-        """Do nothing: a cross-encoder has no embeddings."""
-        return ""
 
     def evaluate_start(self, model: CrossEncoder, settings: EncoderSettings, test: PairData) -> list[Result]:
         """Return the figures of a start model with a head of its own; a new head says nothing."""

@@ -17,7 +17,7 @@ from transformers import TrainerCallback, set_seed
 from samesense.data import PairData
 from samesense.data.examples import Examples
 from samesense.encoder.precision import Choice
-from samesense.encoder.standardize import FITTED
+from samesense.encoder.standardize import FITTED, standardize
 from samesense.encoder.storage import save
 from samesense.encoder.vocabulary import unknown_share
 from samesense.errors import MissingExtraError
@@ -125,7 +125,7 @@ def run(
             if inputs.before_training is not None:
                 inputs.before_training()
                 laps.count("teachers")
-            record |= {"start": _spread(job, adapter, model, inputs, choice)}
+            record |= {"start": _standardize(job, model, inputs, choice)}
             trained = _train(job, adapter, model, inputs, choice, resume=resume)
             laps.add(trained.spent)
             if is_main() and not trained.interrupted:
@@ -148,9 +148,12 @@ def _arithmetic(choice: Choice) -> str:
     return f"arithmetic: {choice.precision} ({choice.reason})"
 
 
-def _spread(job: Job[Any, Any], adapter: Adapter, model: Any, inputs: TrainingInputs, choice: Choice) -> str:
+def _standardize(job: Job[Any, Any], model: Any, inputs: TrainingInputs, choice: Choice) -> str:
     """Spread a start whose texts lie close together, if that is asked for; return in words what was done."""
-    said = adapter.standardize(model, job.settings, _texts(inputs.dataset, FITTED), choice.precision)
+    how = job.settings.standardize
+    if how == "none":  # so that no texts are read for it
+        return ""
+    said = standardize(model, _texts(inputs.dataset, FITTED), how, precision=choice.precision)
     if said:
         logger.info(said)
     return said

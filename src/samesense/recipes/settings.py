@@ -19,7 +19,7 @@ from samesense.errors import ConfigError
 from samesense.training.losses.registry import PAIR_LOSSES
 from samesense.training.losses.spec import Encoder, LossSpec
 from samesense.training.settings import TrainingSettings
-from samesense.types import First, PoolingName
+from samesense.types import First, PoolingName, Standardize
 
 Settings = TypeVar("Settings", bound=BaseModel)
 
@@ -44,7 +44,7 @@ class EncoderSettings(TrainingSettings):
     model: str = Field("default", description="folder, hub name, or default: all-MiniLM-L6-v2 from its package")
     pooling: PoolingName | None = Field(None, description="pooling [the model's own; a bare transformer's mean]")
     first: First = Field("layer", description="what first means in first-last: the first layer, or embeddings")
-    standardize: Literal["auto", "none", "mean", "whiten"] = Field(
+    standardize: Standardize = Field(
         "none", description="spread a start whose texts all lie close together; auto whitens where they do"
     )
     max_seq_length: int | None = Field(

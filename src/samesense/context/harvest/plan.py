@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from pydantic import Field, field_validator, model_validator
@@ -15,7 +15,7 @@ from samesense.context.corpus.corpus import Corpus
 from samesense.context.harvest.units import Neighbours, NeighbourUnits, Population, RandomUnits, SectionUnits
 from samesense.context.retrieval.tfidf import Tfidf
 from samesense.errors import ConfigError
-from samesense.execution.settings import Settings
+from samesense.execution.settings import Settings, comma_separated
 from samesense.types import Indices, Pair
 
 PairKind = Literal["random", "neighbours", "section"]
@@ -38,10 +38,7 @@ class Mixture(Settings):
     sentences: int = Field(4000, ge=2, description="by a bank: sentences that take part, each read once")
     seed: int = Field(42, ge=0, description="seed of all that is drawn")
 
-    @field_validator("spacings", mode="before")
-    @classmethod
-    def _from_one_word(cls, value: Any) -> Any:
-        return value.split(",") if isinstance(value, str) else value  # a flag with a dot gives one word
+    _from_one_word = field_validator("spacings", mode="before")(comma_separated)
 
     @model_validator(mode="after")
     def _consistent(self) -> Mixture:

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import torch
 
-from samesense.encoder.build import resolve
+from samesense.data.examples import spread_over
+from samesense.encoder.build import local_folder
 from samesense.errors import ModelError
 from samesense.evaluation.run import Cost
 from samesense.inference.models.model import Model
@@ -52,7 +53,7 @@ def measure_cost(spec: str, model: Scorer, texts: Sequence[str]) -> Cost:
 
 def _speed(model: Model, texts: Sequence[str]) -> float | None:
     """Return the sentences that are read a second, after a warm-up; ``None`` if none can be encoded."""
-    sample = [texts[at * len(texts) // SAMPLE] for at in range(SAMPLE)] if len(texts) > SAMPLE else list(texts)
+    sample = [texts[at] for at in spread_over(len(texts), SAMPLE)]
     run = _reader(model)
     if not sample:
         return None
@@ -103,24 +104,10 @@ def _weights(kind: str, name: str, backend: str) -> tuple[int | None, float | No
     if backend.startswith("onnx") and is_exported(name):
         graphs = {str(one): graph for one, graph in read_description(name).graphs.items()}
         return _parameters(Path(name).expanduser()), graphs[backend].bytes / 1e6
-    folder = _folder(name)
+    folder = local_folder(name)
     if folder is None:
         return None, None
     return _parameters(folder), next(filter(None, (_megabytes(folder.rglob(pattern)) for pattern in WEIGHTS)), None)
-
-
-def _folder(name: str) -> Path | None:
-    """Return the folder of a model, that of the hub's copy on this machine for one of the hub."""
-    source = resolve(name)
-    if Path(source).is_dir():
-        return Path(source)
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
-
-    try:
-        return Path(snapshot_download(source, local_files_only=True))
-    except (LocalEntryNotFoundError, HFValidationError, HfHubHTTPError):
-        return None
 
 
 def _parameters(folder: Path) -> int | None:

@@ -17,7 +17,7 @@ from samesense.context.origin.scheme import Scheme
 from samesense.context.origin.similarity import Normalisation, Weights
 from samesense.data.documents import Language, Paragraphs
 from samesense.execution.executors import RETRIES, ExecutorName, choose_executor
-from samesense.execution.settings import Settings
+from samesense.execution.settings import Settings, comma_separated
 from samesense.execution.tasks import Executor
 from samesense.recipes.settings import bind, read_settings
 from samesense.types import Precision
@@ -118,10 +118,7 @@ class OriginSettings(Settings):
     address: str | None = Field(None, description="ray: a running cluster, auto or HOST:PORT [started on this machine]")
     retries: int = Field(RETRIES, ge=0, description="how often a shard whose worker failed or died is tried again")
 
-    @field_validator("texts", mode="before")
-    @classmethod
-    def _from_one_word(cls, value: Any) -> Any:
-        return value.split(",") if isinstance(value, str) else value  # a flag with a dot gives one word
+    _from_one_word = field_validator("texts", mode="before")(comma_separated)
 
     @model_validator(mode="after")
     def _belongs(self) -> OriginSettings:

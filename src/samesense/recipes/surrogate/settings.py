@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from samesense.errors import ConfigError
-from samesense.recipes.settings import EncoderSettings
+from samesense.recipes.settings import BI_ONLY, EncoderSettings
 from samesense.training.losses.spec import Encoder
 
 
@@ -29,9 +29,11 @@ class SurrogateSettings(EncoderSettings):
 
     @model_validator(mode="after")
     def _belongs(self) -> SurrogateSettings:
-        if self.encoder == "cross" and (self.pooling, self.first) != (None, "layer"):
+        given = [name for name in BI_ONLY if getattr(self, name) != type(self).model_fields[name].default]
+        if self.encoder == "cross" and given:
+            received = ", ".join(f"{name} {getattr(self, name)}" for name in given)
             raise ConfigError(
-                f"pooling and first belong to encoder bi; a cross-encoder reads both sentences together and forms no "
-                f"vector of either. Received pooling {self.pooling}, first {self.first}. Leave them out."
+                f"{', '.join(BI_ONLY)} belong to encoder bi; a cross-encoder reads both sentences together and forms "
+                f"no vector of either. Received {received}. Leave them out."
             )
         return self

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -65,8 +66,14 @@ class Plan:
     file: SweepFile
     cells: list[Cell]
     splits: dict[tuple[str, str], Splits]
+    starts: dict[str, str]  # what tells each model that is named from others, once that is known
     tuning: list[Cell]  # run first; of each variant that is tuned, the best on dev says how its cells are run
     chosen: Choices  # what was chosen so
+
+    @property
+    def every(self) -> list[Cell]:
+        """Each cell once, those that are tried first."""
+        return list({cell.key: cell for cell in [*self.tuning, *self.cells]}.values())
 
     def splits_of(self, cell: Cell) -> Splits:
         """Return the data of a cell."""
@@ -78,43 +85,48 @@ def slug(text: str) -> str:
     return re.sub(r"[^\w.]+", "-", text).strip("-")
 
 
-def make_plan(file: SweepFile, before: Plan | None = None, chosen: Choices | None = None) -> Plan:
+def make_plan(file: SweepFile) -> Plan:
     """Read the data and bind the settings of every cell.
 
     The order is seed by seed, and data set by data set within a seed, so that an unfinished sweep compares like with
-    like. Start points come first. Variants that are tuned have no cells before something is ``chosen`` for them;
-    ``before`` is the plan by which that was done, whose data are not read again.
+    like. Start points come first. Variants that are tuned have no cells before :func:`with_chosen`.
     """
-    splits = {} if before is None else before.splits
-    plan, variants, starts = Plan(file, [], splits, [], chosen or {}), file.variants(), dict[str, str]()
-    if file.start:
-        plan.cells.extend(_start(plan, entry, variants, starts) for entry in file.data)
-    for seed in file.seeds:
-        for entry in file.data:
-            for variant in variants:
-                if entry.name not in variant.data:
-                    continue
-                choice = {} if not variant.tune else plan.chosen.get((variant.name, entry.name))
-                if seed == file.seeds[0]:
-                    plan.tuning.extend(_tuning(plan, entry, variant, starts))
-                if choice is not None:
-                    own = variant.model_copy(update={"settings": {**variant.settings, **choice}})
-                    plan.cells.append(_cell(plan, entry, own, seed, starts))
-                    if seed == file.seeds[0]:
-                        _check_fits(plan, plan.cells[-1])
-    _check_distinct([*plan.cells, *plan.tuning] if chosen is None else plan.tuning)
+    plan = Plan(file, [], {}, {}, [], {})
+    plan.cells.extend(_cells(plan))
+    plan.tuning.extend(_tuning(plan))
+    for cell in [*plan.cells, *plan.tuning]:
+        if cell.seed == file.seeds[0]:
+            _check_fits(plan, cell)
+    _check_distinct([*plan.cells, *plan.tuning])
     return plan
 
 
-def _tuning(plan: Plan, entry: DataEntry, variant: Variant, starts: dict[str, str]) -> list[Cell]:
-    """Return the cells by which a variant is tuned on a data set."""
-    cells = []
-    for tried in variant.tried() if variant.tune else ():
-        cell = _cell(plan, entry, tried, plan.file.seeds[0], starts)
-        own = {key: tried.settings[key] for key in variant.tune}
-        cells.append(replace(cell, tried_for=variant.name, tried=own))
-        _check_fits(plan, cell)
-    return cells
+def with_chosen(plan: Plan, chosen: Choices) -> Plan:
+    """Return the plan with the cells of the variants that are tuned, for which something is chosen."""
+    made = replace(plan, cells=[], chosen=chosen)
+    made.cells.extend(_cells(made))
+    return made
+
+
+def _cells(plan: Plan) -> Iterator[Cell]:
+    file, variants = plan.file, plan.file.variants()
+    if file.start:
+        yield from (_start(plan, entry, variants) for entry in file.data)
+    for seed, entry, variant in product(file.seeds, file.data, variants):
+        choice = plan.chosen.get((variant.name, entry.name)) if variant.tune else {}
+        if entry.name in variant.data and choice is not None:
+            own = variant.model_copy(update={"settings": {**variant.settings, **choice}})
+            yield _cell(plan, entry, own, seed)
+
+
+def _tuning(plan: Plan) -> Iterator[Cell]:
+    """Yield the cells by which variants are tuned, with the first seed."""
+    for entry, variant in product(plan.file.data, plan.file.variants()):
+        if entry.name in variant.data and variant.tune:
+            for tried in variant.tried():
+                own = {key: tried.settings[key] for key in variant.tune}
+                cell = _cell(plan, entry, tried, plan.file.seeds[0])
+                yield replace(cell, tried_for=variant.name, tried=own)
 
 
 def _check_distinct(cells: Sequence[Cell]) -> None:
@@ -125,13 +137,13 @@ def _check_distinct(cells: Sequence[Cell]) -> None:
             raise ConfigError(f"Each cell must differ from the others; these are the same run: {'; '.join(twins)}.")
 
 
-def _cell(plan: Plan, entry: DataEntry, variant: Variant, seed: int, starts: dict[str, str]) -> Cell:
+def _cell(plan: Plan, entry: DataEntry, variant: Variant, seed: int) -> Cell:
     given = {**plan.file.base, **entry.settings, **variant.settings}
     bound = _bind(plan, entry, variant.name, {**given, "seed": seed})
     settings, splits = bound.settings, plan.splits[entry.name, bound.reading]
     identity = {
-        "settings": _deciding(settings, starts),
-        "start": _fingerprint(settings.model, starts),
+        "settings": _deciding(settings, plan.starts),
+        "start": _fingerprint(settings.model, plan.starts),
         "layers": bound.layers,
         "test_precision": plan.file.test_precision,
         **splits.identity(),
@@ -143,7 +155,7 @@ def _cell(plan: Plan, entry: DataEntry, variant: Variant, seed: int, starts: dic
     return Cell(variant=variant.name, dataset=entry.name, seed=seed, given=given, identity=identity, **vars(bound))
 
 
-def _start(plan: Plan, entry: DataEntry, variants: Sequence[Variant], starts: dict[str, str]) -> Cell:
+def _start(plan: Plan, entry: DataEntry, variants: Sequence[Variant]) -> Cell:
     given = {**plan.file.base, **entry.settings}
     methods = [variant.settings.get(METHOD) for variant in variants if entry.name in variant.data]
     own = {METHOD: methods[0]} if methods and methods[0] else {}  # of the first variant, whose data can be read
@@ -156,7 +168,7 @@ def _start(plan: Plan, entry: DataEntry, variants: Sequence[Variant], starts: di
     identity = {
         METHOD: bound.method.name,  # whose pooling a bare transformer takes
         "settings": settings.model_dump(include={"pooling", "first", "max_seq_length"}),
-        "start": _fingerprint(settings.model, starts),
+        "start": _fingerprint(settings.model, plan.starts),
         "layers": bound.layers,
         "test_precision": plan.file.test_precision,
         "tests": splits.identity()["tests"],

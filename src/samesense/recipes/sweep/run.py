@@ -27,7 +27,7 @@ from samesense.execution.progress import progress_bar
 from samesense.files import is_empty, only_writer, write_json, write_json_lines
 from samesense.places import check_folder
 from samesense.recipes.sweep.cell import RESULTS, CellJob, read_record, record, run_cell, status_of, with_cut_start
-from samesense.recipes.sweep.plan import Cell, Plan, make_plan
+from samesense.recipes.sweep.plan import Cell, Plan, with_chosen
 from samesense.reports import read_results
 from samesense.reports.store import read_run
 
@@ -87,8 +87,7 @@ def run(plan: Plan, output: Path, *, jobs: int = 1) -> SweepOutput:
         if not interrupted:
             plan = settled(plan, output)
             interrupted = _run_cells(plan, plan.cells, output, jobs)
-    folders = dict.fromkeys(cell.folder(output) for cell in [*plan.tuning, *plan.cells])
-    states = [status_of(folder) for folder in folders]
+    states = [status_of(cell.folder(output)) for cell in plan.every]
     finished, failed = states.count("finished"), states.count("failed")
     return SweepOutput(finished, failed, len(states) - finished - failed, interrupted)
 
@@ -115,7 +114,7 @@ def settled(plan: Plan, output: Path) -> Plan:
     for variant, dataset in dict.fromkeys((str(cell.tried_for), cell.dataset) for cell in plan.tuning):
         if (variant, dataset) not in chosen:
             logger.warning(f"not run: {dataset}, {variant}: nothing that was tried for it is finished")
-    made = make_plan(plan.file, plan, {key: tried for key, (_, tried) in chosen.items()})
+    made = with_chosen(plan, {key: tried for key, (_, tried) in chosen.items()})
     begin(made, output)
     return made
 
@@ -219,7 +218,7 @@ def _forget(plan: Plan, output: Path, dataset: str) -> None:
     """Delete the models that are not kept."""
     if plan.file.keep == "all":
         return
-    folders = {cell.folder(output) for cell in [*plan.tuning, *plan.cells] if cell.dataset == dataset}
+    folders = [cell.folder(output) for cell in plan.every if cell.dataset == dataset]
     done = [folder for folder in folders if (folder / "model").is_dir() and status_of(folder) == "finished"]
     if plan.file.keep == "best" and done:
         done.remove(max(done, key=_best_dev))

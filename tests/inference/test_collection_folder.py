@@ -1,0 +1,239 @@
+"""The folder of a collection: places, files of others, damage, one writer, full disks and kills."""
+
+import os
+import sqlite3
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+from samesense.errors import ConfigError, DataError, OutputError, SamesenseError
+from samesense.inference.collection import store
+from samesense.inference.collection.collection import Collection, Entry
+from tests.inference.made_vectors import embedder, encode
+from tests.inference.test_collection import TEXTS, brute, entries, files
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting_for_the_disk(monkeypatch):
+    monkeypatch.setattr(os, "fsync", lambda handle: None)  # it guards against loss of power, and takes long
+
+
+@pytest.fixture
+def folder(tmp_path):
+    Collection.build(tmp_path / "made", entries(), embedder())
+    return tmp_path / "made"
+
+
+def test_places(tmp_path, folder):
+    with pytest.raises(OutputError, match=r"holds a collection\. Add to it, or replace it"):
+        Collection.build(folder, entries(), embedder())
+    assert len(Collection.build(folder, entries(TEXTS[:3]), embedder("new"), overwrite=True)) == 3
+    assert len(files(folder)) == 1
+    with pytest.raises(DataError, match="holds no collection"):
+        Collection.open(tmp_path / "nowhere")
+    with pytest.raises(DataError, match="no text to keep"):
+        Collection.build(tmp_path / "empty", [], embedder())
+    with pytest.raises(DataError, match="holds no collection"):
+        Collection.open(tmp_path / "empty")
+    assert len(Collection.build(tmp_path / "empty", entries(), embedder())) == 200
+
+
+def listing(place):
+    return {path: path.read_bytes() if path.is_file() else None for path in place.rglob("*")}
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+@pytest.mark.parametrize("name", ["segments/thesis.txt", "manifest.json", ".a.1-00000000.part", store.DATABASE])
+def test_a_folder_that_is_not_ours_is_refused_and_left_as_it_is(tmp_path, name, overwrite):
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    if name == store.DATABASE:
+        with sqlite3.connect(tmp_path / name) as db:
+            db.execute("CREATE TABLE thesis (word)")
+    else:
+        (tmp_path / name).write_text("{}")
+    before = listing(tmp_path)
+    with pytest.raises(OutputError, match=r"not empty: it holds|of another program"):
+        Collection.build(tmp_path, entries(), embedder(), overwrite=overwrite)
+    assert listing(tmp_path) == before
+
+
+def test_files_of_others_in_the_folder_stay(folder):
+    for name in ("deleted-thesis.npy", "graph-1.usearch", "vectors-00000000-00000000.bin", ".a.1-00000000.part"):
+        (folder / name).write_text("mine")
+    (folder / "segments").mkdir()
+    (folder / "segments/thesis.txt").write_text("mine")
+    collection = Collection.build(folder, entries(), embedder(), overwrite=True)
+    collection.delete(range(150))
+    collection.compact()
+    assert len([path for path in folder.rglob("*") if path.is_file() and path.read_bytes() == b"mine"]) == 5
+
+
+def test_links_and_names_that_lead_elsewhere_are_refused(tmp_path, folder):
+    outside = tmp_path / "outside"
+    outside.write_bytes(b"mine")
+    (vectors,) = files(folder)
+    with sqlite3.connect(folder / store.DATABASE) as db:
+        db.execute("UPDATE about SET value = '../outside' WHERE name = 'vectors'")
+    for act in (Collection.open, lambda place: Collection.build(place, entries(), embedder(), overwrite=True)):
+        with pytest.raises(DataError, match=r"names '\.\./outside'"):
+            act(folder)
+    with sqlite3.connect(folder / store.DATABASE) as db:
+        db.execute("UPDATE about SET value = ? WHERE name = 'vectors'", (vectors,))
+    (folder / vectors).rename(tmp_path / "vectors")
+    (folder / vectors).symlink_to(tmp_path / "vectors")
+    with pytest.raises(DataError, match="which is a link"):
+        Collection.open(folder)
+    for name in (store.DATABASE, f"{store.DATABASE}-wal"):
+        place = tmp_path / f"link{name}"
+        place.mkdir()
+        (place / name).symlink_to(outside)
+        with pytest.raises(SamesenseError):
+            Collection.build(place, entries(), embedder(), overwrite=True)
+    assert outside.read_bytes() == b"mine"
+
+
+def test_misuse(folder):
+    collection = Collection.open(folder)
+    with pytest.raises(ConfigError, match="At least one text must be asked for; received 0"):
+        collection.query(["x"], embedder(), top=0)
+    with pytest.raises(DataError, match="query 2 is empty"):
+        collection.query(["x", "  "], embedder())
+    for ids, where in (([], None), ([1], {"parity": 1})):
+        with pytest.raises(ConfigError, match="give one of the two"):
+            collection.delete(ids, where=where)
+    assert collection.query([], embedder()) == []
+
+
+def test_damage_is_named(folder):
+    (name,) = files(folder)
+    (folder / name).write_bytes((folder / name).read_bytes()[:-4])
+    with pytest.raises(DataError, match="too short"):
+        Collection.open(folder)
+    (folder / name).unlink()
+    with pytest.raises(DataError, match=rf"damaged: .*{name}"):
+        Collection.open(folder)
+    (folder / store.DATABASE).write_text("{" * 5000)
+    for act in (
+        lambda: Collection.open(folder),
+        lambda: Collection.build(folder, entries(), embedder(), overwrite=True),
+    ):
+        with pytest.raises(DataError, match=r"is damaged, .* anew in another folder, or delete"):
+            act()
+
+
+def test_one_writer_at_a_time_and_readers_go_on(folder, monkeypatch):
+    monkeypatch.setattr(store, "WAIT", 0.05)
+    reader = Collection.open(folder)
+    started, go_on = threading.Event(), threading.Event()
+
+    def slow(texts):
+        started.set()
+        assert go_on.wait(30)
+        return encode(texts)
+
+    late = threading.Thread(target=lambda: Collection.open(folder).add([Entry("late")], embedder(run=slow)))
+    late.start()
+    assert started.wait(30)
+    with pytest.raises(OutputError, match="one writer at a time"):
+        Collection.open(folder).delete([0])
+    assert len(Collection.open(folder)) == len(reader.query(["x"], embedder(), top=999)[0]) == 200
+    go_on.set()
+    late.join()
+    assert len(reader.query(["x"], embedder(), top=999)[0]) == len(reader) == 201
+
+
+def test_an_open_reader_follows_a_compaction(folder):
+    reader = Collection.open(folder)
+    mapped = reader._reader.vectors
+    Collection.open(folder).delete(range(150))
+    assert np.isfinite(mapped).all()  # an answer that is being made goes on with the file it has
+    assert [one.id for one in reader.query(["sentence 7"], embedder(), top=2)[0]] == brute(
+        dict(enumerate(TEXTS[150:], 150)), "sentence 7", 2
+    )
+
+
+def test_what_another_client_deletes_is_gone(folder):
+    reader = Collection.open(folder)
+    assert reader.query(["sentence 7"], embedder(), top=1)[0][0].id == 7
+    with sqlite3.connect(folder / store.DATABASE) as db:
+        db.execute("DELETE FROM text WHERE id = 7")
+        db.execute('UPDATE text SET metadata = \'{"tag": "mine"}\' WHERE id = 8')
+    assert reader.query(["sentence 7"], embedder(), top=1)[0][0].id == 157
+    assert [one.id for one in reader.text_search(["7"])[0]] == [157]
+    assert [one.id for one in reader.query(["x"], embedder(), where="tag = mine")[0]] == [8]
+    assert 8 not in [one.id for one in reader.query(["x"], embedder(), top=300, where="tag = t3")[0]]
+
+
+FULL = """
+import resource, signal, sys
+from samesense.cli.main import main
+from samesense.cli import index
+from tests.inference.made_vectors import embedder
+index._embedder = lambda name, precision: embedder()
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (150_000, 150_000))
+sys.argv = ["samesense", "index", *sys.argv[1:]]
+main()
+"""
+
+
+def test_a_full_disk_is_a_message_and_changes_nothing(tmp_path):
+    (tmp_path / "a.txt").write_text("first\nsecond\n")
+    (tmp_path / "many.txt").write_text("".join(f"text {i}\n" for i in range(3000)))
+    Collection.build(tmp_path / "made", [Entry("first")], embedder())
+    for verb, place in (("add", "made"), ("build", "new")):
+        done = subprocess.run(
+            [sys.executable, "-c", FULL, verb, str(tmp_path / place), str(tmp_path / "many.txt")],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 2, done.stderr
+        assert "cannot be read or written" in done.stderr
+        assert "Traceback" not in done.stderr
+    assert [entry.text for entry in Collection.open(tmp_path / "made")] == ["first"]
+    assert len(files(tmp_path / "made")) == 1
+    assert not files(tmp_path / "new")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+def test_a_folder_that_may_only_be_read_is_read_and_not_written(folder):
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            for path in [*folder.parents[:-2], folder, *folder.iterdir()]:
+                path.chmod(0o555)
+            if os.getuid() == 0:
+                os.setuid(65534)
+            collection = Collection.open(folder)
+            assert collection.query(["sentence 7"], embedder(), top=1)[0][0].id == 7
+            for act in (
+                lambda: collection.delete([0]),
+                lambda: Collection.build(folder / "new", entries(), embedder()),
+            ):
+                with pytest.raises(OutputError, match=r"full, or read-only|Permission denied"):
+                    act()
+            code = 0
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    for path in folder.parents[:-2]:
+        path.chmod(0o755)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="kills forked processes")
+def test_a_killed_writer_leaves_the_state_before_or_after(tmp_path, pytestconfig):
+    """See killed_writer.py: killed at its steps, each one with stride 1, and by SIGKILL at random moments."""
+    stride, kills = (1, 8) if pytestconfig.getoption("--runlong") else (9, 2)
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.inference.killed_writer", str(tmp_path), str(stride), str(kills)],
+        capture_output=True, text=True, check=False,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    before, after, killed = map(int, done.stdout.split())
+    assert before * stride >= 100
+    assert after >= 1
+    assert killed == kills

@@ -1,0 +1,65 @@
+"""What is tuned: every combination is tried with the first seed, and all seeds are run with the one best on dev."""
+
+import pytest
+
+from samesense.errors import ConfigError
+from samesense.recipes.sweep import cell as cells
+from samesense.recipes.sweep.gather import gather
+from samesense.recipes.sweep.plan import make_plan
+from samesense.recipes.sweep.report import write_report
+from samesense.recipes.sweep.run import run
+from tests.messages import listen
+from tests.recipes.test_sweep import content, entry, quick
+
+pytest.importorskip("matplotlib")
+
+
+@pytest.fixture
+def toy(tiny_trunk, toy_pairs):
+    return content(tiny_trunk, toy_pairs)
+
+
+def test_what_is_best_on_dev_is_run_with_all_seeds(toy, tmp_path):
+    plan = quick(
+        toy, grid={}, tune={"learning_rate": [1e-7, 2e-3]}, start=True,
+        case=[{"loss": "cosent"}, {"loss": "mse", "tune": {"learning_rate": [2e-3], "weight_decay": [0.0, 0.1]}}],
+        against="mse",
+    )  # fmt: skip
+    assert [cell.name for cell in plan.cells] == ["toy, start"]
+    assert [cell.variant for cell in plan.tuning] == [
+        "cosent: learning_rate 1e-07", "cosent: learning_rate 0.002", "mse: learning_rate 0.002, weight_decay 0.0",
+        "mse: learning_rate 0.002, weight_decay 0.1",
+    ]  # fmt: skip
+    assert {cell.seed for cell in plan.tuning} == {1}
+    said = listen()
+    ended = run(plan, tmp_path / "s")
+    # 4 tried, the start, and the second seed of both: the first seed of what was chosen is there already
+    assert (ended.finished, ended.failed, ended.left) == (7, 0, 0)
+    assert len(list((tmp_path / "s" / "runs").iterdir())) == 7
+    left = gather(tmp_path / "s")
+    assert [(one.entry["variant"], one.entry["seed"]) for one in left] == [
+        ("start", None), ("cosent", 1), ("mse", 1), ("cosent", 2), ("mse", 2),
+    ]  # fmt: skip
+    assert {one.record["settings"]["learning_rate"] for one in left if one.entry["variant"] == "cosent"} == {2e-3}
+    assert any(line.startswith("chosen: toy, cosent: learning_rate 0.002, dev ") for line in said)
+    text = write_report(tmp_path / "s")[0]
+    table = text.partition("## Chosen on dev")[2].partition("##")[0].splitlines()[4:8]
+    assert [line.count("**") for line in table[:2]] == [0, 4] and sum(line.count("**") for line in table) == 8
+    devs = [float(line.split("|")[4].strip(" *")) for line in table[2:]]
+    assert table[2 + int(devs[1] > devs[0])].count("**") == 4
+    again = run(make_plan(plan.file), tmp_path / "s")
+    assert again == ended
+
+
+def test_what_is_tuned_needs_a_dev_set_values_and_a_finished_cell(toy, toy_pairs, tmp_path, monkeypatch):
+    with pytest.raises(ConfigError, match='What is tuned is chosen on dev; base is run on toy, which has dev = "none"'):
+        quick(toy, grid={}, tune={"learning_rate": [1e-3]}, data=[entry(toy_pairs, dev="none")])
+    with pytest.raises(ConfigError, match="that is tuned needs a value or more; learning_rate has none"):
+        quick(toy, tune={"learning_rate": []})
+    with pytest.raises(ConfigError, match="Seeds of a sweep stand in its list seeds"):
+        quick(toy, tune={"seed": [1]})
+    monkeypatch.setattr(cells, "evaluate", lambda *_: 1 / 0)
+    said = listen()
+    ended = run(quick(toy, grid={}, tune={"learning_rate": [1e-3]}), tmp_path / "s")
+    assert (ended.finished, ended.failed, ended.left) == (0, 1, 0)
+    assert "not run: toy, base: nothing that was tried for it is finished" in said
