@@ -1,6 +1,9 @@
 """The functions of ``samesense``: the same names and defaults as the commands, and data of any form."""
 
 import inspect
+import os
+import subprocess
+import sys
 from dataclasses import fields
 from importlib import import_module
 
@@ -78,12 +81,19 @@ def test_texts_are_for_simcse(tiny_trunk, tmp_path):
     assert run.output.steps == 1
 
 
-def test_nothing_is_printed_unasked(tiny_trunk, tmp_path, capfd):
-    from tests.messages import forget_listeners
-
-    forget_listeners()
-    samesense.train(sample_path("train"), model=str(tiny_trunk), max_steps=1, output=tmp_path / "run")
-    samesense.load(tmp_path / "run").similarity("a", "b")
-    out, err = capfd.readouterr()
-    assert out == ""
-    assert [line for line in err.splitlines() if "unknown to the model" not in line] == []  # a warning of logging
+@pytest.mark.slow
+@pytest.mark.parametrize("encoder", ["bi", "cross"])
+def test_nothing_is_printed_unasked(tiny_trunk, tmp_path, encoder):
+    script = tmp_path / "user.py"
+    script.write_text(f"""if True:
+        import samesense
+        how = dict(encoder={encoder!r}, max_steps=2, eval_steps=1, precision="float32", batch_size=8)
+        run = samesense.train({str(sample_path("train"))!r}, model={str(tiny_trunk)!r}, output="run", **how)
+        samesense.evaluate(run.model, {str(sample_path("test"))!r}, intervals=False)
+        samesense.load("run").similarity("a", "b")
+    """)
+    theirs = ("TQDM_DISABLE", "HF_HUB_DISABLE_PROGRESS_BARS", "TRANSFORMERS_VERBOSITY")  # a user has set none of them
+    environment = {name: value for name, value in os.environ.items() if name not in theirs}
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, cwd=tmp_path, env=environment)
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    assert [line for line in done.stderr.splitlines() if "unknown to the model" not in line] == []  # of logging

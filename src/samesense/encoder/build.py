@@ -13,6 +13,7 @@ from sentence_transformers.util import ORIGINAL_TRANSFORMER_MODELS, load_file_pa
 
 from samesense.encoder.pooling import freeze_layer_weights, pooling_modules
 from samesense.errors import MissingExtraError, ModelError
+from samesense.execution.progress import without_bars
 from samesense.types import First, PoolingName
 
 # The folders that are saved here hold both sets of pooling keys on purpose (see encoder.storage), and
@@ -70,6 +71,7 @@ def local_folder(name: str) -> Path | None:
         return None
 
 
+@without_bars()
 def build(
     name: str,
     *,

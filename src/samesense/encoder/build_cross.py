@@ -14,10 +14,12 @@ from transformers import AutoConfig, set_seed
 from samesense.encoder import build as encoders
 from samesense.encoder.cross import is_cross_encoder
 from samesense.errors import ModelError
+from samesense.execution.progress import without_bars
 
 _LOGITS = {"text": {"method": "forward", "method_output_name": "logits"}}
 
 
+@without_bars(reports=False)  # a new head is meant
 def build_cross(
     name: str, *, max_seq_length: int | None = None, seed: int = 0, device: str | None = None
 ) -> CrossEncoder:

@@ -15,7 +15,7 @@ from sentence_transformers.util import load_file_path
 
 from samesense.encoder.precision import autocast, inference_precision
 from samesense.errors import ModelError
-from samesense.execution.progress import progress_bar
+from samesense.execution.progress import progress_bar, without_bars
 from samesense.types import Pair, Precision, Score, Scores
 
 REMEMBERED = 2**26
@@ -40,6 +40,7 @@ def is_cross_encoder(source: str) -> bool:
     return str(heads[0]).endswith("ForSequenceClassification")
 
 
+@without_bars()
 def load_cross_encoder(source: str, *, device: str | None = None) -> CrossEncoder:
     """Load a cross-encoder by folder or hub name; ModelError if it cannot be read, or gives not one score a pair."""
     try:

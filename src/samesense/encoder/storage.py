@@ -16,6 +16,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 
 from samesense.errors import OutputError
+from samesense.execution.progress import without_bars
 from samesense.files import is_empty, replacing_folder, write_json
 from samesense.hashes import content_hash
 from samesense.places import check_folder
@@ -34,6 +35,7 @@ _MARKS = ("modules.json", "config.json", "manifest.json", "cell.json")
 """Files by which a folder is known as a model or a run, cells of sweeps among them, which `overwrite` may replace."""
 
 
+@without_bars()
 def save(model: SentenceTransformer, folder: str | Path, *, overwrite: bool = False) -> Path:
     """Write ``model`` to ``folder`` in one rename, so that a folder is there whole or not at all.
 

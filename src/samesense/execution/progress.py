@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from threading import Event, RLock, Thread
 from typing import Any, Self
@@ -69,6 +69,29 @@ def stage(desc: str) -> Iterator[None]:
     """Show that something goes on of which no steps are known, such as the loading of a model."""
     with progress_bar(desc, "", leave=False):
         yield
+
+
+@contextmanager
+def without_bars(*, reports: bool = True) -> Iterator[None]:
+    """Keep the bars of transformers ("Loading weights", "Writing model shards") off the terminal of whoever calls us.
+
+    Those of downloads from the hub stay. Without ``reports`` its warnings are kept off too, such as of weights that a
+    file did not have.
+    """
+    from transformers.utils import logging as theirs
+
+    before, level = theirs.set_tqdm_hook(_disabled), theirs.get_verbosity()
+    if not reports:
+        theirs.set_verbosity(logging.ERROR)
+    try:
+        yield
+    finally:
+        theirs.set_tqdm_hook(before)
+        theirs.set_verbosity(level)
+
+
+def _disabled(bar: Callable[..., Any], given: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    return bar(*given, **{**named, "disable": True})
 
 
 class Progress:

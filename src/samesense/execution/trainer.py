@@ -20,6 +20,7 @@ from transformers import (
     TrainingArguments,
 )
 
+from samesense.execution.progress import without_bars
 from samesense.execution.ranks import world_size
 
 Arguments = TypeVar("Arguments", bound=TrainingArguments)
@@ -68,6 +69,7 @@ def training_arguments(
     )
 
 
+@without_bars(reports=False)
 def run_trainer(trainer: Trainer, resume_from: Path | None, stop: StopOnInterrupt | None = None) -> bool:
     """Train, from a checkpoint where one is given; returns whether it was stopped before its end.
 

@@ -14,6 +14,7 @@ from samesense.context.generator.base import KINDS, Cells, Generator, Kind, LogP
 from samesense.context.generator.pretrained import PretrainedGenerator, start_mark
 from samesense.context.generator.tokens import parts
 from samesense.errors import DataError, ModelError
+from samesense.execution.progress import without_bars
 from samesense.types import Floats
 
 TokenIds = list[int]
@@ -218,6 +219,7 @@ class InfillGenerator(PretrainedGenerator):
         return (*source, *self._end), tuple(written)
 
 
+@without_bars()
 def open_language_model(
     name: str, *, precision: Literal["float32", "bfloat16"] = "float32", max_tokens: int = 128, device: str = "cpu"
 ) -> Generator:

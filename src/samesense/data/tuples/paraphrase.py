@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from samesense.data.tuples.augment import Augment, Variant, deletion, random_of, synonyms
 from samesense.data.tuples.completion import same
 from samesense.errors import ConfigError, ModelError
+from samesense.execution.progress import without_bars
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -57,6 +58,7 @@ def paraphrase(
     return rewrite
 
 
+@without_bars()
 def _opened(model: str) -> tuple[PreTrainedTokenizerBase, PreTrainedModel]:
     import torch
     from transformers import AutoModelForSeq2SeqLM, AutoTokenizer

@@ -19,6 +19,7 @@ from transformers import DataCollatorForLanguageModeling
 from transformers.modeling_outputs import BaseModelOutput
 
 from samesense.errors import ConfigError
+from samesense.execution.progress import without_bars
 from samesense.losses.cosine import reduced, widen
 from samesense.training.losses.base import gather
 from samesense.training.losses.tuples import InfoNCE
@@ -117,6 +118,7 @@ class _Given(nn.Module):
         return BaseModelOutput(last_hidden_state=inputs_embeds)
 
 
+@without_bars()
 def masked_lm_head(model: SentenceTransformer) -> nn.Module:
     """Return the masked-LM head of the checkpoint from which the model's transformer was loaded.
 
