@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from samesense.encoder.vectors import read_vectors
+from samesense.encoder.vectors import read_vectors, read_words
 from samesense.errors import ModelError
 
 TEXTS = ["a dog runs", "zwei Hunde", "line\u2028separator and \x85"]
@@ -49,6 +49,17 @@ def test_every_format_is_looked_up_by_text(form, tmp_path):
     found = encode([TEXTS[2], TEXTS[0], TEXTS[2]])
     np.testing.assert_array_equal(found, ROWS[[2, 0, 2]])
     assert found.dtype == np.float32
+
+
+@pytest.mark.parametrize("damage", [lambda data: data[:-20], lambda data: data[:40] + bytes(30) + data[70:]])
+def test_a_damaged_gzip_file_is_refused(tmp_path, damage):
+    vectors = as_zipped(tmp_path)
+    words = tmp_path / "w.vec.gz"
+    words.write_bytes(gzip.compress("".join(f"word{n} {n * 7919 % 1000} {n}.5\n" for n in range(400)).encode()))
+    for path, read in ((vectors, read_vectors), (words, read_words)):
+        path.write_bytes(damage(path.read_bytes()))
+        with pytest.raises(ModelError, match=f"{path.name}.*(cannot be read to its end|row 1|cannot be read)"):
+            read(path)
 
 
 def test_what_samesense_encode_writes_is_read(tmp_path):

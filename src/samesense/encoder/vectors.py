@@ -6,6 +6,7 @@ import gzip
 import json
 import re
 import warnings
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -95,14 +96,19 @@ def _jsonl(path: Path) -> tuple[list[str], Embeddings]:
             rows.append(record["embedding"])
         except (ValueError, KeyError, TypeError) as error:
             raise ModelError(
-                f'{path}, row {number}: every line must be {{"text": ..., "embedding": [...]}}; received {line[:60]!r}.'
+                f'{path}, row {number}: every line must be {{"text": ..., "embedding": [...]}}; received '
+                f"{line[:60].decode('utf-8', errors='replace')!r}."
             ) from error
     return texts, _matrix(rows, path)
 
 
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as stream:
-        yield from enumerate(stream, 1)
+def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines with their numbers; ModelError where a compressed file ends too soon or is damaged."""
+    try:
+        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as stream:
+            yield from enumerate(stream, 1)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise ModelError(f"{path} cannot be read to its end ({error}). Write it, or fetch it, again.") from error
 
 
 def _matrix(rows: Sequence[Any], path: Path) -> Embeddings:
@@ -213,21 +219,20 @@ def read_words(path: Path, *, sif: bool = False) -> WordVectors:
 
 def _parsed(path: Path) -> Iterator[tuple[str, npt.NDArray[np.float32]]]:
     dim = 0
-    with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as stream:
-        for number, raw in enumerate(stream, 1):
-            line = raw.decode("utf-8", errors="replace").rstrip("\r\n ")
-            if number == 1 and len(line.split(" ")) == 2 and all(part.isdigit() for part in line.split(" ")):
-                continue  # word2vec's header: how many words, how many dimensions
-            dim = dim or line.count(" ")
-            word, *numbers = line.rsplit(" ", dim)
-            try:
-                with np.errstate(over="ignore"):
-                    vector = np.array(numbers, dtype=np.float32)
-            except ValueError:
-                vector = np.zeros(0, dtype=np.float32)
-            if len(vector) != dim or dim == 0 or not word:
-                raise ModelError(
-                    f"{path}, row {number}: every line must be a word and {dim or 'its'} numbers with single spaces "
-                    f"between; received {line[:60]!r}."
-                )
-            yield word, vector
+    for number, raw in _lines(path):
+        line = raw.decode("utf-8", errors="replace").rstrip("\r\n ")
+        if number == 1 and len(line.split(" ")) == 2 and all(part.isdigit() for part in line.split(" ")):
+            continue  # word2vec's header: how many words, how many dimensions
+        dim = dim or line.count(" ")
+        word, *numbers = line.rsplit(" ", dim)
+        try:
+            with np.errstate(over="ignore"):
+                vector = np.array(numbers, dtype=np.float32)
+        except ValueError:
+            vector = np.zeros(0, dtype=np.float32)
+        if len(vector) != dim or dim == 0 or not word:
+            raise ModelError(
+                f"{path}, row {number}: every line must be a word and {dim or 'its'} numbers with single spaces "
+                f"between; received {line[:60]!r}."
+            )
+        yield word, vector
