@@ -76,6 +76,14 @@ def test_a_tokenizer_of_another_model_is_refused_or_shows_in_the_identity(folder
         OnnxEncoder(folder).encode(["a man"])
 
 
+def test_a_tokenizer_that_fails_in_use_is_named(folder):
+    content = json.loads((folder / TOKENIZER).read_text())
+    del content["model"]["vocab"]["[UNK]"]
+    write_json(folder / TOKENIZER, content)
+    with pytest.raises(ModelError, match=r"tokenizer of .* fails \("):
+        OnnxEncoder(folder).encode(["an unknown word"])
+
+
 @pytest.mark.parametrize("name", [GRAPH, DESCRIPTION, TOKENIZER])
 def test_a_link_out_of_the_folder_is_refused(folder, tmp_path, name):
     (folder / name).rename(tmp_path / "elsewhere")

@@ -12,7 +12,8 @@ import pytest
 
 from tests.hostile.conftest import figures, rounds
 
-STEPS = ("--dev", "pairs.tsv", "--max-steps", "6", "--eval-steps", "2", "--batch-size", "8")
+STEPS = ("--dev", "pairs.tsv", "--max-steps", "6", "--eval-steps", "2", "--batch-size", "8", "--precision", "float32")
+# precision is stated: a run that is killed before it has begun measures anew which one is faster
 RUNS = {
     "cosent": ("train", "pairs.tsv", *STEPS, "--model", "STATIC", "--output", "out"),
     "mse": ("train", "pairs.tsv", *STEPS, "--loss", "mse", "--model", "TINY", "--output", "out"),

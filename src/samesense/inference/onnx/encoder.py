@@ -117,9 +117,12 @@ class OnnxEncoder:
 
     def _encodings(self, texts: list[str]) -> list[Encoding]:
         prompt, special = self.description.prompt, self.description.special_tokens
-        found: list[Encoding] = self._tokenizer.encode_batch(
-            [prompt + text for text in texts], add_special_tokens=special
-        )
+        try:
+            found: list[Encoding] = self._tokenizer.encode_batch(
+                [prompt + text for text in texts], add_special_tokens=special
+            )
+        except Exception as error:  # tokenizers has no class of its own for what a damaged file makes it fail with
+            raise ModelError(f"The tokenizer of {self.folder} fails ({error}). Export the model again.") from error
         return found
 
     def _together(self, encodings: list[Encoding], budget: int) -> Embeddings:
