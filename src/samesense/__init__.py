@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from samesense.api.data import doctor, read
     from samesense.api.evaluation import calibrate, compare, evaluate
-    from samesense.api.training import cross_validate, distil, harvest, origin, sweep, train
+    from samesense.api.training import cross_validate, distil, harvest, origin, pretrain, sweep, train
     from samesense.api.use import cluster, encode, export, mine, rerank, similarity, whiten
     from samesense.inference.models.load import load
     from samesense.inference.models.model import Model
@@ -26,7 +26,7 @@ __version__ = version("samesense")
 _HOMES = {
     "samesense.api.data": ("doctor", "read"),
     "samesense.api.evaluation": ("calibrate", "compare", "evaluate"),
-    "samesense.api.training": ("cross_validate", "distil", "harvest", "origin", "sweep", "train"),
+    "samesense.api.training": ("cross_validate", "distil", "harvest", "origin", "pretrain", "sweep", "train"),
     "samesense.api.use": ("cluster", "encode", "export", "mine", "rerank", "similarity", "whiten"),
     "samesense.inference.models.load": ("load",),
     "samesense.inference.models.model": ("Model",),
@@ -49,6 +49,7 @@ __all__ = [
     "load",
     "mine",
     "origin",
+    "pretrain",
     "read",
     "rerank",
     "similarity",

@@ -1,4 +1,4 @@
-"""``samesense.train``, ``distil``, ``origin``, ``harvest`` and ``sweep``."""
+"""``samesense.train``, ``pretrain``, ``distil``, ``origin``, ``harvest`` and ``sweep``."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from samesense.errors import ConfigError
 if TYPE_CHECKING:
     from samesense.recipes.distil.recipe import Distillate
     from samesense.recipes.harvest.recipe import HarvestSummary
+    from samesense.recipes.pretrain.recipe import Pretraining
     from samesense.recipes.training_run import TrainingRun
     from samesense.results import Results
 
@@ -153,6 +154,36 @@ def distil(
         resume=resume,
         overwrite=overwrite,
     )
+
+
+def pretrain(
+    documents: Source,
+    *,
+    model: str,
+    output: str | Path,
+    resume: bool = False,
+    overwrite: bool = False,
+    **settings: Any,
+) -> Pretraining:
+    """Have a language model go on reading in documents of one's own, before it is trained for similarity.
+
+    Args:
+        documents: text files, folders of them, JSON lines, Parquet, saved ``datasets`` or hub names.
+        model: folder or hub name of a masked language model, or of a causal one, which reads in both directions then.
+        output: folder of the run; the model is in its folder ``model``.
+        resume: continue an interrupted run.
+        overwrite: replace an earlier run in the folder.
+        settings: such as ``epochs``, ``learning_rate``, ``masked``, ``layers``.
+
+    Returns:
+        ``before`` and ``after`` are the perplexities of the masked tokens of held-out text.
+    """
+    from samesense.recipes.pretrain.recipe import run
+    from samesense.recipes.pretrain.settings import PretrainSettings
+    from samesense.recipes.settings import bind
+
+    chosen = bind(PretrainSettings, {**settings, "model": model})
+    return run(as_sources(documents), chosen, Path(output), resume=resume, overwrite=overwrite)
 
 
 def origin(

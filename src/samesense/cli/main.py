@@ -35,7 +35,7 @@ app = App(
     suppress_keyboard_interrupt=False,  # main says how to go on
 )
 GROUPS = {
-    "Train": ("quickstart", "train", "distil", "whiten", "origin", "harvest"),
+    "Train": ("quickstart", "train", "pretrain", "distil", "whiten", "origin", "harvest"),
     "Evaluate": ("evaluate", "compare", "calibrate", "sweep"),
     "Use": ("similarity", "encode", "mine", "cluster", "index", "rerank", "serve", "export"),
     "Data": ("doctor", "augment"),

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.parallel import DistributedDataParallel
 from transformers import DataCollatorForLanguageModeling
-from transformers.modeling_outputs import BaseModelOutput
+from transformers.modeling_outputs import BaseModelOutputWithPast
 
 from samesense.errors import ConfigError
 from samesense.execution.progress import without_bars
@@ -104,7 +104,7 @@ class _Head(nn.Module):
 
     def __init__(self, model: Any) -> None:
         super().__init__()
-        setattr(model, model.base_model_prefix, _Given())
+        setattr(model, model.base_model_prefix, Given())
         self.model = model
 
     def forward(self, vectors: Tensor) -> Tensor:
@@ -113,9 +113,12 @@ class _Head(nn.Module):
         return logits.squeeze(0)
 
 
-class _Given(nn.Module):
-    def forward(self, *args: Any, inputs_embeds: Tensor, **kwargs: Any) -> BaseModelOutput:
-        return BaseModelOutput(last_hidden_state=inputs_embeds)
+class Given(nn.Module):
+    """Stands for the trunk of a model, and gives the states that it is given: so its head alone can be asked."""
+
+    def forward(self, *args: Any, inputs_embeds: Tensor, **kwargs: Any) -> BaseModelOutputWithPast:
+        """Return the states."""
+        return BaseModelOutputWithPast(last_hidden_state=inputs_embeds)
 
 
 @without_bars()

@@ -1,0 +1,51 @@
+"""``samesense pretrain``: a language model goes on reading, in the documents of one's own domain."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from samesense.cli.flags import flags
+from samesense.cli.output import RESUMES, Flag, Output, Several, logger, on_interrupt
+from samesense.execution.progress import stage
+from samesense.recipes.pretrain.settings import PretrainSettings
+from samesense.recipes.settings import bind
+from samesense.training.manifest import FILE
+
+Flags: Any = flags({"pretrain": PretrainSettings}, without=("model",))
+
+
+def pretrain(
+    documents: Several,
+    /,
+    *,
+    model: str,
+    output: Output,
+    settings: Annotated[Flags, Parameter(name="*")] = None,
+    resume: Flag = False,
+    overwrite: Flag = False,
+) -> None:
+    """Have a language model go on reading in documents of your own, before it is trained for similarity.
+
+    samesense pretrain documents/ --model bert-base-uncased --output runs/domain
+
+    Args:
+        documents: text files, folders of them, JSON lines, Parquet, saved datasets or hub names.
+        model: model folder or hub name; a masked language model, or a causal one, which reads in both directions then.
+        output: folder of the run; the model is in its folder model.
+        settings: single settings.
+        resume: go on with an interrupted run.
+        overwrite: replace an earlier run in the output folder.
+    """
+    given = {} if settings is None else settings.model_dump(exclude_none=True)
+    chosen = bind(PretrainSettings, {**given, "model": model})
+    with stage("loading torch"):
+        from samesense.recipes.pretrain.recipe import run
+    with on_interrupt(RESUMES, output / FILE):
+        done = run(documents, chosen, output, resume=resume, overwrite=overwrite)
+        if done.output.interrupted:
+            raise KeyboardInterrupt
+    for line in (*done.lines(), done.gain()):
+        logger.info(line)
+    logger.info(f"next: samesense train PAIRS --model {output} --output FOLDER")

@@ -1,0 +1,1 @@
+"""Masked language modelling on one's own documents, before any training for similarity."""

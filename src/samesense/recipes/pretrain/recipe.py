@@ -1,0 +1,191 @@
+"""Pretraining: a masked language model goes on reading, in the documents of one's own domain.
+
+    samesense pretrain documents/ --model FOLDER --output runs/domain
+    samesense train pairs.tsv --model runs/domain --output runs/mine
+
+The folder is that of every run: ``model/`` is an encoder that every reader opens, with the head of the masked language
+model in its file, so that it can be pretrained further, and ``train --mlm-weight`` finds it.
+
+Source: Devlin et al. 2019 (BERT), section 3.1; Gururangan et al. 2020, "Don't stop pretraining", for going on with
+    one's own domain; BehnamGhader et al. 2024 (LLM2Vec), section 2, for decoders.
+Differs: no prediction of the next sentence; one pass at a constant share of masked tokens.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from sentence_transformers import SentenceTransformer
+from transformers import PrinterCallback, TrainerCallback, TrainingArguments, set_seed
+
+from samesense.data.documents import running_documents
+from samesense.encoder.build import build
+from samesense.encoder.precision import inference_precision
+from samesense.encoder.storage import check_free, save
+from samesense.errors import ConfigError, ModelError
+from samesense.execution.progress import Laps, progress_bar, stage
+from samesense.execution.ranks import world_size
+from samesense.execution.trainer import StopOnInterrupt, run_trainer, training_arguments
+from samesense.recipes import run_folder
+from samesense.recipes.origin.stages import fingerprint
+from samesense.recipes.pretrain.settings import PretrainSettings
+from samesense.recipes.training_run import TrainingRun
+from samesense.results import Results
+from samesense.training import manifest
+from samesense.training.callbacks import History, Progress
+from samesense.training.fit import TrainOutput, newest_checkpoint
+from samesense.training.masked_lm import Blocks, Masked, MaskedLmTrainer, MaskedLoss, hold_out, open_masked_lm
+
+logger = logging.getLogger(__name__)
+
+PERPLEXITY = "perplexity"
+"""Key of the manifest: of the start and of what was kept, on the text that was held out."""
+
+
+@dataclass(frozen=True)
+class Pretraining(TrainingRun):
+    """What a run leaves: how it was trained, and the perplexity of held-out text before and after, unless stopped."""
+
+    before: float | None = None
+    after: float | None = None
+
+    def gain(self) -> str:
+        """Return, in a line for people, what was gained over the start."""
+        if self.before is None or self.after is None:
+            return "gain over the start: not known, the run was interrupted"
+        return f"perplexity of the masked tokens of held-out text: {self.before:.4g} before, {self.after:.4g} after"
+
+
+def run(
+    sources: Sequence[str],
+    settings: PretrainSettings,
+    output: Path,
+    *,
+    resume: bool = False,
+    overwrite: bool = False,
+    callbacks: Sequence[TrainerCallback] = (),
+) -> Pretraining:
+    """Train on the documents, keep the state of lowest loss on what is held out, and leave ``output/model``.
+
+    For sources see :func:`~samesense.data.documents.running_documents`.
+
+    Raises:
+        ConfigError, DataError, ModelError, OutputError: before the first step, where the run could not end well.
+    """
+    if world_size() > 1:
+        raise ConfigError("Pretraining runs in one process; start it without torchrun.")
+    laps = Laps()
+    if not resume:
+        check_free(output, overwrite=overwrite)
+    set_seed(settings.seed)  # of a new head
+    with stage(f"loading {settings.model}"):
+        encoder = build(settings.model, device="cuda" if torch.cuda.is_available() else "cpu")
+        model, new_head = open_masked_lm(_transformer_of(encoder, settings.model), settings.layers)
+    make = Blocks(encoder.tokenizer, settings.max_seq_length, settings.masked)
+    read = {source: _cut(source, settings, make) for source in map(str, sources)}
+    data = {name: {"source": name, "sha256": fingerprint(name), "rows": len(own)} for name, own in read.items()}
+    record = manifest.describe("pretrain", settings.model_dump(), data)
+    before = run_folder.check(output, record, resume=resume, overwrite=overwrite)
+    documents = [document for own in read.values() for document in own]
+    learnt, held = hold_out(documents, settings.held_out, settings.seed)
+    logger.info(
+        f"data: {len(documents):,} documents, {len(learnt):,} blocks of at most {settings.max_seq_length} tokens, and "
+        f"{len(held):,} held out{', of documents of their own' if len(documents) >= 10 else ''}"
+    )
+    if new_head:
+        logger.info("the head is new, as the file of the model has none")
+    with run_folder.locked(output):
+        record = run_folder.begin(output, record, before)
+        laps.count("loading")
+        trainer = _trainer(model.to(encoder.device), make, learnt, held, settings, output, callbacks)
+        start = trainer.evaluate()["eval_loss"]
+        laps.count("evaluation")
+        logger.info(f"before: perplexity {math.exp(start):.4g} of the masked tokens held out")
+        stop = StopOnInterrupt()
+        newest = newest_checkpoint(output / run_folder.CHECKPOINTS) if resume else None
+        interrupted = run_trainer(trainer, newest, stop) and stop.interrupted
+        laps.count("training")
+        best = trainer.state.best_metric
+        trained = TrainOutput(
+            trainer.state.global_step, laps.seconds["training"], settings.precision, None, None,
+            trainer.state.best_global_step, interrupted,
+        )  # fmt: skip
+        if interrupted or best is None:
+            run_folder.end(output, record, trained, {})
+            return Pretraining(output, trained, Results(), laps.seconds)
+        encoder[0].model = model
+        with stage("saving the model"):
+            run_folder.save_model(output, record, trained, partial(save, encoder))
+        perplexity = {"before": math.exp(start), "after": math.exp(best)}
+        run_folder.end(output, record, trained, {PERPLEXITY: perplexity})
+        shutil.rmtree(output / run_folder.CHECKPOINTS, ignore_errors=True)
+        laps.count("saving")
+        return Pretraining(output, trained, Results(), laps.seconds, **perplexity)
+
+
+def _transformer_of(encoder: SentenceTransformer, name: str) -> str:
+    """Return the place from which the transformer of an encoder was loaded."""
+    source = str(getattr(getattr(encoder[0], "model", None), "name_or_path", ""))
+    if not source:
+        raise ModelError(f"{name} has no transformer to pretrain: it is static. Give a transformer.")
+    return source
+
+
+def _cut(source: str, settings: PretrainSettings, make: Blocks) -> list[list[list[int]]]:
+    """Return the blocks of each document that has any."""
+    documents = []
+    with progress_bar("tokenise", "document") as bar:
+        for document in running_documents(source, language=settings.language, paragraphs=settings.paragraphs):
+            documents.append(list(make.cut(document)))
+            bar.update()
+    return [blocks for blocks in documents if blocks]
+
+
+def _trainer(
+    model: Any,
+    make: Blocks,
+    learnt: list[list[int]],
+    held: list[list[int]],
+    settings: PretrainSettings,
+    output: Path,
+    callbacks: Sequence[TrainerCallback],
+) -> MaskedLmTrainer:
+    set_seed(settings.seed)
+    steps, loss = settings.steps(len(learnt)), MaskedLoss()
+    settings = settings.model_copy(update={"precision": inference_precision(settings.precision, model.device)})
+    arguments = training_arguments(
+        TrainingArguments,
+        settings,
+        output / run_folder.CHECKPOINTS,
+        eval_steps=settings.steps_between_evaluations(len(learnt)),
+        metric="eval_loss",
+        use_cpu=not torch.cuda.is_available(),
+        max_steps=steps,
+        lr_scheduler_type=settings.lr_scheduler_type,
+        max_grad_norm=settings.max_grad_norm,
+        train_sampling_strategy="sequential",  # the order is that of the examples
+        per_device_train_batch_size=settings.batch_size,
+        per_device_eval_batch_size=settings.batch_size,
+        label_names=["labels"],
+        remove_unused_columns=False,
+        dataloader_pin_memory=False,
+    )
+    trainer = MaskedLmTrainer(
+        loss,
+        model=model,
+        args=arguments,
+        train_dataset=Masked(learnt, make, steps * settings.batch_size, (settings.seed, 1)),
+        eval_dataset=Masked(held, make, len(held), (settings.seed, 2), shuffled=False),
+        data_collator=make.batch,
+        callbacks=[Progress(loss), History(output / run_folder.HISTORY), *callbacks],
+    )
+    trainer.remove_callback(PrinterCallback)
+    return trainer

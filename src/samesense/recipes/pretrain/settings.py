@@ -1,0 +1,29 @@
+"""Settings of pretraining; see :mod:`samesense.recipes.pretrain.recipe`."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from samesense.data.documents import Language, Paragraphs
+from samesense.training.settings import TrainingSettings
+
+
+class PretrainSettings(TrainingSettings):
+    """Settings of pretraining; the defaults are for some million words, and a model that has read others before."""
+
+    model: str = Field(description="what is trained on: folder, hub name, or default")
+    layers: int | None = Field(None, ge=1, description="keep so many of the lowest layers [all]")
+    masked: float = Field(0.15, gt=0, lt=1, description="share of the tokens that are to be told")
+    max_seq_length: int = Field(128, ge=8, description="tokens of a block of text")
+    held_out: float = Field(
+        0.02, gt=0, le=0.5, description="share of the text that selects the best state: whole documents, of ten or more"
+    )
+    language: Language = Field("auto", description="language of the documents, for the splitting into sentences")
+    paragraphs: Paragraphs = Field("sections", description="what a paragraph of a text file is")
+
+    learning_rate: float = Field(1e-4, gt=0, description="peak learning rate of AdamW")
+    warmup_ratio: float = Field(
+        0.05, ge=0, lt=1, description="share of the steps in which the learning rate rises to its peak"
+    )
+    batch_size: int = Field(32, ge=1, description="blocks in a step")
+    epochs: float = Field(1.0, gt=0, description="passes over the text")

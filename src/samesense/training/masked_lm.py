@@ -1,0 +1,211 @@
+"""Masked language modelling of a whole model on running text: blocks, masks, and a loss over masked tokens only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.utils.data import Dataset
+from transformers import (
+    MODEL_FOR_MASKED_LM_MAPPING,
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoModelForMaskedLM,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+    Trainer,
+)
+
+from samesense.errors import ConfigError, DataError, ModelError
+from samesense.execution.progress import without_bars
+from samesense.training.losses.mlm import Given
+from samesense.types import Indices
+
+IGNORED = -100
+"""Label of a token that is not masked, as in torch."""
+
+LEAST = 8
+"""Tokens of the shortest block."""
+
+
+@without_bars(reports=False)
+def open_masked_lm(source: str, layers: int | None = None) -> tuple[PreTrainedModel, bool]:
+    """Open a model with a head that tells masked tokens; a decoder attends in both directions from then on.
+
+    Returned too is whether the head is a new one, as the model's file has none. Source for decoders: BehnamGhader et
+    al. 2024, "LLM2Vec", section 2.1. ModelError if it cannot be opened, ConfigError if it has fewer ``layers``.
+    """
+    try:
+        config = AutoConfig.from_pretrained(source)
+        decoder = type(config) not in MODEL_FOR_MASKED_LM_MAPPING
+        if layers is not None:
+            _keep_layers(config, layers, source)
+        if decoder:
+            config.is_causal = False
+        kind: Any = AutoModelForCausalLM if decoder else AutoModelForMaskedLM
+        model, info = kind.from_pretrained(source, config=config, dtype=torch.float32, output_loading_info=True)
+    except (OSError, ValueError, KeyError) as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise ModelError(
+            f"{source} cannot be opened as a language model: {reason} Give the folder of a transformer, or a hub name "
+            "while the hub can be reached."
+        ) from error
+    return model, any(not name.startswith(f"{model.base_model_prefix}.") for name in info["missing_keys"])
+
+
+def _keep_layers(config: Any, layers: int, source: str) -> None:
+    if layers > config.num_hidden_layers:
+        raise ConfigError(f"{source} has {config.num_hidden_layers} layers; received layers {layers}. Give fewer.")
+    config.num_hidden_layers = layers
+    if getattr(config, "layer_types", None) is not None:
+        config.layer_types = config.layer_types[:layers]
+
+
+def is_decoder(model: PreTrainedModel) -> bool:
+    """Return whether a token is told by what stands before it, as a causal language model was trained."""
+    return type(model.config) not in MODEL_FOR_MASKED_LM_MAPPING
+
+
+class MaskedLoss(nn.Module):
+    """Cross-entropy of the masked tokens, of which alone the scores over the vocabulary are computed.
+
+    Source: Devlin et al. 2019; for decoders BehnamGhader et al. 2024, section 2.2: the state before a masked token
+        tells it.
+    """
+
+    def forward(self, model: Any, ids: Tensor, attention: Tensor, labels: Tensor) -> Tensor:
+        """Return the mean over the tokens that have a label; all three are ``(blocks, tokens)``."""
+        name = model.base_model_prefix
+        trunk = getattr(model, name)
+        states = trunk(input_ids=ids, attention_mask=attention).last_hidden_state
+        if is_decoder(model):
+            states, labels = states[:, :-1], labels[:, 1:]
+        masked = labels != IGNORED
+        setattr(model, name, Given())  # every architecture has a head of its own form, behind its trunk
+        try:
+            scores = model(inputs_embeds=states[masked].unsqueeze(0)).logits.squeeze(0)
+        finally:
+            setattr(model, name, trunk)
+        return nn.functional.cross_entropy(scores.float(), labels[masked])
+
+
+class MaskedLmTrainer(Trainer):
+    """The trainer of transformers, with this loss."""
+
+    def __init__(self, loss: MaskedLoss, **rest: Any) -> None:
+        super().__init__(**rest)
+        self.loss = loss
+
+    def compute_loss(
+        self, model: Any, inputs: dict[str, Any], return_outputs: bool = False, num_items_in_batch: Any = None
+    ) -> Any:
+        """Return the loss of a batch."""
+        loss = self.loss.train(model.training)(model, inputs["ids"], inputs["attention"], inputs["labels"])
+        return (loss, {"loss": loss}) if return_outputs else loss
+
+
+class Blocks:
+    """Cuts documents into blocks of tokens, and masks them.
+
+    Of the tokens to be told, 80 % are masked, 10 % exchanged for others, and 10 % left. A tokenizer without a mask has
+    the token of an underscore in its place. Source: Devlin et al. 2019, section 3.1; BehnamGhader et al. 2024, D.1.
+    Differs: of every block the same share is chosen, not each token by itself.
+    """
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, length: int, masked: float) -> None:
+        self.tokenizer, self.masked = tokenizer, masked
+        alone, whole = self._ids("a"), list(tokenizer("a")["input_ids"])
+        at = next((i for i in range(len(whole)) if whole[i : i + len(alone)] == alone), 0)
+        self.before, self.after = whole[:at], whole[at + len(alone) :]
+        self.size = length - len(self.before) - len(self.after)
+        mask = tokenizer.mask_token_id
+        self.mask: int = self._ids("_")[-1] if mask is None else mask
+        self.special = {*tokenizer.all_special_ids}
+        self.pad: int = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else self.mask
+
+    def _ids(self, text: str) -> list[int]:
+        return list(self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])
+
+    def cut(self, document: Iterable[Sequence[str]]) -> Iterator[list[int]]:
+        """Yield the blocks of a document, each section's sentences joined; what is left at its end may be short."""
+        ids = [token for section in document if section for token in self._ids(" ".join(section))]
+        for start in range(0, len(ids), self.size):
+            if len(block := ids[start : start + self.size]) >= LEAST:
+                yield [*self.before, *block, *self.after]
+
+    def mask_one(self, block: Sequence[int], chance: np.random.Generator) -> tuple[list[int], list[int]]:
+        """Return a block with some tokens masked, and the labels, :data:`IGNORED` for those that are not to be told."""
+        free = [at for at, token in enumerate(block) if token not in self.special]
+        ids, labels = list(block), [IGNORED] * len(block)
+        for at in chance.permutation(free)[: max(1, round(self.masked * len(free)))]:
+            labels[at] = block[at]
+            draw = chance.random()
+            if draw < 0.8:
+                ids[at] = self.mask
+            elif draw < 0.9:
+                ids[at] = int(chance.integers(len(self.tokenizer)))
+        return ids, labels
+
+    def batch(self, examples: Sequence[tuple[list[int], list[int]]]) -> dict[str, Tensor]:
+        """Return examples as tensors ``(blocks, tokens)``, padded to the longest."""
+        longest = max(len(ids) for ids, _ in examples)
+
+        def padded(rows: Iterable[Sequence[int]], filler: int) -> Tensor:
+            return torch.tensor([[*row, *[filler] * (longest - len(row))] for row in rows])
+
+        return {
+            "ids": padded((ids for ids, _ in examples), self.pad),
+            "attention": padded(([1] * len(ids) for ids, _ in examples), 0),
+            "labels": padded((labels for _, labels in examples), IGNORED),
+        }
+
+
+@dataclass(frozen=True)
+class Masked(Dataset):  # type: ignore[type-arg]
+    """Blocks in the order of training, masked anew at each pass; what an example is depends on its place alone."""
+
+    blocks: Sequence[list[int]]
+    make: Blocks
+    count: int  # of examples, all passes together
+    seed: tuple[int, ...]
+    shuffled: bool = True
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __getitem__(self, place: int) -> tuple[list[int], list[int]]:
+        if not 0 <= place < self.count:
+            raise IndexError(place)
+        epoch, at = divmod(place, len(self.blocks))
+        if self.shuffled:
+            at = int(_order(self.seed, epoch, len(self.blocks))[at])
+        return self.make.mask_one(self.blocks[at], np.random.default_rng([*self.seed, epoch, place]))
+
+
+@lru_cache(maxsize=2)
+def _order(seed: tuple[int, ...], epoch: int, count: int) -> Indices:
+    return np.random.default_rng([*seed, epoch]).permutation(count)
+
+
+def hold_out(
+    documents: Sequence[Sequence[list[int]]], share: float, seed: int, *, most: int = 500
+) -> tuple[list[list[int]], list[list[int]]]:
+    """Return the blocks to learn from and those held out: whole documents, or blocks where there are few documents.
+
+    At most ``most`` are held out. DataError if there are fewer than two blocks.
+    """
+    every = [block for document in documents for block in document]
+    if len(every) < 2:
+        raise DataError(f"At least two blocks of {LEAST} tokens are needed, and the documents give {len(every)}.")
+    wanted = max(1, min(most, round(share * len(every))))
+    units: Sequence[Sequence[list[int]]] = documents if len(documents) >= 10 else [[block] for block in every]
+    learnt: list[list[int]] = []
+    held: list[list[int]] = []
+    for at in np.random.default_rng(seed).permutation(len(units)):
+        (held if len(held) + len(units[at]) <= wanted or not held else learnt).extend(units[at])
+    return (learnt, held) if learnt else (held[1:], held[:1])

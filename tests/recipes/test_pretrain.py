@@ -1,0 +1,184 @@
+"""Masked language modelling: the loss equals its twin, what is held out stays out, and a stopped run ends the same."""
+
+import json
+import signal
+
+import numpy as np
+import pytest
+import torch
+from safetensors import safe_open
+from transformers import AutoTokenizer, LlamaConfig, LlamaModel, TrainerCallback
+
+import samesense
+from samesense.data.documents import running_documents
+from samesense.encoder.build import build
+from samesense.errors import ConfigError, DataError, ModelError
+from samesense.recipes.pretrain.recipe import run
+from samesense.recipes.pretrain.settings import PretrainSettings
+from samesense.training.losses.mlm import masked_lm_head
+from samesense.training.masked_lm import IGNORED, Blocks, Masked, MaskedLoss, hold_out, open_masked_lm
+from tests.command import run_command
+from tests.context.worlds import some_documents
+
+HOW = {
+    "max_seq_length": 16,
+    "batch_size": 4,
+    "max_steps": 8,
+    "eval_steps": 4,
+    "precision": "float32",
+    "learning_rate": 3e-3,
+}
+
+
+@pytest.fixture(scope="module")
+def documents(tmp_path_factory):
+    path = tmp_path_factory.mktemp("documents") / "some.jsonl"
+    path.write_text("".join(json.dumps({"sentences": part[0]}) + "\n" for part in some_documents(30)))
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def tiny_decoder(tiny_trunk, tmp_path_factory):
+    """Folder of a bare, random, two-layer Llama with the words of the tiny encoder and neither mask nor padding."""
+    folder = tmp_path_factory.mktemp("decoder")
+    tokenizer = AutoTokenizer.from_pretrained(tiny_trunk)
+    size = len(tokenizer)
+    tokenizer.mask_token = tokenizer.cls_token = None
+    tokenizer.save_pretrained(folder)
+    torch.manual_seed(0)
+    shape = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
+    config = LlamaConfig(vocab_size=size, max_position_embeddings=64, tie_word_embeddings=True, **shape)
+    LlamaModel(config).save_pretrained(folder)
+    return str(folder)
+
+
+def batch_of(folder, length=12):
+    make = Blocks(AutoTokenizer.from_pretrained(folder), length, 0.3)
+    blocks = [block for part in some_documents(3) for block in make.cut(part)]
+    return make, blocks, make.batch([Masked(blocks, make, len(blocks), (0,))[at] for at in range(5)])
+
+
+def twin_of_loss(model, batch, shift):
+    """All scores over the vocabulary, and the mean over the masked tokens one by one."""
+    with torch.no_grad():
+        scores = model(input_ids=batch["ids"], attention_mask=batch["attention"]).logits.double().log_softmax(-1)
+    told = [
+        -float(scores[row, at - shift, label])
+        for row, labels in enumerate(batch["labels"].tolist())
+        for at, label in enumerate(labels)
+        if label != IGNORED and at >= shift
+    ]
+    return sum(told) / len(told)
+
+
+@pytest.mark.parametrize("kind", ["encoder", "decoder"])
+def test_the_loss_is_that_of_all_scores(tiny_trunk, tiny_decoder, kind):
+    folder = tiny_trunk if kind == "encoder" else tiny_decoder
+    model, new_head = open_masked_lm(str(folder))
+    assert new_head == (kind == "encoder")  # that of the decoder is its embeddings
+    _, _, batch = batch_of(folder)
+    model.eval()
+    found = MaskedLoss()(model, batch["ids"], batch["attention"], batch["labels"]).detach()
+    assert float(found) == pytest.approx(twin_of_loss(model, batch, kind == "decoder"), rel=1e-5)
+
+
+def test_a_decoder_reads_in_both_directions_once_it_is_saved(tiny_decoder, documents, tmp_path):
+    made = run([documents], PretrainSettings(model=tiny_decoder, **HOW), tmp_path / "run")
+    encoder = build(str(made.model))
+    tokens = encoder.tokenize(["a man eats", "a man sings"]) if hasattr(encoder, "tokenize") else None
+    tokens = encoder.preprocess(["a man eats", "a man sings"]) if tokens is None else tokens
+    trunk = encoder[0].model.eval()
+    with torch.no_grad():
+        states = trunk(input_ids=tokens["input_ids"], attention_mask=tokens["attention_mask"]).last_hidden_state
+    assert not torch.allclose(states[0, 0], states[1, 0])  # the first token knows of the last one
+
+
+def test_blocks_are_the_text_and_masks_are_the_share(tiny_trunk):
+    make, blocks, batch = batch_of(tiny_trunk)
+    tokenizer = make.tokenizer
+    (document,) = some_documents(1)
+    words = " ".join(document[0]).lower().replace(".", " [UNK]").split()
+    read = [tokenizer.convert_ids_to_tokens(block)[1:-1] for block in make.cut(document)]
+    joined = [token for block in read for token in block]
+    assert joined == words[: len(joined)] and len(words) - len(joined) < 8
+    assert all(block[0] == tokenizer.cls_token_id and block[-1] == tokenizer.sep_token_id for block in blocks)
+    assert max(map(len, blocks)) == 12
+    for ids, labels, attention in zip(batch["ids"], batch["labels"], batch["attention"], strict=True):
+        free = int(attention.sum()) - 2 - int((labels == tokenizer.unk_token_id).sum())
+        told = int((labels != IGNORED).sum())
+        assert 1 <= told <= round(0.3 * free) + 1
+        same = labels == IGNORED
+        assert not bool((labels[attention == 0] != IGNORED).any()) and bool((ids[same] != make.mask).all())
+    many = Masked(blocks, make, 4000, (0,))
+    pairs = [(a, b) for at in range(2000) for a, b in zip(*many[at], strict=True) if b != IGNORED]
+    masked = np.mean([a == make.mask for a, _ in pairs])
+    assert masked == pytest.approx(0.8, abs=0.03)
+    assert many[7] == many[7] and many[7] != many[7 + len(blocks)]
+
+
+def test_whole_documents_are_held_out():
+    documents = [[[n] * 9, [n] * 9] for n in range(40)]
+    learnt, held = hold_out(documents, 0.1, seed=1)
+    assert len(held) == 8 and not {block[0] for block in held} & {block[0] for block in learnt}
+    learnt, held = hold_out([[[n] * 9 for n in range(50)]], 0.1, seed=1)
+    assert (len(learnt), len(held)) == (45, 5)
+    with pytest.raises(DataError, match="At least two blocks"):
+        hold_out([[[1] * 9]], 0.1, seed=1)
+
+
+def test_a_run_lowers_the_loss_and_leaves_an_encoder_with_its_head(tiny_trunk, documents, tmp_path):
+    made = samesense.pretrain(documents, model=str(tiny_trunk), output=tmp_path / "run", **{**HOW, "max_steps": 40})
+    assert made.after < made.before - 3 and "held-out text" in str(made)
+    record = json.loads((tmp_path / "run" / "manifest.json").read_text())
+    assert record["status"] == "finished" and record["perplexity"] == {"before": made.before, "after": made.after}
+    encoder = build(str(made.model))
+    assert encoder.encode(["a man eats"]).shape == (1, 32)
+    (weights,) = made.model.glob("*.safetensors")
+    with safe_open(weights, "np") as file:
+        assert any(name.startswith("cls.predictions.transform") for name in file.keys())  # noqa: SIM118 - no mapping
+    masked_lm_head(encoder)  # not refused
+    again = samesense.pretrain(documents, model=str(tmp_path / "run"), output=tmp_path / "further", **HOW)
+    assert again.before == pytest.approx(made.after, rel=1e-4) and "the head is new" not in str(again)
+    card = (made.model / "README.md").read_text()
+    assert next(running_documents(documents))[0][0] not in card
+
+
+def test_fewer_layers(tiny_trunk, documents, tmp_path):
+    made = run([documents], PretrainSettings(model=str(tiny_trunk), layers=1, **HOW), tmp_path / "run")
+    assert build(str(made.model))[0].model.config.num_hidden_layers == 1
+    with pytest.raises(ConfigError, match="has 3 layers; received layers 9"):
+        run([documents], PretrainSettings(model=str(tiny_trunk), layers=9, **HOW), tmp_path / "no")
+
+
+class PressesCtrlC(TrainerCallback):
+    def on_step_end(self, args, state, control, **kwargs):
+        if state.global_step == 5:
+            signal.raise_signal(signal.SIGINT)
+
+
+def test_a_stopped_run_ends_as_one_that_was_not(tiny_trunk, documents, tmp_path):
+    settings = PretrainSettings(model=str(tiny_trunk), **HOW)
+    whole = run([documents], settings, tmp_path / "whole")
+    stopped = run([documents], settings, tmp_path / "run", callbacks=[PressesCtrlC()])
+    assert stopped.output.interrupted and not (tmp_path / "run" / "model").exists()
+    assert "not known" in stopped.gain()
+    ended = run([documents], settings, tmp_path / "run", resume=True)
+    assert (ended.before, ended.after) == (whole.before, whole.after)
+    for name in ("model.safetensors", "config.json"):
+        assert (ended.model / name).read_bytes() == (whole.model / name).read_bytes()
+
+
+def test_what_cannot_be_pretrained_is_refused(documents, tmp_path):
+    with pytest.raises(ModelError, match="nowhere"):
+        run([documents], PretrainSettings(model=str(tmp_path / "nowhere"), **HOW), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_command(tiny_trunk, documents, tmp_path, capsys):
+    words = ["pretrain", documents, "--model", tiny_trunk, "--output", tmp_path / "run", "--max-steps", 2]
+    code, out, err = run_command(capsys, *words, "--batch-size", 4, "--max-seq-length", 16)
+    assert (code, out) == (0, ""), err
+    assert "perplexity of the masked tokens of held-out text: " in err
+    assert err.splitlines()[-1] == f"next: samesense train PAIRS --model {tmp_path / 'run'} --output FOLDER"
+    code, _, err = run_command(capsys, *words)
+    assert code == 2 and "is not empty" in err
