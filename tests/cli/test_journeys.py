@@ -127,7 +127,7 @@ def test_documents(go, tiny_trunk):
         for name, value in settings.items()
         for word in (f"--{part}.{name.replace('_', '-')}", value[0] if isinstance(value, list) else value)
     ]
-    how = f"--method context --model {tiny_trunk} --max-steps 2 --batch-size 4 --output made"
+    how = f"--method context --origin-config scaled --model {tiny_trunk} --max-steps 2 --batch-size 4 --output made"
     _, err = go(f"train documents.jsonl {how}", *flags, code=2)
     assert "held_out_share" in err and not Path("made").exists()
     go(f"train documents.jsonl {how} --held-out-share 0.2", *flags)

@@ -8,7 +8,9 @@ import pytest
 from transformers import TrainerCallback
 
 from samesense.cli.main import app
+from samesense.context.corpus.corpus import Corpus
 from samesense.data import read_pairs
+from samesense.data.documents import held_out, running_documents, without_held_out
 from samesense.errors import ConfigError, OutputError
 from samesense.inference.models.load import load
 from samesense.metrics import spearman
@@ -26,6 +28,7 @@ from tests.messages import listen
 ORIGIN = {
     "vocabulary": 300, "generator_max_steps": 4, "generator_batch_size": 8, "max_tokens": 16, "held_out_windows": 10,
     "discriminator_epochs": 1, "windows": 4, "rescored": 10, "reference": 4, "precision": "float32",
+    "held_out_documents": 0.6,
 }  # fmt: skip
 HARVEST = {"pairs": 60, "unit": 6, "shard_size": 20, "spacings": [4]}
 
@@ -33,7 +36,10 @@ HARVEST = {"pairs": 60, "unit": 6, "shard_size": 20, "spacings": [4]}
 @pytest.fixture(scope="module")
 def documents(tmp_path_factory):
     path = tmp_path_factory.mktemp("documents") / "some.jsonl"
-    path.write_text("\n".join(json.dumps({"sentences": sections[0]}) for sections in some_documents(12)) + "\n")
+    rows = [{"sentences": sections[0]} for sections in some_documents(12)]
+    parts = [sections[0] for sections in some_documents(36, seed=5)]
+    rows += [{"sections": parts[at : at + 3]} for at in range(0, 36, 3)]
+    path.write_text("\n".join(map(json.dumps, rows)) + "\n")
     return str(path)
 
 
@@ -41,7 +47,7 @@ def documents(tmp_path_factory):
 def given(tiny_trunk):
     return {
         "model": str(tiny_trunk), "max_steps": 4, "batch_size": 8, "precision": "float32", "held_out_share": 0.2,
-        "max_seq_length": 32, "origin": ORIGIN, "harvest": HARVEST,
+        "max_seq_length": 32, "origin_config": "scaled", "origin": ORIGIN, "harvest": HARVEST,
     }  # fmt: skip
 
 
@@ -86,9 +92,21 @@ def test_from_documents_to_an_evaluated_model_and_only_what_changed_again(docume
     assert found["sts", "surrogate", "spearman"] == pytest.approx(
         spearman(candidate.scores(test.pairs()), test.labels), abs=1e-6
     )
+    assert {("sections", name, "accuracy") for name in ("start", "whitened start", "surrogate")} <= {*found}
+    learnt = Corpus(output / "origin" / "corpus", ContextSettings(**given).origin_settings().shape())
+    held = list(held_out(running_documents(documents), ORIGIN["held_out_documents"]))
+    assert 4 <= len(held) < 12 and not {text for document in held for part in document for text in part} & {*learnt}
     assert ("sts", "start", "spearman") in found and ("surrogate", str(output / "surrogate"), "mse") in found
     report = (output / "report.md").read_text()
-    for word in ("held-out pairs: Spearman", "test.tsv", "| origin: generator |", "| evaluation |", "worker-days"):
+    for word in (
+        "recommended: ",
+        "triplets of sections in documents that were held out",
+        "held-out pairs: Spearman",
+        "test.tsv",
+        "| origin: generator |",
+        "| evaluation |",
+        "worker-days",
+    ):
         assert word in report
     assert json.loads((output / "manifest.json").read_text())["status"] == "finished"
 
@@ -205,7 +223,8 @@ def test_an_origin_that_was_interrupted_says_so(documents, given, tmp_path, monk
         ({"origin": {"contxts": 5}}, "Did you mean 'contexts'"),
         ({"harvest": {"pairs": "many"}}, "pairs: input should be a valid integer"),
         ({"origin_config": "big"}, "`config` takes a TOML file"),
-        ({"origin": {"windows": 5000}}, "A context set has"),
+        ({"origin_config": "scaled", "origin": {"windows": 5000}}, "A context set has"),
+        ({"harvest": {"pairs": 60}}, "`?held_out_share`? 0.01 of harvest.pairs 60 is 0.6"),
     ],
 )
 def test_settings_of_the_parts_are_checked_at_once(part, words):
@@ -213,17 +232,39 @@ def test_settings_of_the_parts_are_checked_at_once(part, words):
         ContextSettings(**part)
 
 
+def test_what_is_held_out_depends_on_the_document_alone():
+    documents = [[[f"sentence {n}"], ["another"]] for n in range(1000)] + [[["alone"]]] * 9
+    some = list(held_out(documents, 0.2))
+    assert 150 < len(some) < 250 and list(held_out(reversed(documents), 0.2)) == some[::-1]
+    assert list(without_held_out(documents, 0.2)) == [one for one in documents if one not in some]
+    assert not list(held_out(documents, 0.0))
+
+
+def test_the_origin_is_by_a_bank_and_documents_are_held_out_of_it():
+    origin = ContextSettings().origin_settings()
+    assert (origin.contexts, origin.held_out_documents) == ("bank", 0.1)
+    assert ContextSettings(origin={"held_out_documents": 0}).origin_settings().held_out_documents == 0
+
+
 def test_settings_of_the_parts_are_flags_with_a_dot(documents, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(METHODS["context"].__class__, "estimate", lambda *_, **__: [])
     words = ["train", documents, "--method", "context", "--output", str(tmp_path / "m"), "--dry-run"]
-    words += ["--origin.corpus-words", "1000", "--origin.windows=20", "--harvest.pairs", "50"]
+    words += [
+        "--origin-config",
+        "scaled",
+        "--origin.corpus-words",
+        "1000",
+        "--origin.windows=20",
+        "--harvest.pairs",
+        "5000",
+    ]
     words += ["--harvest.spacings", "4,16"]
     app(words, exit_on_error=False, result_action="return_value")
     out, err = capsys.readouterr()
     shown = json.loads(out)
     assert shown["origin"] == {"corpus_words": "1000", "windows": "20"}
     settings = ContextSettings(**shown)
-    assert (settings.origin_settings().windows, settings.harvest_settings().pairs) == (20, 50)
+    assert (settings.origin_settings().windows, settings.harvest_settings().pairs) == (20, 5000)
     assert settings.harvest_settings().spacings == (4, 16)
     assert "data: documents of some.jsonl" in err and "selection: Spearman on pairs held out of the harvest" in err
     assert not (tmp_path / "m").exists()

@@ -99,7 +99,9 @@ def test_documents_are_gone_through_with_little(capsys, tiny_trunk, tmp_path):
         "model": str(tiny_trunk), "max_steps": 40, "batch_size": 8, "precision": "float32", "max_seq_length": 32,
         "origin": ORIGIN, "harvest": HARVEST,
     }  # fmt: skip
-    steps, time = plan(path, method="context", settings=settings).dry_run(tmp_path / "run")
+    steps, time = plan(path, method="context", settings={"origin_config": "scaled", **settings}).dry_run(
+        tmp_path / "run"
+    )
     assert re.fullmatch(r"documents: [\d,]+ sentences; harvest: 60 pairs; surrogate: 40 steps", steps)
     for part in ("corpus", "discriminator", "generator", "harvest", "surrogate"):
         assert f"{part} " in time

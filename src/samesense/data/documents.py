@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -14,6 +14,7 @@ from samesense.data.formats.files import Row, read_rows, split_suffix
 from samesense.data.formats.lines import read_lines
 from samesense.data.formats.sources import load_rows
 from samesense.errors import ConfigError, DataError, MissingExtraError
+from samesense.hashes import rows_hash
 
 Paragraphs = Literal["sections", "documents"]
 """What a paragraph of a text file is: a section of the one document that the file is, or a document of its own."""
@@ -57,6 +58,20 @@ def running_documents(
             yield sections
     if not found:
         raise DataError(f"{source} holds no document. Give a text file, a folder of them, or rows with text.")
+
+
+def without_held_out(documents: Iterable[list[list[str]]], share: float) -> Iterator[list[list[str]]]:
+    """Leave out the documents of :func:`held_out`."""
+    return (document for document in documents if not _is_held_out(document, share))
+
+
+def held_out(documents: Iterable[list[list[str]]], share: float) -> Iterator[list[list[str]]]:
+    """Yield so large a share of the documents that have several sections, chosen by their content alone."""
+    return (document for document in documents if _is_held_out(document, share))
+
+
+def _is_held_out(document: list[list[str]], share: float) -> bool:
+    return len(document) > 1 and int(rows_hash(document)[:12], 16) < share * 16**12
 
 
 def _documents(source: str | Path, language: Language) -> Iterator[tuple[list[list[str]], bool]]:

@@ -3,10 +3,9 @@
     samesense train documents/ --method context --output mine
     samesense similarity mine "A man is eating." "Someone has a meal."
 
-The folder holds ``origin/`` (with stages of its own: corpus, discriminator, generator), ``harvest/`` (whose shards
-choose contexts as sentences come), ``surrogate/`` (a run folder), ``model/``, ``results.jsonl``, ``report.md`` and
-``manifest.json``. Each stage is done once for its inputs; stopped or killed, the same command goes on; with
-``--overwrite`` a changed setting has the stages made anew that depend on it, and no others.
+The folder holds ``origin/`` (with stages of its own), ``harvest/``, ``surrogate/`` (a run folder), ``model/``,
+``results.jsonl``, ``report.md`` and ``manifest.json``. Each stage is done once for its inputs; stopped or killed, the
+same command goes on; with ``--overwrite`` a changed setting has the stages made anew that depend on it, and no others.
 
 Source: Sun et al. 2022 (TACL), section 3; settings in ``configs/context.toml``.
 Differs: see :mod:`samesense.recipes.origin.recipe` and :mod:`samesense.recipes.surrogate.recipe`.
@@ -131,8 +130,7 @@ class _Later:
         output = self.job.output
         with replacing_folder(output / MODEL) as beside:
             shutil.copytree(output / SURROGATE / MODEL, beside, dirs_exist_ok=True)
-        given = [data for data in (self.job.dev, self.job.test) if data is not None]
-        return evaluate(output, self.job.settings, given)
+        return evaluate(output, self.job)
 
     def train_output(self) -> TrainOutput:
         """Return how the training of the Surrogate ended."""

@@ -7,24 +7,40 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from samesense.data import PairData
+import numpy as np
+
+from samesense.context.corpus.corpus import Corpus
 from samesense.evaluation.run import evaluate_candidates
+from samesense.evaluation.sections import SectionTask
 from samesense.evaluation.sts import StsTask
 from samesense.evaluation.task import Task
 from samesense.files import write_text
 from samesense.inference.models.load import load
 from samesense.recipes.compare.models import open_models
+from samesense.recipes.context.documents import Documents, held_out_triplets
 from samesense.recipes.context.settings import ContextSettings
+from samesense.recipes.runner import Job
 from samesense.recipes.surrogate.recipe import KEPT, TASK, describe_kept
 from samesense.reports import append_results, read_results
 from samesense.reports.significance import paired_comparisons
+from samesense.reports.standing import Ranking, rank
 from samesense.reports.sweeps import difference_table
 from samesense.reports.tables import markdown, markdown_table
+from samesense.reports.verdict import verdict
 from samesense.training import manifest
 from samesense.types import Pair
 
-START, SURROGATE = "start", "surrogate"
-"""Names of the two that are compared; the second is also the folder of its run."""
+START, WHITENED, SURROGATE = "start", "whitened start", "surrogate"
+"""Names of what is compared; the last is also the folder of its run."""
+
+HELD_OUT = "held-out sections"
+"""Name of the triplets of documents that were held out."""
+
+FEWEST_TRIPLETS = 50
+"""Triplets below which their interval is wider than any gain, some 14 points on each side of 50 %."""
+
+FITTED = 5000
+"""Sentences by which the start is whitened."""
 
 COMPARED = "compared.md"
 """What the comparison on labelled pairs says, for the report."""
@@ -33,25 +49,59 @@ PARTS = ("origin", "")
 """Folders with stages, as seen from that of the report."""
 
 
-def evaluate(output: Path, settings: ContextSettings, given: Sequence[PairData]) -> list[str]:
-    """Evaluate the Surrogate and its start model on labelled pairs, and test the difference.
+def evaluate(output: Path, job: Job[Documents, ContextSettings]) -> list[str]:
+    """Evaluate the Surrogate beside its start model, and that whitened, and test the differences.
 
-    Without ``given`` pairs, what was held out of the harvest is all there is. Returns lines about the outcome.
+    On the labelled pairs that were given, and on the sections of the documents that were held out. Returns lines about
+    the outcome, of which the first say which model to take.
     """
-    folder, path = output / SURROGATE, output / "results.jsonl"
+    folder, path, settings = output / SURROGATE, output / "results.jsonl", job.settings
     own = [row for row in read_results(folder / "results.jsonl") if row.task == TASK]
+    given = [data for data in (job.dev, job.test) if data is not None]
+    sections, shown = _sections(job)
+    tasks: list[Task] = [*([sections] if sections else []), *(StsTask(data, dataset=data.name) for data in given)]
     specs = [f"{SURROGATE}={folder}"]
     if settings.encoder == "bi":  # a cross-encoder begins with a head that says nothing yet
-        specs.insert(0, f"{START}={settings.model}")
-    tasks: list[Task] = [StsTask(data, dataset=data.name) for data in given]
-    found = evaluate_candidates(open_models(specs) if tasks else [], tasks)
+        specs = [f"{START}={settings.model}", f"{WHITENED}={settings.model}+whiten", *specs]
+    models = open_models(specs, fit_texts=_some_sentences(output, settings)) if tasks else []
+    found = evaluate_candidates(models, tasks)
     comparisons, problems = paired_comparisons(found.evidence, found.results, against=START)
     path.unlink(missing_ok=True)
     append_results(path, [*found.results, *own])
     write_text(output / COMPARED, f"{difference_table(comparisons)}\n" if comparisons else "")
+    ranking = rank(found.evidence, found.results, against=START) if len(models) > 1 else None
     lines = [f"{one.dataset}: no figure of {one.model}, {one.reason}" for one in found.failures]
-    shown = [f"evaluated on {data.name} ({len(data):,} pairs)" for data in given] or ["no labelled pairs were given"]
-    return [*shown, *lines, *problems]
+    shown += [f"evaluated on {data.name} ({len(data):,} pairs)" for data in given]
+    return [*(_recommended(ranking, settings) if ranking else []), *shown, *lines, *problems]
+
+
+def _sections(job: Job[Documents, ContextSettings]) -> tuple[SectionTask | None, list[str]]:
+    """Return the task on the sections of held-out documents, if there are enough, and what is said of it."""
+    triplets = held_out_triplets(job.data, job.settings.origin_settings())
+    if len(triplets) < FEWEST_TRIPLETS:
+        return None, [
+            f"not evaluated on sections: documents that were held out give {len(triplets)} triplets, and "
+            f"{FEWEST_TRIPLETS} are needed"
+        ]
+    task = SectionTask(triplets, HELD_OUT, note="of documents from which nothing was learnt")
+    return task, [f"evaluated on {len(triplets):,} triplets of sections in documents that were held out"]
+
+
+def _some_sentences(output: Path, settings: ContextSettings) -> list[str]:
+    """Return sentences of the corpus, by which the start is whitened, no text twice."""
+    corpus = Corpus(output / "origin" / "corpus", settings.origin_settings().shape())
+    ids = np.unique(corpus.text_keys, return_index=True)[1]
+    return corpus.sentences(np.random.default_rng(0).permutation(ids)[:FITTED])
+
+
+def _recommended(ranking: Ranking, settings: ContextSettings) -> list[str]:
+    """Return which of the models is best, how sure that is, and how to have it."""
+    how = {
+        SURROGATE: "take the folder model of this run",
+        START: f"stay with {settings.model}; nothing that was made here is better",
+        WHITENED: f"whitening alone does more: samesense whiten {settings.model} TEXTS --output FOLDER",
+    }
+    return [*verdict(ranking), f"recommended: {how[ranking.places[0].model]}"]
 
 
 def speed(folder: Path, pairs: Sequence[Pair]) -> float:
@@ -66,15 +116,16 @@ def speed(folder: Path, pairs: Sequence[Pair]) -> float:
 def write_report(output: Path) -> None:
     """Write ``report.md``: what was kept of Origin, the figures on labelled pairs, and the stages with their times."""
     kept = manifest.read(output / SURROGATE)[KEPT]
-    results = read_results(output / "results.jsonl")
+    results, stages = read_results(output / "results.jsonl"), manifest.read(output)["stages"]
     rows = [row for part in PARTS for row in _stages(part, manifest.read(output / part)["stages"])]
     figures = markdown_table([row for row in results if row.task != TASK and row.subset == "all"])
     compared = (output / COMPARED).read_text(encoding="utf-8").strip()
     parts = [
         "# From documents to a model",
         describe_kept(kept),
-        "## Labelled pairs",
-        figures if any(row.task != TASK for row in results) else "None were given.",
+        "## Beside the start",
+        *stages["evaluation"]["summary"],
+        *([figures] if any(row.task != TASK for row in results) else []),
         *(["Paired bootstrap, adjusted by Holm.", compared] if compared else []),
         "## Stages",
         markdown(["stage", "seconds", "outcome"], rows, numeric=("seconds",)),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, field_validator, model_validator
 
+from samesense.errors import ConfigError
 from samesense.recipes.surrogate.settings import SurrogateSettings
 
 if TYPE_CHECKING:
@@ -14,11 +15,17 @@ if TYPE_CHECKING:
 
 Part = dict[str, Any]
 
+HELD_OUT_DOCUMENTS = 0.1
+"""Share of the documents with sections on which the model is evaluated, and from which nothing is learnt."""
+
+FEWEST_HELD_OUT = 8
+"""Pairs that the held-out share is at least: which they are chance decides, and 1 of 3,000 such parts is empty."""
+
 
 class ContextSettings(SurrogateSettings):
     """Settings of the Surrogate, and of the Origin and the harvest that it learns from."""
 
-    origin_config: str = Field("scaled", description="settings of the Origin: bank, scaled, paper, or a TOML file")
+    origin_config: str = Field("bank", description="settings of the Origin: bank, scaled, paper, or a TOML file")
     origin: Part | None = Field(None, description="single settings of the Origin, as in: --origin.contexts 50")
     harvest: Part | None = Field(None, description="settings of the harvest, as in: --harvest.pairs 10000")
 
@@ -29,19 +36,28 @@ class ContextSettings(SurrogateSettings):
 
     @model_validator(mode="after")
     def _parts_are_settings(self) -> ContextSettings:
-        if self.origin is not None or self.origin_config != "scaled":
+        if self.origin is not None or self.origin_config != "bank":
             origin = self.origin_settings()
             if origin.contexts == "retrieved":
                 origin.scheme()
         if self.harvest is not None:
-            self.harvest_settings()
+            self._check_held_out(self.harvest_settings().pairs)
         return self
+
+    def _check_held_out(self, pairs: int) -> None:
+        """Raise before hours are spent on pairs of which next to none would select, or test, what learns from them."""
+        if pairs * self.held_out_share < FEWEST_HELD_OUT:
+            raise ConfigError(
+                f"At least {FEWEST_HELD_OUT} harvested pairs must select the best state; held_out_share "
+                f"{self.held_out_share:g} of harvest.pairs {pairs:,} is {pairs * self.held_out_share:g}. Give a larger "
+                "held_out_share, or harvest more."
+            )
 
     def origin_settings(self) -> OriginSettings:
         """Return the settings of the Origin."""
         from samesense.recipes.origin.settings import choose_origin
 
-        return choose_origin(self.origin_config, self.origin or {})
+        return choose_origin(self.origin_config, {"held_out_documents": HELD_OUT_DOCUMENTS, **(self.origin or {})})
 
     def harvest_settings(self) -> HarvestSettings:
         """Return the settings of the harvest."""

@@ -27,7 +27,7 @@ import torch
 from samesense.context.corpus.corpus import Corpus
 from samesense.context.origin.load import open_origin
 from samesense.context.origin.origin import FILE
-from samesense.data.documents import running_documents
+from samesense.data.documents import running_documents, without_held_out
 from samesense.errors import ConfigError
 from samesense.execution.progress import progress_bar, stage
 from samesense.files import only_writer, write_json
@@ -87,7 +87,7 @@ def _corpus(stages: Stages, sources: Sequence[str], prints: dict[str, str], sett
             running_documents(source, language=settings.language, paragraphs=settings.paragraphs) for source in sources
         )
         with progress_bar("corpus", "document") as bar:
-            for document in first_words(every, settings.corpus_words):
+            for document in first_words(without_held_out(every, settings.held_out_documents), settings.corpus_words):
                 yield document
                 bar.update()
 
@@ -95,7 +95,8 @@ def _corpus(stages: Stages, sources: Sequence[str], prints: dict[str, str], sett
         corpus = Corpus(folder, shape) if folder.exists() else Corpus.build(folder, documents(), shape)
         return [describe_corpus(corpus)]
 
-    inputs = {"sources": [prints[source] for source in sources], "corpus_words": settings.corpus_words, **how}
+    cut = {"corpus_words": settings.corpus_words, "held_out_documents": settings.held_out_documents}
+    inputs = {"sources": [prints[source] for source in sources], **cut, **how}
     stages.run("corpus", inputs, ["corpus", ".corpus-building", FILE], make)
     return Corpus(folder, shape)
 

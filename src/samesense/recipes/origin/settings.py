@@ -58,6 +58,9 @@ class OriginSettings(Settings):
     corpus_words: int | None = Field(
         None, ge=1, description="corpus: stop after the document that reaches so many words, spaces part them [all]"
     )
+    held_out_documents: float = Field(
+        0.0, ge=0, lt=1, description="corpus: share of the documents with sections that is left out, to evaluate on"
+    )
     left: int = Field(2, ge=1, description="corpus: most sentences of a context before the sentence")
     right: int = Field(2, ge=1, description="corpus: most sentences after it")
     chunk: int = Field(5, ge=1, description="corpus: sentences of a chunk, of which one context at most is chosen")
