@@ -22,6 +22,10 @@ RUNS = {
     "simcse": ("train", "texts.txt", *STEPS, "--method", "simcse", "--model", "TINY", "--output", "out"),
     "rankcse": ("train", "texts.txt", *STEPS, "--teacher", "STATIC", "--model", "TINY", "--output", "out"),
     "distil": ("distil", "texts.txt", *STEPS, "--teacher", "TINY", "--student", "layers:1", "--output", "out"),
+    "pretrain": (
+        *("pretrain", "documents.jsonl", "--model", "TINY", "--max-steps", "6", "--eval-steps", "2"),
+        *("--batch-size", "4", "--max-seq-length", "16", "--precision", "float32", "--output", "out"),
+    ),
     "encode": ("encode", "STATIC", "texts.txt", "--shard-size", "4", "--workers", "1", "--output", "out"),
     "index": ("index", "build", "out", "texts.txt", "--model", "STATIC", "--overwrite"),
     "export": ("export", "STATIC", "--output", "out", "--overwrite"),
@@ -41,7 +45,7 @@ RUNS = {
     ),
     "sweep": ("sweep", "sweep.toml", "--output", "out"),
 }
-GOES_ON = ("train", "distil")
+GOES_ON = ("train", "pretrain", "distil")
 """Commands that go on with ``--resume``; the others with the same words."""
 
 
@@ -52,6 +56,8 @@ def prepared(here, static_model, tiny_trunk):
         {"anchor": "rain", "positive": ["snow"], "negative": ["music", "a car"]},
     ]
     (here / "tuples.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows * 12))
+    parts = (here / "texts.txt").read_text().splitlines()
+    (here / "documents.jsonl").write_text(json.dumps({"sentences": parts}) + "\n")
     (here / "sweep.toml").write_text(
         f'seeds = [1]\n[base]\nmodel = "{static_model}"\nmax_steps = 4\neval_steps = 2\n'
         '[[case]]\nloss = "cosent"\n[[case]]\nloss = "mse"\n'
@@ -114,7 +120,7 @@ def test_a_killed_run_ends_as_one_that_was_not(prepared, here, name):
             child.kill()
             kills += ended(child) == -signal.SIGKILL
         code = ended(began(command(name, prepared, here)))
-        whole = code == 2 and name in ("cosent", "mse", "cross", "supmpn", "simcse", "rankcse", "distil")
+        whole = code == 2 and name in ("cosent", "mse", "cross", "supmpn", "simcse", "rankcse", "distil", "pretrain")
         assert code == 0 or whole, code  # a finished run is not trained again
         assert outcome(name, prepared, here) == expected
         assert not [path for path in here.glob(".*") if "-old-" in path.name]

@@ -36,7 +36,7 @@ HARVEST = {"pairs": 60, "unit": 6, "shard_size": 20, "spacings": [4]}
 @pytest.fixture(scope="module")
 def documents(tmp_path_factory):
     path = tmp_path_factory.mktemp("documents") / "some.jsonl"
-    rows = [{"sentences": sections[0]} for sections in some_documents(12)]
+    rows = [{"sections": sections} for sections in some_documents(12)]
     parts = [sections[0] for sections in some_documents(36, seed=5)]
     rows += [{"sections": parts[at : at + 3]} for at in range(0, 36, 3)]
     path.write_text("\n".join(map(json.dumps, rows)) + "\n")

@@ -97,7 +97,7 @@ def test_documents_are_gone_through_with_little(capsys, tiny_trunk, tmp_path):
     path.write_text("\n".join(json.dumps({"sentences": part[0]}) for part in some_documents(12)) + "\n")
     settings = {
         "model": str(tiny_trunk), "max_steps": 40, "batch_size": 8, "precision": "float32", "max_seq_length": 32,
-        "origin": ORIGIN, "harvest": HARVEST,
+        "held_out_share": 0.2, "origin": ORIGIN, "harvest": HARVEST,
     }  # fmt: skip
     steps, time = plan(path, method="context", settings={"origin_config": "scaled", **settings}).dry_run(
         tmp_path / "run"

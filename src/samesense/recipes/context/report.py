@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from samesense.context.corpus.corpus import Corpus
-from samesense.evaluation.run import evaluate_candidates
+from samesense.evaluation.run import Evaluations, evaluate_candidates
 from samesense.evaluation.sections import SectionTask
 from samesense.evaluation.sts import StsTask
 from samesense.evaluation.task import Task
@@ -23,7 +23,7 @@ from samesense.recipes.runner import Job
 from samesense.recipes.surrogate.recipe import KEPT, TASK, describe_kept
 from samesense.reports import append_results, read_results
 from samesense.reports.significance import paired_comparisons
-from samesense.reports.standing import Ranking, rank
+from samesense.reports.standing import rank
 from samesense.reports.sweeps import difference_table
 from samesense.reports.tables import markdown, markdown_table
 from samesense.reports.verdict import verdict
@@ -53,13 +53,14 @@ def evaluate(output: Path, job: Job[Documents, ContextSettings]) -> list[str]:
     """Evaluate the Surrogate beside its start model, and that whitened, and test the differences.
 
     On the labelled pairs that were given, and on the sections of the documents that were held out. Returns lines about
-    the outcome, of which the first say which model to take.
+    the outcome, of which the first say which model to take: by the test pairs, or else by the sections, and by the
+    pairs that selected the Surrogate only where there is nothing else.
     """
     folder, path, settings = output / SURROGATE, output / "results.jsonl", job.settings
     own = [row for row in read_results(folder / "results.jsonl") if row.task == TASK]
-    given = [data for data in (job.dev, job.test) if data is not None]
-    sections, shown = _sections(job)
-    tasks: list[Task] = [*([sections] if sections else []), *(StsTask(data, dataset=data.name) for data in given)]
+    sections, said = _sections(job)
+    pairs = [None if data is None else StsTask(data, dataset=data.name) for data in (job.test, job.dev)]
+    tasks: list[Task] = [task for task in (pairs[0], sections, pairs[1]) if task is not None]
     specs = [f"{SURROGATE}={folder}"]
     if settings.encoder == "bi":  # a cross-encoder begins with a head that says nothing yet
         specs = [f"{START}={settings.model}", f"{WHITENED}={settings.model}+whiten", *specs]
@@ -69,22 +70,22 @@ def evaluate(output: Path, job: Job[Documents, ContextSettings]) -> list[str]:
     path.unlink(missing_ok=True)
     append_results(path, [*found.results, *own])
     write_text(output / COMPARED, f"{difference_table(comparisons)}\n" if comparisons else "")
-    ranking = rank(found.evidence, found.results, against=START) if len(models) > 1 else None
     lines = [f"{one.dataset}: no figure of {one.model}, {one.reason}" for one in found.failures]
-    shown += [f"evaluated on {data.name} ({len(data):,} pairs)" for data in given]
-    return [*(_recommended(ranking, settings) if ranking else []), *shown, *lines, *problems]
+    shown = [f"evaluated on {data.name} ({len(data):,} pairs)" for data in (job.test, job.dev) if data is not None]
+    advice = _recommended(found, tasks[0].dataset, settings) if len(models) > 1 else []
+    return [*advice, said, *shown, *lines, *problems]
 
 
-def _sections(job: Job[Documents, ContextSettings]) -> tuple[SectionTask | None, list[str]]:
+def _sections(job: Job[Documents, ContextSettings]) -> tuple[SectionTask | None, str]:
     """Return the task on the sections of held-out documents, if there are enough, and what is said of it."""
     triplets = held_out_triplets(job.data, job.settings.origin_settings())
     if len(triplets) < FEWEST_TRIPLETS:
-        return None, [
+        return None, (
             f"not evaluated on sections: documents that were held out give {len(triplets)} triplets, and "
             f"{FEWEST_TRIPLETS} are needed"
-        ]
+        )
     task = SectionTask(triplets, HELD_OUT, note="of documents from which nothing was learnt")
-    return task, [f"evaluated on {len(triplets):,} triplets of sections in documents that were held out"]
+    return task, f"evaluated on {len(triplets):,} triplets of sections in documents that were held out"
 
 
 def _some_sentences(output: Path, settings: ContextSettings) -> list[str]:
@@ -94,8 +95,12 @@ def _some_sentences(output: Path, settings: ContextSettings) -> list[str]:
     return corpus.sentences(np.random.default_rng(0).permutation(ids)[:FITTED])
 
 
-def _recommended(ranking: Ranking, settings: ContextSettings) -> list[str]:
-    """Return which of the models is best, how sure that is, and how to have it."""
+def _recommended(found: Evaluations, dataset: str, settings: ContextSettings) -> list[str]:
+    """Return which of the models is best on a data set, how sure that is, and how to have it."""
+    own = [one for one in found.results if one.dataset == dataset]
+    ranking = rank([one for one in found.evidence if one.dataset == dataset], own, against=START)
+    if ranking is None:
+        return []
     how = {
         SURROGATE: "take the folder model of this run",
         START: f"stay with {settings.model}; nothing that was made here is better",
