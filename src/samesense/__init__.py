@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from samesense.api.data import doctor, read
+    from samesense.api.duplicates import dedup, match
     from samesense.api.evaluation import calibrate, compare, evaluate
     from samesense.api.training import cross_validate, distil, harvest, origin, pretrain, sweep, train
-    from samesense.api.use import cluster, encode, export, mine, rerank, similarity, whiten
+    from samesense.api.use import encode, export, mine, rerank, similarity, whiten
     from samesense.inference.models.load import load
     from samesense.inference.models.model import Model
 
@@ -27,7 +28,8 @@ _HOMES = {
     "samesense.api.data": ("doctor", "read"),
     "samesense.api.evaluation": ("calibrate", "compare", "evaluate"),
     "samesense.api.training": ("cross_validate", "distil", "harvest", "origin", "pretrain", "sweep", "train"),
-    "samesense.api.use": ("cluster", "encode", "export", "mine", "rerank", "similarity", "whiten"),
+    "samesense.api.duplicates": ("dedup", "match"),
+    "samesense.api.use": ("encode", "export", "mine", "rerank", "similarity", "whiten"),
     "samesense.inference.models.load": ("load",),
     "samesense.inference.models.model": ("Model",),
 }
@@ -37,9 +39,9 @@ __all__ = [
     "Model",
     "__version__",
     "calibrate",
-    "cluster",
     "compare",
     "cross_validate",
+    "dedup",
     "distil",
     "doctor",
     "encode",
@@ -47,6 +49,7 @@ __all__ = [
     "export",
     "harvest",
     "load",
+    "match",
     "mine",
     "origin",
     "pretrain",

@@ -1,4 +1,4 @@
-"""``samesense.similarity``, ``encode``, ``mine``, ``cluster``, ``rerank``, ``whiten``, ``export`` and ``serve``."""
+"""``samesense.similarity``, ``encode``, ``mine``, ``rerank``, ``whiten``, ``export`` and ``serve``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from samesense.inference.calibration.storage import Threshold
     from samesense.inference.models.backends import BackendOption
     from samesense.inference.onnx.format import Description
-    from samesense.inference.search.mining import Cluster, MinedPair
+    from samesense.inference.search.mining import MinedPair
     from samesense.inference.search.rerank import Ranked
     from samesense.types import Embeddings, Pair, Precision, Scores
 
@@ -88,12 +88,13 @@ def encode(
     from samesense.inference.models.load import load
     from samesense.inference.stream import encode_with_bar
 
-    texts = _texts(source, columns)
+    texts = texts_of(source, columns)
     opened = load(model, backend=backend, precision=precision, deterministic=deterministic, sample=texts)
     return encode_with_bar(opened, texts, normalize=normalize)
 
 
-def _texts(source: Source, columns: str | None) -> list[str]:
+def texts_of(source: Source, columns: str | None) -> list[str]:
+    """Return the texts of what a command or a function is given, in order, none of them empty."""
     from samesense.data.sentences import one_text_a_row
     from samesense.inference.stream import read_texts
 
@@ -135,39 +136,7 @@ def mine(
 
     cut = threshold_of(model, threshold)
     check_mining(top, cut)
-    return run(_unit_vectors(model, _texts(source, columns), precision), top=top, threshold=cut)
-
-
-def cluster(
-    source: Source,
-    *,
-    model: Any = "default",
-    threshold: Threshold = 0.9,
-    smallest: int = 2,
-    columns: str | None = None,
-    precision: Precision = "auto",
-) -> list[Cluster]:
-    """Find groups of near-duplicates: texts that are linked by pairs above a threshold.
-
-    Args:
-        source: texts, a text file with one text a line (plain or .gz), or a table.
-        columns: name of the table's column of texts, if several hold texts.
-        model: whatever :func:`samesense.load` takes and has embeddings.
-        threshold: lowest cosine of a link, from -1 to 1, which :func:`mine` shows on your data; ``"calibrated"`` is
-            that of the model's calibration.
-        smallest: texts of a group that is returned.
-        precision: arithmetic; auto is bfloat16 where the processor computes in it.
-
-    Returns:
-        Groups with the positions of their texts, from 0, the largest first.
-    """
-    from samesense.inference.calibration.storage import threshold_of
-    from samesense.inference.search.mining import check_clustering
-    from samesense.inference.search.mining import cluster as run
-
-    cut = threshold_of(model, threshold)
-    check_clustering(cut, smallest)
-    return run(_unit_vectors(model, _texts(source, columns), precision), cut, smallest=smallest)
+    return run(_unit_vectors(model, texts_of(source, columns), precision), top=top, threshold=cut)
 
 
 def rerank(
@@ -199,7 +168,7 @@ def rerank(
     finder = load(model, precision=precision)
     if not finder.embeds:
         raise ConfigError(f"`model` finds texts by their embeddings, and {finder.name} has none: {finder.protocol}.")
-    return run(query, _texts(source, columns), finder.encode, load(cross, precision=precision).scores, top)
+    return run(query, texts_of(source, columns), finder.encode, load(cross, precision=precision).scores, top)
 
 
 def whiten(

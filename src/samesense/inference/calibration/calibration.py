@@ -134,6 +134,9 @@ class Calibration:
     errors: dict[str, float]  # what cross-validation found, by name
     protocol: str  # how the scores were made, in words
     fingerprint: str  # of the files of the model
+    # for some precisions, ascending, the score of highest recall with it on all pairs; those that no score reaches are
+    # absent
+    precisions: tuple[tuple[float, FiniteFloat], ...] = ()
     least: float | None = None  # the precision or recall that its threshold was to have
     folds: int = 5  # of the cross-validation
     seed: int = 0  # which decided the folds
@@ -175,15 +178,32 @@ class Calibration:
             f"{' or '.join(self.thresholds) or 'calibrated scores instead, or calibrate on other pairs'}."
         )
 
+    def at_precision(self, least: float) -> float:
+        """Return the threshold at a precision, or at the next higher one known; ConfigError if there is none."""
+        found = [cut for precision, cut in self.precisions if precision >= least]
+        if not found:
+            known = ", ".join(f"{precision:g}" for precision, _ in self.precisions) or "none"
+            raise ConfigError(
+                f"The calibration on {self.data} has no threshold for a precision of {least:g}: its precisions are "
+                f"{known}. Ask for less, or calibrate on more pairs that are labelled yes or no."
+            )
+        return found[0]
+
 
 PRECISIONS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99)
 """Of which the table shows the threshold with the highest recall."""
 
 
+def thresholds_at(scores: Scores, right: Scores) -> tuple[tuple[float, float], ...]:
+    """Return :data:`PRECISIONS` with their thresholds on pairs ``(n,)``; ``right`` is 1 for a yes, 0 for a no."""
+    found = [(least, threshold_at(scores, right, precision=least)) for least in PRECISIONS]
+    return tuple((least, cut) for least, cut in found if np.isfinite(cut))
+
+
 def threshold_table(calibration: Calibration, scores: Scores, right: Scores) -> list[str]:
     """Return lines of thresholds with what each gives on pairs ``(n,)``; ``right`` is 1 for a yes, 0 for a no."""
     best = {cut: f"best {name}" for name, cut in calibration.thresholds.items() if name in ("accuracy", "f1")}
-    cuts = {threshold_at(scores, right, precision=least) for least in PRECISIONS}
+    cuts = {cut for _, cut in calibration.precisions}
     lines = [f"{'threshold':>9}{'precision':>12}{'recall':>9}{'F1':>9}"]
     for cut in sorted(filter(np.isfinite, cuts | {*calibration.thresholds.values()})):
         shares = (f"{100 * at(scores, right, cut):.1f} %" for at in (precision_at, recall_at, f1_at))

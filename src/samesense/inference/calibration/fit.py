@@ -20,6 +20,7 @@ from samesense.inference.calibration.calibration import (
     Isotonic,
     Logistic,
     threshold_table,
+    thresholds_at,
 )
 from samesense.metrics.calibration import calibration_error, mean_absolute_error, mean_squared_error
 from samesense.metrics.classification import (
@@ -238,6 +239,7 @@ def calibrate(
     folds = fold_numbers(data.pairs(), labels, settings.folds, settings.seed)
     held_out, before = held_out_values(fit, scores, labels, folds), read_as_share(scores, scale)
     errors, thresholds = value_errors(held_out, labels, graded=graded), dict[Decide, float]()
+    precisions: tuple[tuple[float, float], ...] = ()
     if before is not None:
         errors |= {f"{name}_before": error for name, error in value_errors(before, labels, graded=graded).items()}
     if yes is not None:
@@ -245,10 +247,12 @@ def calibrate(
         errors |= decision_quality(scores, right, folds, settings.cuts(), settings.used)
         found = {target: cut(scores, right) for target, cut in settings.cuts().items()}
         thresholds = {target: cut for target, cut in found.items() if np.isfinite(cut)}
+        precisions = thresholds_at(scores, right)
     calibration = Calibration(
         map=fit(scores, labels), scale=scale, yes=yes, thresholds=thresholds, decide=settings.used, data=data.name,
         sha256=data.sha256, n=len(data), protocol=model.protocol, fingerprint=fingerprint, errors=errors,
-        least=settings.min_precision or settings.min_recall, folds=settings.folds, seed=settings.seed,
+        precisions=precisions, least=settings.min_precision or settings.min_recall, folds=settings.folds,
+        seed=settings.seed,
     )  # fmt: skip
     how = f"{model.protocol}; {shape} map, {settings.folds}-fold cross-validation, seed {settings.seed}"
     results = [_result(model, data, metric, error, how, seconds) for metric, error in errors.items()]

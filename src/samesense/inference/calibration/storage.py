@@ -150,14 +150,17 @@ Threshold = float | Literal["calibrated"]
 
 def threshold_of(model: object, threshold: Threshold) -> float:
     """Return a threshold as a number; ConfigError if the calibrated one is asked for and the model has no name."""
-    if not isinstance(threshold, str):
-        return threshold
+    return calibration_of(model).threshold() if isinstance(threshold, str) else threshold
+
+
+def calibration_of(model: object) -> Calibration:
+    """Return the calibration of a model; ConfigError if it is an object, and so has no name."""
     if not isinstance(model, str):
         raise ConfigError(
             f"A calibrated threshold is read by the name of its model; received a {type(model).__name__}. Give "
             "the name of the model, or a number."
         )
-    return read_of(model).threshold()
+    return read_of(model)
 
 
 def read_of(name: str, path: Path | None = None) -> Calibration:

@@ -1,0 +1,121 @@
+"""``samesense.dedup`` and ``samesense.match``: near-duplicates of one list of texts, and matches between two."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from samesense.api.data import labelled_pairs
+from samesense.api.use import texts_of
+from samesense.data.formats.memory import Source
+
+if TYPE_CHECKING:
+    from samesense.inference.calibration.storage import Threshold
+    from samesense.inference.duplicates.dedup import By, Deduplicated, Keep, Search
+    from samesense.inference.duplicates.match import Matched
+    from samesense.inference.models.model import Model
+    from samesense.types import Precision
+
+
+def dedup(  # noqa: PLR0913 - the flags of the command
+    source: Source,
+    *,
+    model: Any = "default",
+    threshold: Threshold | None = None,
+    min_precision: float | None = None,
+    pairs: Source | None = None,
+    by: By = "representative",
+    keep: Keep = "first",
+    search: Search = "auto",
+    work: str | Path | None = None,
+    columns: str | None = None,
+    precision: Precision = "auto",
+) -> Deduplicated:
+    """Find which texts say the same as another, and keep one of them.
+
+    Args:
+        source: texts, a text file with one text a line (plain or .gz), or a table.
+        model: whatever :func:`samesense.load` takes and has embeddings.
+        threshold: cosine from which on two texts count as the same, from -1 to 1, by default 0.9; ``"calibrated"`` is
+            that of the model's calibration.
+        min_precision: in its place the threshold of the calibration, or on ``pairs``, that finds most at this
+            precision, such as 0.95.
+        pairs: a few labelled pairs, 1 for the same and 0 for not, from which the threshold is taken: that of best F1.
+        by: ``"representative"`` keeps a text unless it is close to one that is kept; ``"linked"`` keeps one of all
+            texts that are linked by pairs, so that ends of a chain need not be close.
+        keep: which text goes first: the first, the longest, or (``"central"``) the one that is close to most rows.
+        search: compare all pairs (``"exact"``), or ask a graph of neighbours (``"approximate"``); ``"auto"`` does the
+            latter above 50,000 different texts.
+        work: folder that keeps vectors and neighbours, for other thresholds of the same texts.
+        columns: name of the table's column of texts, if several hold texts.
+        precision: arithmetic; auto is bfloat16 where the processor computes in it.
+
+    Returns:
+        Places of rows from 0: ``kept``, ``removed`` with the kept row and the score, and ``groups``. ``at`` gives them
+        for another threshold without computing again.
+    """
+    from samesense.inference.duplicates.dedup import dedup as run
+
+    opened, cut = _opened(model, threshold, min_precision, pairs, precision)
+    place = None if work is None else Path(work)
+    return run(texts_of(source, columns), opened, cut, by=by, keep=keep, search=search, work=place)
+
+
+def match(  # noqa: PLR0913 - the flags of the command
+    source: Source,
+    target: Source,
+    *,
+    model: Any = "default",
+    threshold: Threshold | None = None,
+    min_precision: float | None = None,
+    pairs: Source | None = None,
+    top: int = 1,
+    one_to_one: bool = False,
+    search: Search = "auto",
+    work: str | Path | None = None,
+    columns: str | None = None,
+    target_columns: str | None = None,
+    precision: Precision = "auto",
+) -> Matched:
+    """Find for each text of one list the closest of another.
+
+    Args:
+        source: texts, a text file with one text a line (plain or .gz), or a table.
+        target: the like, in which matches are looked for.
+        model, threshold, min_precision, pairs, search, work, precision: see :func:`dedup`; a graph is asked above
+            50,000 different texts of ``target``.
+        top: matches of a row at most.
+        one_to_one: match no row of ``target`` twice: the closest two rows first, then the closest of the rest.
+        columns: name of the column of texts in ``source``, if several hold texts.
+        target_columns: the same in ``target``.
+
+    Returns:
+        Places of rows from 0: ``pairs`` of both lists with the score, and ``unmatched`` rows of the first. ``at`` gives
+        them for another threshold without computing again.
+    """
+    from samesense.inference.duplicates.match import check_top
+    from samesense.inference.duplicates.match import match as run
+
+    check_top(top, one_to_one=one_to_one)
+    texts, others = texts_of(source, columns), texts_of(target, target_columns)
+    opened, cut = _opened(model, threshold, min_precision, pairs, precision)
+    place = None if work is None else Path(work)
+    return run(texts, others, opened, cut, top=top, one_to_one=one_to_one, search=search, work=place)
+
+
+def _opened(
+    model: Any, threshold: Threshold | None, min_precision: float | None, pairs: Source | None, precision: Precision
+) -> tuple[Model, float]:
+    """Return the model and the threshold; what can be refused without the model is refused before it is loaded."""
+    from samesense.inference.duplicates.threshold import check_one, known_threshold, threshold_from
+    from samesense.inference.models.load import load
+    from samesense.inference.search.mining import check_threshold
+
+    check_one(threshold, min_precision, pairs is not None)
+    if pairs is None:
+        cut = known_threshold(model, threshold, min_precision)
+        check_threshold(cut)
+        return load(model, precision=precision), cut
+    labelled = labelled_pairs(pairs)
+    opened = load(model, precision=precision)
+    return opened, threshold_from(labelled, opened, min_precision)

@@ -1,0 +1,114 @@
+"""``samesense dedup``: near-duplicates among the rows of a file, and the file without them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
+
+from samesense.cli.output import PrecisionFlag, TextColumns, Threshold, logger
+from samesense.errors import ConfigError
+
+if TYPE_CHECKING:
+    from samesense.inference.duplicates.dedup import Deduplicated
+    from samesense.inference.duplicates.rows import Cells
+
+
+def dedup(
+    source: Annotated[str, Parameter(allow_leading_hyphen=True)],
+    /,
+    *,
+    output: Annotated[str, Parameter(name=["--output", "-o"], allow_leading_hyphen=True)] = "-",
+    removed: str | None = None,
+    groups: str | None = None,
+    model: str = "default",
+    threshold: Annotated[Threshold | None, Parameter(allow_leading_hyphen=True)] = None,
+    min_precision: float | None = None,
+    pairs: str | None = None,
+    by: Literal["representative", "linked"] = "representative",
+    keep: Literal["first", "longest", "central"] = "first",
+    search: Literal["auto", "exact", "approximate"] = "auto",
+    work: Path | None = None,
+    columns: TextColumns = None,
+    precision: PrecisionFlag = "auto",
+) -> None:
+    """Find rows whose texts say the same, and keep one of them.
+
+    samesense dedup questions.csv --output kept.csv --removed removed.csv
+
+    Args:
+        source: text file with one text a line (plain or .gz), a table (TSV, CSV, JSON lines, Parquet), or - for
+            lines of standard input.
+        output: file for the rows that are kept, with all their columns: .txt, .tsv, .csv, .jsonl or .parquet; - is
+            standard output.
+        removed: file for the other rows, each with the number and the text of the row that is kept, and their cosine.
+        groups: file for the rows of groups of two or more, the largest group first.
+        model: model folder, output of train, hub name, or default.
+        threshold: cosine from which on two texts count as the same, from -1 to 1, or calibrated for that of the
+            model's calibration [0.9].
+        min_precision: in its place the threshold of the calibration, or on --pairs, that finds most at this precision,
+            such as 0.95.
+        pairs: a few labelled pairs, 1 for the same and 0 for not, from which the threshold is taken: that of best F1.
+        by: representative keeps a text unless it is close to one that is kept; linked keeps one of all texts that are
+            linked by pairs, so that ends of a chain need not be close.
+        keep: which text goes first: the first, the longest, or (central) the one that is close to most rows.
+        search: compare all pairs (exact), or ask a graph of neighbours (approximate); auto does the latter above
+            50000 different texts.
+        work: folder that keeps vectors and neighbours, for other thresholds of the same texts.
+    """
+    import samesense
+    from samesense.inference.duplicates.rows import format_of, rows_of, write_rows
+    from samesense.inference.names import place_of
+    from samesense.inference.stream import read_texts
+
+    outputs = [(name, format_of(name, source)) for name in (output, removed, groups) if name is not None]
+    check_outputs([name for name, _ in outputs], [source, place_of(model)])
+    texts = read_texts(source, columns)
+    found = samesense.dedup(
+        texts, model=model, threshold=threshold, min_precision=min_precision, pairs=pairs, by=by, keep=keep,
+        search=search, work=work, precision=precision,
+    )  # fmt: skip
+    contents = [_kept, *([_removed] if removed is not None else []), *([_groups] if groups is not None else [])]
+    for (name, form), content in zip(outputs, contents, strict=True):
+        write_rows(content(rows_of(source, texts, form), texts, found), name, form)
+    logger.info(str(found))
+
+
+def check_outputs(names: list[str], inputs: list[str]) -> None:
+    """Raise OutputError for a file that could not be written, ConfigError if two outputs are one."""
+    from samesense.places import check_place
+
+    if len(set(names)) < len(names):
+        raise ConfigError(f"Each output is a file of its own; received {', '.join(names)}.")
+    for name in names:
+        if name != "-":
+            check_place(name, inputs)
+
+
+def _kept(rows: Iterator[Cells], _: list[str], found: Deduplicated) -> Iterator[Cells]:
+    for row, (cells, kept) in enumerate(zip(rows, found.kept_by.tolist(), strict=False)):
+        if kept == row:
+            yield cells
+
+
+def _removed(rows: Iterator[Cells], texts: list[str], found: Deduplicated) -> Iterator[Cells]:
+    from samesense.inference.duplicates.rows import beside
+
+    for row, (cells, kept) in enumerate(zip(rows, found.kept_by.tolist(), strict=False)):
+        if kept != row:
+            ours = {"row": row + 1, "kept_row": kept + 1, "kept_text": texts[kept]}
+            yield beside(cells, {**ours, "cosine": round(float(found.scores[row]), 6)})
+
+
+def _groups(rows: Iterator[Cells], _: list[str], found: Deduplicated) -> Iterator[Cells]:
+    from samesense.inference.duplicates.rows import beside
+
+    groups = found.groups
+    members = {row for group in groups for row in group.rows}
+    cells = {row: its for row, its in enumerate(rows) if row in members}
+    for number, group in enumerate(groups, 1):
+        for row in group.rows:
+            ours = {"group": number, "row": row + 1, "kept": row == group.kept}
+            yield beside(cells[row], {**ours, "cosine": round(float(found.scores[row]), 6)})

@@ -1,0 +1,97 @@
+"""``samesense match``: rows of two files that say the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
+
+from samesense.cli.dedup import check_outputs
+from samesense.cli.output import Flag, PrecisionFlag, TextColumns, Threshold, logger
+from samesense.errors import ConfigError
+
+if TYPE_CHECKING:
+    from samesense.inference.duplicates.match import Matched
+    from samesense.inference.duplicates.rows import Cells
+
+
+def match(
+    source: Annotated[str, Parameter(allow_leading_hyphen=True)],
+    target: Annotated[str, Parameter(allow_leading_hyphen=True)],
+    /,
+    *,
+    output: Annotated[str, Parameter(name=["--output", "-o"], allow_leading_hyphen=True)] = "-",
+    unmatched: str | None = None,
+    model: str = "default",
+    threshold: Annotated[Threshold | None, Parameter(allow_leading_hyphen=True)] = None,
+    min_precision: float | None = None,
+    pairs: str | None = None,
+    top: int = 1,
+    one_to_one: Flag = False,
+    search: Literal["auto", "exact", "approximate"] = "auto",
+    work: Path | None = None,
+    columns: TextColumns = None,
+    target_columns: Annotated[str | None, Parameter(help="the same of the second file")] = None,
+    precision: PrecisionFlag = "auto",
+) -> None:
+    """Find for each row of one file the row of another whose text says the same.
+
+    samesense match names.csv catalogue.csv --output pairs.csv
+
+    Args:
+        source: text file with one text a line (plain or .gz), a table (TSV, CSV, JSON lines, Parquet), or - for
+            lines of standard input.
+        target: the like, in which matches are looked for.
+        output: file for the matches, each with all columns of both rows, their numbers and the cosine: .tsv, .csv,
+            .jsonl or .parquet; - is standard output, as TSV.
+        unmatched: file for the rows of the first file that have no match.
+        model: model folder, output of train, hub name, or default.
+        threshold: lowest cosine of a match, from -1 to 1, or calibrated for that of the model's calibration [0.9].
+        min_precision: in its place the threshold of the calibration, or on --pairs, that finds most at this precision,
+            such as 0.95.
+        pairs: a few labelled pairs, 1 for the same and 0 for not, from which the threshold is taken: that of best F1.
+        top: matches of a row at most.
+        one_to_one: match no row of the second file twice: the closest two rows first, then the closest of the rest.
+        search: compare all pairs (exact), or ask a graph of neighbours (approximate); auto does the latter above
+            50000 different texts in the second file.
+        work: folder that keeps vectors and neighbours, for other thresholds of the same texts.
+    """
+    import samesense
+    from samesense.inference.duplicates.rows import format_of, rows_of, write_rows
+    from samesense.inference.names import place_of
+    from samesense.inference.stream import read_texts
+
+    form = ".tsv" if output == "-" else format_of(output, source)
+    if form == ".txt":
+        raise ConfigError(f"Matches are a table, .tsv, .csv, .jsonl or .parquet; received `output` {output!r}.")
+    if source == target == "-":
+        raise ConfigError("Standard input can be one of the two files; received it twice. Name a file.")
+    rest = None if unmatched is None else format_of(unmatched, source)
+    check_outputs([output, *([] if unmatched is None else [unmatched])], [source, target, place_of(model)])
+    texts, others = read_texts(source, columns), read_texts(target, target_columns)
+    found = samesense.match(
+        texts, others, model=model, threshold=threshold, min_precision=min_precision, pairs=pairs, top=top,
+        one_to_one=one_to_one, search=search, work=work, precision=precision,
+    )  # fmt: skip
+    write_rows(_pairs(rows_of(source, texts, form), rows_of(target, others, form), found), output, form)
+    if unmatched is not None and rest is not None:
+        left = set(found.unmatched.tolist())
+        rows = enumerate(rows_of(source, texts, rest))
+        write_rows((cells for row, cells in rows if row in left), unmatched, rest)
+    logger.info(str(found))
+
+
+def _pairs(rows: Iterator[Cells], others: Iterator[Cells], found: Matched) -> Iterator[Cells]:
+    from samesense.inference.duplicates.rows import beside
+
+    wanted = {pair.match for pair in found.pairs}
+    theirs = {row: cells for row, cells in enumerate(others) if row in wanted}
+    matches = iter(found.pairs)
+    pair = next(matches, None)
+    for row, cells in enumerate(rows):
+        while pair is not None and pair.row == row:
+            both = beside(cells, theirs[pair.match])
+            yield beside(both, {"row": row + 1, "match_row": pair.match + 1, "cosine": round(pair.score, 6)})
+            pair = next(matches, None)

@@ -1,0 +1,1 @@
+"""Near-duplicates of one list of texts, and matches between two."""

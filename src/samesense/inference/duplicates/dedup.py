@@ -1,0 +1,209 @@
+"""Near-duplicates of a list of texts: which rows are kept, and which of them stands for each that is not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from samesense.inference.duplicates.groups import linked, represented
+from samesense.inference.duplicates.links import Links, approximate_links, exact_links
+from samesense.inference.duplicates.work import open_work
+from samesense.inference.models.model import Model
+from samesense.inference.search.exact import Ids
+from samesense.inference.search.hnsw import check_usearch
+from samesense.inference.search.mining import check_threshold
+from samesense.types import Scores
+
+By = Literal["representative", "linked"]
+Keep = Literal["first", "longest", "central"]
+Search = Literal["auto", "exact", "approximate"]
+
+EXACT_ROWS = 50_000
+"""Different texts up to which every pair is compared, unless asked otherwise."""
+
+ROOM = 0.1
+"""By how much links are kept below the threshold where a folder keeps them for the next one."""
+
+
+class Removed(NamedTuple):
+    """A row that is not kept.
+
+    Attributes:
+        row: its place, from 0.
+        kept: place of the row that is kept in its stead.
+        score: their cosine, in [-1, 1]; 1 for equal texts.
+    """
+
+    row: int
+    kept: int
+    score: float
+
+
+class Group(NamedTuple):
+    """Rows of which one is kept.
+
+    Attributes:
+        kept: place of that row, from 0.
+        rows: all places, ascending, that one among them.
+        lowest: lowest cosine of a row with the one that is kept. Far below the threshold it tells of a chain.
+    """
+
+    kept: int
+    rows: tuple[int, ...]
+    lowest: float
+
+
+@dataclass(frozen=True)
+class Distinct:
+    """Texts, each once.
+
+    Attributes:
+        texts: in the order in which they first come.
+        of_row: of each row the place of its text ``(rows,)``.
+        first_row: of each text its first row ``(texts,)``.
+        copies: of each text how many rows have it ``(texts,)``.
+    """
+
+    texts: list[str]
+    of_row: Ids
+    first_row: Ids
+    copies: Ids
+
+
+def distinct(texts: Sequence[str]) -> Distinct:
+    """Return the texts of rows, each once."""
+    place: dict[str, int] = {}
+    of_row = np.fromiter((place.setdefault(text, len(place)) for text in texts), dtype=np.int64, count=len(texts))
+    _, first_row, copies = np.unique(of_row, return_index=True, return_counts=True)
+    return Distinct(list(place), of_row, first_row, copies)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deduplicated:
+    """What is kept of a list of texts. Prints as a line.
+
+    Attributes:
+        threshold: cosine from which on two texts count as the same.
+        kept_by: of each row the row that is kept in its stead, itself if it is kept ``(rows,)``.
+        scores: cosine of each row with that row, 1 for equal texts ``(rows,)``.
+        recall: share of the pairs above the threshold that the search found, by a sample; ``None``: all.
+        anew: what :meth:`at` does.
+    """
+
+    threshold: float
+    kept_by: Ids
+    scores: Scores
+    recall: float | None
+    anew: Callable[[float], Deduplicated]
+
+    @property
+    def kept(self) -> Ids:
+        """Places of the rows that are kept, ascending."""
+        return np.flatnonzero(self.kept_by == np.arange(len(self.kept_by)))
+
+    @property
+    def removed(self) -> list[Removed]:
+        """The other rows, in their order."""
+        rows = np.flatnonzero(self.kept_by != np.arange(len(self.kept_by)))
+        columns = rows.tolist(), self.kept_by[rows].tolist(), self.scores[rows].tolist()
+        return [Removed(*row) for row in zip(*columns, strict=True)]
+
+    @property
+    def groups(self) -> list[Group]:
+        """Groups of two rows or more, the largest first, of equal ones that with the lowest row."""
+        order = np.argsort(self.kept_by, kind="stable")
+        cuts = np.flatnonzero(np.diff(self.kept_by[order])) + 1
+        found = [rows for rows in np.split(order, cuts) if len(rows) > 1]
+        found.sort(key=lambda rows: (-len(rows), int(rows[0])))
+        return [
+            Group(int(self.kept_by[rows[0]]), tuple(rows.tolist()), float(self.scores[rows].min())) for rows in found
+        ]
+
+    def at(self, threshold: float) -> Deduplicated:
+        """Return what is kept at another threshold; nothing is encoded, and what was found is searched only once."""
+        check_threshold(threshold)
+        return self.anew(threshold)
+
+    def __str__(self) -> str:
+        """Return how many are kept."""
+        rows, kept = len(self.kept_by), len(self.kept)
+        found = "" if self.recall is None else f"; of the pairs above it, {100 * self.recall:.1f} % were found"
+        return f"{kept} of {rows} texts kept, {rows - kept} removed at a cosine of {self.threshold:.4g} or more{found}"
+
+
+def approximately(search: Search, rows: int) -> bool:
+    """Return whether so many rows are searched approximately; MissingExtraError if that needs usearch and it is absent.
+
+    A single row has no neighbours, so that there is nothing to approximate.
+    """
+    approximate = rows > 1 and (search == "approximate" or (search == "auto" and rows > EXACT_ROWS))
+    if approximate:
+        check_usearch()
+    return approximate
+
+
+def dedup(
+    texts: Sequence[str],
+    model: Model,
+    threshold: float,
+    *,
+    by: By = "representative",
+    keep: Keep = "first",
+    search: Search = "auto",
+    work: Path | None = None,
+) -> Deduplicated:
+    """Find which texts say the same as another at a threshold, and keep one of them.
+
+    Memory grows with the texts and their links, :data:`~samesense.inference.duplicates.links.MOST` of each at most;
+    vectors are mapped from a file.
+
+    Args:
+        texts: one a row.
+        model: encodes them, equal ones once.
+        threshold: cosine from which on two texts count as the same, from -1 to 1.
+        by: ``"representative"`` keeps a text unless it is close to one that is kept; ``"linked"`` keeps one text of
+            all that are linked by pairs, so that ends of a chain need not be close.
+        keep: which text goes first: the first, the longest, or the one that is close to most rows.
+        search: compare all pairs, or ask a graph of neighbours; ``"auto"`` does the latter above :data:`EXACT_ROWS`.
+        work: folder that keeps vectors and links, for other thresholds of the same texts.
+
+    Raises:
+        ConfigError: if the threshold is no cosine.
+        ModelError: if a vector is not finite or all zeros.
+        OutputError: if ``work`` holds something else.
+        MissingExtraError: if usearch is needed and absent.
+    """
+    check_threshold(threshold)
+    once = distinct(texts)
+    approximate = approximately(search, len(once.texts))
+    made = open_work(work, f"dedup, {'approximate' if approximate else 'exact'}", model, once.texts)
+
+    def at(cut: float) -> Deduplicated:
+        floor = cut if work is None else max(-1.0, cut - ROOM)
+        find = approximate_links if approximate else exact_links
+        links = made.links(cut, lambda vectors: find(vectors, floor))
+        order = _order(once, links, cut, keep)
+        kept = (linked if by == "linked" else represented)(made.vectors, links, cut, order)
+        return Deduplicated(
+            threshold=cut, kept_by=once.first_row[kept.kept_by][once.of_row], scores=kept.scores[once.of_row],
+            recall=links.recall, anew=at,
+        )  # fmt: skip
+
+    return at(threshold)
+
+
+def _order(once: Distinct, links: Links, threshold: float, keep: Keep) -> Ids:
+    """Return the texts in the order in which they may stay; of equal ones the first goes first."""
+    if keep == "longest":
+        return np.argsort([-len(text) for text in once.texts], kind="stable")
+    if keep == "central":
+        near = once.copies.copy()
+        close = links.scores >= threshold
+        np.add.at(near, links.first[close], once.copies[links.second[close]])
+        np.add.at(near, links.second[close], once.copies[links.first[close]])
+        return np.argsort(-near, kind="stable")
+    return np.arange(len(once.texts))

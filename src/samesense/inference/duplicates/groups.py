@@ -1,0 +1,149 @@
+"""Groups of rows that say the same, each with the one row that is kept, from links at a threshold."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from samesense.encoder.cosine import row_cosines
+from samesense.inference.duplicates.links import Links, Vectors
+from samesense.inference.search.exact import Ids, margin, unit_rows
+from samesense.inference.search.mining import BLOCK_PAIRS, Near, near_pairs, pair_cosines, parts
+from samesense.types import Scores
+
+
+class Kept(NamedTuple):
+    """What is kept.
+
+    Attributes:
+        kept_by: of each row the row that is kept in its place, itself where it is kept ``(rows,)``.
+        scores: cosine of each row with that row, 1 where it is kept ``(rows,)``.
+    """
+
+    kept_by: Ids
+    scores: Scores
+
+
+def represented(vectors: Vectors, links: Links, threshold: float, order: Ids) -> Kept:
+    """Go through the rows in ``order``: keep one unless a row that is kept already is at the threshold or closer.
+
+    A row that is not kept belongs to the closest of these, among the links that were found. No two rows that are kept
+    are linked. Where links were left out, rows are compared again; ``vectors`` are ``(rows, dim)``, ``order`` names
+    each row once.
+    """
+    kept_by = np.full(len(order), -1, dtype=np.int64)
+    scores = np.ones(len(order))
+    starts, others, near = _lists(links, threshold, len(order))
+    crowd = _Crowd(vectors, threshold)
+    alone = np.diff(starts) == 0
+    alone &= links.beyond < threshold
+    kept_by[alone] = np.flatnonzero(alone)
+    for row in order[~alone[order]].tolist():
+        listed = others[starts[row] : starts[row + 1]]
+        close = np.flatnonzero(kept_by[listed] == listed)
+        if len(close):
+            best = starts[row] + close[int(np.argmax(near[starts[row] + close]))]
+            kept_by[row], scores[row] = others[best], near[best]
+        else:
+            kept_by[row], scores[row] = row, 1.0
+            if links.beyond[row] >= threshold:
+                kept_by[row], scores[row] = crowd.closest(row)
+    return Kept(kept_by, scores)
+
+
+class _Crowd:
+    """Rows that are kept and may have links that were left out: such a link has two of them at its ends."""
+
+    def __init__(self, vectors: Vectors, threshold: float) -> None:
+        self._vectors, self._threshold = vectors, threshold
+        self._rows: list[int] = []
+        self._held = np.zeros((64, vectors.shape[1]), dtype=np.float32)
+
+    def closest(self, row: int) -> tuple[int, float]:
+        """Return the closest of them and its cosine if it reaches the threshold; else take the row in."""
+        own = self._vectors[row : row + 1]
+        unit, count = unit_rows(own, row)[0], len(self._rows)
+        close = np.flatnonzero(self._held[:count] @ unit >= self._threshold - margin(len(unit)))
+        rows = np.array(self._rows, dtype=np.int64)[close]
+        exact = row_cosines(own, self._vectors[rows]) if len(rows) else np.full(1, -np.inf)
+        best = int(np.argmax(exact))
+        if exact[best] >= self._threshold:
+            return int(rows[best]), float(exact[best])
+        if count == len(self._held):
+            self._held = np.concatenate([self._held, np.zeros_like(self._held)])
+        self._held[count] = unit
+        self._rows.append(row)
+        return row, 1.0
+
+
+def _lists(links: Links, threshold: float, rows: int) -> tuple[Ids, Ids, Scores]:
+    """Return the links at a threshold by row: those of row i are from ``starts[i]`` to ``starts[i + 1]``."""
+    kept = links.scores >= threshold
+    first, second, scores = links.first[kept], links.second[kept], links.scores[kept]
+    ends, others = np.concatenate([first, second]), np.concatenate([second, first])
+    order = np.lexsort((others, ends))
+    starts = np.searchsorted(ends[order], np.arange(rows + 1))
+    return starts, others[order], np.concatenate([scores, scores])[order]
+
+
+def linked(vectors: Vectors, links: Links, threshold: float, order: Ids) -> Kept:
+    """Keep of each connected component, whose edges are the links at the threshold, the row that is first in ``order``.
+
+    It is single-linkage clustering, cut at the threshold: ends of a chain need not be close. Links that were left out
+    are searched again where the search was exact.
+    """
+    labels = np.arange(len(order), dtype=np.int64)
+    labels = _joined(labels, links.first[links.scores >= threshold], links.second[links.scores >= threshold])
+    if links.recall is None:
+        crowd = np.flatnonzero(links.beyond >= threshold)
+        for near in near_pairs(vectors[crowd], lambda: threshold) if len(crowd) else ():
+            labels = _linked(labels, vectors, Near(crowd[near.first], crowd[near.second], near.scores), threshold)
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    best = np.full(len(order), len(order), dtype=np.int64)
+    np.minimum.at(best, labels, rank)
+    kept_by = order[best[labels]]
+    return Kept(kept_by, _cosines(vectors, kept_by))
+
+
+def _cosines(vectors: Vectors, kept_by: Ids) -> Scores:
+    scores = np.ones(len(kept_by))
+    removed = np.flatnonzero(kept_by != np.arange(len(kept_by)))
+    for start in range(0, len(removed), BLOCK_PAIRS):
+        part = removed[start : start + BLOCK_PAIRS]
+        scores[part] = row_cosines(vectors[part], vectors[kept_by[part]])
+    return scores
+
+
+def _linked(labels: Ids, vectors: Vectors, near: Near, threshold: float) -> Ids:
+    """Return the labels, each the lowest row of its component, after linking pairs that reach the threshold."""
+    near = near.take(labels[near.first] != labels[near.second])
+    sure = near.scores >= threshold + margin(vectors.shape[1])
+    labels = _joined(labels, near.first[sure], near.second[sure])
+    doubtful = near.take(~sure)
+    doubtful = doubtful.take(labels[doubtful.first] != labels[doubtful.second])
+    for part in parts(doubtful):
+        close = pair_cosines(vectors, part) >= threshold
+        labels = _joined(labels, part.first[close], part.second[close])
+    return labels
+
+
+def _joined(labels: Ids, first: Ids, second: Ids) -> Ids:
+    """Return the labels after joining the components of the linked rows."""
+    if not len(first):
+        return labels
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    ends = np.stack([labels[first], labels[second]])
+    names, places = np.unique(ends, return_inverse=True)
+    one, other = places.reshape(ends.shape)
+    graph = coo_array((np.ones(len(one), dtype=np.int8), (one, other)), shape=(len(names), len(names)))
+    count, component = connected_components(graph, directed=False)
+    lowest = np.full(count, len(labels), dtype=np.int64)
+    np.minimum.at(lowest, component, names)
+    new = np.arange(len(labels), dtype=np.int64)
+    new[names] = lowest[component]
+    joined: Ids = new[labels]
+    return joined

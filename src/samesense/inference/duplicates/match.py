@@ -1,0 +1,194 @@
+"""For each text of one list the closest of another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from samesense.errors import ConfigError
+from samesense.inference.duplicates.dedup import ROOM, Distinct, Search, approximately, distinct
+from samesense.inference.duplicates.links import (
+    HALF,
+    MOST,
+    Links,
+    Vectors,
+    asked,
+    blocks,
+    graph_of,
+    sampled,
+    share_found,
+)
+from samesense.inference.duplicates.work import open_work
+from samesense.inference.models.model import Model
+from samesense.inference.search.exact import Best, Ids, nearest, unit_rows
+from samesense.inference.search.mining import Near, check_threshold, pair_cosines, parts
+
+
+class Match(NamedTuple):
+    """Two rows that belong together.
+
+    Attributes:
+        row: place in the first list, from 0.
+        match: place in the second.
+        score: their cosine, in [-1, 1]; 1 for equal texts.
+    """
+
+    row: int
+    match: int
+    score: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Matched:
+    """What was found of one list in another. Prints as a line.
+
+    Attributes:
+        threshold: lowest cosine of a match.
+        pairs: rows of the first list in their order, each with its matches, the closest first.
+        rows: how many the first list has.
+        recall: share of the true matches that the search found, by a sample; ``None``: all.
+        anew: what :meth:`at` does.
+    """
+
+    threshold: float
+    pairs: list[Match]
+    rows: int
+    recall: float | None
+    anew: Callable[[float], Matched]
+
+    @property
+    def unmatched(self) -> Ids:
+        """Places of the rows of the first list that have no match, ascending."""
+        return np.setdiff1d(np.arange(self.rows), [pair.row for pair in self.pairs])
+
+    def at(self, threshold: float) -> Matched:
+        """Return the matches at another threshold; nothing is encoded, and what was found is searched only once."""
+        check_threshold(threshold)
+        return self.anew(threshold)
+
+    def __str__(self) -> str:
+        """Return how many rows have a match."""
+        matched = self.rows - len(self.unmatched)
+        found = "" if self.recall is None else f"; {100 * self.recall:.1f} % of the matches were found"
+        return f"{matched} of {self.rows} texts matched at a cosine of {self.threshold:.4g} or more{found}"
+
+
+def check_top(top: int, *, one_to_one: bool) -> None:
+    """Raise ConfigError for a number of matches that :func:`match` cannot be asked for."""
+    if top < 1 or (one_to_one and top > 1):
+        raise ConfigError(
+            f"A row has one match or more, and one only where none is matched twice; received `top` {top}"
+            f"{' and `one_to_one`' if one_to_one else ''}."
+        )
+
+
+def match(
+    texts: Sequence[str],
+    others: Sequence[str],
+    model: Model,
+    threshold: float,
+    *,
+    top: int = 1,
+    one_to_one: bool = False,
+    search: Search = "auto",
+    work: Path | None = None,
+) -> Matched:
+    """Find for each text of one list the closest of another, at a threshold or above.
+
+    Of each text the :data:`~samesense.inference.duplicates.links.MOST` closest are looked at, or ``top`` if that is
+    more. Rows that tie are in the order of the second list.
+
+    Args:
+        texts: of the first list, one a row.
+        others: of the second.
+        model: encodes them, equal ones once.
+        threshold: lowest cosine of a match, from -1 to 1.
+        top: matches of a row at most.
+        one_to_one: match no row of the second list twice: the closest two rows first, then the closest of the rest.
+        search: compare all pairs, or ask a graph of neighbours of the second list; ``"auto"`` does the latter above
+            :data:`~samesense.inference.duplicates.dedup.EXACT_ROWS` of its texts.
+        work: folder that keeps vectors and links, for other thresholds of the same texts.
+
+    Raises:
+        ConfigError: if the threshold is no cosine, or ``top`` does not fit.
+        ModelError: if a vector is not finite or all zeros.
+        OutputError: if ``work`` holds something else.
+        MissingExtraError: if usearch is needed and absent.
+    """
+    check_threshold(threshold)
+    check_top(top, one_to_one=one_to_one)
+    first, second = distinct(texts), distinct(others)
+    count, approximate = max(MOST, top), approximately(search, len(second.texts))
+    here = len(first.texts)
+    what = f"match, {'approximate' if approximate else 'exact'}, {here} texts, {count} each"
+    made = open_work(work, what, model, [*first.texts, *second.texts])
+
+    def at(cut: float) -> Matched:
+        floor = cut if work is None else max(-1.0, cut - ROOM)
+        find = _approximate if approximate else _exact
+        links = made.links(cut, lambda vectors: find(vectors, here, floor, count))
+        ordered = _candidates(links, cut, first, second)
+        pairs = _one_to_one(ordered) if one_to_one else [one for some in ordered for one in some[:top]]
+        return Matched(threshold=cut, pairs=pairs, rows=len(texts), recall=links.recall, anew=at)
+
+    return at(threshold)
+
+
+def _exact(vectors: Vectors, here: int, floor: float, count: int) -> Links:
+    """Return the ``count`` closest of the rows from ``here`` on, for each row before it."""
+    found = []
+    for ids, rows in blocks(vectors[:here], "match"):
+        best = [Best(count) for _ in ids]
+        nearest(unit_rows(rows), lambda: blocks(vectors[here:]), best, count)
+        found.append((np.repeat(ids, [len(one.ids) for one in best]), best))
+    first = np.concatenate([np.zeros(0, dtype=np.int64), *(ids for ids, _ in found)])
+    second = np.concatenate([np.zeros(0, dtype=np.int64), *(one.ids for _, best in found for one in best)])
+    scores = np.concatenate([np.zeros(0), *(one.scores for _, best in found for one in best)])
+    kept = scores >= floor
+    return Links(first[kept], second[kept], scores[kept], np.full(len(vectors), -np.inf), floor)
+
+
+def _approximate(vectors: Vectors, here: int, floor: float, count: int) -> Links:
+    """Return about the same by a graph of the rows from ``here`` on; scores are exact."""
+    others = vectors[here:]
+    kept = [(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0))]
+    for ids, found, rough in asked(graph_of(others), vectors[:here], count, "match"):
+        hopeful = (rough >= floor - HALF) & (found >= 0)
+        for part in parts(Near(ids[np.nonzero(hopeful)[0]], here + found[hopeful], rough[hopeful])):
+            exact = pair_cosines(vectors, part)
+            close = exact >= floor
+            kept.append((part.first[close], part.second[close] - here, exact[close]))
+    first, second, scores = (np.concatenate(part) for part in zip(*kept, strict=True))
+    sample = sampled(here)
+    best = [Best(count) for _ in sample]
+    nearest(unit_rows(vectors[sample]), lambda: blocks(others), best, count)
+    recall = share_found(first, scores, sample, [one.scores[one.scores >= floor] for one in best])
+    return Links(first, second, scores, np.full(len(vectors), -np.inf), floor, recall, len(sample))
+
+
+def _candidates(links: Links, threshold: float, first: Distinct, second: Distinct) -> list[list[Match]]:
+    """Return for each row of the first list its matches, the closest first, then by row."""
+    of_text: list[list[Match]] = [[] for _ in first.texts]
+    copies = np.split(np.argsort(second.of_row, kind="stable"), np.cumsum(second.copies)[:-1])
+    order = np.lexsort((links.second, -links.scores, links.first))
+    close = order[links.scores[order] >= threshold]
+    columns = links.first[close].tolist(), links.second[close].tolist(), links.scores[close].tolist()
+    for text, other, score in zip(*columns, strict=True):
+        of_text[text] += [Match(0, row, score) for row in copies[other].tolist()]
+    return [[one._replace(row=row) for one in of_text[text]] for row, text in enumerate(first.of_row.tolist())]
+
+
+def _one_to_one(candidates: list[list[Match]]) -> list[Match]:
+    """Return matches that share no row, the closest first; a row whose matches are all taken has none."""
+    ones: dict[int, Match] = {}
+    taken: set[int] = set()
+    every = sorted((one for some in candidates for one in some), key=lambda one: (-one.score, one.row, one.match))
+    for one in every:
+        if one.row not in ones and one.match not in taken:
+            ones[one.row] = one
+            taken.add(one.match)
+    return [ones[row] for row in sorted(ones)]

@@ -1,0 +1,158 @@
+"""Rows of a source with all their columns, read again where they are needed, and written to a file of any format."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import IO, Any
+
+from samesense.data.formats.files import split_suffix
+from samesense.data.formats.sources import load_rows
+from samesense.errors import ConfigError, DataError
+from samesense.files import replacing
+
+Cells = Mapping[str, Any]
+
+FORMATS = (".txt", ".tsv", ".csv", ".jsonl", ".parquet")
+BATCH = 8192
+"""Rows of a Parquet file written at once."""
+
+BREAKS = re.compile(r"[\t\r\n\v\f\x1c-\x1e\x85\u2028\u2029]+")
+"""What would part a row of TSV, or a line of text."""
+
+
+def rows_of(source: str, texts: list[str], form: str) -> Iterator[Cells]:
+    """Yield the rows of a source anew, with all columns; with only ``text`` if it has none, or the output is text.
+
+    DataError if there are not as many as texts were read before.
+    """
+    if form == ".txt" or not is_table(source):
+        yield from ({"text": text} for text in texts)
+        return
+    count = 0
+    for count, (_, cells) in enumerate(load_rows(source), 1):
+        yield cells
+    if count != len(texts):
+        raise DataError(f"{source} has changed while it was read: {len(texts)} rows, then {count}. Give it again.")
+
+
+def is_table(source: str) -> bool:
+    """Return whether a source has columns."""
+    return source != "-" and (bool(split_suffix(source)[0]) or not Path(source).expanduser().is_file())
+
+
+def format_of(output: str, source: str) -> str:
+    """Return the ending that says the format of an output: for standard output text or TSV, as the source.
+
+    ConfigError if it is none of :data:`FORMATS`.
+    """
+    if output == "-":
+        return ".tsv" if is_table(source) else ".txt"
+    suffix = Path(output).suffix.lower()
+    if suffix not in FORMATS:
+        raise ConfigError(f"An output ends in {', '.join(FORMATS)}; received {output!r}.")
+    return suffix
+
+
+def beside(cells: Cells, more: Cells) -> dict[str, Any]:
+    """Return a row with further columns behind its own; one whose name is taken gets an underscore."""
+    row = dict(cells)
+    for name, value in more.items():
+        while name in row:
+            name += "_"
+        row[name] = value
+    return row
+
+
+def write_rows(rows: Iterable[Cells], output: str, form: str) -> None:
+    """Write rows to a file, or to standard output for ``"-"``, as they come; text files have the column ``text`` alone.
+
+    A file is there whole or not at all. DataError if rows do not fit into a table; OutputError if the file cannot be
+    written.
+    """
+    with _opened(output) as stream:
+        if form == ".txt":
+            _lines((_line(row["text"]) for row in rows), stream)
+        elif form == ".jsonl":
+            _lines((json.dumps(row, ensure_ascii=False, default=str) for row in rows), stream)
+        else:
+            {".tsv": _tsv, ".csv": _csv, ".parquet": _parquet}[form](rows, stream)
+
+
+@contextmanager
+def _opened(output: str) -> Iterator[IO[bytes]]:
+    if output == "-":
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    with replacing(output) as place, place.open("wb") as stream:
+        yield stream
+
+
+def _lines(lines: Iterable[str], stream: IO[bytes]) -> None:
+    for line in lines:
+        stream.write(line.encode() + b"\n")
+
+
+def _line(value: Any) -> str:
+    return BREAKS.sub(" ", _cell(value))
+
+
+def _cell(value: Any) -> str:
+    """Return a cell as text: an absent value is empty, and what has parts is JSON."""
+    if value is None or isinstance(value, str):
+        return value or ""
+    if isinstance(value, bool | list | dict):
+        return json.dumps(value, ensure_ascii=False, default=str)
+    return str(value)
+
+
+def _tsv(rows: Iterable[Cells], stream: IO[bytes]) -> None:
+    """Write a header and rows; tabs and ends of lines in a cell become spaces, as the format has no quoting."""
+    _lines(("\t".join(map(_line, cells)) for cells in _table(rows)), stream)
+
+
+def _csv(rows: Iterable[Cells], stream: IO[bytes]) -> None:
+    text = io.TextIOWrapper(stream, encoding="utf-8", newline="", write_through=True)
+    csv.writer(text, lineterminator="\n").writerows(map(_cell, cells) for cells in _table(rows))
+    text.detach()
+
+
+def _table(rows: Iterable[Cells]) -> Iterator[list[Any]]:
+    """Yield the names of the columns, then the cells of each row; DataError for a column that the first has not."""
+    names: dict[str, None] | None = None
+    for row in rows:
+        if names is None:
+            names = dict.fromkeys(row)
+            yield list(names)
+        if not row.keys() <= names.keys():
+            raise DataError(
+                f"Rows of a table have the same columns; after {', '.join(names)} in the first row there is "
+                f"{', '.join(row.keys() - names.keys())} in a later one. Write .jsonl."
+            )
+        yield [row.get(name) for name in names]
+
+
+def _parquet(rows: Iterable[Cells], stream: IO[bytes]) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    writer = None
+    try:
+        source = iter(rows)
+        while batch := [dict(row) for row in islice(source, BATCH)]:
+            table = pa.Table.from_pylist(batch, schema=writer.schema if writer else None)
+            writer = writer or pq.ParquetWriter(stream, table.schema)
+            writer.write_table(table)
+    except (pa.ArrowException, TypeError) as error:
+        raise DataError(f"A column of Parquet holds values of one type: {error}. Write .jsonl.") from error
+    finally:
+        if writer is not None:
+            writer.close()

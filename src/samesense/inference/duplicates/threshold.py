@@ -1,0 +1,70 @@
+"""The cosine from which on two texts count as the same: a number, or learnt from labelled pairs."""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+
+from samesense.data.pairs.data import PairData
+from samesense.errors import ConfigError, DataError
+from samesense.inference.calibration.storage import Threshold, calibration_of, threshold_of
+from samesense.inference.models.model import Model
+from samesense.metrics.classification import best_threshold, precision_at, recall_at, threshold_at
+
+logger = logging.getLogger(__name__)
+
+DEFAULT = 0.9
+"""Where nothing is said."""
+
+
+def check_one(threshold: Threshold | None, min_precision: float | None, pairs: bool) -> None:
+    """Raise ConfigError where a threshold is given and is to be found besides, or for what is no precision."""
+    if threshold is not None and (pairs or min_precision is not None):
+        raise ConfigError(
+            f"A threshold is a number, or comes from `pairs` or a calibration; received `threshold` {threshold} and "
+            f"{'`pairs`' if pairs else '`min_precision`'}. Give one."
+        )
+    if min_precision is not None and not 0 < min_precision <= 1:
+        raise ConfigError(
+            f"A precision is above 0 and up to 1; received `min_precision` {min_precision}. Example: 0.95"
+        )
+
+
+def known_threshold(model: object, threshold: Threshold | None, min_precision: float | None) -> float:
+    """Return a threshold that needs no pairs: a number, that of the model's calibration, or that at a precision.
+
+    ConfigError if the model has no name by which a calibration is read.
+    """
+    if min_precision is not None:
+        return calibration_of(model).at_precision(min_precision)
+    return threshold_of(model, DEFAULT if threshold is None else threshold)
+
+
+def threshold_from(pairs: PairData, model: Model, min_precision: float | None) -> float:
+    """Return the threshold of best F1 on pairs labelled 1 for the same, 0 for not, or of most recall at a precision.
+
+    ConfigError if labels are graded; DataError if no score divides the pairs so, or one kind is absent.
+    """
+    if pairs.kind not in ("binary", "triple"):
+        raise ConfigError(
+            f"{pairs.name}: pairs for a threshold are labelled 1 (the same) or 0 (not); received {pairs.kind} ones. "
+            "Label them so, or calibrate the model (`yes` says from which label on a pair counts)."
+        )
+    right = (np.asarray(pairs.labels) >= 1).astype(np.float64)
+    scores = model.scores(pairs.pairs())
+    cut = best_threshold(scores, right, "f1")
+    if min_precision is not None:
+        cut = threshold_at(scores, right, precision=min_precision)
+    if not np.isfinite(cut):
+        wanted = "the best F1" if min_precision is None else f"a precision of {min_precision:g}"
+        raise DataError(
+            f"{pairs.name}: no score of these pairs reaches {wanted} and leaves some out. Label more pairs about the "
+            "score at which you doubt, or give a number: `threshold`."
+        )
+    precision, recall = (100 * at(scores, right, cut) for at in (precision_at, recall_at))
+    logger.info(
+        f"threshold {cut:.4f}: on {len(right)} pairs of {pairs.name}, {int(right.sum())} of them the same, precision "
+        f"{precision:.1f} %, recall {recall:.1f} %"
+    )
+    return cut

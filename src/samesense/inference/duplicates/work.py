@@ -1,0 +1,132 @@
+"""The folder of a search for near-duplicates: vectors of the texts, and the links that were found.
+
+With them another threshold needs neither model nor search.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from samesense.encoder.cosine import checked_rows, nonzero_rows
+from samesense.errors import DataError, OutputError
+from samesense.execution.progress import progress_bar
+from samesense.files import map_array, read_json, replacing, write_json
+from samesense.hashes import json_hash, rows_hash
+from samesense.inference.duplicates.links import Links, Vectors
+from samesense.inference.models.model import Model
+from samesense.inference.search.exact import unit_rows
+from samesense.places import check_folder
+
+ABOUT, VECTORS, LINKS = "about.json", "vectors.bin", "links.npz"
+BLOCK_TEXTS = 16384
+"""Texts encoded and written at once."""
+
+
+@dataclass(frozen=True)
+class About:
+    """What a folder holds: ``texts`` and ``model`` are hashes, ``what`` says what the texts are to each other."""
+
+    what: str
+    texts: str
+    model: str
+    rows: int
+    dim: int
+
+
+class Work:
+    """Vectors and links of texts in a folder; one that is temporary is removed with the object (``holder``)."""
+
+    def __init__(self, folder: Path, about: About, holder: TemporaryDirectory[str] | None = None) -> None:
+        self.folder, self._holder = folder, holder
+        self.vectors: Vectors = map_array(folder / VECTORS, np.float32, about.rows * about.dim).reshape(-1, about.dim)
+
+    def links(self, floor: float, search: Callable[[Vectors], Links]) -> Links:
+        """Return the links with a cosine at a floor or above: those that are kept here, or new ones by ``search``."""
+        path = self.folder / LINKS
+        if path.exists():
+            found = _read(path)
+            if found.floor <= floor and len(found.beyond) == len(self.vectors):
+                return found
+        found = search(self.vectors)
+        with replacing(path) as beside, beside.open("wb") as stream:
+            recall = np.nan if found.recall is None else found.recall
+            np.savez(stream, **{**asdict(found), "recall": recall})
+        return found
+
+
+def _read(path: Path) -> Links:
+    try:
+        with np.load(path) as kept:
+            found: dict[str, Any] = {name: kept[name] if kept[name].ndim else kept[name].item() for name in kept}
+        return Links(**{**found, "recall": None if np.isnan(found["recall"]) else found["recall"]})
+    except (OSError, ValueError, TypeError, KeyError, EOFError) as error:
+        raise DataError(f"{path} cannot be read ({error}). Delete the folder; it will be made anew.") from error
+
+
+def open_work(folder: Path | None, what: str, model: Model, texts: Sequence[str]) -> Work:
+    """Return the work on these texts, encoding them unless that is done; equal texts should be given once.
+
+    Args:
+        folder: where it is, or will be; ``None`` for a temporary one. Another may hold earlier work, so that the model
+            needs an identity.
+        what: kind of the search.
+        model: encodes the texts.
+        texts: they.
+
+    Raises:
+        OutputError: if the folder holds something else, or work on other texts or by another model.
+        ModelError: if a vector is not finite or all zeros.
+    """
+    if folder is None:
+        holder = TemporaryDirectory(prefix="samesense-")
+        place = Path(holder.name)
+        return Work(place, About(what, "", "", len(texts), _encode(model, texts, place / VECTORS)), holder)
+    known = {"what": what, "texts": rows_hash(texts), "model": json_hash(model.identity)}
+    check_folder(folder)
+    if (folder / ABOUT).exists():
+        return Work(folder, _earlier(folder, known, len(texts)))
+    if folder.exists() and (not folder.is_dir() or {path.name for path in folder.iterdir()} - {VECTORS}):
+        raise OutputError(f"{folder} is not empty, and holds no vectors of ours. Give a folder of its own: `work`.")
+    about = About(**known, rows=len(texts), dim=_encode(model, texts, folder / VECTORS))
+    write_json(folder / ABOUT, asdict(about))
+    return Work(folder, about)
+
+
+def _earlier(folder: Path, known: dict[str, str], rows: int) -> About:
+    """Return what a folder holds; OutputError if that is not what is asked for."""
+    fix = "Delete the folder; it will be made anew."
+    content = read_json(folder / ABOUT, fix)
+    if any(content.get(name) != value for name, value in known.items()):
+        other = next(name for name, value in known.items() if content.get(name) != value)
+        raise OutputError(
+            f"{folder} holds the vectors of another search: it differs in the {other if other != 'what' else 'kind'}. "
+            "Give another folder, or delete this one."
+        )
+    try:
+        about = About(**content)
+    except TypeError as error:
+        raise DataError(f"{folder / ABOUT} is damaged: {error}. {fix}") from error
+    if about.rows != rows or not isinstance(about.dim, int) or about.dim < 1:
+        raise DataError(f"{folder / ABOUT} is damaged: {about}. {fix}")
+    return about
+
+
+def _encode(model: Model, texts: Sequence[str], path: Path) -> int:
+    """Write the vectors of the texts, scaled to unit length, block by block; return how many numbers each has."""
+    dim = 0
+    bar = progress_bar("encode", "text", len(texts))
+    with replacing(path) as beside, beside.open("wb") as stream:
+        for start in range(0, len(texts), BLOCK_TEXTS):
+            block = list(texts[start : start + BLOCK_TEXTS])
+            rows = np.asarray(model.encode(block, normalize=True, on_progress=bar.update))
+            unit = unit_rows(nonzero_rows(checked_rows(rows, block), block))
+            stream.write(unit.tobytes())
+            dim = unit.shape[1]
+    bar.close()
+    return dim

@@ -1,0 +1,147 @@
+"""Near-duplicates of a list, and matches of two, on vectors that say themselves how close they are."""
+
+import numpy as np
+import pytest
+
+import samesense
+from samesense.errors import ConfigError, DataError, OutputError
+from samesense.inference.duplicates import dedup as module
+from tests.inference.made_vectors import cosines, encode
+
+ANGLES = {"a": 0.0, "aa": 0.3, "aaa": 0.6, "b": 2.0, "bb": 2.1, "c": 4.0}
+
+
+def angles(texts):
+    return np.array([[np.cos(ANGLES[text]), np.sin(ANGLES[text])] for text in texts], dtype=np.float32)
+
+
+ROWS = ["a", "aa", "aaa", "c", "b", "a", "bb"]
+CUT = float(np.cos(0.31))
+
+
+def test_representatives_are_close_and_linked_rows_may_not_be():
+    found = samesense.dedup(ROWS, model=angles, threshold=CUT)
+    assert found.kept.tolist() == [0, 2, 3, 4]
+    assert [(one.row, one.kept) for one in found.removed] == [(1, 0), (5, 0), (6, 4)]
+    assert [one.score for one in found.removed] == pytest.approx([np.cos(0.3), 1.0, np.cos(0.1)], abs=1e-6)
+    assert str(found) == f"4 of 7 texts kept, 3 removed at a cosine of {CUT:.4g} or more"
+    found = samesense.dedup(ROWS, model=angles, threshold=CUT, by="linked")
+    assert [(group.kept, group.rows) for group in found.groups] == [(0, (0, 1, 2, 5)), (4, (4, 6))]
+    assert found.groups[0].lowest == pytest.approx(np.cos(0.6), abs=1e-6)
+
+
+@pytest.mark.parametrize(("keep", "by", "kept"), [
+    ("longest", "representative", [0, 2, 3, 6]), ("longest", "linked", [2, 3, 6]),
+    ("central", "representative", [1, 3, 4]), ("central", "linked", [1, 3, 4]), ("first", "linked", [0, 3, 4]),
+])  # fmt: skip
+def test_which_row_stays(keep, by, kept):
+    assert samesense.dedup(ROWS, model=angles, threshold=CUT, keep=keep, by=by).kept.tolist() == kept
+
+
+def test_rows_of_the_same_text_are_encoded_once_and_score_one():
+    asked = []
+    found = samesense.dedup(["x", "y", "x", "x"], model=lambda texts: asked.extend(texts) or encode(texts))
+    assert (sorted(asked), found.kept.tolist()) == (["x", "y"], [0, 1])
+    assert [tuple(one) for one in found.removed] == [(2, 0, 1.0), (3, 0, 1.0)]
+
+
+def test_another_threshold_needs_no_model_and_is_what_it_would_have_been(tiny_trunk, sentences, tmp_path, monkeypatch):
+    texts, work = [*sentences, *sentences[:3]], tmp_path / "work"
+    model = samesense.load(str(tiny_trunk), precision="float32")
+    first = samesense.dedup(texts, model=model, threshold=0.97, work=work)
+    expected = {cut: samesense.dedup(texts, model=model, threshold=cut) for cut in (0.99, 0.92, 0.8)}
+    monkeypatch.setattr(type(model), "encode", lambda *_, **__: pytest.fail("encoded again"))
+    for cut, other in expected.items():
+        for found in (first.at(cut), samesense.dedup(texts, model=model, threshold=cut, work=work)):
+            assert found.threshold == cut
+            assert np.array_equal(found.kept_by, other.kept_by)
+            assert found.scores == pytest.approx(other.scores)
+    with pytest.raises(OutputError, match=r"work holds the vectors of another search: it differs in the texts"):
+        samesense.dedup(texts[1:], model=model, work=work)
+    with pytest.raises(OutputError, match="it differs in the kind"):
+        samesense.dedup(texts, model=model, search="approximate", work=work)
+    (work / "links.npz").write_bytes(b"PK nonsense")
+    with pytest.raises(DataError, match=r"links.npz cannot be read .* Delete the folder"):
+        samesense.dedup(texts, model=model, work=work)
+
+
+def test_a_folder_of_something_else_is_left_alone(tmp_path):
+    (tmp_path / "mine.txt").write_text("mine")
+    model = samesense.Model(module_encoder())
+    with pytest.raises(OutputError, match="is not empty"):
+        samesense.dedup(["x", "y"], model=model, work=tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+    with pytest.raises(ConfigError):  # a function may change between runs
+        samesense.dedup(["x", "y"], model=encode, work=tmp_path / "new")
+
+
+def module_encoder():
+    from samesense.inference.models.functions import FunctionEncoder
+
+    return FunctionEncoder(encode, "hashed", lambda: "hashed words, 1")
+
+
+def test_above_so_many_rows_a_graph_is_asked(monkeypatch):
+    texts = [f"text {i % 150}{' ' * (i % 2)}" for i in range(400)]
+    near = lambda given: encode([text.strip() for text in given])  # noqa: E731
+    exact = samesense.dedup(texts, model=near)
+    monkeypatch.setattr(module, "EXACT_ROWS", 100)
+    found = samesense.dedup(texts, model=near)
+    assert (exact.recall, found.recall) == (None, 1.0)
+    assert np.array_equal(found.kept_by, exact.kept_by)
+    assert "of the pairs above it, 100.0 % were found" in str(found)
+
+
+def test_nothing_one_and_refusals():
+    with pytest.raises(DataError, match="there are no rows"):
+        samesense.dedup([], model=encode)
+    assert samesense.dedup(["x"], model=encode, search="approximate").kept.tolist() == [0]
+    with pytest.raises(ConfigError, match="A threshold is a cosine"):
+        samesense.dedup(["x"], model=lambda texts: pytest.fail("encoded"), threshold=9)
+
+
+def test_matches_are_the_closest_rows_of_the_other_list():
+    random = np.random.default_rng(0)
+    left, right = random.normal(size=(30, 4)), random.normal(size=(40, 4))
+    rows = {**{f"l{i}": row for i, row in enumerate(left)}, **{f"r{i}": row for i, row in enumerate(right)}}
+    model = lambda texts: np.array([rows[text] for text in texts], dtype=np.float32)  # noqa: E731
+    ones, others = [f"l{i}" for i in range(30)], [f"r{i}" for i in range(40)]
+    table = np.array([cosines(row, right) for row in left.astype(np.float32)])
+    for top in (1, 3):
+        found = samesense.match(ones, others, model=model, threshold=0.6, top=top)
+        true = {(i, int(j)): table[i, j] for i in range(30) for j in np.argsort(-table[i])[:top] if table[i, j] >= 0.6}
+        assert {pair[:2]: pair.score for pair in found.pairs} == pytest.approx(true, abs=1e-6)
+        assert found.unmatched.tolist() == sorted(set(range(30)) - {i for i, _ in true})
+    again = found.at(0.8)
+    assert {pair[:2] for pair in again.pairs} == {pair for pair, score in true.items() if score >= 0.8}
+
+
+def test_one_to_one_takes_the_closest_first():
+    rows = {"a": 0.0, "b": 0.1, "x": 0.12, "y": 0.5}
+    model = lambda texts: np.array([[np.cos(rows[t]), np.sin(rows[t])] for t in texts], dtype=np.float32)  # noqa: E731
+    free = samesense.match(["a", "b"], ["x", "y"], model=model, threshold=0.8)
+    assert [pair[:2] for pair in free.pairs] == [(0, 0), (1, 0)]
+    once = samesense.match(["a", "b"], ["x", "y"], model=model, threshold=0.8, one_to_one=True)
+    assert [pair[:2] for pair in once.pairs] == [(0, 1), (1, 0)]
+    copies = samesense.match(["a", "a", "a"], ["a", "a"], model=model, one_to_one=True)
+    assert [tuple(pair) for pair in copies.pairs] == [(0, 0, 1.0), (1, 1, 1.0)]
+    assert copies.unmatched.tolist() == [2]
+    with pytest.raises(ConfigError, match="`top` 2 and `one_to_one`"):
+        samesense.match(["a"], ["x"], model=model, one_to_one=True, top=2)
+
+
+def test_a_threshold_from_pairs_and_from_a_calibration(tmp_path):
+    rows = {"p0": 0.0, "p1": 0.2, "p2": 0.4, "p3": 0.6, "p4": 0.8}
+    model = lambda texts: np.array([[np.cos(rows[t]), np.sin(rows[t])] for t in texts], dtype=np.float32)  # noqa: E731
+    labelled = [("p0", "p1", 1), ("p0", "p2", 0), ("p0", "p3", 1), ("p0", "p4", 0)]
+    found = samesense.dedup(list(rows), model=model, pairs=labelled, min_precision=1.0)
+    assert found.threshold == pytest.approx((np.cos(0.2) + np.cos(0.4)) / 2, abs=1e-6)
+    found = samesense.dedup(list(rows), model=model, pairs=labelled)
+    assert np.cos(0.8) < found.threshold < np.cos(0.6)  # F1 of 4/5
+    wrong = [(*pair[:2], 1 - pair[2]) for pair in labelled]
+    with pytest.raises(DataError, match=r"no score of these pairs reaches a precision of 0.9"):
+        samesense.dedup(list(rows), model=model, pairs=wrong, min_precision=0.9)
+    with pytest.raises(ConfigError, match="A threshold is a number, or comes from `pairs`"):
+        samesense.dedup(list(rows), model=model, threshold=0.5, pairs=labelled)
+    with pytest.raises(ConfigError, match="A calibrated threshold is read by the name of its model"):
+        samesense.dedup(list(rows), model=model, min_precision=0.9)

@@ -1,0 +1,122 @@
+"""Pairs of rows at a floor or above, and groups made of them, against plain loops."""
+
+import numpy as np
+import pytest
+
+from samesense.inference.duplicates import links as module
+from samesense.inference.duplicates.groups import linked, represented
+from samesense.inference.duplicates.links import approximate_links, exact_links
+from tests.inference.made_vectors import cosines
+
+
+def made(rows, kinds, seed=0):
+    random = np.random.default_rng(seed)
+    centres = random.normal(size=(kinds, 8))
+    vectors = centres[random.integers(kinds, size=rows)] + 0.4 * random.normal(size=(rows, 8))
+    vectors *= random.uniform(0.1, 3, size=(rows, 1))
+    vectors[-3:] = vectors[0]
+    return vectors.astype(np.float32)
+
+
+def all_pairs(vectors, floor):
+    table = [cosines(row, vectors) for row in vectors]
+    return {
+        (i, j): table[i][j] for i in range(len(vectors)) for j in range(i + 1, len(vectors)) if table[i][j] >= floor
+    }
+
+
+def as_dict(links):
+    return {
+        (i, j): s for i, j, s in zip(links.first.tolist(), links.second.tolist(), links.scores.tolist(), strict=True)
+    }
+
+
+@pytest.mark.parametrize("block", [7, 1000])
+def test_every_pair_at_the_floor_is_found(block, monkeypatch):
+    monkeypatch.setattr("samesense.inference.search.mining.BLOCK_ROWS", block)
+    vectors = made(90, 9)
+    found, true = exact_links(vectors, 0.6), all_pairs(vectors, 0.6)
+    assert len(true) > 100
+    assert as_dict(found) == pytest.approx(true)
+    assert np.isneginf(found.beyond).all()
+
+
+@pytest.mark.parametrize("most", [1, 3, 8])
+def test_what_is_left_out_is_known(most, monkeypatch):
+    monkeypatch.setattr("samesense.inference.search.mining.BLOCK_ROWS", 16)
+    monkeypatch.setattr(module, "POOL", 50)
+    vectors = made(90, 5)
+    found, true = exact_links(vectors, 0.5, most=most), all_pairs(vectors, 0.5)
+    kept = as_dict(found)
+    assert kept == {pair: pytest.approx(true[pair]) for pair in kept}
+    assert len(kept) < len(true)
+    assert len(kept) <= most * len(vectors)
+    for (i, j), score in true.items():
+        assert (i, j) in kept or min(found.beyond[i], found.beyond[j]) >= score - 1e-9
+    for row in range(len(vectors)):
+        scores = sorted((score for pair, score in true.items() if row in pair), reverse=True)[:most]
+        own = sorted((score for pair, score in kept.items() if row in pair), reverse=True)[:most]
+        assert own == pytest.approx(scores, abs=1e-6)
+
+
+def test_many_equal_rows_stay_bounded(monkeypatch):
+    monkeypatch.setattr(module, "POOL", 1000)
+    found = exact_links(np.ones((3000, 4), dtype=np.float32), 0.9, most=4)
+    assert len(found.scores) <= 4 * 3000
+    assert set(found.scores) == {1.0}
+
+
+def test_the_graph_finds_nearly_all_and_says_how_many():
+    vectors = made(2000, 300)
+    found, true = approximate_links(vectors, 0.8, threads=1), all_pairs(vectors[:200], 0.8)
+    kept = as_dict(found)
+    assert all(one < other for one, other in kept)
+    share = sum(pair in kept for pair in true) / len(true)
+    assert share >= 0.9
+    assert 0.9 <= found.recall <= 1
+    assert found.sampled == 1000
+    for pair in list(kept)[:50]:
+        assert kept[pair] == pytest.approx(cosines(vectors[pair[0]], vectors[[pair[1]]])[0])
+
+
+def components(vectors, threshold):
+    pairs, label = all_pairs(vectors, threshold - 1e-12), list(range(len(vectors)))
+    for _ in vectors:
+        for i, j in pairs:
+            label[i] = label[j] = min(label[i], label[j])
+    return label
+
+
+def greedy(vectors, threshold, order):
+    """A row is kept unless a row that is kept is close; then the closest of these stands for it."""
+    kept, stands = [], {}
+    for row in order:
+        scores = {other: cosines(vectors[row], vectors[[other]])[0] for other in kept}
+        close = {other: score for other, score in scores.items() if score >= threshold}
+        if not close:
+            kept.append(row)
+        stands[row] = close or {row: 1.0}
+    return kept, stands
+
+
+@pytest.mark.parametrize("most", [1, 2, 100])
+@pytest.mark.parametrize("threshold", [0.55, 0.8, 1.0])
+def test_groups_are_the_same_however_few_links_are_kept(most, threshold, monkeypatch):
+    monkeypatch.setattr(module, "POOL", 40)
+    vectors = made(80, 6, seed=2)
+    links = exact_links(vectors, 0.5, most=most)
+    order = np.random.default_rng(1).permutation(len(vectors))
+    labels = components(vectors, threshold)
+    found = linked(vectors, links, threshold, order)
+    rank = {row: place for place, row in enumerate(order.tolist())}
+    for row, label in enumerate(labels):
+        members = [other for other, its in enumerate(labels) if its == label]
+        assert found.kept_by[row] == min(members, key=rank.__getitem__)
+    kept, stands = greedy(vectors, threshold, order.tolist())
+    found = represented(vectors, links, threshold, order)
+    assert sorted(np.flatnonzero(found.kept_by == np.arange(len(vectors)))) == sorted(kept)
+    for row, close in stands.items():
+        assert found.kept_by[row] in close
+        assert found.scores[row] == pytest.approx(close[found.kept_by[row]])
+        if most == 100:
+            assert found.scores[row] == pytest.approx(max(close.values()))
