@@ -86,7 +86,7 @@ def test_a_threshold_at_a_precision_is_taken_by_name(run, folder, labelled, tmp_
     row = next(line for line in out.splitlines() if line.split()[:1] == [f"{cut:.4f}"])
     assert float(row.split()[1]) >= 90
     (tmp_path / "texts.txt").write_text("".join(f"{text}\n" for text in (*PAIR, PAIR[0])), encoding="utf-8")
-    for command in ("mine", "cluster"):
+    for command in ("mine", "dedup"):
         asked = run(command, tmp_path / "texts.txt", "--model", folder, "--threshold", "calibrated")
         assert asked == run(command, tmp_path / "texts.txt", "--model", folder, "--threshold", cut), command
         assert asked[0] == 0, asked

@@ -155,7 +155,8 @@ PAIRS = ("tsv", "csv", "jsonl", "parquet")
 COMMANDS = {
     "encode MODEL FILE": ("txt",),
     "mine FILE --model MODEL --top NUMBER": ("txt",),
-    "cluster FILE --model MODEL --threshold NUMBER": ("txt",),
+    "dedup FILE --model MODEL --threshold NUMBER --output out.csv --groups g.jsonl": ("txt", *PAIRS),
+    "match FILE good.tsv --model MODEL --threshold NUMBER --target-columns sentence1": ("txt", *PAIRS),
     "index build C FILE --model MODEL --overwrite": ("txt", *PAIRS),
     "index add good FILE --upsert": ("txt", *PAIRS),
     "index query good TEXT --where CONDITION --top NUMBER": ("txt",),

@@ -259,7 +259,7 @@ def test_another_model_is_refused(folder):
 def test_no_torch_is_imported_where_vectors_are_given():
     code = (
         "import sys; import samesense.inference.collection.collection, samesense.inference.search.mining, "
-        "samesense.inference.search.mining, samesense.cli.index, samesense.cli.mine, samesense.cli.cluster; "
+        "samesense.inference.search.mining, samesense.cli.index, samesense.cli.mine, samesense.cli.dedup; "
         "print([m for m in ('torch', 'sentence_transformers', 'sklearn', 'usearch') if m in sys.modules])"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"

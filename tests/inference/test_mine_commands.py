@@ -1,4 +1,4 @@
-"""The commands mine and cluster, on vectors that need no model."""
+"""The commands mine, dedup and match, on vectors that need no model."""
 
 import io
 import json
@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from samesense.data.formats.files import read_rows
 from tests.command import run_command
 from tests.inference.made_vectors import encode
 
@@ -34,6 +35,7 @@ def run(monkeypatch, capsys):
 
 
 LINES = b"same\nother\nsame\n"
+KEPT = "2 of 3 texts kept, 1 removed at a cosine of 0.9 or more\n"
 
 
 def test_pairs_and_groups_of_a_file_and_of_standard_input(run, tmp_path):
@@ -41,12 +43,10 @@ def test_pairs_and_groups_of_a_file_and_of_standard_input(run, tmp_path):
     for source, stdin in ((tmp_path / "a.txt", None), ("-", LINES)):
         code, out, err = run("mine", source, "--threshold", "0.9", stdin=stdin)
         assert (code, out, err) == (0, "1.0000\tsame\tsame\n", "1 pairs of 3 texts\n")
-        code, out, err = run("cluster", source, stdin=stdin)
-        assert (code, out, err) == (0, "1\t*\tsame\n1\t\tsame\n", "1 groups with 2 of 3 texts\n")
+        code, out, err = run("dedup", source, stdin=stdin)
+        assert (code, out, err) == (0, "same\nother\n", KEPT)
     found = json.loads(run("mine", "-", "--top", "1", "--json", stdin=LINES)[1])
     assert found == {"row1": 1, "row2": 3, "score": 1.0, "text1": "same", "text2": "same"}
-    found = json.loads(run("cluster", "-", "--json", stdin=LINES)[1])
-    assert found == {"rows": [1, 3], "centre": 1, "lowest": 1.0, "texts": ["same", "same"]}
 
 
 @pytest.mark.parametrize(
@@ -54,8 +54,17 @@ def test_pairs_and_groups_of_a_file_and_of_standard_input(run, tmp_path):
     [
         (("mine", "-", "--top", "0"), "At least one pair must be asked for; received 0"),
         (("mine", "-", "--threshold", "-1.5"), "A threshold is a cosine"),
-        (("cluster", "-", "--threshold", "2"), "A threshold is a cosine"),
-        (("cluster", "-", "--smallest", "0"), "A cluster has one member or more; received 0"),
+        (("dedup", "-", "--threshold", "2"), "A threshold is a cosine"),
+        (("dedup", "-", "--output", "a.doc"), "An output ends in .txt, .tsv, .csv, .jsonl, .parquet; received 'a.doc'"),
+        (("dedup", "-", "--removed", "a.csv", "--groups", "a.csv"), "Each output is a file of its own"),
+        (
+            ("dedup", "-", "--threshold", "0.5", "--min-precision", "0.9"),
+            "received --threshold 0.5 and --min-precision",
+        ),
+        (("dedup", "-", "--min-precision", "2"), "A precision is above 0 and up to 1"),
+        (("match", "-", "-"), "Standard input can be one of the two files"),
+        (("match", "-", "x.txt", "--output", "a.txt"), "Matches are a table"),
+        (("match", "-", "-", "--top", "0"), "Standard input can be"),
     ],
 )
 def test_what_cannot_be_asked_for_is_refused_before_a_model_is_loaded(run, words, said):
@@ -92,13 +101,13 @@ def test_tables_are_read_by_column(run, tmp_path, name):
     code, out, err = run("mine", tmp_path / name, "--threshold", "0.9")
     assert (code, out) == (0, "1.0000\tsame\tsame\n")
     assert err == f"{tmp_path / name}: texts of column 'body'\n1 pairs of 3 texts\n"
-    code, out, err = run("cluster", tmp_path / name, "--columns", "body")
-    assert (code, out, err) == (0, "1\t*\tsame\n1\t\tsame\n", "1 groups with 2 of 3 texts\n")
+    code, out, err = run("dedup", tmp_path / name, "--columns", "body")
+    assert (code, out, err) == (0, "id\tbody\n1\tsame\n2\tother\n", KEPT)
     code, out, _ = run("encode", "m", tmp_path / name)
     assert (code, [json.loads(line)["text"] for line in out.splitlines()]) == (0, ["same", "other", "same"])
 
 
-@pytest.mark.parametrize("command", ["mine", "cluster", "encode m", "rerank --query q --cross c --model m"])
+@pytest.mark.parametrize("command", ["mine", "dedup", "encode m", "rerank --query q --cross c --model m"])
 def test_a_table_of_several_columns_of_texts_is_refused_with_the_flag(run, tmp_path, command):
     (tmp_path / "t.csv").write_text("question1,question2,is_duplicate\nIs it?,Is it not?,yes\n")
     code, out, err = run(*command.split(), tmp_path / "t.csv")
@@ -118,3 +127,76 @@ def test_a_row_stays_one_line_whatever_its_texts(run, tmp_path):
     (tmp_path / "t.txt").write_text("same\tthing\u2028here\nsame\tthing\u2028here\n")
     code, out, _ = run("mine", tmp_path / "t.txt")
     assert (code, out) == (0, "1.0000\tsame thing here\tsame thing here\n")
+
+
+def read(path):
+    """The rows of a file that was written."""
+    if path.suffix == ".parquet":
+        return pq.read_table(path).to_pylist()
+    return [cells for _, cells in read_rows(path)]
+
+
+@pytest.mark.parametrize("suffix", [".tsv", ".csv", ".jsonl", ".parquet"])
+@pytest.mark.parametrize("source", ["t.tsv", "t.csv", "t.jsonl", "t.parquet"])
+def test_every_column_is_carried_into_every_format(run, tmp_path, source, suffix):
+    write(tmp_path / source)
+    kept, removed, groups = (tmp_path / f"{name}{suffix}" for name in ("kept", "removed", "groups"))
+    code, out, _ = run(
+        "dedup", tmp_path / source, "--columns", "body", "-o", kept, "--removed", removed, "--groups", groups
+    )
+    assert (code, out) == (0, "")
+    assert read(kept) == [{"id": "1", "body": "same"}, {"id": "2", "body": "other"}]
+    own = {"id": "3", "body": "same", "row": 3, "kept_row": 1, "kept_text": "same", "cosine": 1.0}
+    texts = {name: value if isinstance(value, str) else str(value) for name, value in own.items()}
+    assert read(removed) == [texts if suffix in (".tsv", ".csv") else own]
+    assert [(int(row["group"]), int(row["row"]), str(row["kept"]).lower()) for row in read(groups)] == [
+        (1, 1, "true"), (1, 3, "false"),
+    ]  # fmt: skip
+
+
+def test_cells_that_need_care(run, tmp_path):
+    rows = [
+        {"text": 'a "b",\nc', "row": 7, "tags": ["x", 1], "none": None, "cosine": True},
+        {"text": "other", "row": 8, "tags": [], "none": None, "cosine": False},
+        {"text": 'a "b",\nc', "row": 9, "tags": ["y"], "none": None, "cosine": None},
+    ]
+    (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for suffix in (".tsv", ".csv", ".jsonl", ".txt"):
+        flags = ("--output", tmp_path / f"k{suffix}", "--removed", tmp_path / f"r{suffix}")
+        assert run("dedup", tmp_path / "t.jsonl", "--columns", "text", *flags)[0] == 0
+    assert read(tmp_path / "k.jsonl") == rows[:2]
+    ours = {"row_": 3, "kept_row": 1, "kept_text": rows[0]["text"], "cosine_": 1.0}
+    assert read(tmp_path / "r.jsonl") == [{**rows[2], **ours}]
+    assert read(tmp_path / "k.csv")[0] == {
+        "text": rows[0]["text"], "row": "7", "tags": '["x", 1]', "none": "", "cosine": "true",
+    }  # fmt: skip
+    assert read(tmp_path / "k.tsv")[0]["text"] == 'a "b", c'
+    assert (tmp_path / "k.txt").read_text() == 'a "b", c\nother\n'
+    mixed = [{"text": "same", "value": 1}, {"text": "other", "value": "one"}, {"text": "third", "more": 1}]
+    (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in mixed))
+    code, _, err = run("dedup", tmp_path / "t.jsonl", "--columns", "text", "-o", tmp_path / "m.parquet")
+    assert (code, "A column of Parquet holds values of one type" in err) == (2, True)
+    code, _, err = run("dedup", tmp_path / "t.jsonl", "--columns", "text", "-o", tmp_path / "m.csv")
+    assert (code, "after text, value in the first row there is more in a later one" in err) == (2, True)
+    assert not list(tmp_path.glob("m.*"))
+
+
+def test_an_input_is_not_written_over(run, tmp_path):
+    (tmp_path / "t.txt").write_bytes(LINES)
+    code, _, err = run("dedup", tmp_path / "t.txt", "-o", tmp_path / "t.txt")
+    assert (code, "would be written over" in err, run.loaded) == (2, True, [])
+    assert (tmp_path / "t.txt").read_bytes() == LINES
+
+
+def test_matches_of_two_files(run, tmp_path):
+    write(tmp_path / "t.csv")
+    (tmp_path / "others.txt").write_bytes(b"new\nsame\n")
+    flags = ("--columns", "body", "--unmatched", tmp_path / "rest.csv")
+    code, out, err = run("match", tmp_path / "t.csv", tmp_path / "others.txt", *flags)
+    assert (code, err) == (0, "2 of 3 texts matched at a cosine of 0.9 or more\n")
+    assert out == "id\tbody\ttext\trow\tmatch_row\tcosine\n1\tsame\tsame\t1\t2\t1.0\n3\tsame\tsame\t3\t2\t1.0\n"
+    assert read(tmp_path / "rest.csv") == [{"id": "2", "body": "other"}]
+    code, out, _ = run("match", "-", tmp_path / "t.csv", "--target-columns", "body", "--one-to-one", stdin=LINES)
+    assert [line.split("\t")[-3:-1] for line in out.splitlines()[1:]] == [["1", "1"], ["2", "2"], ["3", "3"]]
+    code, out, _ = run("match", "-", tmp_path / "others.txt", stdin=b"nothing\n")
+    assert (code, out) == (0, "")

@@ -37,7 +37,8 @@ def rows_of(source: str, texts: list[str], form: str) -> Iterator[Cells]:
         yield from ({"text": text} for text in texts)
         return
     count = 0
-    for count, (_, cells) in enumerate(load_rows(source), 1):
+    for _, cells in load_rows(source):
+        count += 1
         yield cells
     if count != len(texts):
         raise DataError(f"{source} has changed while it was read: {len(texts)} rows, then {count}. Give it again.")

@@ -1,0 +1,116 @@
+"""Near-duplicates of real sentences and edited copies of them, beside SemHash and community detection.
+
+python benchmarks/dedup.py make FILES --rows 1000000 --output texts.txt
+samesense dedup texts.txt --model MODEL --output kept.txt
+samesense encode MODEL texts.txt --normalize --output vectors.npy
+python benchmarks/dedup.py samesense --texts texts.txt --vectors vectors.npy --rows 200000
+
+All ways get the same vectors, each in a process of its own; ``semhash`` needs that package alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import random
+import resource
+import time
+from pathlib import Path
+
+import numpy as np
+
+
+def sentences(path: Path) -> list[str]:
+    """Return texts of more than a word out of a table, or out of documents with sections."""
+    with gzip.open(path, "rt", encoding="utf-8") as stream:
+        if ".jsonl" in path.name:
+            return [text for line in stream for part in json.loads(line)["sections"] for text in part["sentences"]]
+        return [cell for line in stream for cell in line.rstrip("\n").split("\t")]
+
+
+def edited(text: str, draw: random.Random) -> str:
+    """Return a text with one edit, as copies in the world have them."""
+    words, at = text.split(), draw.randrange(len(text.split()) - 1)
+    kind = draw.randrange(4)
+    if kind == 0:
+        return text.lower().rstrip(".!?")
+    if kind == 1:
+        words[at], words[at + 1] = words[at + 1], words[at]
+    elif kind == 2:
+        del words[at]
+    else:
+        words[at] = words[at][:-1] + draw.choice("aeinrst")
+    return " ".join(words)
+
+
+def make(files: list[Path], rows: int, output: Path) -> None:
+    cells = dict.fromkeys(cell.strip() for path in files for cell in sentences(path))
+    texts = [text for text in cells if 1 < len(text.split()) and len(text) < 300 and text.isprintable()]
+    draw = random.Random(0)
+    real = len(texts)
+    texts = texts[:rows] + [edited(draw.choice(texts), draw) for _ in range(rows - real)]
+    draw.shuffle(texts)
+    output.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+    print(f"{min(real, rows)} sentences and {rows - min(real, rows)} edited copies, {np.mean(list(map(len, texts))):.0f} characters each")
+
+
+def by_samesense(texts: list[str], vectors: np.ndarray, threshold: float, search: str) -> int:
+    import samesense
+
+    place = {text: row for row, text in enumerate(texts)}
+    found = samesense.dedup(
+        texts, model=lambda some: vectors[[place[text] for text in some]], threshold=threshold, search=search
+    )
+    print(found)
+    return len(found.kept)
+
+
+def by_semhash(texts: list[str], vectors: np.ndarray, threshold: float) -> int:
+    from semhash import SemHash
+
+    class Given:
+        def encode(self, some: list[str], **_: object) -> np.ndarray:
+            raise NotImplementedError
+
+    made = SemHash.from_embeddings(vectors, texts, Given())
+    return len(made.self_deduplicate(threshold=threshold).selected)
+
+
+def by_communities(texts: list[str], vectors: np.ndarray, threshold: float) -> int:
+    from sentence_transformers.util import community_detection
+
+    found = community_detection(vectors, threshold=threshold, min_community_size=2)
+    return len(texts) - sum(len(one) - 1 for one in found)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("way", choices=["make", "samesense", "exact", "semhash", "community_detection"])
+    parser.add_argument("files", nargs="*", type=Path)
+    parser.add_argument("--rows", type=int, default=200_000)
+    parser.add_argument("--output", type=Path, default=Path("texts.txt"))
+    parser.add_argument("--texts", type=Path, default=Path("texts.txt"))
+    parser.add_argument("--vectors", type=Path, default=Path("vectors.npy"))
+    parser.add_argument("--threshold", type=float, default=0.9)
+    chosen = parser.parse_args()
+    if chosen.way == "make":
+        make(chosen.files, chosen.rows, chosen.output)
+        return
+    texts = chosen.texts.read_text(encoding="utf-8").split("\n")[: chosen.rows]
+    vectors = np.load(chosen.vectors, mmap_mode="r")[: chosen.rows]
+    ways = {
+        "samesense": lambda: by_samesense(texts, vectors, chosen.threshold, "auto"),
+        "exact": lambda: by_samesense(texts, vectors, chosen.threshold, "exact"),
+        "semhash": lambda: by_semhash(texts, np.array(vectors), chosen.threshold),
+        "community_detection": lambda: by_communities(texts, np.array(vectors), chosen.threshold),
+    }
+    started = time.perf_counter()
+    kept = ways[chosen.way]()
+    seconds = time.perf_counter() - started
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"{chosen.way}: {len(texts)} texts, {kept} kept, {seconds:.1f} s, peak {peak:.0f} MiB")
+
+
+if __name__ == "__main__":
+    main()
