@@ -46,13 +46,16 @@ def edited(text: str, draw: random.Random) -> str:
 
 def make(files: list[Path], rows: int, output: Path) -> None:
     cells = dict.fromkeys(cell.strip() for path in files for cell in sentences(path))
-    texts = [text for text in cells if 1 < len(text.split()) and len(text) < 300 and text.isprintable()]
+    texts = [text for text in cells if len(text.split()) > 1 and len(text) < 300 and text.isprintable()]
     draw = random.Random(0)
     real = len(texts)
     texts = texts[:rows] + [edited(draw.choice(texts), draw) for _ in range(rows - real)]
     draw.shuffle(texts)
     output.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
-    print(f"{min(real, rows)} sentences and {rows - min(real, rows)} edited copies, {np.mean(list(map(len, texts))):.0f} characters each")
+    print(
+        f"{min(real, rows)} sentences and {max(0, rows - real)} edited copies, "
+        f"{sum(map(len, texts)) / rows:.0f} characters each"
+    )
 
 
 def by_samesense(texts: list[str], vectors: np.ndarray, threshold: float, search: str) -> int:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from samesense.api.duplicates import dedup, match
     from samesense.api.evaluation import calibrate, compare, evaluate
     from samesense.api.training import cross_validate, distil, harvest, origin, pretrain, sweep, train
-    from samesense.api.use import encode, export, mine, rerank, similarity, whiten
+    from samesense.api.use import encode, explain, export, mine, rerank, similarity, whiten
     from samesense.inference.models.load import load
     from samesense.inference.models.model import Model
 
@@ -29,7 +29,7 @@ _HOMES = {
     "samesense.api.evaluation": ("calibrate", "compare", "evaluate"),
     "samesense.api.training": ("cross_validate", "distil", "harvest", "origin", "pretrain", "sweep", "train"),
     "samesense.api.duplicates": ("dedup", "match"),
-    "samesense.api.use": ("encode", "export", "mine", "rerank", "similarity", "whiten"),
+    "samesense.api.use": ("encode", "explain", "export", "mine", "rerank", "similarity", "whiten"),
     "samesense.inference.models.load": ("load",),
     "samesense.inference.models.model": ("Model",),
 }
@@ -46,6 +46,7 @@ __all__ = [
     "doctor",
     "encode",
     "evaluate",
+    "explain",
     "export",
     "harvest",
     "load",

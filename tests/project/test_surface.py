@@ -25,6 +25,7 @@ def test_public_names():
         "doctor",
         "encode",
         "evaluate",
+        "explain",
         "export",
         "harvest",
         "load",

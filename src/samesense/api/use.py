@@ -1,4 +1,4 @@
-"""``samesense.similarity``, ``encode``, ``mine``, ``rerank``, ``whiten``, ``export`` and ``serve``."""
+"""``samesense.similarity``, ``explain``, ``encode``, ``mine``, ``rerank``, ``whiten``, ``export`` and ``serve``."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from samesense.execution.progress import stage
 from samesense.hashes import rows_hash
 
 if TYPE_CHECKING:
+    from samesense.context.origin.explain import Explanation as Contexts
     from samesense.encoder.whitening import Whitening
     from samesense.inference.calibration.storage import Threshold
+    from samesense.inference.explain import By, Explanation
     from samesense.inference.models.backends import BackendOption
     from samesense.inference.onnx.format import Description
     from samesense.inference.search.mining import MinedPair
@@ -62,6 +64,41 @@ def _second(text: str | None) -> str:
     if text is None:
         raise DataError("`similarity` compares two texts; received one. Give both, or a list of pairs.")
     return text
+
+
+def explain(
+    model: Any,
+    text1: str,
+    text2: str,
+    *,
+    by: By = "auto",
+    top: int = 10,
+    precision: Precision = "auto",
+) -> Explanation | Contexts:
+    """Say which words made the score of two texts; of an Origin, which contexts.
+
+    Args:
+        model: whatever :func:`samesense.load` takes.
+        text1: first text.
+        text2: second text.
+        by: ``"tokens"``: exact sums over pairs of token vectors, where the embedding is their mean; ``"occlusion"``:
+            what the score loses without a word, for any model; ``"auto"`` takes tokens where it can.
+        top: contexts of an Origin on each side.
+        precision: arithmetic; auto is bfloat16 where the processor computes in it.
+
+    Returns:
+        Prints as a table: the share of each word of either text, and of pairs of words.
+    """
+    from samesense.inference.names import ORIGIN
+
+    if isinstance(model, str) and model.startswith(ORIGIN):
+        from samesense.context.origin.load import open_origin
+
+        return open_origin(Path(model.removeprefix(ORIGIN)).expanduser()).explain(text1, text2, top=top)
+    from samesense.inference.explain import explain as run
+    from samesense.inference.models.load import load
+
+    return run(load(model, precision=precision), text1, text2, by=by)
 
 
 def encode(

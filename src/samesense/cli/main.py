@@ -37,7 +37,7 @@ app = App(
 GROUPS = {
     "Train": ("quickstart", "train", "pretrain", "distil", "whiten", "origin", "harvest"),
     "Evaluate": ("evaluate", "compare", "calibrate", "sweep"),
-    "Use": ("similarity", "encode", "mine", "dedup", "match", "index", "rerank", "serve", "export"),
+    "Use": ("similarity", "explain", "encode", "mine", "dedup", "match", "index", "rerank", "serve", "export"),
     "Data": ("doctor", "augment"),
 }
 COMMANDS = tuple(name for names in GROUPS.values() for name in names)

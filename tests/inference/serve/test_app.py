@@ -135,6 +135,22 @@ def test_similarity_of_pairs(server):
     assert answer["data"][1] == {"index": 1, "score": 1.0}
 
 
+def test_what_the_similarity_loses_without_each_word(server):
+    status, answer, _ = server.call("POST", "/explain", {"text1": "a man, 人", "text2": "train"})
+    assert status == 200
+
+    def cosine(one, other):
+        return float(vector(one).astype(float) @ vector(other).astype(float))
+
+    whole = cosine("a man, 人", "train")
+    assert answer["score"] == pytest.approx(whole, abs=1e-6)
+    assert [word["text"] for word in answer["words1"]] == ["a", "man", ",", "人"]
+    less = [cosine(text, "train") for text in ("man, 人", "a, 人", "a man 人", "a man,")]
+    assert [word["loss"] for word in answer["words1"]] == pytest.approx([whole - one for one in less], abs=1e-6)
+    assert [word["loss"] for word in answer["words2"]] == pytest.approx([whole], abs=1e-6)
+    assert server.call("POST", "/explain", {"text1": " ", "text2": "train"})[0] == 400
+
+
 def test_similarity_of_all_with_each_other(server):
     texts = ["one", "two", "three", "one"]
     answer = server.post("/similarity", {"texts": texts})[1]

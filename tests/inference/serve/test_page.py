@@ -51,6 +51,13 @@ def test_compare_heatmap_and_search_by_keyboard_in_a_real_browser():
         expected = float(vector("A man is eating.").astype(float) @ vector("<img src=x onerror=alert(1)>"))
         assert float(shown) == pytest.approx(expected, abs=6e-4)
 
+        page.run("document.querySelector('#explain').requestSubmit()")
+        page.wait("document.querySelectorAll('#explain p').length == 2")
+        words = page.run(
+            "[...document.querySelectorAll('#explain p:first-child mark')].map((word) => word.textContent)"
+        )
+        assert words == ["A", "man", "is", "eating", "."]
+
         page.run("document.querySelector('#many').focus(); document.querySelector('#many').select()")
         page.type("one\n<b>two</b>\nthree")
         page.press("Enter", 13, modifiers=2)

@@ -69,7 +69,8 @@ class _Closest:
 
     def __init__(self, rows: int, most: int) -> None:
         self._most = most
-        self._pool: list[tuple[Ids, Ids, Scores]] = []
+        nothing = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0)
+        self._pool: list[tuple[Ids, Ids, npt.NDArray[np.floating]]] = [nothing]
         self._waiting = 0
         self._least = np.full(rows, -np.inf)  # a link at or below it is not among the closest of a row
         self.beyond = np.full(rows, -np.inf)
@@ -95,8 +96,8 @@ class _Closest:
 
     def choose(self) -> Near:
         """Keep the closest links of each row; return them, with exact scores."""
-        empty = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0)
-        links = Near(*(np.concatenate(part) for part in zip(empty, *self._pool, strict=True)))
+        first, second, scores = (np.concatenate(part) for part in zip(*self._pool, strict=True))
+        links = Near(first, second, scores)
         links = links.take(np.unique(links.first * len(self._least) + links.second, return_index=True)[1])
         chosen, full, least = _among_closest(links, self._most)
         self._least[full] = least

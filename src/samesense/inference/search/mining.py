@@ -42,7 +42,7 @@ class Near(NamedTuple):
 
     first: Ids
     second: Ids
-    scores: npt.NDArray[np.float32]
+    scores: npt.NDArray[np.floating]
 
     def take(self, chosen: npt.NDArray[Any] | slice) -> Near:
         """Return some of the pairs."""

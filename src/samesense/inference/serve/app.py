@@ -12,11 +12,13 @@ from typing import Any, TypeVar
 from fastapi import FastAPI, Request, Response
 from starlette.responses import JSONResponse
 
+from samesense.inference.explain import occluded
 from samesense.inference.serve.exception_handlers import RequestError, add_exception_handlers
 from samesense.inference.serve.middleware import RequestMiddleware
-from samesense.inference.serve.responses import listed, meanings, pairs_of, policy, ranked, similarities
+from samesense.inference.serve.responses import explained, listed, meanings, pairs_of, policy, ranked, similarities
 from samesense.inference.serve.schemas import (
     EmbeddingsRequest,
+    ExplainRequest,
     RerankRequest,
     SearchRequest,
     SimilarityRequest,
@@ -46,6 +48,7 @@ def build_app(service: Service, *, keys: Sequence[str] = (), hosts: Sequence[str
     add_exception_handlers(app)
     _add_information(app, service)
     _add_work(app, service)
+    _add_pairs(app, service)
     return app
 
 
@@ -100,18 +103,6 @@ def _add_work(app: FastAPI, service: Service) -> None:
 
         return await _finish(request, work(), service)
 
-    @app.post("/similarity")
-    async def similarity(request: Request, form: SimilarityRequest) -> Response:
-        _check_model(service, form.model)
-        pairs, meaning = pairs_of(form, limits), meanings(form, service)
-
-        async def work() -> Answer:
-            scores, tokens = await service.similarities(pairs, "pairs" if form.texts is None else "texts")
-            side = None if form.texts is None else len(form.texts)
-            return lambda: similarities(scores, meaning, side) | {"model": name, "usage": usage(tokens)}
-
-        return await _finish(request, work(), service)
-
     @app.post("/rerank")
     async def rerank(request: Request, form: RerankRequest) -> Response:
         _check_model(service, form.model)
@@ -131,6 +122,34 @@ def _add_work(app: FastAPI, service: Service) -> None:
         async def work() -> Answer:
             found, tokens = await service.search(queries, form.top, form.where)
             return lambda: {"object": "list", "data": listed(found), "model": name, "usage": usage(tokens)}
+
+        return await _finish(request, work(), service)
+
+
+def _add_pairs(app: FastAPI, service: Service) -> None:
+    limits, name = service.serving.limits, service.serving.name
+
+    @app.post("/similarity")
+    async def similarity(request: Request, form: SimilarityRequest) -> Response:
+        _check_model(service, form.model)
+        pairs, meaning = pairs_of(form, limits), meanings(form, service)
+
+        async def work() -> Answer:
+            scores, tokens = await service.similarities(pairs, "pairs" if form.texts is None else "texts")
+            side = None if form.texts is None else len(form.texts)
+            return lambda: similarities(scores, meaning, side) | {"model": name, "usage": usage(tokens)}
+
+        return await _finish(request, work(), service)
+
+    @app.post("/explain")
+    async def explain(request: Request, form: ExplainRequest) -> Response:
+        _check_model(service, form.model)
+        texts = form.text1, form.text2
+        limits.check_texts(list(texts), "text1")
+
+        async def work() -> Answer:
+            scores, tokens = await service.similarities(occluded(texts), "text1")
+            return lambda: explained(scores, texts) | {"model": name, "usage": usage(tokens)}
 
         return await _finish(request, work(), service)
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from samesense.errors import ConfigError
 from samesense.inference.collection.collection import Found
+from samesense.inference.explain import losses, word_spans
 from samesense.inference.serve.exception_handlers import RequestError, invalid
 from samesense.inference.serve.limits import Limits
 from samesense.inference.serve.schemas import RerankRequest, SimilarityRequest
@@ -65,6 +66,18 @@ def similarities(scores: Scores, meaning: Mapping[str, Meaning], side: int | Non
     columns = {kind: values.tolist() for kind, values in kinds.items()}
     data = [{"index": i, **{kind: column[i] for kind, column in columns.items()}} for i in range(len(scores))]
     return {"object": "list", "data": data}
+
+
+def explained(scores: Scores, texts: Pair) -> dict[str, Any]:
+    """Return the score of two texts, and what it loses without each word, of the scores of :func:`occluded` pairs."""
+    sides = (
+        [
+            {"text": text[start:end], "start": start, "end": end, "loss": loss}
+            for (start, end), loss in zip(word_spans(text), shares.tolist(), strict=True)
+        ]
+        for text, shares in zip(texts, losses(scores, texts), strict=True)
+    )
+    return {"object": "explanation", "score": float(scores[0]), **dict(zip(("words1", "words2"), sides, strict=True))}
 
 
 def ranked(scores: Scores, form: RerankRequest) -> list[dict[str, Any]]:

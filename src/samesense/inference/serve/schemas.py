@@ -80,6 +80,13 @@ class SimilarityRequest(_Own):
     yes_no: bool = False
 
 
+class ExplainRequest(_Own):
+    """POST /explain: what the similarity of two texts loses without each of their words."""
+
+    text1: str
+    text2: str
+
+
 class RerankRequest(_Own):
     """POST /rerank: ``documents`` in the order of how well they fit ``query``."""
 

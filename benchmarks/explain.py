@@ -1,0 +1,59 @@
+"""How faithful explanations are: the score without the words that an explanation puts first, and without random ones.
+
+python benchmarks/explain.py --model minilm-l6 --data stsb.test.tsv.gz
+
+Of pairs with a score of 0.5 or more, one, two or three words of the first text are left out. The larger the drop, the
+more faithful the order. ``gap`` is how far the shares of the first text are from the score in sum.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+
+import numpy as np
+
+import samesense
+from samesense.inference.explain import explain, word_spans
+
+
+def without(text: str, places: list[int]) -> str:
+    spans = word_spans(text)
+    return " ".join(text[a:b] for place, (a, b) in enumerate(spans) if place not in places)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", default="default")
+    parser.add_argument("--data", required=True)
+    parser.add_argument("--pairs", type=int, default=200)
+    chosen = parser.parse_args()
+    model = samesense.load(chosen.model, precision="float32")
+    data = samesense.read(chosen.data)
+    scores = model.scores(data.pairs())
+    draw = random.Random(0)
+    kept = [p for p, s in zip(data.pairs(), scores, strict=True) if s >= 0.5 and len(word_spans(p[0])) >= 6]
+    pairs = draw.sample(kept, min(chosen.pairs, len(kept)))
+    drops: dict[str, list[list[float]]] = {"tokens": [], "occlusion": [], "random": []}
+    gaps: dict[str, list[float]] = {"tokens": [], "occlusion": []}
+    for pair in pairs:
+        joined = (without(pair[0], []), pair[1])  # so that spacing alone changes nothing
+        orders = {}
+        for by in ("tokens", "occlusion"):
+            found = explain(model, *joined, by=by)
+            shares = [word.share for word in found.words1 if word.text != "[marks]"]
+            orders[by] = np.argsort(shares)[::-1].tolist()
+            gaps[by].append(abs(found.gap))
+        orders["random"] = draw.sample(range(len(shares)), len(shares))
+        asked = [(without(joined[0], order[:count]), joined[1]) for order in orders.values() for count in (1, 2, 3)]
+        base, *less = model.scores([joined, *asked])
+        for place, by in enumerate(orders):
+            drops[by].append([base - one for one in less[3 * place : 3 * place + 3]])
+    print(f"{chosen.model}: {len(pairs)} pairs\n| words left out by | 1 | 2 | 3 | gap |\n|---|---:|---:|---:|---:|")
+    for by, values in drops.items():
+        gap = f"{np.mean(gaps[by]):.1e}" if by in gaps else ""
+        print(f"| {by} | {' | '.join(f'{drop:.3f}' for drop in np.mean(values, axis=0))} | {gap} |")
+
+
+if __name__ == "__main__":
+    main()
