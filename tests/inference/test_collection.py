@@ -9,7 +9,8 @@ import pytest
 from samesense.errors import ConfigError, DataError, ModelError
 from samesense.inference.collection import store, writer
 from samesense.inference.collection.collection import Collection, Entry
-from tests.inference.made_vectors import cosines, embedder, vector
+from samesense.inference.collection.migrate import check_vectors, migrate
+from tests.inference.made_vectors import cosines, embedder, encode, vector
 
 TEXTS = [f"sentence {i % 150}" for i in range(200)]  # fifty of them come twice
 
@@ -263,3 +264,53 @@ def test_no_torch_is_imported_where_vectors_are_given():
         "print([m for m in ('torch', 'sentence_transformers', 'sklearn', 'usearch') if m in sys.modules])"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"
+
+
+def turned(texts):
+    """Another model's vectors of the same texts."""
+    return encode([f"other {text}" for text in texts])
+
+
+def test_migration_encodes_anew_and_keeps_all_else(folder, monkeypatch):
+    monkeypatch.setattr(writer, "BLOCK_TEXTS", 64)
+    collection = Collection.open(folder)
+    collection.delete([3, 199])
+    new = embedder("hashed words, 2", turned)
+    before = {entry.id: entry for entry in collection}
+    reader = Collection.open(folder)
+    done = []
+    assert migrate(folder, new, on_progress=done.append) == sum(done) == 198
+    for one in (collection, reader, Collection.open(folder)):
+        assert {entry.id: entry for entry in one} == before
+        ((first, *_),) = one.query(["sentence 7"], new, top=1)
+        assert (first.id, first.score) == (7, pytest.approx(1.0))
+        with pytest.raises(ModelError, match="used with the model it was built with"):
+            one.query(["sentence 7"], embedder())
+    assert (collection.about()["deleted"], collection.about()["next_id"]) == (0, 200)
+    assert len(files(folder)) == 1
+
+
+def test_a_migration_that_fails_leaves_the_old_model(folder):
+    collection, before = Collection.open(folder), files(folder)
+    asked = []
+
+    def breaks(texts):
+        asked.append(texts)
+        raise RuntimeError("no more")
+
+    with pytest.raises(RuntimeError, match="no more"):
+        migrate(folder, embedder("hashed words, 2", breaks))
+    assert asked
+    assert files(folder) == before
+    assert collection.query(["sentence 7"], embedder(), top=1)[0][0].id == 7
+    with pytest.raises(ConfigError, match="is the model of the collection already"):
+        migrate(folder, embedder())
+
+
+def test_a_model_that_has_changed_unnoticed_is_found_by_its_vectors(folder):
+    collection = Collection.open(folder)
+    assert check_vectors(folder, embedder()) == pytest.approx(1.0)
+    with pytest.raises(ModelError, match=r"gives other vectors now than when .* the lowest of 8 cosines is"):
+        check_vectors(folder, embedder(run=turned))
+    collection.delete(range(200))
+    assert check_vectors(folder, embedder(run=turned)) == 1.0

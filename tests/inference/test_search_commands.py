@@ -86,3 +86,16 @@ def test_what_needs_no_approximate_index_works_without_the_extra(run, tmp_path, 
     assert "pip install 'samesense[search]'" in run("query", "made", "second")[2]
     assert run("query", "made", "second", "--exact", "--top", "1") == (0, "1.0000\t1\tsecond\n", "")
     assert run("add", "made", "b.txt")[0] == run("delete", "made", "0")[0] == 0
+
+
+def test_migrate_and_check(run, tmp_path, monkeypatch):
+    (tmp_path / "a.txt").write_text("first\nsecond\n")
+    assert run("build", "made", "a.txt")[0] == 0
+    code, out, _ = run("info", "made", "--check")
+    assert (code, out.splitlines()[-1]) == (0, "model: gives the same vectors as at the build, lowest cosine 1.0000")
+    assert json.loads(run("info", "made", "--check", "--json")[1])["lowest_cosine"] == pytest.approx(1)
+    code, _, err = run("migrate", "made", "--model", "wrong")
+    assert (code, err.splitlines()[0]) == (0, "2 texts encoded anew")
+    assert run("query", "made", "first", "--top", "1", "--model", "wrong")[1] == "1.0000\t0\tfirst\n"
+    code, _, err = run("query", "made", "first")
+    assert (code, "index migrate made --model NEW" in err) == (2, True)

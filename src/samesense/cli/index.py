@@ -187,14 +187,39 @@ def compact(folder: Path, /, *, json: Json = False) -> None:
 
 
 @index.command
-def info(folder: Path, /, *, json: Json = False) -> None:
+def migrate(folder: Path, /, *, model: str, precision: PrecisionFlag = "auto", json: Json = False) -> None:
+    """Encode every text with another model; queries are answered with the old one until all is there.
+
+    Args:
+        folder: the collection.
+        model: the new model.
+        json: print what the collection is as JSON.
+    """
+    from samesense.inference.collection.migrate import migrate as encode_anew
+
+    collection = _open(folder)
+    embedder = _embedder(model, precision)
+    with progress_bar("index", "text", len(collection)) as bar:
+        count = encode_anew(folder, embedder, on_progress=bar.update)
+    logger.info(f"{count} texts encoded anew")
+    _tell(collection, json)
+
+
+@index.command
+def info(folder: Path, /, *, check: Flag = False, model: str | None = None, json: Json = False) -> None:
     """Say what a collection is: texts, model, vectors, and the recall of its approximate index.
 
     Args:
         folder: the collection.
+        check: encode a few of its texts again, and fail if their vectors have changed.
+        model: where the collection's model is now, if it has moved.
         json: print it as JSON.
     """
-    _tell(_open(folder), json, on_output=True)
+    from samesense.inference.collection.migrate import check_vectors
+
+    collection = _open(folder)
+    lowest = check_vectors(folder, _embedder_of(collection, model)) if check else None
+    _tell(collection, json, on_output=True, lowest=lowest)
 
 
 def _open(folder: Path) -> Collection:
@@ -217,8 +242,8 @@ def _embedder_of(collection: Collection, model: str | None) -> Embedder:
     return _embedder(model or about["model"], about["precision"])
 
 
-def _tell(collection: Collection, json: bool, *, on_output: bool = False) -> None:
-    about = collection.about()
+def _tell(collection: Collection, json: bool, *, on_output: bool = False, lowest: float | None = None) -> None:
+    about = {**collection.about(), **({} if lowest is None else {"lowest_cosine": lowest})}
     if json:
         put_json([about])
         return
@@ -226,3 +251,5 @@ def _tell(collection: Collection, json: bool, *, on_output: bool = False) -> Non
     write(f"{collection.folder}: {about['texts']} texts, {about['deleted']} deleted ones")
     write(f"vectors: {about['dim']} dimensions in {about['vectors']}, by {about['model']} in {about['precision']}")
     write(f"search: {about['search']}")
+    if lowest is not None:
+        write(f"model: gives the same vectors as at the build, lowest cosine {lowest:.4f}")

@@ -275,7 +275,7 @@ def _check_model(folder: Path, about: store.About, model: Embedder) -> None:
         raise ModelError(
             f"A collection is used with the model it was built with; {folder} was built with {about.model!r} in "
             f"{about.precision}, received {model.name!r} in {model.precision}, which differs in weights, settings or "
-            "precision. Use that model, or build the collection anew."
+            f"precision. Use that model, or encode the texts anew: samesense index migrate {folder} --model NEW"
         )
 
 

@@ -106,9 +106,10 @@ class Graph:
         self._index.expansion_search = max(self.expansion, count)
         found = self._index.search(queries, count, threads=self._threads)
         keys = np.asarray(found.keys, dtype=np.intp).reshape(len(queries), -1)
-        scores = 1 - np.asarray(found.distances, dtype=np.float32).reshape(keys.shape)
         held = np.asarray(getattr(found, "counts", keys.shape[1])).reshape(-1, 1)  # none are given of one query
-        return np.where(np.arange(keys.shape[1]) < held, keys, -1), scores
+        there = np.arange(keys.shape[1]) < held
+        distances = np.asarray(found.distances, dtype=np.float32).reshape(keys.shape)
+        return np.where(there, keys, -1), 1 - np.where(there, distances, np.float32(2))
 
 
 def _damaged(path: Path, what: str) -> DataError:

@@ -1,0 +1,77 @@
+"""A collection and a change of its model: to notice one, and to encode the texts with another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from samesense.encoder.cosine import row_cosines
+from samesense.errors import ConfigError, ModelError
+from samesense.inference.collection import store
+from samesense.inference.collection.collection import Collection
+from samesense.inference.collection.conditions import Condition
+from samesense.inference.collection.embedder import Embedder
+from samesense.inference.collection.reader import Reader
+from samesense.inference.collection.writer import writing
+
+CANARIES = 8
+"""Texts that are encoded again to see whether the model still gives their vectors."""
+
+SAME = 0.98
+"""Least cosine of a vector with that of the same text computed anew; int8 differs with the texts of a batch."""
+
+
+def migrate(folder: Path, model: Embedder, *, on_progress: Callable[[int], None] | None = None) -> int:
+    """Encode every text of a collection with another model; return how many.
+
+    The new vectors are written beside the old ones, which answer queries until all are there. Ids and metadata stay.
+
+    Args:
+        folder: the collection.
+        model: the new model.
+        on_progress: called with the number of texts just written.
+
+    Raises:
+        ConfigError: if it is the collection's model.
+        ModelError: if it gives unusable vectors, or has no identity.
+        OutputError: if another process goes on writing.
+    """
+    if not model.identity:
+        raise ModelError("A collection is kept for a model with an identity; received an empty one.")
+    with writing(folder) as writer:
+        old = writer.about
+        if old.identity == model.identity:
+            raise ConfigError(f"{model.name!r} is the model of the collection already. Give another.")
+        writer.build(model, old.dtype, old.approximate)
+        writer.about.next_id = old.next_id
+        count = writer.insert(Collection.open(folder), model, False, on_progress)
+        writer.derive()
+        return count
+
+
+def check_vectors(folder: Path, model: Embedder) -> float:
+    """Encode a few texts of a collection again; return the lowest cosine with their vectors, 1 without texts.
+
+    Weights and settings may be the same and what computes another: versions, a machine, a function.
+
+    Raises:
+        ModelError: if the model is not that of the collection, or its vectors have changed.
+    """
+    Collection.open(folder).check_model(model)
+    reader = Reader(folder)
+    with reader.state() as about:
+        ids, positions = store.places(reader.db, Condition(), about.rows)
+        if not len(ids):
+            return 1.0
+        some = np.unique(np.linspace(0, len(ids) - 1, CANARIES).astype(np.intp))
+        kept, old = reader.rows(ids[some].tolist()), reader.vectors[positions[some]]
+    texts = [kept[number][0] for number in ids[some].tolist()]
+    lowest = float(row_cosines(model.unit(texts), old).min())
+    if lowest < SAME:
+        raise ModelError(
+            f"The model {model.name!r} gives other vectors now than when {folder} was built: the lowest of "
+            f"{len(texts)} cosines is {lowest:.3f}. Use what computed them, or build the collection anew."
+        )
+    return lowest
