@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from samesense.api.data import doctor, read
     from samesense.api.duplicates import dedup, match
-    from samesense.api.evaluation import calibrate, compare, evaluate
+    from samesense.api.evaluation import calibrate, compare, drift, evaluate
     from samesense.api.training import cross_validate, distil, harvest, origin, pretrain, sweep, train
     from samesense.api.use import encode, explain, export, mine, rerank, similarity, whiten
     from samesense.inference.models.load import load
@@ -26,7 +26,7 @@ __version__ = version("samesense")
 
 _HOMES = {
     "samesense.api.data": ("doctor", "read"),
-    "samesense.api.evaluation": ("calibrate", "compare", "evaluate"),
+    "samesense.api.evaluation": ("calibrate", "compare", "drift", "evaluate"),
     "samesense.api.training": ("cross_validate", "distil", "harvest", "origin", "pretrain", "sweep", "train"),
     "samesense.api.duplicates": ("dedup", "match"),
     "samesense.api.use": ("encode", "explain", "export", "mine", "rerank", "similarity", "whiten"),
@@ -44,6 +44,7 @@ __all__ = [
     "dedup",
     "distil",
     "doctor",
+    "drift",
     "encode",
     "evaluate",
     "explain",

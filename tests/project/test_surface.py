@@ -23,6 +23,7 @@ def test_public_names():
         "dedup",
         "distil",
         "doctor",
+        "drift",
         "encode",
         "evaluate",
         "explain",

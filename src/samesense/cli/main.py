@@ -36,7 +36,7 @@ app = App(
 )
 GROUPS = {
     "Train": ("quickstart", "train", "pretrain", "distil", "whiten", "origin", "harvest"),
-    "Evaluate": ("evaluate", "compare", "calibrate", "sweep"),
+    "Evaluate": ("evaluate", "compare", "calibrate", "drift", "sweep"),
     "Use": ("similarity", "explain", "encode", "mine", "dedup", "match", "index", "rerank", "serve", "export"),
     "Data": ("doctor", "augment"),
 }

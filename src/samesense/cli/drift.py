@@ -1,0 +1,60 @@
+"""``samesense drift``: what does a new model change?"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from samesense.cli.output import Json, PrecisionFlag, TextColumns, Threshold, logger, put, put_json
+from samesense.errors import ConfigError
+
+
+def drift(
+    old: str,
+    new: str,
+    /,
+    *,
+    texts: Annotated[str, Parameter(allow_leading_hyphen=True)],
+    pairs: str | None = None,
+    threshold: Annotated[Threshold | None, Parameter(allow_leading_hyphen=True)] = None,
+    top: int = 10,
+    queries: int = 1000,
+    limit: float | None = None,
+    columns: TextColumns = None,
+    precision: PrecisionFlag = "auto",
+    json: Json = False,
+) -> None:
+    """Say what a new model changes: neighbours, scores, the threshold, and the texts that moved most.
+
+    samesense drift default runs/new --texts questions.txt --limit 0.2
+
+    Args:
+        old: the model in use: folder, output of train, hub name, or default.
+        new: the one that is to follow.
+        texts: file of texts such as they are used on, one a line, a table, or - for lines of standard input.
+        pairs: labelled pairs, 1 for a yes and 0 for a no, on which the new threshold has the precision of the old one.
+        threshold: of the old model, or calibrated for that of its calibration; with --pairs, by default that of best
+            F1. Without them the new one is that which as many of the pairs of neighbours reach.
+        top: nearest texts that are compared.
+        queries: texts whose neighbours are looked for among all.
+        limit: exit with 1 if a larger share of the nearest texts are others, so that a release can be gated.
+        json: print one JSON object.
+    """
+    import samesense
+    from samesense.inference.stream import read_texts
+
+    if limit is not None and not 0 <= limit <= 1:
+        raise ConfigError(f"A limit is a share of the neighbours, from 0 to 1; received `limit` {limit:g}.")
+    found = samesense.drift(
+        old, new, read_texts(texts, columns), pairs=pairs, threshold=threshold, top=top, queries=queries,
+        precision=precision,
+    )  # fmt: skip
+    if json:
+        put_json([found.to_dict()])
+    else:
+        put(str(found))
+    if limit is not None and found.drift > limit:
+        logger.error(f"drift {found.drift:.4f} is above the limit {limit:g}")
+        sys.exit(1)

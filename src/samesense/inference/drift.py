@@ -1,0 +1,200 @@
+"""What a change of the model changes: neighbours, scores, the threshold, and the texts that moved most."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from samesense.data.pairs.data import PairData
+from samesense.encoder.cosine import row_cosines
+from samesense.errors import ConfigError, DataError
+from samesense.inference.models.model import Model
+from samesense.inference.search.exact import Best, Ids, nearest, unit_rows
+from samesense.inference.search.mining import check_threshold
+from samesense.inference.stream import encode_with_bar
+from samesense.metrics.classification import best_threshold, check_binary, precision_at, threshold_at
+from samesense.types import Embeddings, Floats, Scores
+
+SHOWN = 10
+"""Texts that changed most."""
+
+BLOCK = 4096
+
+
+class Changed(NamedTuple):
+    """A text whose neighbours changed.
+
+    Attributes:
+        text: it.
+        overlap: share of its nearest texts that both models have.
+        before: its nearest text by the old model.
+        after: the same by the new one.
+    """
+
+    text: str
+    overlap: float
+    before: str
+    after: str
+
+
+class Moved(NamedTuple):
+    """A threshold in both models.
+
+    Attributes:
+        old: of the old model.
+        new: that of the new one at the same precision, or that as many pairs reach; infinity if there is none.
+        of: ``"precision"`` on labelled pairs, or ``"share"`` of the pairs of neighbours.
+        precision: that precision, or share.
+    """
+
+    old: float
+    new: float
+    of: Literal["precision", "share"]
+    precision: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drift:
+    """What is other in a new model. Prints as a table.
+
+    Attributes:
+        overlap: share of the nearest texts that both models have, mean over the queries.
+        moved: mean distance of the two cosines, over each query and its nearest texts by either model.
+        shift: mean of the new cosine less the old one, over the same.
+        threshold: where a threshold moved to, if one was asked for.
+        changed: the texts whose neighbours changed most; none where all stayed.
+        texts: how many different texts there were.
+        queries: how many of them were asked for.
+        top: nearest texts of each.
+    """
+
+    overlap: float
+    moved: float
+    shift: float
+    threshold: Moved | None
+    changed: tuple[Changed, ...]
+    texts: int
+    queries: int
+    top: int
+
+    @property
+    def drift(self) -> float:
+        """Share of the nearest texts that are others now: 1 less the overlap."""
+        return 1 - self.overlap
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain JSON types."""
+        threshold = None if self.threshold is None else self.threshold._asdict()
+        changed = [one._asdict() for one in self.changed]
+        return {"drift": self.drift, **asdict(self), "threshold": threshold, "changed": changed}
+
+    def __str__(self) -> str:
+        """Return it as lines of text."""
+        lines = [
+            f"neighbours kept   {100 * self.overlap:.1f} %",
+            f"scores moved by   {self.moved:.4f}, {self.shift:+.4f} in the mean",
+            f"measured on       the {self.top} nearest of {self.queries} of {self.texts} texts",
+        ]
+        if self.threshold is not None:
+            old, new, of, value = self.threshold
+            kind = "precision" if of == "precision" else "share of neighbours"
+            lines.insert(2, f"threshold moved   {old:.4f} -> {new:.4f} at the {kind} {value:.3f}")
+        for one in self.changed:
+            lines += ["", f"{one.text}", f"  {one.overlap:.2f} kept; {one.before!r} -> {one.after!r}"]
+        return "\n".join(lines)
+
+
+def drift(
+    old: Model,
+    new: Model,
+    texts: Sequence[str],
+    *,
+    top: int = 10,
+    queries: int = 1000,
+    pairs: PairData | None = None,
+    threshold: float | None = None,
+) -> Drift:
+    """Compare what two models make of the same texts.
+
+    Args:
+        old: the model in use.
+        new: the one that is to follow.
+        texts: such as they are used on; equal ones count once.
+        top: nearest texts that are compared.
+        queries: texts whose neighbours are looked for among all, sampled with a fixed seed.
+        pairs: labelled 1 for a yes, 0 for a no, on which the new threshold has the precision of the old one.
+        threshold: of the old model; with pairs, by default that of best F1. Without pairs, the new one is that which as
+            many of the pairs of neighbours reach.
+
+    Raises:
+        ConfigError: if ``top`` or the threshold is out of range, or labels are graded.
+        DataError: if there are not three different texts.
+        ModelError: if a vector is not finite or all zeros.
+    """
+    check_drift(top, queries, pairs, threshold)
+    once = list(dict.fromkeys(texts))
+    if len(once) < 3:
+        raise DataError(f"Neighbours are compared among at least 3 different texts; received {len(once)}.")
+    top = min(top, len(once) - 1)
+    sample = np.sort(np.random.default_rng(0).choice(len(once), size=min(queries, len(once)), replace=False))
+    before, after = (unit_rows(encode_with_bar(model, once, normalize=True)) for model in (old, new))
+    theirs, ours = _nearest(before, sample, top), _nearest(after, sample, top)
+    kept = np.array([len(np.intersect1d(a, b)) / top for a, b in zip(theirs, ours, strict=True)])
+    either = [np.union1d(a, b) for a, b in zip(theirs, ours, strict=True)]
+    first, second = np.repeat(sample, [len(one) for one in either]), np.concatenate(either)
+    scores = _cosines(before, first, second), _cosines(after, first, second)
+    worst = [place for place in np.argsort(kept, kind="stable")[:SHOWN] if kept[place] < 1]
+    changed = (Changed(once[sample[at]], float(kept[at]), once[theirs[at][0]], once[ours[at][0]]) for at in worst)
+    return Drift(
+        overlap=float(kept.mean()), moved=float(np.abs(scores[1] - scores[0]).mean()),
+        shift=float((scores[1] - scores[0]).mean()), changed=tuple(changed), texts=len(once), queries=len(sample),
+        top=top, threshold=_threshold(old, new, pairs, threshold, scores),
+    )  # fmt: skip
+
+
+def check_drift(top: int, queries: int, pairs: PairData | None, threshold: float | None) -> None:
+    """Refuse what :func:`drift` cannot be asked for, before anything is encoded."""
+    if top < 1 or queries < 1:
+        raise ConfigError(f"One neighbour and one query are the least; received `top` {top} and `queries` {queries}.")
+    if threshold is not None:
+        check_threshold(threshold)
+    if pairs is not None:
+        if pairs.kind not in ("binary", "triple"):
+            raise ConfigError(f"{pairs.name}: pairs are labelled 1 (yes) or 0 (no) here; received graded ones.")
+        check_binary(pairs.labels)
+
+
+def _nearest(vectors: Embeddings, sample: Ids, top: int) -> list[Ids]:
+    """Return for each sampled row its nearest others, the nearest first."""
+    best = [Best(top + 1) for _ in sample]
+
+    def blocks() -> list[tuple[Ids, Embeddings]]:
+        starts = range(0, len(vectors), BLOCK)
+        return [(np.arange(at, min(at + BLOCK, len(vectors))), vectors[at : at + BLOCK]) for at in starts]
+
+    nearest(vectors[sample], blocks, best, top + 1)
+    return [one.ids[one.ids != row][:top] for row, one in zip(sample, best, strict=True)]
+
+
+def _cosines(vectors: Embeddings, first: Ids, second: Ids) -> Scores:
+    parts = [slice(at, at + BLOCK) for at in range(0, len(first), BLOCK)]
+    return np.concatenate([row_cosines(vectors[first[part]], vectors[second[part]]) for part in parts])
+
+
+def _threshold(
+    old: Model, new: Model, pairs: PairData | None, threshold: float | None, scores: tuple[Floats, Floats]
+) -> Moved | None:
+    if pairs is None:
+        if threshold is None:
+            return None
+        share = float((scores[0] >= threshold).mean())
+        cut = float(np.quantile(scores[1], 1 - share, method="higher")) if share else float("inf")
+        return Moved(threshold, cut, "share", share)
+    right = np.asarray(pairs.labels, dtype=np.float64)
+    before, after = old.scores(pairs.pairs()), new.scores(pairs.pairs())
+    cut = best_threshold(before, right, "f1") if threshold is None else threshold
+    precision = precision_at(before, right, cut)
+    return Moved(cut, threshold_at(after, right, precision=precision) if precision else cut, "precision", precision)
