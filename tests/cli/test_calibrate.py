@@ -90,6 +90,13 @@ def test_a_threshold_at_a_precision_is_taken_by_name(run, folder, labelled, tmp_
         asked = run(command, tmp_path / "texts.txt", "--model", folder, "--threshold", "calibrated")
         assert asked == run(command, tmp_path / "texts.txt", "--model", folder, "--threshold", cut), command
         assert asked[0] == 0, asked
+    known = dict(calibration.precisions)
+    assert known[0.9] == cut
+    for least in (0.9, 0.85):  # the next higher one that is known
+        asked = run("dedup", tmp_path / "texts.txt", "--model", folder, "--min-precision", least)
+        assert asked == run("dedup", tmp_path / "texts.txt", "--model", folder, "--threshold", cut)
+    code, _, err = run("dedup", tmp_path / "texts.txt", "--model", folder, "--min-precision", 1)
+    assert (code, "has no threshold for a precision of 1: its precisions are 0.5" in err) == (2, True)
     for flags in (("--min-precision", 1.5), ("--min-precision", 0.9, "--min-recall", 0.9)):
         code, _, err = run("calibrate", folder, "--data", labelled / "binary.tsv", *flags)
         assert (code, "--min-precision" in err) == (2, True)

@@ -81,7 +81,7 @@ def module_encoder():
     return FunctionEncoder(encode, "hashed", lambda: "hashed words, 1")
 
 
-def test_above_so_many_rows_a_graph_is_asked(monkeypatch):
+def test_above_so_many_rows_it_is_approximate(monkeypatch):
     texts = [f"text {i % 150}{' ' * (i % 2)}" for i in range(400)]
     near = lambda given: encode([text.strip() for text in given])  # noqa: E731
     exact = samesense.dedup(texts, model=near)
@@ -145,3 +145,16 @@ def test_a_threshold_from_pairs_and_from_a_calibration(tmp_path):
         samesense.dedup(list(rows), model=model, threshold=0.5, pairs=labelled)
     with pytest.raises(ConfigError, match="A calibrated threshold is read by the name of its model"):
         samesense.dedup(list(rows), model=model, min_precision=0.9)
+
+
+def test_approximate_matches_are_measured():
+    random = np.random.default_rng(1)
+    rows = random.normal(size=(900, 8))
+    rows[:300] = rows[300:600] + 0.15 * random.normal(size=(300, 8))
+    model = lambda texts: np.array([rows[int(text)] for text in texts], dtype=np.float32)  # noqa: E731
+    ones, others = [str(i) for i in range(300)], [str(i) for i in range(300, 900)]
+    exact = samesense.match(ones, others, model=model, search="exact", top=3)
+    found = samesense.match(ones, others, model=model, search="approximate", top=3)
+    assert {*found.pairs} <= {*exact.pairs} or found.recall < 1
+    assert len(found.pairs) >= 0.97 * len(exact.pairs)
+    assert found.recall >= 0.97

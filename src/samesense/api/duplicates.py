@@ -44,8 +44,8 @@ def dedup(  # noqa: PLR0913 - the flags of the command
         by: ``"representative"`` keeps a text unless it is close to one that is kept; ``"linked"`` keeps one of all
             texts that are linked by pairs, so that ends of a chain need not be close.
         keep: which text goes first: the first, the longest, or (``"central"``) the one that is close to most rows.
-        search: compare all pairs (``"exact"``), or ask a graph of neighbours (``"approximate"``); ``"auto"`` does the
-            latter above 50,000 different texts.
+        search: compare all pairs (``"exact"``), or each text with near ones alone (``"approximate"``); ``"auto"`` does
+            the latter above 50,000 different texts.
         work: folder that keeps vectors and neighbours, for other thresholds of the same texts.
         columns: name of the table's column of texts, if several hold texts.
         precision: arithmetic; auto is bfloat16 where the processor computes in it.
@@ -82,7 +82,7 @@ def match(  # noqa: PLR0913 - the flags of the command
     Args:
         source: texts, a text file with one text a line (plain or .gz), or a table.
         target: the like, in which matches are looked for.
-        model, threshold, min_precision, pairs, search, work, precision: see :func:`dedup`; a graph is asked above
+        model, threshold, min_precision, pairs, search, work, precision: see :func:`dedup`; the search is approximate above
             50,000 different texts of ``target``.
         top: matches of a row at most.
         one_to_one: match no row of ``target`` twice: the closest two rows first, then the closest of the rest.

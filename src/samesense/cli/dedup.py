@@ -54,7 +54,7 @@ def dedup(
         by: representative keeps a text unless it is close to one that is kept; linked keeps one of all texts that are
             linked by pairs, so that ends of a chain need not be close.
         keep: which text goes first: the first, the longest, or (central) the one that is close to most rows.
-        search: compare all pairs (exact), or ask a graph of neighbours (approximate); auto does the latter above
+        search: compare all pairs (exact), or each text with near ones alone (approximate); auto does the latter above
             50000 different texts.
         work: folder that keeps vectors and neighbours, for other thresholds of the same texts.
     """

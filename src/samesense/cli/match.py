@@ -54,7 +54,7 @@ def match(
         pairs: a few labelled pairs, 1 for the same and 0 for not, from which the threshold is taken: that of best F1.
         top: matches of a row at most.
         one_to_one: match no row of the second file twice: the closest two rows first, then the closest of the rest.
-        search: compare all pairs (exact), or ask a graph of neighbours (approximate); auto does the latter above
+        search: compare all pairs (exact), or each text with near ones alone (approximate); auto does the latter above
             50000 different texts in the second file.
         work: folder that keeps vectors and neighbours, for other thresholds of the same texts.
     """

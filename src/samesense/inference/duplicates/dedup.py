@@ -14,7 +14,6 @@ from samesense.inference.duplicates.links import Links, approximate_links, exact
 from samesense.inference.duplicates.work import open_work
 from samesense.inference.models.model import Model
 from samesense.inference.search.exact import Ids
-from samesense.inference.search.hnsw import check_usearch
 from samesense.inference.search.mining import check_threshold
 from samesense.types import Scores
 
@@ -136,14 +135,8 @@ class Deduplicated:
 
 
 def approximately(search: Search, rows: int) -> bool:
-    """Return whether so many rows are searched approximately; MissingExtraError if that needs usearch and it is absent.
-
-    A single row has no neighbours, so that there is nothing to approximate.
-    """
-    approximate = rows > 1 and (search == "approximate" or (search == "auto" and rows > EXACT_ROWS))
-    if approximate:
-        check_usearch()
-    return approximate
+    """Return whether so many rows are searched approximately."""
+    return search == "approximate" or (search == "auto" and rows > EXACT_ROWS)
 
 
 def dedup(
@@ -168,14 +161,14 @@ def dedup(
         by: ``"representative"`` keeps a text unless it is close to one that is kept; ``"linked"`` keeps one text of
             all that are linked by pairs, so that ends of a chain need not be close.
         keep: which text goes first: the first, the longest, or the one that is close to most rows.
-        search: compare all pairs, or ask a graph of neighbours; ``"auto"`` does the latter above :data:`EXACT_ROWS`.
+        search: compare all pairs, or each text with those of the lists closest to it; ``"auto"`` does the latter above
+            :data:`EXACT_ROWS` different texts.
         work: folder that keeps vectors and links, for other thresholds of the same texts.
 
     Raises:
         ConfigError: if the threshold is no cosine.
         ModelError: if a vector is not finite or all zeros.
         OutputError: if ``work`` holds something else.
-        MissingExtraError: if usearch is needed and absent.
     """
     check_threshold(threshold)
     once = distinct(texts)

@@ -5,15 +5,13 @@ Memory grows with the rows, whatever the number of pairs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from samesense.execution.progress import progress_bar
-from samesense.inference.search.exact import Best, Block, Ids, margin, nearest, unit_rows
-from samesense.inference.search.hnsw import Graph, tune
+from samesense.inference.search.exact import Ids, margin
+from samesense.inference.search.lists import make_lists, near_in_lists
 from samesense.inference.search.mining import Near, near_pairs, pair_cosines, parts
 from samesense.types import Scores
 
@@ -24,18 +22,6 @@ MOST = 32
 
 POOL = 2_000_000
 """Links gathered, beside those that are kept, before the closest are chosen again."""
-
-WANTED = 0.95
-"""Recall@10 up to which a graph's search is widened."""
-
-SAMPLE = 1000
-"""Rows on which the recall of links is measured."""
-
-HALF = 0.01
-"""By how much cosines of a graph in half precision may err, with room to spare."""
-
-BLOCK = 4096
-"""Rows read, and looked for, at once."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +84,6 @@ class _Closest:
         """Keep the closest links of each row; return them, with exact scores."""
         first, second, scores = (np.concatenate(part) for part in zip(*self._pool, strict=True))
         links = Near(first, second, scores)
-        links = links.take(np.unique(links.first * len(self._least) + links.second, return_index=True)[1])
         chosen, full, least = _among_closest(links, self._most)
         self._least[full] = least
         self._leave_out(links.take(~chosen), 0.0)
@@ -151,86 +136,12 @@ def _finished(closest: _Closest, floor: float, recall: float | None = None, samp
     return Links(first, second, np.asarray(scores, dtype=np.float64), closest.beyond, floor, recall, sampled)
 
 
-def approximate_links(vectors: Vectors, floor: float, *, most: int = MOST, threads: int = 0) -> Links:
-    """Ask a graph of neighbours for those of each row ``(rows, dim)``; scores are exact.
-
-    Its search is widened until it finds :data:`WANTED` of the ten nearest rows of a sample. The share of links that
-    was found is measured on :data:`SAMPLE` rows. ``threads`` is 0 for all cores; with 1 the outcome is the same each
-    time.
-    """
-    graph = graph_of(vectors, threads=threads)
+def approximate_links(vectors: Vectors, floor: float, *, most: int = MOST) -> Links:
+    """Compare each row ``(rows, dim)`` with those of the lists closest to it; scores are exact, the recall measured."""
+    lists = make_lists(vectors, vectors, floor, most)
     closest = _Closest(len(vectors), most)
-    for ids, found, scores in asked(graph, vectors, most + 1, "neighbours"):
-        hopeful = (scores >= floor - HALF) & (found >= 0) & (found != ids[:, None])
-        crowded = hopeful.sum(axis=1) >= most  # there may be more
-        closest.beyond[ids[crowded]] = np.where(hopeful, scores, 1.0).min(axis=1)[crowded] + HALF
-        row, _ = np.nonzero(hopeful)
-        first, second = ids[row], found[hopeful]
-        near = Near(np.minimum(first, second), np.maximum(first, second), scores[hopeful])
-        for part in parts(near):
+    slack = margin(vectors.shape[1])
+    for near in near_in_lists(lists, floor):
+        for part in parts(closest.hopeful(near, slack)):
             _take(closest, vectors, part, floor)
-    return _measured(_finished(closest, floor), vectors, most)
-
-
-def graph_of(vectors: Vectors, *, threads: int = 0) -> Graph:
-    """Return a graph of neighbours of the rows ``(rows, dim)``, in half precision, with its search tuned."""
-    graph = Graph.build(blocks(vectors, "graph"), vectors.shape[1], half=True, threads=threads)
-    tune(graph, lambda some: vectors[some], lambda: blocks(vectors), len(vectors), WANTED)
-    return graph
-
-
-def asked(
-    graph: Graph, vectors: Vectors, count: int, desc: str
-) -> Iterator[tuple[Ids, npt.NDArray[np.intp], npt.NDArray[np.float32]]]:
-    """Yield, some rows at a time, their numbers, and what :meth:`Graph.scored` says of them."""
-    for ids, rows in blocks(vectors, desc):
-        yield ids, *graph.scored(unit_rows(rows), count)
-
-
-def blocks(vectors: Vectors, desc: str = "") -> Iterator[Block]:
-    """Yield the rows with their numbers, some at a time; a progress bar shows it if it has a name."""
-    bar = progress_bar(desc, "row", len(vectors), leave=False) if desc else None
-    for start in range(0, len(vectors), BLOCK):
-        rows = vectors[start : start + BLOCK]
-        yield np.arange(start, start + len(rows)), rows
-        if bar is not None:
-            bar.update(len(rows))
-    if bar is not None:
-        bar.close()
-
-
-def _measured(links: Links, vectors: Vectors, most: int) -> Links:
-    """Return the links with their recall: how many of the true ones of sampled rows were found."""
-    sample = sampled(len(vectors))
-    best = [Best(most + 1) for _ in sample]
-    nearest(unit_rows(vectors[sample]), lambda: blocks(vectors), best, most + 1)
-    others = [one.scores[one.ids != row] for row, one in zip(sample, best, strict=True)]
-    true = [scores[scores >= links.floor][:most] for scores in others]
-    ends, scores = np.concatenate([links.first, links.second]), np.concatenate([links.scores, links.scores])
-    return replace(links, recall=share_found(ends, scores, sample, true), sampled=len(sample))
-
-
-def sampled(rows: int) -> Ids:
-    """Return the rows on which the recall of links is measured, ascending."""
-    return np.sort(np.random.default_rng(0).choice(rows, size=min(SAMPLE, rows), replace=False))
-
-
-def share_found(ends: Ids, scores: Scores, sample: Ids, true: list[Scores]) -> float:
-    """Return how many of the true links of sampled rows were found, 1 if there are none.
-
-    A found link counts if its score reaches that of the last true one, so that ties are no misses.
-
-    Args:
-        ends: the rows at one end of the links that were found ``(links,)``.
-        scores: of these links ``(links,)``.
-        sample: the rows, ascending.
-        true: of each of them the scores of its true links, descending.
-    """
-    order = np.argsort(ends, kind="stable")
-    starts, stops = (np.searchsorted(ends[order], sample, side) for side in ("left", "right"))
-    hits = wanted = 0
-    for its, start, stop in zip(true, starts, stops, strict=True):
-        found = scores[order[start:stop]]
-        wanted += len(its)
-        hits += min(len(its), int((found >= its[-1]).sum())) if len(its) else 0
-    return hits / wanted if wanted else 1.0
+    return _finished(closest, floor, lists.recall, lists.sampled)

@@ -9,23 +9,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from samesense.encoder.cosine import row_cosines
 from samesense.errors import ConfigError
 from samesense.inference.duplicates.dedup import ROOM, Distinct, Search, approximately, distinct
-from samesense.inference.duplicates.links import (
-    HALF,
-    MOST,
-    Links,
-    Vectors,
-    asked,
-    blocks,
-    graph_of,
-    sampled,
-    share_found,
-)
+from samesense.inference.duplicates.links import MOST, Links, Vectors
 from samesense.inference.duplicates.work import open_work
 from samesense.inference.models.model import Model
 from samesense.inference.search.exact import Best, Ids, nearest, unit_rows
-from samesense.inference.search.mining import Near, check_threshold, pair_cosines, parts
+from samesense.inference.search.lists import blocks, make_lists, near_in_lists
+from samesense.inference.search.mining import check_threshold, parts
 
 
 class Match(NamedTuple):
@@ -109,7 +101,7 @@ def match(
         threshold: lowest cosine of a match, from -1 to 1.
         top: matches of a row at most.
         one_to_one: match no row of the second list twice: the closest two rows first, then the closest of the rest.
-        search: compare all pairs, or ask a graph of neighbours of the second list; ``"auto"`` does the latter above
+        search: compare all pairs, or only those of the closest lists of near rows; ``"auto"`` does the latter above
             :data:`~samesense.inference.duplicates.dedup.EXACT_ROWS` of its texts.
         work: folder that keeps vectors and links, for other thresholds of the same texts.
 
@@ -117,7 +109,6 @@ def match(
         ConfigError: if the threshold is no cosine, or ``top`` does not fit.
         ModelError: if a vector is not finite or all zeros.
         OutputError: if ``work`` holds something else.
-        MissingExtraError: if usearch is needed and absent.
     """
     check_threshold(threshold)
     check_top(top, one_to_one=one_to_one)
@@ -141,7 +132,7 @@ def match(
 def _exact(vectors: Vectors, here: int, floor: float, count: int) -> Links:
     """Return the ``count`` closest of the rows from ``here`` on, for each row before it."""
     found = []
-    for ids, rows in blocks(vectors[:here], "match"):
+    for ids, rows in blocks(vectors[:here]):
         best = [Best(count) for _ in ids]
         nearest(unit_rows(rows), lambda: blocks(vectors[here:]), best, count)
         found.append((np.repeat(ids, [len(one.ids) for one in best]), best))
@@ -153,21 +144,20 @@ def _exact(vectors: Vectors, here: int, floor: float, count: int) -> Links:
 
 
 def _approximate(vectors: Vectors, here: int, floor: float, count: int) -> Links:
-    """Return about the same by a graph of the rows from ``here`` on; scores are exact."""
-    others = vectors[here:]
+    """Return about the same, by the lists closest to each row; scores are exact, the recall measured."""
+    lists = make_lists(vectors[:here], vectors[here:], floor, count)
     kept = [(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0))]
-    for ids, found, rough in asked(graph_of(others), vectors[:here], count, "match"):
-        hopeful = (rough >= floor - HALF) & (found >= 0)
-        for part in parts(Near(ids[np.nonzero(hopeful)[0]], here + found[hopeful], rough[hopeful])):
-            exact = pair_cosines(vectors, part)
-            close = exact >= floor
-            kept.append((part.first[close], part.second[close] - here, exact[close]))
+    for near in near_in_lists(lists, floor):
+        for part in parts(near):
+            scores = row_cosines(vectors[part.first], vectors[here + part.second])
+            close = scores >= floor
+            kept.append((part.first[close], part.second[close], scores[close]))
     first, second, scores = (np.concatenate(part) for part in zip(*kept, strict=True))
-    sample = sampled(here)
-    best = [Best(count) for _ in sample]
-    nearest(unit_rows(vectors[sample]), lambda: blocks(others), best, count)
-    recall = share_found(first, scores, sample, [one.scores[one.scores >= floor] for one in best])
-    return Links(first, second, scores, np.full(len(vectors), -np.inf), floor, recall, len(sample))
+    order = np.lexsort((second, -scores, first))
+    rank = np.arange(len(order)) - np.searchsorted(first[order], first[order])
+    best = order[rank < count]
+    beyond = np.full(len(vectors), -np.inf)
+    return Links(first[best], second[best], scores[best], beyond, floor, lists.recall, lists.sampled)
 
 
 def _candidates(links: Links, threshold: float, first: Distinct, second: Distinct) -> list[list[Match]]:

@@ -1,1 +1,1 @@
-"""Nearest texts, mined pairs, clusters and reranking."""
+"""Nearest texts, mined pairs and reranking."""

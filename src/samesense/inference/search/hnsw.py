@@ -99,17 +99,13 @@ class Graph:
 
     def search(self, queries: Embeddings, count: int) -> list[npt.NDArray[np.intp]]:
         """Return for each unit row of ``queries`` the numbers of about the nearest ``count`` rows, in no set order."""
-        return [found[found >= 0] for found in self.scored(queries, count)[0]]
-
-    def scored(self, queries: Embeddings, count: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.float32]]:
-        """Return the same as a matrix ``(queries, count)``, -1 where there are fewer rows, and about their cosines."""
-        self._index.expansion_search = max(self.expansion, count)
+        self._index.expansion_search = self.expansion
         found = self._index.search(queries, count, threads=self._threads)
-        keys = np.asarray(found.keys, dtype=np.intp).reshape(len(queries), -1)
-        held = np.asarray(getattr(found, "counts", keys.shape[1])).reshape(-1, 1)  # none are given of one query
-        there = np.arange(keys.shape[1]) < held
-        distances = np.asarray(found.distances, dtype=np.float32).reshape(keys.shape)
-        return np.where(there, keys, -1), 1 - np.where(there, distances, np.float32(2))
+        if queries.shape[0] == 1:
+            return [np.asarray(found.keys, dtype=np.intp).reshape(-1)]
+        return [
+            np.asarray(keys[:held], dtype=np.intp) for keys, held in zip(found.keys, found.counts.tolist(), strict=True)
+        ]
 
 
 def _damaged(path: Path, what: str) -> DataError:
