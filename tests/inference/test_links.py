@@ -6,6 +6,7 @@ import pytest
 from samesense.inference.duplicates import links as module
 from samesense.inference.duplicates.groups import linked, represented
 from samesense.inference.duplicates.links import approximate_links, exact_links
+from samesense.inference.search.exact import unit_rows
 from tests.inference.made_vectors import cosines
 
 
@@ -67,7 +68,7 @@ def test_many_equal_rows_stay_bounded(monkeypatch):
 
 
 def test_lists_find_nearly_all_and_say_how_many():
-    vectors = made(2000, 300)
+    vectors = unit_rows(made(2000, 300))
     found, true = approximate_links(vectors, 0.8), all_pairs(vectors[:200], 0.8)
     kept = as_dict(found)
     assert all(one < other for one, other in kept)

@@ -82,8 +82,8 @@ def match(  # noqa: PLR0913 - the flags of the command
     Args:
         source: texts, a text file with one text a line (plain or .gz), or a table.
         target: the like, in which matches are looked for.
-        model, threshold, min_precision, pairs, search, work, precision: see :func:`dedup`; the search is approximate above
-            50,000 different texts of ``target``.
+        model, threshold, min_precision, pairs, search, work, precision: see :func:`dedup`; the search is approximate
+            above 50,000 different texts of ``target``.
         top: matches of a row at most.
         one_to_one: match no row of ``target`` twice: the closest two rows first, then the closest of the rest.
         columns: name of the column of texts in ``source``, if several hold texts.

@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 
 from samesense.encoder.cosine import row_cosines
-from samesense.inference.duplicates.links import Links, Vectors
+from samesense.inference.duplicates.links import Links
 from samesense.inference.search.exact import Ids, margin, unit_rows
 from samesense.inference.search.mining import BLOCK_PAIRS, Near, near_pairs, pair_cosines, parts
-from samesense.types import Scores
+from samesense.types import Embeddings, Scores
 
 
 class Kept(NamedTuple):
@@ -25,7 +25,7 @@ class Kept(NamedTuple):
     scores: Scores
 
 
-def represented(vectors: Vectors, links: Links, threshold: float, order: Ids) -> Kept:
+def represented(vectors: Embeddings, links: Links, threshold: float, order: Ids) -> Kept:
     """Go through the rows in ``order``: keep one unless a row that is kept already is at the threshold or closer.
 
     A row that is not kept belongs to the closest of these, among the links that were found. No two rows that are kept
@@ -55,7 +55,7 @@ def represented(vectors: Vectors, links: Links, threshold: float, order: Ids) ->
 class _Crowd:
     """Rows that are kept and may have links that were left out: such a link has two of them at its ends."""
 
-    def __init__(self, vectors: Vectors, threshold: float) -> None:
+    def __init__(self, vectors: Embeddings, threshold: float) -> None:
         self._vectors, self._threshold = vectors, threshold
         self._rows: list[int] = []
         self._held = np.zeros((64, vectors.shape[1]), dtype=np.float32)
@@ -87,7 +87,7 @@ def _lists(links: Links, threshold: float, rows: int) -> tuple[Ids, Ids, Scores]
     return starts, others[order], np.concatenate([scores, scores])[order]
 
 
-def linked(vectors: Vectors, links: Links, threshold: float, order: Ids) -> Kept:
+def linked(vectors: Embeddings, links: Links, threshold: float, order: Ids) -> Kept:
     """Keep of each connected component, whose edges are the links at the threshold, the row that is first in ``order``.
 
     It is single-linkage clustering, cut at the threshold: ends of a chain need not be close. Links that were left out
@@ -107,7 +107,7 @@ def linked(vectors: Vectors, links: Links, threshold: float, order: Ids) -> Kept
     return Kept(kept_by, _cosines(vectors, kept_by))
 
 
-def _cosines(vectors: Vectors, kept_by: Ids) -> Scores:
+def _cosines(vectors: Embeddings, kept_by: Ids) -> Scores:
     scores = np.ones(len(kept_by))
     removed = np.flatnonzero(kept_by != np.arange(len(kept_by)))
     for start in range(0, len(removed), BLOCK_PAIRS):
@@ -116,7 +116,7 @@ def _cosines(vectors: Vectors, kept_by: Ids) -> Scores:
     return scores
 
 
-def _linked(labels: Ids, vectors: Vectors, near: Near, threshold: float) -> Ids:
+def _linked(labels: Ids, vectors: Embeddings, near: Near, threshold: float) -> Ids:
     """Return the labels, each the lowest row of its component, after linking pairs that reach the threshold."""
     near = near.take(labels[near.first] != labels[near.second])
     sure = near.scores >= threshold + margin(vectors.shape[1])

@@ -13,9 +13,7 @@ import numpy.typing as npt
 from samesense.inference.search.exact import Ids, margin
 from samesense.inference.search.lists import make_lists, near_in_lists
 from samesense.inference.search.mining import Near, near_pairs, pair_cosines, parts
-from samesense.types import Scores
-
-Vectors = npt.NDArray[np.floating]
+from samesense.types import Embeddings, Scores
 
 MOST = 32
 """Links kept of a row: its closest. A link is kept if it is among these of either end."""
@@ -113,7 +111,7 @@ def _among_closest(links: Near, most: int) -> tuple[npt.NDArray[np.bool_], Ids, 
     return chosen, ends[last], scores[last]
 
 
-def exact_links(vectors: Vectors, floor: float, *, most: int = MOST) -> Links:
+def exact_links(vectors: Embeddings, floor: float, *, most: int = MOST) -> Links:
     """Compare every row ``(rows, dim)`` with every other; ModelError for one that is not finite or all zeros."""
     closest = _Closest(len(vectors), most)
     slack = margin(vectors.shape[1]) if vectors.ndim == 2 else 0.0
@@ -123,7 +121,7 @@ def exact_links(vectors: Vectors, floor: float, *, most: int = MOST) -> Links:
     return _finished(closest, floor)
 
 
-def _take(closest: _Closest, vectors: Vectors, near: Near, floor: float) -> None:
+def _take(closest: _Closest, vectors: Embeddings, near: Near, floor: float) -> None:
     scores = pair_cosines(vectors, near)
     kept = scores >= floor
     closest.add(near.take(kept), scores[kept])
@@ -136,8 +134,8 @@ def _finished(closest: _Closest, floor: float, recall: float | None = None, samp
     return Links(first, second, np.asarray(scores, dtype=np.float64), closest.beyond, floor, recall, sampled)
 
 
-def approximate_links(vectors: Vectors, floor: float, *, most: int = MOST) -> Links:
-    """Compare each row ``(rows, dim)`` with those of the lists closest to it; scores are exact, the recall measured."""
+def approximate_links(vectors: Embeddings, floor: float, *, most: int = MOST) -> Links:
+    """Compare each unit row ``(rows, dim)`` with those of the lists closest to it; scores are exact, the recall measured."""
     lists = make_lists(vectors, vectors, floor, most)
     closest = _Closest(len(vectors), most)
     slack = margin(vectors.shape[1])

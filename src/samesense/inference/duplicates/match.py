@@ -12,12 +12,13 @@ import numpy as np
 from samesense.encoder.cosine import row_cosines
 from samesense.errors import ConfigError
 from samesense.inference.duplicates.dedup import ROOM, Distinct, Search, approximately, distinct
-from samesense.inference.duplicates.links import MOST, Links, Vectors
+from samesense.inference.duplicates.links import MOST, Links
 from samesense.inference.duplicates.work import open_work
 from samesense.inference.models.model import Model
 from samesense.inference.search.exact import Best, Ids, nearest, unit_rows
 from samesense.inference.search.lists import blocks, make_lists, near_in_lists
 from samesense.inference.search.mining import check_threshold, parts
+from samesense.types import Embeddings
 
 
 class Match(NamedTuple):
@@ -129,7 +130,7 @@ def match(
     return at(threshold)
 
 
-def _exact(vectors: Vectors, here: int, floor: float, count: int) -> Links:
+def _exact(vectors: Embeddings, here: int, floor: float, count: int) -> Links:
     """Return the ``count`` closest of the rows from ``here`` on, for each row before it."""
     found = []
     for ids, rows in blocks(vectors[:here]):
@@ -143,7 +144,7 @@ def _exact(vectors: Vectors, here: int, floor: float, count: int) -> Links:
     return Links(first[kept], second[kept], scores[kept], np.full(len(vectors), -np.inf), floor)
 
 
-def _approximate(vectors: Vectors, here: int, floor: float, count: int) -> Links:
+def _approximate(vectors: Embeddings, here: int, floor: float, count: int) -> Links:
     """Return about the same, by the lists closest to each row; scores are exact, the recall measured."""
     lists = make_lists(vectors[:here], vectors[here:], floor, count)
     kept = [(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0))]

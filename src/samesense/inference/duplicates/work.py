@@ -18,10 +18,11 @@ from samesense.errors import DataError, OutputError
 from samesense.execution.progress import progress_bar
 from samesense.files import map_array, read_json, replacing, write_json
 from samesense.hashes import json_hash, rows_hash
-from samesense.inference.duplicates.links import Links, Vectors
+from samesense.inference.duplicates.links import Links
 from samesense.inference.models.model import Model
 from samesense.inference.search.exact import unit_rows
 from samesense.places import check_folder
+from samesense.types import Embeddings
 
 ABOUT, VECTORS, LINKS = "about.json", "vectors.bin", "links.npz"
 BLOCK_TEXTS = 16384
@@ -44,9 +45,11 @@ class Work:
 
     def __init__(self, folder: Path, about: About, holder: TemporaryDirectory[str] | None = None) -> None:
         self.folder, self._holder = folder, holder
-        self.vectors: Vectors = map_array(folder / VECTORS, np.float32, about.rows * about.dim).reshape(-1, about.dim)
+        self.vectors: Embeddings = map_array(folder / VECTORS, np.float32, about.rows * about.dim).reshape(
+            -1, about.dim
+        )
 
-    def links(self, floor: float, search: Callable[[Vectors], Links]) -> Links:
+    def links(self, floor: float, search: Callable[[Embeddings], Links]) -> Links:
         """Return the links with a cosine at a floor or above: those that are kept here, or new ones by ``search``."""
         path = self.folder / LINKS
         if path.exists():

@@ -1,11 +1,11 @@
 """Near pairs of many rows without comparing all: each row is compared with those of the few lists closest to it.
 
-Rows that are near the same centre are in one list. Products of blocks do the work, so that all rows are looked for at once
-in a tenth of the time that a graph of neighbours takes.
+Rows that are near the same centre are in one list. Products of blocks do the work, so that to look for all rows at once
+takes less time than to build a graph of neighbours, see benchmarks/LOG.md.
 
 Source: Sivic and Zisserman, Video Google: A Text Retrieval Approach to Object Matching in Videos (2003), for inverted
-lists of centres; Jegou, Douze and Schmid, Product Quantization for Nearest Neighbor Search (2011), section IV, for several
-lists a query.
+lists of centres; Jegou, Douze and Schmid, Product Quantization for Nearest Neighbor Search (2011), section IV, for
+several lists a query.
 Differs: vectors are compared as they are, without quantization.
 """
 
@@ -21,8 +21,6 @@ from samesense.execution.progress import progress_bar
 from samesense.inference.search.exact import BLOCK_ROWS, Best, Block, Ids, margin, nearest, unit_rows
 from samesense.inference.search.mining import Near
 from samesense.types import Embeddings
-
-Vectors = npt.NDArray[np.floating]
 
 PROBES = (4, 8, 16, 32)
 """Lists a row is looked for in; the first that reaches the recall wanted is taken."""
@@ -51,17 +49,17 @@ class Lists:
         sampled: how many queries these were.
     """
 
-    queries: Vectors
+    queries: Embeddings
     probes: npt.NDArray[np.int32]
-    targets: Vectors
+    targets: Embeddings
     homes: npt.NDArray[np.int32]
     same: bool
     recall: float
     sampled: int
 
 
-def make_lists(queries: Vectors, targets: Vectors, floor: float, most: int) -> Lists:
-    """Put rows ``(targets, dim)`` into lists, and find in how many of them each query must be looked for.
+def make_lists(queries: Embeddings, targets: Embeddings, floor: float, most: int) -> Lists:
+    """Put unit rows ``(targets, dim)`` into lists, and find in how many of them each query must be looked for.
 
     That is measured on :data:`SAMPLE` queries: the share of their links, up to ``most`` each, with a cosine at the
     ``floor`` or above that are found. Queries that are the targets themselves are given as the same object. The outcome
@@ -74,10 +72,9 @@ def make_lists(queries: Vectors, targets: Vectors, floor: float, most: int) -> L
     homes = probes[:, 0].copy() if same else _closest(targets, centres, 1)[:, 0]
     sample = np.sort(np.random.default_rng(0).choice(len(queries), size=min(SAMPLE, len(queries)), replace=False))
     best = [Best(most + same) for _ in sample]
-    nearest(unit_rows(queries[sample]), lambda: blocks(targets), best, most + same)
-    true = [
-        one.ids[(one.scores >= floor) & ((one.ids != row) | (not same))] for row, one in zip(sample, best, strict=True)
-    ]
+    nearest(queries[sample], lambda: blocks(targets), best, most + same)
+    others = [(one.ids != row) | (not same) for row, one in zip(sample, best, strict=True)]
+    true = [one.ids[(one.scores >= floor) & other] for one, other in zip(best, others, strict=True)]
     first, second = np.repeat(sample, [len(ids) for ids in true]), np.concatenate(true)
     used, recall = 0, 1.0
     for used in PROBES:
@@ -107,9 +104,9 @@ def near_in_lists(lists: Lists, floor: float) -> Iterator[Near]:
         here = np.sort(asked[stops[number] : stops[number + 1]] // lists.probes.shape[1])
         members = of_list[ends[number] : ends[number + 1]]
         for rows in _parts(members):
-            right = unit_rows(lists.targets[rows])
+            right = lists.targets[rows]
             for queries in _parts(here):
-                scores = unit_rows(lists.queries[queries]) @ right.T
+                scores = lists.queries[queries] @ right.T
                 one, other = np.nonzero(scores >= floor - slack)
                 near = Near(queries[one], rows[other], scores[one, other])
                 yield _once(lists, near) if lists.same else near
@@ -124,7 +121,7 @@ def _once(lists: Lists, near: Near) -> Near:
     return Near(np.minimum(near.first, near.second), np.maximum(near.first, near.second), near.scores)
 
 
-def blocks(vectors: Vectors) -> Iterator[Block]:
+def blocks(vectors: Embeddings) -> Iterator[Block]:
     """Yield the rows with their numbers, some at a time."""
     for start in range(0, len(vectors), BLOCK_ROWS):
         rows = vectors[start : start + BLOCK_ROWS]
@@ -136,11 +133,11 @@ def _parts(rows: Ids) -> Iterator[Ids]:
         yield rows[start : start + BLOCK_ROWS]
 
 
-def _centres(vectors: Vectors, count: int) -> Embeddings:
+def _centres(vectors: Embeddings, count: int) -> Embeddings:
     """Return the centres of lists ``(count, dim)``, by spherical k-means on a sample."""
     random = np.random.default_rng(0)
     rows = np.sort(random.choice(len(vectors), size=min(len(vectors), count * ROWS_A_LIST), replace=False))
-    sample = unit_rows(vectors[rows])
+    sample = vectors[rows]
     centres = sample[np.sort(random.choice(len(sample), size=count, replace=False))]
     for _ in range(ROUNDS):
         homes = _closest(sample, centres, 1, "")[:, 0]
@@ -151,12 +148,12 @@ def _centres(vectors: Vectors, count: int) -> Embeddings:
     return centres
 
 
-def _closest(vectors: Vectors, centres: Embeddings, count: int, desc: str = "lists") -> npt.NDArray[np.int32]:
+def _closest(vectors: Embeddings, centres: Embeddings, count: int, desc: str = "lists") -> npt.NDArray[np.int32]:
     """Return for each row the ``count`` closest centres, the closest first ``(rows, count)``."""
     found = np.empty((len(vectors), count), dtype=np.int32)
     bar = progress_bar(desc, "row", len(vectors), leave=False, inner=not desc)
     for ids, rows in blocks(vectors):
-        scores = unit_rows(rows) @ centres.T
+        scores = rows @ centres.T
         some = np.argpartition(-scores, count - 1, axis=1)[:, :count] if count < len(centres) else None
         some = np.broadcast_to(np.arange(len(centres)), scores.shape) if some is None else some
         order = np.argsort(-np.take_along_axis(scores, some, axis=1), axis=1, kind="stable")
