@@ -135,7 +135,7 @@ def _finished(closest: _Closest, floor: float, recall: float | None = None, samp
 
 
 def approximate_links(vectors: Embeddings, floor: float, *, most: int = MOST) -> Links:
-    """Compare each unit row ``(rows, dim)`` with those of the lists closest to it; scores are exact, the recall measured."""
+    """Compare each unit row ``(rows, dim)`` with those of the lists closest to it; the recall is measured."""
     lists = make_lists(vectors, vectors, floor, most)
     closest = _Closest(len(vectors), most)
     slack = margin(vectors.shape[1])
