@@ -117,3 +117,21 @@ def test_the_command_prints_a_table_or_json(tiny_trunk, capsys):
     assert samesense.explain(str(tiny_trunk), ONE, OTHER, by="occlusion", precision="float32").by == "occlusion"
     code, _, err = run_command(capsys, "explain", tiny_trunk, ONE, "")
     assert (code, "one of them is empty" in err) == (2, True)
+
+
+def test_an_origin_is_explained_by_its_contexts(monkeypatch, capsys):
+    from samesense.context.origin import load
+    from samesense.context.origin.explain import Contribution, Explanation
+
+    entry = Contribution(
+        window=3, left=("Before.",), centre="x", right=("After.",), whose="both", first=1.0, second=2.0, share=0.25
+    )
+
+    class Opened:
+        def explain(self, first, second, *, top):
+            assert (first, second, top) == ("a", "b", 2)
+            return Explanation(sentences=("a", "b"), score=0.5, contexts=4, alike=[entry], apart=[])
+
+    monkeypatch.setattr(load, "open_origin", lambda folder: Opened())
+    code, out, _ = run_command(capsys, "explain", "origin:made", "a", "b", "--top", "2")
+    assert (code, "Before. [...] After." in out) == (0, True)
