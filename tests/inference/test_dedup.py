@@ -5,6 +5,7 @@ import pytest
 
 import samesense
 from samesense.errors import ConfigError, DataError, OutputError
+from samesense.files import temporary
 from samesense.inference.duplicates import dedup as module
 from tests.inference.made_vectors import cosines, encode
 
@@ -71,6 +72,10 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path):
     with pytest.raises(OutputError, match="is not empty"):
         samesense.dedup(["x", "y"], model=model, work=tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+    (tmp_path / "mine.txt").unlink()
+    temporary(tmp_path / "vectors.bin").write_bytes(b"of a process that was killed")
+    assert len(samesense.dedup(["x", "y"], model=model, work=tmp_path).kept) == 2
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["about.json", "links.npz", "vectors.bin"]
     with pytest.raises(ConfigError):  # a function may change between runs
         samesense.dedup(["x", "y"], model=encode, work=tmp_path / "new")
 

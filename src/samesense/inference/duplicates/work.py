@@ -16,7 +16,7 @@ import numpy as np
 from samesense.encoder.cosine import checked_rows, nonzero_rows
 from samesense.errors import DataError, OutputError
 from samesense.execution.progress import progress_bar
-from samesense.files import map_array, read_json, replacing, write_json
+from samesense.files import clear_temporary, is_temporary, map_array, read_json, replacing, write_json
 from samesense.hashes import json_hash, rows_hash
 from samesense.inference.duplicates.links import Links
 from samesense.inference.models.model import Model
@@ -94,11 +94,17 @@ def open_work(folder: Path | None, what: str, model: Model, texts: Sequence[str]
     check_folder(folder)
     if (folder / ABOUT).exists():
         return Work(folder, _earlier(folder, known, len(texts)))
-    if folder.exists() and (not folder.is_dir() or {path.name for path in folder.iterdir()} - {VECTORS}):
+    if folder.exists() and (not folder.is_dir() or any(not _is_ours(path.name) for path in folder.iterdir())):
         raise OutputError(f"{folder} is not empty, and holds no vectors of ours. Give a folder of its own: `work`.")
+    if folder.exists():
+        clear_temporary(folder)  # of an encoding that was killed
     about = About(**known, rows=len(texts), dim=_encode(model, texts, folder / VECTORS))
     write_json(folder / ABOUT, asdict(about))
     return Work(folder, about)
+
+
+def _is_ours(name: str) -> bool:
+    return name == VECTORS or (name.startswith(f".{VECTORS}") and is_temporary(name))
 
 
 def _earlier(folder: Path, known: dict[str, str], rows: int) -> About:
