@@ -6,6 +6,7 @@ import pytest
 from samesense.inference.duplicates import links as module
 from samesense.inference.duplicates.groups import linked, represented
 from samesense.inference.duplicates.links import approximate_links, exact_links
+from samesense.inference.search import lists
 from samesense.inference.search.exact import unit_rows
 from tests.inference.made_vectors import cosines
 
@@ -62,8 +63,8 @@ def test_what_is_left_out_is_known(most, monkeypatch):
 
 def test_many_equal_rows_stay_bounded(monkeypatch):
     monkeypatch.setattr(module, "POOL", 1000)
-    found = exact_links(np.ones((3000, 4), dtype=np.float32), 0.9, most=4)
-    assert len(found.scores) <= 4 * 3000
+    found = exact_links(np.ones((1500, 4), dtype=np.float32), 0.9, most=4)
+    assert len(found.scores) <= 4 * 1500
     assert set(found.scores) == {1.0}
 
 
@@ -79,6 +80,26 @@ def test_lists_find_nearly_all_and_say_how_many():
     assert found.sampled == 1000
     for pair in list(kept)[:50]:
         assert kept[pair] == pytest.approx(cosines(vectors[pair[0]], vectors[[pair[1]]])[0])
+
+
+def test_all_lists_together_hold_every_pair_once(monkeypatch):
+    monkeypatch.setattr(lists, "WANTED", 1.1)
+    monkeypatch.setattr(lists, "BLOCK_ROWS", 7)
+    vectors = unit_rows(made(120, 20))
+    found = lists.make_lists(vectors, vectors, 0.5, 200)
+    assert (found.probes.shape[1], found.recall) == (15, 1.0)
+    pairs = [
+        pair for near in lists.near_in_lists(found, 0.5) for pair in zip(*map(np.ndarray.tolist, near), strict=True)
+    ]
+    assert len({pair[:2] for pair in pairs}) == len(pairs)
+    assert {pair[:2]: pair[2] for pair in pairs} == pytest.approx(all_pairs(vectors, 0.5), abs=1e-5)
+    across = lists.make_lists(vectors[:20], vectors[20:], 0.5, 200)
+    pairs = {
+        pair[:2]
+        for near in lists.near_in_lists(across, 0.5)
+        for pair in zip(*map(np.ndarray.tolist, near), strict=True)
+    }
+    assert pairs == {(i, j - 20) for i, j in all_pairs(vectors, 0.5) if i < 20 <= j}
 
 
 def components(vectors, threshold):
