@@ -163,3 +163,19 @@ def test_approximate_matches_are_measured():
     assert {*found.pairs} <= {*exact.pairs} or found.recall < 1
     assert len(found.pairs) >= 0.97 * len(exact.pairs)
     assert found.recall >= 0.97
+
+
+def test_the_command_takes_labelled_pairs(tiny_trunk, tmp_path, capsys):
+    from tests.command import run_command
+
+    (tmp_path / "texts.txt").write_text("a dog sleeps\na dog sleeps\nthe red river\n")
+    lines = ["sentence1\tsentence2\tlabel", "a cat\ta cat\t1", "a fish eats\ta fish eats\t1"]
+    lines += ["a cat\tthe blue train runs\t0", "rain at night\tan old woman\t0"]
+    (tmp_path / "pairs.tsv").write_text("\n".join(lines) + "\n")
+    flags = ("--model", tiny_trunk, "--pairs", tmp_path / "pairs.tsv", "--precision", "float32")
+    code, out, err = run_command(capsys, "dedup", tmp_path / "texts.txt", *flags)
+    assert (code, out) == (0, "a dog sleeps\nthe red river\n")
+    assert "on 4 pairs of pairs.tsv, 2 of them the same, precision 100.0 %, recall 100.0 %" in err
+    (tmp_path / "pairs.tsv").write_text("sentence1\tsentence2\tscore\na cat\ta cat\t4.5\na cat\ta dog\t2\n")
+    code, _, err = run_command(capsys, "dedup", tmp_path / "texts.txt", *flags)
+    assert (code, "pairs for a threshold are labelled 1 (the same) or 0 (not)" in err) == (2, True)
