@@ -33,6 +33,7 @@ def test_public_names():
         "match",
         "mine",
         "origin",
+        "pretrain",
         "read",
         "rerank",
         "similarity",
