@@ -33,8 +33,9 @@ def columns(encode, corpus, texts, pairs, labels):
     windows = corpus.windows_at(corpus.random_windows(SEED, CONTEXTS))
     usual = reference_sentences(corpus, REFERENCE, SEED)
     rows, reference = encode(texts).astype(float), encode(usual).astype(float)
-    sides = [[text for window in windows for text in side(window)] for side in (lambda w: w.left, lambda w: w.right)]
-    around = sum(encode(texts).astype(float).reshape(len(windows), -1, rows.shape[1]).mean(axis=1) for texts in sides)
+    beside = [(at, text) for at, window in enumerate(windows) for text in (*window.left, *window.right)]
+    around = np.zeros((len(windows), rows.shape[1]))
+    np.add.at(around, [at for at, _ in beside], encode([text for _, text in beside]))
     whitening = Whitening.shrunk(reference)
 
     def fits(vectors, contexts, by):

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import NoReturn
 
-from samesense.data.documents import Triplet, held_out, running_documents, section_triplets
-from samesense.errors import ConfigError, DataError
-from samesense.evaluation.sections import PER_DOCUMENT, TRIPLET_SEED
-from samesense.recipes.origin.settings import OriginSettings
+from samesense.errors import ConfigError
 from samesense.recipes.origin.stages import fingerprint
 
 
@@ -54,16 +50,3 @@ def read_documents(sources: Sequence[str], settings: object = None) -> Documents
     """Return the sources with their fingerprints; whether they hold documents is seen when they are read."""
     named = tuple(map(str, sources))
     return Documents(sources=named, prints={source: fingerprint(source) for source in named})
-
-
-def held_out_triplets(documents: Documents, origin: OriginSettings) -> list[Triplet]:
-    """Return triplets of sections in the documents that the corpus leaves out, none if no document allows one."""
-    every = chain.from_iterable(
-        running_documents(source, language=origin.language, paragraphs=origin.paragraphs)
-        for source in documents.sources
-    )
-    own = list(held_out(every, origin.held_out_documents))
-    try:
-        return section_triplets(own, PER_DOCUMENT, TRIPLET_SEED)
-    except DataError:
-        return []

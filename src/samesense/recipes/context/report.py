@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from samesense.context.corpus.corpus import Corpus
+from samesense.data.documents import Triplet, held_out, running_documents, section_triplets
+from samesense.errors import DataError
 from samesense.evaluation.run import Evaluations, evaluate_candidates
-from samesense.evaluation.sections import SectionTask
+from samesense.evaluation.sections import PER_DOCUMENT, TRIPLET_SEED, SectionTask
 from samesense.evaluation.sts import StsTask
 from samesense.evaluation.task import Task
 from samesense.files import write_text
 from samesense.inference.models.load import load
 from samesense.recipes.compare.models import open_models
-from samesense.recipes.context.documents import Documents, held_out_triplets
+from samesense.recipes.context.documents import Documents
 from samesense.recipes.context.settings import ContextSettings
+from samesense.recipes.origin.settings import OriginSettings
 from samesense.recipes.runner import Job
 from samesense.recipes.surrogate.recipe import KEPT, TASK, describe_kept
 from samesense.reports import append_results, read_results
@@ -78,7 +82,7 @@ def evaluate(output: Path, job: Job[Documents, ContextSettings]) -> list[str]:
 
 def _sections(job: Job[Documents, ContextSettings]) -> tuple[SectionTask | None, str]:
     """Return the task on the sections of held-out documents, if there are enough, and what is said of it."""
-    triplets = held_out_triplets(job.data, job.settings.origin_settings())
+    triplets = _held_out_triplets(job.data, job.settings.origin_settings())
     if len(triplets) < FEWEST_TRIPLETS:
         return None, (
             f"not evaluated on sections: documents that were held out give {len(triplets)} triplets, and "
@@ -86,6 +90,19 @@ def _sections(job: Job[Documents, ContextSettings]) -> tuple[SectionTask | None,
         )
     task = SectionTask(triplets, HELD_OUT, note="of documents from which nothing was learnt")
     return task, f"evaluated on {len(triplets):,} triplets of sections in documents that were held out"
+
+
+def _held_out_triplets(documents: Documents, origin: OriginSettings) -> list[Triplet]:
+    """Return triplets of sections in the documents that the corpus leaves out, none if no document allows one."""
+    every = chain.from_iterable(
+        running_documents(source, language=origin.language, paragraphs=origin.paragraphs)
+        for source in documents.sources
+    )
+    own = list(held_out(every, origin.held_out_documents))
+    try:
+        return section_triplets(own, PER_DOCUMENT, TRIPLET_SEED)
+    except DataError:
+        return []
 
 
 def _some_sentences(output: Path, settings: ContextSettings) -> list[str]:
