@@ -27,6 +27,7 @@ from samesense.encoder.storage import check_free
 from samesense.encoder.students import is_made
 from samesense.errors import ConfigError, DataError, OutputError
 from samesense.execution.ranks import is_main
+from samesense.execution.trainer import TENSORBOARD
 from samesense.files import only_writer, write_json_lines, write_text
 from samesense.inference.names import place_of
 from samesense.places import check_folder
@@ -71,7 +72,7 @@ def check(output: Path, record: dict[str, Any], *, resume: bool, overwrite: bool
 def _check_inputs(output: Path, record: dict[str, Any]) -> None:
     """Raise OutputError if what :func:`begin` removes is read by this run."""
     inputs = [part["source"] for part in record["data"].values()] + [str(record["settings"].get("model", ""))]
-    for name in (MODEL, CHECKPOINTS, HISTORY, RESULTS, manifest.FILE) if output.is_dir() else ():
+    for name in (MODEL, CHECKPOINTS, TENSORBOARD, HISTORY, RESULTS, manifest.FILE) if output.is_dir() else ():
         check_folder(output / name, [place_of(given) for given in inputs])
 
 
@@ -103,7 +104,7 @@ def begin(output: Path, record: dict[str, Any], before: dict[str, Any]) -> dict[
         return record
     (output / RESULTS).unlink(missing_ok=True)
     if not before:
-        for folder in (MODEL, CHECKPOINTS):
+        for folder in (MODEL, CHECKPOINTS, TENSORBOARD):
             shutil.rmtree(output / folder, ignore_errors=True)
         for file in (manifest.FILE, HISTORY, *DEV):
             (output / file).unlink(missing_ok=True)

@@ -33,7 +33,7 @@ from samesense.reports import append_results
 from samesense.results import Results
 from samesense.training import manifest
 from samesense.training.batches import Batches
-from samesense.training.fit import TrainOutput, fit, pick_precision
+from samesense.training.fit import TrainOutput, check_trainer, fit, pick_precision
 from samesense.types import Precision, Result
 
 if TYPE_CHECKING:
@@ -94,6 +94,7 @@ def run(
     evaluates on test. Where a run could not end well, it raises before the first step.
     """
     laps = Laps(job.begun)
+    check_trainer(job.settings)
     if build is None:
         job = replace(job, settings=start_settings(job.settings))
     settings, output, adapter = job.settings, job.output, adapter_of(job.settings)

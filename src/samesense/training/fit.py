@@ -26,6 +26,7 @@ from samesense.errors import ConfigError, DataError
 from samesense.execution.progress import stage
 from samesense.execution.ranks import is_main, world_size
 from samesense.execution.trainer import StopOnInterrupt, run_trainer, training_arguments
+from samesense.execution.trainer_fields import check_reporters, trainer_fields
 from samesense.files import read_json
 from samesense.training.batches import Batches, sampler_of
 from samesense.training.callbacks import (
@@ -161,6 +162,7 @@ def fit(  # noqa: PLR0913 - what a run may be told
         evaluator=None if dev_score is None else _DevEvaluator(dev_score),
         callbacks=[*_callbacks(settings, folder, loss), times, texts, *callbacks],
     )
+    trainer.add_callback(ClipGradients(loss, settings.max_grad_norm, trainer.accelerator))
     stopped = run_trainer(trainer, resume_from, stop)
     best = trainer.state.best_metric
     return TrainOutput(
@@ -186,7 +188,6 @@ def _callbacks(settings: TrainingSettings, folder: Path, loss: nn.Module) -> lis
         Progress(loss),
         History(folder / "history.jsonl"),
         SaveLossWeights(loss),
-        ClipGradients(loss, settings.max_grad_norm),
     ]
     if settings.early_stopping_patience is not None:
         found.append(EarlyStoppingCallback(early_stopping_patience=settings.early_stopping_patience))
@@ -222,6 +223,12 @@ def _arguments(
     )
 
 
+def check_trainer(settings: TrainingSettings) -> None:
+    """Raise ConfigError if the trainer cannot be told what the settings tell it, before anything is computed."""
+    check_reporters(settings.report_to)
+    trainer_fields(SentenceTransformerTrainingArguments, settings.trainer)
+
+
 def pick_precision(
     model: SentenceTransformer | CrossEncoder,
     dataset: Dataset,
@@ -232,6 +239,8 @@ def pick_precision(
 
     Several processes must agree, so under ``torchrun`` it is not timed: bfloat16 where the device computes in it.
     """
+    if settings.precision == "auto" and settings.trainer.get("fp16"):
+        return Choice("float32", "the trainer computes in float16, as asked for")
     if settings.precision == "auto" and world_size() > 1:
         return Choice(inference_precision("auto", model.device), "not measured: several processes train together")
     columns = [values for name, values in dataset[: settings.batch_size].items() if name != "label"]

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from typing import Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
+from samesense.errors import ConfigError
 from samesense.execution.settings import Settings
 from samesense.types import Precision
+
+Scheduler = Literal[
+    "linear", "constant_with_warmup", "cosine", "cosine_with_restarts", "cosine_with_min_lr", "polynomial",
+    "inverse_sqrt", "warmup_stable_decay",
+]  # fmt: skip
+"""Schedules of transformers that have a warm-up; ``lr_scheduler_kwargs`` of ``trainer`` are for them."""
 
 
 class TrainingSettings(Settings):
@@ -18,7 +25,7 @@ class TrainingSettings(Settings):
     warmup_ratio: float = Field(
         0.1, ge=0, lt=1, description="share of the steps in which the learning rate rises to its peak"
     )
-    lr_scheduler_type: Literal["linear", "constant_with_warmup", "cosine"] = Field(
+    lr_scheduler_type: Scheduler = Field(
         "linear", description="learning rate after that"
     )
     batch_size: int = Field(16, ge=1, description="examples in a step")
@@ -40,6 +47,29 @@ class TrainingSettings(Settings):
         "auto", description="arithmetic; auto measures whether bfloat16 is faster on this machine"
     )
     seed: int = Field(42, ge=0, description="seed of weights, order and dropout")
+    report_to: tuple[Literal["tensorboard", "wandb", "trackio", "mlflow"], ...] = Field(
+        (), description="where loss and dev score are sent too: tensorboard, wandb, trackio, mlflow"
+    )
+    trainer: dict[str, Any] = Field(
+        {}, description="fields of SentenceTransformerTrainingArguments, as in: gradient_checkpointing=true"
+    )
+
+    @field_validator("report_to", mode="before")
+    @classmethod
+    def _one_or_several(cls, value: Any) -> Any:
+        return tuple(value.split(",")) if isinstance(value, str) else value
+
+    @field_validator("trainer", mode="before")
+    @classmethod
+    def _of_flags(cls, value: Any) -> Any:
+        """Take ``key=value`` words for a table."""
+        if not isinstance(value, list | tuple):
+            return value
+        words = [str(word).partition("=") for word in value]
+        wrong = next(("".join(word) for word in words if not word[0] or not word[1]), None)
+        if wrong is not None:
+            raise ConfigError(f"`trainer` takes fields as key=value; received {wrong!r}.")
+        return {key.replace("-", "_"): given for key, _, given in words}
 
     def steps(self, examples: int) -> int:
         """Return the number of optimiser steps over ``examples`` training examples."""
