@@ -80,10 +80,12 @@ def test_saved_folder_opens_everywhere(tiny_trunk, sentences, tmp_path, pooling,
     assert keys["embedding_dimension"] == keys["word_embedding_dimension"] == 32
     assert [name for name in keys if name.startswith("pooling_mode_") and keys[name]] == [
         {
-            "mean": "pooling_mode_mean_tokens", "cls": "pooling_mode_cls_token", "max": "pooling_mode_max_tokens",
+            "mean": "pooling_mode_mean_tokens",
+            "cls": "pooling_mode_cls_token",
+            "max": "pooling_mode_max_tokens",
             "lasttoken": "pooling_mode_lasttoken",
-        }[mode]  # fmt: skip
-    ]
+        }[mode]
+    ]  # fmt: skip
     settings = json.loads((folder / "sentence_bert_config.json").read_text())
     assert settings["max_seq_length"] == 48
 
@@ -127,7 +129,9 @@ def test_one_layer_has_one_first_and_last(tiny_trunk):
 def test_misuse(tiny_trunk):
     with pytest.raises(ConfigError) as error:
         build(str(tiny_trunk), pooling="average", device="cpu")
-    assert str(error.value) == "pooling must be one of mean, cls, max, lasttoken, first-last, last-2; received 'average'."
+    assert (
+        str(error.value) == "pooling must be one of mean, cls, max, lasttoken, first-last, last-2; received 'average'."
+    )
     with pytest.raises(ConfigError) as error:
         build(str(tiny_trunk), pooling="cls", first="embeddings", device="cpu")
     assert str(error.value) == "first='embeddings' goes with pooling 'first-last' only; received pooling 'cls'."

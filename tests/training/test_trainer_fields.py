@@ -1,6 +1,8 @@
 """What a user tells the trainer of transformers: any field that is not ours, typed, and where a run is followed."""
 
 import json
+from itertools import pairwise
+from typing import ClassVar
 
 import pytest
 import torch
@@ -106,7 +108,7 @@ def test_gradient_checkpointing_changes_no_weight(tiny_trunk, toy_pairs, tmp_pat
 class Follower(TrainerCallback):
     """Stands for the callback of a service, such as that of wandb."""
 
-    told = []
+    told: ClassVar[list] = []
 
     def on_log(self, args, state, control, logs=None, **kwargs):
         self.told.append((args.run_name, state.global_step, sorted(logs)))
@@ -122,7 +124,7 @@ def test_every_method_is_followed(tiny_trunk, toy_pairs, sentences, tmp_path, mo
     lines = tmp_path / "texts.txt"
     lines.write_text("\n".join(sentences) + "\n")
     triples = tmp_path / "triples.tsv"
-    triples.write_text("anchor\tpositive\n" + "\n".join(f"{a}\t{b}" for a, b in zip(sentences, sentences[1:])) + "\n")
+    triples.write_text("anchor\tpositive\n" + "\n".join(f"{a}\t{b}" for a, b in pairwise(sentences)) + "\n")
     data = {"cosent": toy_pairs / "train.tsv", "supmpn": triples}.get(method, lines)
     settings = QUICK | {"model": str(tiny_trunk), "report_to": "wandb", "trainer": {"logging_steps": 1}} | more
     if method == "rankcse":

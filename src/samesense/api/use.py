@@ -110,6 +110,7 @@ def encode(
     backend: BackendOption = "auto",
     precision: Precision = "auto",
     deterministic: bool = False,
+    dim: int | None = None,
 ) -> Embeddings:
     """Return the embeddings of texts, lines of a file or rows of a table, float32 ``(texts, dim)``, in order.
 
@@ -121,12 +122,13 @@ def encode(
         backend: ``"auto"``, ``"torch"``, ``"onnx"`` or ``"onnx-int8"``, the last two for exported folders.
         precision: arithmetic of torch; auto is bfloat16 where the processor computes in it.
         deterministic: bits of a vector depend on its text alone, not on the texts beside it; slower.
+        dim: keep the first so many numbers of each vector, at unit length: for a model trained with ``matryoshka``.
     """
     from samesense.inference.models.load import load
     from samesense.inference.stream import encode_with_bar
 
     texts = texts_of(source, columns)
-    opened = load(model, backend=backend, precision=precision, deterministic=deterministic, sample=texts)
+    opened = load(model, backend=backend, precision=precision, deterministic=deterministic, sample=texts, dim=dim)
     return encode_with_bar(opened, texts, normalize=normalize)
 
 

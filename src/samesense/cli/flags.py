@@ -12,8 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from samesense.recipes.settings import as_config_error
 
-AS_WORDS: dict[Any, Any] = {dict[str, Any]: tuple[str, ...]}
-"""Types of settings that a flag gives as words, which the setting itself reads: a table as key=value, repeatedly."""
+AS_WORDS: dict[Any, Any] = {dict[str, Any]: tuple[str, ...], tuple[int, ...]: tuple[str, ...]}
+"""Types of settings that a flag gives as words, which the setting reads: a table as key=value, numbers with commas."""
 
 
 def flags(

@@ -19,7 +19,7 @@ from transformers import (
     TrainerState,
     TrainingArguments,
 )
-from transformers.integrations import TensorBoardCallback
+from transformers.integrations.integration_utils import TensorBoardCallback
 
 from samesense.errors import ConfigError
 from samesense.execution.progress import without_bars
@@ -46,9 +46,9 @@ def training_arguments(
     """Return the arguments of a trainer: AdamW, a checkpoint at every evaluation, and the best one loaded at the end.
 
     ``settings`` has ``learning_rate``, ``warmup_ratio``, ``weight_decay``, ``seed`` and ``precision``, resolved to
-    ``"float32"`` or ``"bfloat16"``; it may have ``report_to``, and in ``trainer`` further fields of ``kind``. The newest
-    two checkpoints are kept. ``metric`` chooses the best one; ``None`` evaluates nothing and keeps the last state.
-    ConfigError if the further fields do not fit.
+    ``"float32"`` or ``"bfloat16"``; it may have ``report_to``, and in ``trainer`` further fields of ``kind``. The
+    newest two checkpoints are kept. ``metric`` chooses the best one; ``None`` evaluates nothing and keeps the last
+    state. ConfigError if the further fields do not fit.
     """
     selecting = metric is not None
     given = trainer_fields(kind, getattr(settings, "trainer", {}))

@@ -26,6 +26,7 @@ from samesense.execution.progress import Laps, stage
 from samesense.execution.ranks import is_main
 from samesense.inference.models.load import load
 from samesense.recipes import run_folder
+from samesense.recipes.matryoshka import described, evaluate_widths
 from samesense.recipes.model_adapters import Adapter, adapter_of, start_settings
 from samesense.recipes.settings import EncoderSettings
 from samesense.recipes.training_run import TrainingRun
@@ -94,9 +95,7 @@ def run(
     evaluates on test. Where a run could not end well, it raises before the first step.
     """
     laps = Laps(job.begun)
-    check_trainer(job.settings)
-    if build is None:
-        job = replace(job, settings=start_settings(job.settings))
+    job = checked(job, build)
     settings, output, adapter = job.settings, job.output, adapter_of(job.settings)
     data = run_folder.data_identity({"train": job.data, "dev": job.dev, "test": job.test})
     record = manifest.describe(job.method, settings.model_dump(), data)
@@ -145,6 +144,12 @@ def run(
         return TrainingRun(output, trained, Results(results), laps.seconds)
 
 
+def checked(job: Job[Any, Any], build: Callable[[Job[Any, Any]], Any] | None) -> Job[Any, Any]:
+    """Return a job with the settings of its start, unless ``build`` makes it; raises if the trainer refuses them."""
+    check_trainer(job.settings)
+    return job if build is not None else replace(job, settings=start_settings(job.settings))
+
+
 def _arithmetic(choice: Choice) -> str:
     return f"arithmetic: {choice.precision} ({choice.reason})"
 
@@ -187,7 +192,18 @@ def _evaluate(job: Job[Any, Any], inputs: TrainingInputs) -> tuple[list[Result],
         saved = load(job.output, precision="float32", seed=job.settings.seed)
         results = evaluate_pairs(saved, job.test)
     further, more = ([], {}) if inputs.after_training is None else inputs.after_training()
-    return [*results, *further], more
+    cut, section = _at_widths(job)
+    sections = {**more.get(run_folder.SECTIONS, {}), **section}
+    return [*results, *further, *cut], more | ({run_folder.SECTIONS: sections} if sections else {})
+
+
+def _at_widths(job: Job[Any, Any]) -> tuple[list[Result], dict[str, str]]:
+    """Return the results at the widths that were trained too, and a section of the card; by dev if there is no test."""
+    widths, data = job.settings.matryoshka, job.dev if job.test is None else job.test
+    if not widths or data is None:
+        return [], {}
+    results = evaluate_widths(load(job.output, precision="float32", seed=job.settings.seed), data, widths)
+    return results, {"Dimensions": described(results, widths)}
 
 
 def dev_score(adapter: Adapter, dev: PairData, precision: Precision = "float32") -> Callable[[Any], float]:

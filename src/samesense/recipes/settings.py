@@ -27,7 +27,7 @@ Settings = TypeVar("Settings", bound=BaseModel)
 MOST_SHOWN = 200
 """Characters of a wrong value that a message shows."""
 
-BI_ONLY = ("pooling", "first", "standardize")
+BI_ONLY = ("pooling", "first", "standardize", "matryoshka")
 """Settings of embeddings, which a cross-encoder does not form."""
 
 

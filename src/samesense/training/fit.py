@@ -40,6 +40,7 @@ from samesense.training.callbacks import (
     load_loss_weights,
     loss_weights,
 )
+from samesense.training.losses.base import EmbeddingLoss, nest
 from samesense.training.losses.check import check_dataset
 from samesense.training.losses.cross import CrossEncoderLoss
 from samesense.training.settings import TrainingSettings
@@ -119,7 +120,7 @@ def fit(  # noqa: PLR0913 - what a run may be told
         callbacks: further trainer callbacks.
 
     Raises:
-        ConfigError: if early stopping is asked for without a dev score.
+        ConfigError: if early stopping is asked for without a dev score, or what is asked for does not fit the model.
         DataError: if columns or labels do not fit the loss; see :func:`samesense.training.losses.check.check_dataset`.
 
     Differs: dropout masks of a CPU run come from :class:`~samesense.encoder.dropout.CheapDropout`, which has the
@@ -131,6 +132,8 @@ def fit(  # noqa: PLR0913 - what a run may be told
             "early_stopping_patience counts evaluations on a dev set, and there is none. Give dev, or leave it out."
         )
     check_dataset(loss, dataset)
+    if isinstance(loss, EmbeddingLoss) and settings.matryoshka:
+        nest(loss, settings.matryoshka, model.get_embedding_dimension())
     precision = pick_precision(model, dataset, settings, max_length).precision
     settings = settings.model_copy(update={"precision": precision})
     set_seed(settings.seed)  # after the measurement of the precision, which draws numbers

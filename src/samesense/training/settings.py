@@ -25,9 +25,7 @@ class TrainingSettings(Settings):
     warmup_ratio: float = Field(
         0.1, ge=0, lt=1, description="share of the steps in which the learning rate rises to its peak"
     )
-    lr_scheduler_type: Scheduler = Field(
-        "linear", description="learning rate after that"
-    )
+    lr_scheduler_type: Scheduler = Field("linear", description="learning rate after that")
     batch_size: int = Field(16, ge=1, description="examples in a step")
     epochs: float = Field(4, gt=0, description="passes over the training data")
     max_steps: int | None = Field(None, ge=1, description="stop after so many steps, whatever the epochs")
@@ -53,11 +51,22 @@ class TrainingSettings(Settings):
     trainer: dict[str, Any] = Field(
         {}, description="fields of SentenceTransformerTrainingArguments, as in: gradient_checkpointing=true"
     )
+    matryoshka: tuple[int, ...] = Field(
+        (), description="widths below the model's own at which its vectors shall be good too, as in: 256,128,64"
+    )
 
-    @field_validator("report_to", mode="before")
+    @field_validator("report_to", "matryoshka", mode="before")
     @classmethod
-    def _one_or_several(cls, value: Any) -> Any:
-        return tuple(value.split(",")) if isinstance(value, str) else value
+    def _parted_by_commas(cls, value: Any) -> Any:
+        words = [value] if isinstance(value, str | int) else value
+        return [part for word in words for part in (word.split(",") if isinstance(word, str) else [word])]
+
+    @field_validator("matryoshka")
+    @classmethod
+    def _falling(cls, value: tuple[int, ...]) -> tuple[int, ...]:
+        if min(value, default=1) < 1:
+            raise ConfigError(f"`matryoshka` takes widths from 1 on; received {min(value)}.")
+        return tuple(sorted(set(value), reverse=True))
 
     @field_validator("trainer", mode="before")
     @classmethod

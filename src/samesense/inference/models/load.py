@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,12 +13,13 @@ from samesense.errors import ConfigError, ModelError
 from samesense.execution.progress import stage
 from samesense.inference.models.backends import Backend, BackendOption, check_backend, choose, exported_backends
 from samesense.inference.models.functions import FunctionEncoder, open_kind
+from samesense.inference.models.maps import apply_maps
 from samesense.inference.models.model import Model
 from samesense.inference.models.optional_deps import has_torch, needs_torch
-from samesense.inference.names import parse_maps, split_kind, split_maps, split_pooling
+from samesense.inference.names import split_kind, split_maps, split_pooling
 from samesense.inference.onnx.encoder import OnnxEncoder
 from samesense.inference.onnx.format import is_exported, read_description
-from samesense.types import Embeddings, Encode, PoolingName, Precision
+from samesense.types import Encode, PoolingName, Precision
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder, SentenceTransformer
@@ -40,6 +40,7 @@ def load(  # noqa: PLR0913 - what may be told of any kind of model
     seed: int | None = None,
     calibration: Path | None = None,
     threads: int | None = None,
+    dim: int | None = None,
 ) -> Model:
     """Open a model: anything that scores pairs of texts.
 
@@ -65,14 +66,16 @@ def load(  # noqa: PLR0913 - what may be told of any kind of model
         calibration: file made by ``samesense calibrate``; ``None`` for the one in the model's folder, read when it is
             asked for.
         threads: that compute; ``None`` takes ``OMP_NUM_THREADS`` if set, else those the process may use.
+        dim: keep the first so many numbers of each vector, at unit length; the same as ``NAME+dim:64``.
 
     Raises:
         ModelError: if there is no such model, or it was not exported for the backend.
         ConfigError: if the name is malformed, the options contradict each other, or a map has no texts to fit on.
         MissingExtraError: if torch is needed and not installed, or the default's package is not.
     """
+    narrow = "" if dim is None else f"+dim:{dim}"
     if isinstance(model, Model):
-        return model
+        return apply_maps(model, narrow, None)
     options = _Options(
         backend, precision, device, pooling, deterministic, None if deterministic else sample, threads, bool(cache)
     )
@@ -81,14 +84,14 @@ def load(  # noqa: PLR0913 - what may be told of any kind of model
         if cache:
             opened.remember(None if cache is True else Path(cache))
         opened.name, opened.seed = name or opened.name, seed
-        return opened
-    base, maps = split_maps(str(model))
+        return apply_maps(opened, narrow, None)
+    base, maps = split_maps(f"{model}{narrow}")
     with stage(f"loading {base}"):
         opened = _open(base, options)
     if cache:
         opened.remember(None if cache is True or split_kind(base)[0] else Path(cache))
     opened = apply_maps(opened, maps, fit_texts, seed=seed or 0, cache=bool(cache))
-    opened.name, opened.seed, opened.home = name or str(model), seed, (str(model), calibration)
+    opened.name, opened.seed, opened.home = name or f"{model}{narrow}", seed, (f"{model}{narrow}", calibration)
     return opened
 
 
@@ -104,52 +107,6 @@ class _Options:
     sample: Sequence[str] | None
     threads: int | None
     cache: bool
-
-
-def apply_maps(
-    model: Model, maps: str, fit_texts: Sequence[str] | None, *, seed: int = 0, cache: bool = False
-) -> Model:
-    """Return the model followed by maps such as ``"+whiten:64+flow"``, which are fitted here.
-
-    Maps are applied from left to right (``""``: none), and fitted on ``fit_texts``, a flow with ``seed``.
-    """
-    for name, dim in parse_maps(maps):
-        if not model.embeds:
-            raise ConfigError(f"+{name} maps embeddings, and this model only scores pairs: {model.protocol}.")
-        if not fit_texts:
-            raise ConfigError(f"+{name} is fitted on unlabelled texts, and there are none. Name some (fit_texts).")
-        model = Model(_mapped(model, name, dim, fit_texts, seed))
-        if cache:
-            model.remember()
-    return model
-
-
-def _mapped(model: Model, name: str, dim: int | None, fit_texts: Sequence[str], seed: int) -> FunctionEncoder:
-    before = model.encode
-    if name == "whiten":
-        from samesense.encoder.whitening import Whitening
-
-        whitening = Whitening.fit(before(fit_texts), dim)
-        apply: Callable[[Embeddings], Embeddings] = whitening.apply
-        words = f"whitened to {whitening.matrix.shape[1]} dimensions"
-    else:
-        from samesense.encoder.flow import fit_flow
-
-        if dim is not None:
-            raise ConfigError(f"A flow keeps every dimension; received +flow:{dim}. Write +flow.")
-        apply = fit_flow(before(fit_texts), seed=seed).apply_to
-        words = f"flow of seed {seed}"
-
-    def identity() -> str:
-        content = hashlib.sha256("\0".join(fit_texts).encode("utf-8", "surrogatepass")).hexdigest()
-        return f"{model.identity} {words} fitted on sha256 {content}"
-
-    return FunctionEncoder(
-        lambda texts: apply(before(texts)),
-        f"{model.protocol}, {words} fitted on {len(fit_texts)} texts",
-        identity,
-        anew=lambda texts: apply(model.encode_anew(texts)),
-    )
 
 
 def _from_memory(model: Any, options: _Options) -> Model:

@@ -31,6 +31,7 @@ from samesense.hashes import text_hash
 from samesense.inference.collection.embedder import Embedder, embedder_of
 from samesense.inference.models.backends import BackendOption
 from samesense.inference.models.load import load
+from samesense.inference.names import split_maps
 from samesense.inference.shards import input as inputs
 from samesense.inference.shards.input import Input
 from samesense.inference.stream import write_rows
@@ -151,8 +152,9 @@ def _cut(path: Path, shard_size: int) -> inputs.Input:
 
 def _whole(model: str) -> str:
     """Return a folder's whole path, as workers may be in another folder; a name as it is."""
-    path = Path(model).expanduser()
-    return str(path.resolve()) if path.exists() and model != "default" else model
+    base, maps = split_maps(model)
+    path = Path(base).expanduser()
+    return f"{path.resolve()}{maps}" if path.exists() and base != "default" else model
 
 
 def _input_part(source: inputs.Input) -> dict[str, Any]:
