@@ -40,6 +40,7 @@ from samesense.training.callbacks import (
     load_loss_weights,
     loss_weights,
 )
+from samesense.training.lora import WEIGHTS, TrainedWeights, add_adapters, check_lora, merge
 from samesense.training.losses.base import EmbeddingLoss, nest
 from samesense.training.losses.check import check_dataset
 from samesense.training.losses.cross import CrossEncoderLoss
@@ -84,6 +85,20 @@ class _PairTrainer(CrossEncoderTrainer):  # type: ignore[misc]
     """sentence-transformers' own, taking the arguments of bi-encoders: both kinds have the same."""
 
     training_args_class = SentenceTransformerTrainingArguments
+
+
+class _AdaptedTrainer(TrainedWeights, SentenceTransformerTrainer):  # type: ignore[misc]
+    """A trainer of adapters."""
+
+
+class _AdaptedPairTrainer(TrainedWeights, _PairTrainer):
+    """The same of cross-encoders."""
+
+
+def _trainer_of(model: Any, *, adapted: bool) -> Any:
+    if isinstance(model, CrossEncoder):
+        return _AdaptedPairTrainer if adapted else _PairTrainer
+    return _AdaptedTrainer if adapted else SentenceTransformerTrainer
 
 
 def fit(  # noqa: PLR0913 - what a run may be told
@@ -137,18 +152,19 @@ def fit(  # noqa: PLR0913 - what a run may be told
     precision = pick_precision(model, dataset, settings, max_length).precision
     settings = settings.model_copy(update={"precision": precision})
     set_seed(settings.seed)  # after the measurement of the precision, which draws numbers
+    adapters = None if settings.lora is None else add_adapters(model, settings.lora)
     if model.device.type == "cpu":
         use_cheap_dropout(model)
     # sentence-transformers would copy training sentences into the card of the model, which is made to be shared
     model.model_card_data.set_widget_examples = lambda dataset: None
     checkpoints, stop, times = folder / "checkpoints", StopOnInterrupt(), Times()
-    resume_from = _resumed(loss, checkpoints) if resume else None
+    resume_from = _resumed(loss, checkpoints, [] if adapters is None else [WEIGHTS]) if resume else None
     texts = TrainingTexts(model, max_length)
     if isinstance(loss, CrossEncoderLoss):
         loss.tokenise = texts
     elif collator is None:
         collator = SentenceTransformerDataCollator(preprocess_fn=texts)
-    trainer = (_PairTrainer if isinstance(model, CrossEncoder) else SentenceTransformerTrainer)(
+    trainer = _trainer_of(model, adapted=adapters is not None)(
         model=model,
         args=_arguments(
             settings,
@@ -167,6 +183,8 @@ def fit(  # noqa: PLR0913 - what a run may be told
     )
     trainer.add_callback(ClipGradients(loss, settings.max_grad_norm, trainer.accelerator))
     stopped = run_trainer(trainer, resume_from, stop)
+    if adapters is not None:
+        merge(adapters)
     best = trainer.state.best_metric
     return TrainOutput(
         steps=trainer.state.global_step,
@@ -229,6 +247,8 @@ def _arguments(
 def check_trainer(settings: TrainingSettings) -> None:
     """Raise ConfigError if the trainer cannot be told what the settings tell it, before anything is computed."""
     check_reporters(settings.report_to)
+    if settings.lora is not None:
+        check_lora()
     trainer_fields(SentenceTransformerTrainingArguments, settings.trainer)
 
 
@@ -253,9 +273,9 @@ def pick_precision(
     return training_precision(model, [text for column in columns for text in column], settings.precision, max_length)
 
 
-def _resumed(loss: nn.Module, checkpoints: Path) -> Path | None:
+def _resumed(loss: nn.Module, checkpoints: Path, also: list[str]) -> Path | None:
     """Return the checkpoint to go on from, the loss given the weights of its own that it holds."""
-    newest = newest_checkpoint(checkpoints, also=[LOSS_WEIGHTS] if loss_weights(loss) else [])
+    newest = newest_checkpoint(checkpoints, also=[*also, *([LOSS_WEIGHTS] if loss_weights(loss) else [])])
     if newest is not None:
         load_loss_weights(loss, newest)
     return newest

@@ -51,6 +51,11 @@ class TrainingSettings(Settings):
     trainer: dict[str, Any] = Field(
         {}, description="fields of SentenceTransformerTrainingArguments, as in: gradient_checkpointing=true"
     )
+    lora: int | None = Field(
+        None,
+        ge=1,
+        description="train adapters of this rank in the place of the transformer's weights, merged at the end [off]",
+    )
     matryoshka: tuple[int, ...] = Field(
         (), description="widths below the model's own at which its vectors shall be good too, as in: 256,128,64"
     )
