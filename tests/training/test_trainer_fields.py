@@ -1,5 +1,6 @@
 """What a user tells the trainer of transformers: any field that is not ours, typed, and where a run is followed."""
 
+import importlib.util
 import json
 from itertools import pairwise
 from typing import ClassVar
@@ -15,6 +16,7 @@ from samesense.errors import ConfigError
 from samesense.execution.trainer_fields import OURS, trainer_fields
 from samesense.recipes.settings import CosentSettings, choose
 from samesense.training.settings import TrainingSettings
+from tests.recipes.harvests import some_pairs, write_harvest
 from tests.training.test_fit import run_of
 
 QUICK = {"max_steps": 2, "precision": "float32", "batch_size": 8, "dev": "none"}
@@ -114,30 +116,50 @@ class Follower(TrainerCallback):
         self.told.append((args.run_name, state.global_step, sorted(logs)))
 
 
-@pytest.mark.parametrize(("method", "more"), [
-    ("cosent", {}), ("cosent", {"encoder": "cross"}), ("supmpn", {}), ("simcse", {}), ("rankcse", {}), ("distil", {}),
-])  # fmt: skip
-def test_every_method_is_followed(tiny_trunk, toy_pairs, sentences, tmp_path, monkeypatch, method, more):
+def data_of(method, pairs, sentences, folder):
+    """Files on which a method trains."""
+    if method in ("cosent", "cross"):
+        return str(pairs / "train.tsv")
+    if method == "surrogate":
+        return write_harvest(folder / "harvest", some_pairs(60))
+    lines = sentences
+    if method == "supmpn":
+        lines = ["anchor\tpositive", *(f"{one}\t{other}" for one, other in pairwise(sentences))]
+    if method == "sections":
+        parts = [{"sentences": sentences[at : at + 5]} for at in range(0, 40, 5)]
+        lines = [json.dumps({"id": at, "sections": parts[at : at + 2]}) for at in range(0, 8, 2)]
+    path = folder / f"data.{ {'supmpn': 'tsv', 'sections': 'jsonl'}.get(method, 'txt') }"
+    path.write_text("\n".join(lines) + "\n")
+    return str(path)
+
+
+METHODS = ("cosent", "cross", "supmpn", "simcse", "rankcse", "sections", "surrogate", "distil")
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_takes_them_all(tiny_trunk, toy_pairs, sentences, tmp_path, monkeypatch, method):
+    """A stub of a reporter, a field of the trainer, adapters, widths and a prompt."""
     monkeypatch.setitem(INTEGRATION_TO_CALLBACK, "wandb", Follower)
-    monkeypatch.setattr("samesense.training.fit.check_reporters", lambda names: None)
+    monkeypatch.setattr("samesense.execution.trainer_fields._check_reporters", lambda names: None)
     monkeypatch.setattr(Follower, "told", [])
-    lines = tmp_path / "texts.txt"
-    lines.write_text("\n".join(sentences) + "\n")
-    triples = tmp_path / "triples.tsv"
-    triples.write_text("anchor\tpositive\n" + "\n".join(f"{a}\t{b}" for a, b in pairwise(sentences)) + "\n")
-    data = {"cosent": toy_pairs / "train.tsv", "supmpn": triples}.get(method, lines)
-    settings = QUICK | {"model": str(tiny_trunk), "report_to": "wandb", "trainer": {"logging_steps": 1}} | more
-    if method == "rankcse":
-        settings["teacher"] = (str(tiny_trunk),)
+    settings = {
+        "max_steps": 2, "precision": "float32", "batch_size": 8, "prompt": "a red ", "report_to": "wandb",
+        "trainer": {"logging_steps": 1}, "output": tmp_path / "run",
+    }  # fmt: skip
+    settings |= {"encoder": "cross"} if method == "cross" else {"matryoshka": "8"}
+    settings |= {"lora": 2} if importlib.util.find_spec("peft") else {}
+    settings |= {"teacher": (str(tiny_trunk),)} if method in ("rankcse", "distil") else {}
+    settings |= {"held_out_share": 0.2} if method == "surrogate" else {}
+    data = data_of(method, toy_pairs, sentences, tmp_path)
     if method == "distil":
-        run = samesense.distil(
-            str(data), teacher=str(tiny_trunk), student=str(tiny_trunk), output=tmp_path / "run",
-            dev=str(toy_pairs / "dev.tsv"), **{k: v for k, v in settings.items() if k not in ("dev", "model")},
-        )  # fmt: skip
+        run = samesense.distil(data, student=str(tiny_trunk), **settings)
     else:
-        run = samesense.train(str(data), method=method, output=tmp_path / "run", **settings)
+        name = "cosent" if method == "cross" else method
+        run = samesense.train(data, method=name, dev="none", model=str(tiny_trunk), **settings)
     assert [step for name, step, told in Follower.told if name == "run" and "loss" in told] == [1, 2]
     assert json.loads((run.folder / "manifest.json").read_text())["settings"]["report_to"] == ["wandb"]
+    kept = json.loads((run.model / "config_sentence_transformers.json").read_text())
+    assert kept["prompts"][kept["default_prompt_name"]] == "a red "
 
 
 def test_what_is_not_installed_is_named_before_anything_is_computed(tiny_trunk, toy_pairs, tmp_path, monkeypatch):

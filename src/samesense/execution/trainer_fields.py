@@ -79,7 +79,13 @@ def _typed(name: str, hint: Any, value: Any) -> Any:
         raise ConfigError(f"`trainer` {name} is of type {what}; received {value!r}.") from error
 
 
-def check_reporters(names: Sequence[str]) -> None:
+def check_trainer(kind: type[TrainingArguments], settings: Any) -> None:
+    """Raise ConfigError if a trainer with arguments of ``kind`` cannot be told what the settings tell it."""
+    _check_reporters(settings.report_to)
+    trainer_fields(kind, settings.trainer)
+
+
+def _check_reporters(names: Sequence[str]) -> None:
     """Raise ConfigError if a package is not installed by which a run shall be followed."""
     for name in names:
         if not any(importlib.util.find_spec(package) for package in REPORTERS[name]):

@@ -22,7 +22,7 @@ from samesense.data.examples import Examples
 from samesense.data.formats.files import leads_to
 from samesense.data.formats.labels import Kind
 from samesense.data.pairs.read import holds_scores
-from samesense.encoder.card import Card, CardData, write_card
+from samesense.encoder.card import RIGHTS, Card, CardData, write_card
 from samesense.encoder.storage import check_free
 from samesense.encoder.students import is_made
 from samesense.errors import ConfigError, DataError, OutputError
@@ -193,6 +193,8 @@ SECTIONS = "card"
 def card_of(output: Path, record: Mapping[str, Any]) -> Card:
     """Return the facts of a trained model's card, from the manifest and the results of its run."""
     settings, data = dict(record["settings"]), record["data"]
+    # only of encoders: the language of a pretraining is how its documents are split
+    rights = {name: settings.pop(name) for name in RIGHTS} if "license" in settings else {}
     start = str(settings.pop("model"))  # of a student it may be how it is made of its teacher
     results = read_results(output / RESULTS) if (output / RESULTS).is_file() else []
     return Card(
@@ -200,6 +202,7 @@ def card_of(output: Path, record: Mapping[str, Any]) -> Card:
         base=settings["teacher"][0] if is_made(start) else start,
         method=f"trained by {record['method']}" + (f" into {start}" if is_made(start) else ""),
         pairs=settings.get("encoder") == "cross",
+        **rights,
         data=[CardData(part, _name(own["source"]), own["rows"], own["sha256"]) for part, own in data.items()],
         settings=settings,
         results=[row for row in results if row.seed is not None],

@@ -34,7 +34,7 @@ from samesense.reports import append_results
 from samesense.results import Results
 from samesense.training import manifest
 from samesense.training.batches import Batches
-from samesense.training.fit import TrainOutput, check_trainer, fit, pick_precision
+from samesense.training.fit import TrainOutput, check_settings, fit, pick_precision
 from samesense.types import Precision, Result
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def run(
 
 def checked(job: Job[Any, Any], build: Callable[[Job[Any, Any]], Any] | None) -> Job[Any, Any]:
     """Return a job with the settings of its start, unless ``build`` makes it; raises if the trainer refuses them."""
-    check_trainer(job.settings)
+    check_settings(job.settings)
     return job if build is not None else replace(job, settings=start_settings(job.settings))
 
 
@@ -202,8 +202,10 @@ def _at_widths(job: Job[Any, Any]) -> tuple[list[Result], dict[str, str]]:
     widths, data = job.settings.matryoshka, job.dev if job.test is None else job.test
     if not widths or data is None:
         return [], {}
-    results = evaluate_widths(load(job.output, precision="float32", seed=job.settings.seed), data, widths)
-    return results, {"Dimensions": described(results, widths)}
+    saved = load(job.output, precision="float32", seed=job.settings.seed)
+    results = evaluate_widths(saved, data, widths)
+    known = [] if job.test is None else [row for row in results if row.model == saved.name]  # among those on test
+    return [row for row in results if row not in known], {"Dimensions": described(results, widths)}
 
 
 def dev_score(adapter: Adapter, dev: PairData, precision: Precision = "float32") -> Callable[[Any], float]:

@@ -26,7 +26,7 @@ from samesense.errors import ConfigError, DataError
 from samesense.execution.progress import stage
 from samesense.execution.ranks import is_main, world_size
 from samesense.execution.trainer import StopOnInterrupt, run_trainer, training_arguments
-from samesense.execution.trainer_fields import check_reporters, trainer_fields
+from samesense.execution.trainer_fields import check_trainer
 from samesense.files import read_json
 from samesense.training.batches import Batches, sampler_of
 from samesense.training.callbacks import (
@@ -40,7 +40,7 @@ from samesense.training.callbacks import (
     load_loss_weights,
     loss_weights,
 )
-from samesense.training.lora import WEIGHTS, TrainedWeights, add_adapters, check_lora, merge
+from samesense.training.lora import WEIGHTS, add_adapters, check_lora, merge, of_adapters
 from samesense.training.losses.base import EmbeddingLoss, nest
 from samesense.training.losses.check import check_dataset
 from samesense.training.losses.cross import CrossEncoderLoss
@@ -85,20 +85,6 @@ class _PairTrainer(CrossEncoderTrainer):  # type: ignore[misc]
     """sentence-transformers' own, taking the arguments of bi-encoders: both kinds have the same."""
 
     training_args_class = SentenceTransformerTrainingArguments
-
-
-class _AdaptedTrainer(TrainedWeights, SentenceTransformerTrainer):  # type: ignore[misc]
-    """A trainer of adapters."""
-
-
-class _AdaptedPairTrainer(TrainedWeights, _PairTrainer):
-    """The same of cross-encoders."""
-
-
-def _trainer_of(model: Any, *, adapted: bool) -> Any:
-    if isinstance(model, CrossEncoder):
-        return _AdaptedPairTrainer if adapted else _PairTrainer
-    return _AdaptedTrainer if adapted else SentenceTransformerTrainer
 
 
 def fit(  # noqa: PLR0913 - what a run may be told
@@ -164,7 +150,8 @@ def fit(  # noqa: PLR0913 - what a run may be told
         loss.tokenise = texts
     elif collator is None:
         collator = SentenceTransformerDataCollator(preprocess_fn=texts)
-    trainer = _trainer_of(model, adapted=adapters is not None)(
+    kind = _PairTrainer if isinstance(model, CrossEncoder) else SentenceTransformerTrainer
+    trainer = (kind if adapters is None else of_adapters(kind))(
         model=model,
         args=_arguments(
             settings,
@@ -244,12 +231,11 @@ def _arguments(
     )
 
 
-def check_trainer(settings: TrainingSettings) -> None:
-    """Raise ConfigError if the trainer cannot be told what the settings tell it, before anything is computed."""
-    check_reporters(settings.report_to)
+def check_settings(settings: TrainingSettings) -> None:
+    """Raise ConfigError or MissingExtraError if a run with them could not start, before anything is computed."""
+    check_trainer(SentenceTransformerTrainingArguments, settings)
     if settings.lora is not None:
         check_lora()
-    trainer_fields(SentenceTransformerTrainingArguments, settings.trainer)
 
 
 def pick_precision(

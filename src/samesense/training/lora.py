@@ -48,6 +48,11 @@ def merge(adapters: Any) -> None:
     adapters.merge_and_unload(safe_merge=True)
 
 
+def of_adapters(trainer: Any) -> Any:
+    """Return a trainer whose checkpoints hold what is trained."""
+    return type(trainer.__name__, (TrainedWeights, trainer), {})
+
+
 class TrainedWeights:
     """Mixed into a trainer: checkpoints hold the weights that are trained, where adapters keep the others as they were.
 

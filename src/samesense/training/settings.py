@@ -17,8 +17,14 @@ Scheduler = Literal[
 """Schedules of transformers that have a warm-up; ``lr_scheduler_kwargs`` of ``trainer`` are for them."""
 
 
-class TrainingSettings(Settings):
-    """Settings of one training run; the defaults are those of the CoSENT paper (section IV)."""
+def _parts(value: Any) -> Any:
+    """Return the parts of one word or several, with commas between them."""
+    words = [value] if isinstance(value, str | int) else value
+    return [part for word in words for part in (word.split(",") if isinstance(word, str) else [word])]
+
+
+class TrainerSettings(Settings):
+    """Settings of every run with the trainer; the defaults are those of the CoSENT paper (section IV)."""
 
     learning_rate: float = Field(2e-5, gt=0, description="peak learning rate of AdamW")
     weight_decay: float = Field(0.01, ge=0, description="weight decay, not applied to biases and layer norms")
@@ -51,27 +57,8 @@ class TrainingSettings(Settings):
     trainer: dict[str, Any] = Field(
         {}, description="fields of SentenceTransformerTrainingArguments, as in: gradient_checkpointing=true"
     )
-    lora: int | None = Field(
-        None,
-        ge=1,
-        description="train adapters of this rank in the place of the transformer's weights, merged at the end [off]",
-    )
-    matryoshka: tuple[int, ...] = Field(
-        (), description="widths below the model's own at which its vectors shall be good too, as in: 256,128,64"
-    )
 
-    @field_validator("report_to", "matryoshka", mode="before")
-    @classmethod
-    def _parted_by_commas(cls, value: Any) -> Any:
-        words = [value] if isinstance(value, str | int) else value
-        return [part for word in words for part in (word.split(",") if isinstance(word, str) else [word])]
-
-    @field_validator("matryoshka")
-    @classmethod
-    def _falling(cls, value: tuple[int, ...]) -> tuple[int, ...]:
-        if min(value, default=1) < 1:
-            raise ConfigError(f"`matryoshka` takes widths from 1 on; received {min(value)}.")
-        return tuple(sorted(set(value), reverse=True))
+    _parted_by_commas = field_validator("report_to", mode="before")(_parts)
 
     @field_validator("trainer", mode="before")
     @classmethod
@@ -97,3 +84,25 @@ class TrainingSettings(Settings):
     def for_data(self, train: Any) -> Self:
         """Return the settings with what depends on the training data filled in; here nothing does."""
         return self
+
+
+class TrainingSettings(TrainerSettings):
+    """Settings of the training of an encoder."""
+
+    lora: int | None = Field(
+        None,
+        ge=1,
+        description="train adapters of this rank in the place of the transformer's weights, merged at the end [off]",
+    )
+    matryoshka: tuple[int, ...] = Field(
+        (), description="widths below the model's own at which its vectors shall be good too, as in: 256,128,64"
+    )
+
+    _parted = field_validator("matryoshka", mode="before")(_parts)
+
+    @field_validator("matryoshka")
+    @classmethod
+    def _falling(cls, value: tuple[int, ...]) -> tuple[int, ...]:
+        if min(value, default=1) < 1:
+            raise ConfigError(f"`matryoshka` takes widths from 1 on; received {min(value)}.")
+        return tuple(sorted(set(value), reverse=True))

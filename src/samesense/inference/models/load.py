@@ -41,6 +41,7 @@ def load(  # noqa: PLR0913 - what may be told of any kind of model
     calibration: Path | None = None,
     threads: int | None = None,
     dim: int | None = None,
+    prompt: str | None = None,
 ) -> Model:
     """Open a model: anything that scores pairs of texts.
 
@@ -67,6 +68,8 @@ def load(  # noqa: PLR0913 - what may be told of any kind of model
             asked for.
         threads: that compute; ``None`` takes ``OMP_NUM_THREADS`` if set, else those the process may use.
         dim: keep the first so many numbers of each vector, at unit length; the same as ``NAME+dim:64``.
+        prompt: read before every text in the place of the model's default: one of its prompts by name, or a text. Of a
+            model that torch computes, opened by its name.
 
     Raises:
         ModelError: if there is no such model, or it was not exported for the backend.
@@ -77,8 +80,9 @@ def load(  # noqa: PLR0913 - what may be told of any kind of model
     if isinstance(model, Model):
         return apply_maps(model, narrow, None)
     options = _Options(
-        backend, precision, device, pooling, deterministic, None if deterministic else sample, threads, bool(cache)
-    )
+        backend, precision, device, pooling, deterministic, None if deterministic else sample, threads, bool(cache),
+        prompt,
+    )  # fmt: skip
     if not isinstance(model, str | Path):
         opened = _from_memory(model, options)
         if cache:
@@ -107,9 +111,12 @@ class _Options:
     sample: Sequence[str] | None
     threads: int | None
     cache: bool
+    prompt: str | None
 
 
 def _from_memory(model: Any, options: _Options) -> Model:
+    if options.prompt is not None:
+        raise ConfigError("A model in memory keeps its prompt; received `prompt`. Set its default_prompt_name.")
     library = sys.modules.get("sentence_transformers")  # not imported: then no object of its classes can be here
     if library is not None and isinstance(model, library.SentenceTransformer):
         return _torch(model, options)
@@ -127,18 +134,18 @@ def _from_memory(model: Any, options: _Options) -> Model:
 def _open(base: str, options: _Options) -> Model:
     kind, place = split_kind(base)
     if kind:
-        if options.backend != "auto" or options.pooling is not None:
-            raise ConfigError(f"Backend and pooling are chosen for models; {base} has neither. Leave them out.")
+        if options.backend != "auto" or options.pooling is not None or options.prompt is not None:
+            raise ConfigError(f"Backend, pooling and prompt are chosen for models; {base} has none. Leave them out.")
         return open_kind(kind, place, options.device)
     name, pooling = split_pooling(base)
     pooling = options.pooling or pooling
-    if is_exported(name) and pooling is None:
+    if is_exported(name) and pooling is None and options.prompt is None:
         return _exported(name, options)
     check_backend(options.backend, options.precision)
     if options.backend in ("onnx", "onnx-int8"):
         raise ModelError(
-            f"The backend {options.backend} opens exported folders only, with the pooling that they have; {base} is "
-            f"none. Make one: samesense export {name} --output FOLDER"
+            f"The backend {options.backend} opens exported folders only, with the pooling and prompt that they have. "
+            f"Make one: samesense export {name} --output FOLDER"
             f"{' --int8' if options.backend == 'onnx-int8' else ''}"
         )
     with needs_torch():
@@ -154,13 +161,21 @@ def _by_torch(name: str, pooling: PoolingName | None, options: _Options) -> Mode
     if is_cross_encoder(source):
         if pooling is not None:
             raise ConfigError(f"A cross-encoder has no pooling to choose; received {pooling} for {name}.")
-        return _cross_encoder(load_cross_encoder(source, device=options.device), options)
-    encoder = build(name, pooling=pooling, device=options.device)
+        return _cross_encoder(_prompted(load_cross_encoder(source, device=options.device), options), options)
+    encoder = _prompted(build(name, pooling=pooling, device=options.device), options)
     undecided = options.precision == "auto" and options.sample is not None
     if not undecided or encoder.device.type != "cpu" or not has_bfloat16(encoder.device):
         return _torch(encoder, options)
     backends: tuple[Backend, ...] = ("torch-bfloat16", "torch-float32")
     return _fastest(source, backends, lambda backend: _torch(encoder, options, _precision(backend)), options)
+
+
+def _prompted(model: Any, options: _Options) -> Any:
+    from samesense.encoder.build import set_prompt
+
+    if options.prompt is not None:
+        set_prompt(model, options.prompt)
+    return model
 
 
 def _torch(model: SentenceTransformer, options: _Options, precision: Precision | None = None) -> Model:

@@ -47,10 +47,11 @@ class ShardSettings(Settings):
     backend: BackendOption = Field("auto", description="what computes; auto is onnx for an exported folder, else torch")
     precision: Precision = Field("auto", description="arithmetic of torch")
     deterministic: bool = Field(False, description="bits of a vector depend on its text alone")
+    prompt: str | None = Field(None, description="read before every text [the model's default]")
 
     def identity(self) -> dict[str, Any]:
         """Return what a model's own identity does not say, as JSON types."""
-        return self.model_dump(mode="json", exclude={"backend", "precision"})
+        return self.model_dump(mode="json", exclude={"backend", "precision", "prompt"})
 
 
 Open = Callable[[str, ShardSettings], Embedder]
@@ -61,7 +62,7 @@ def open_embedder(model: str, settings: ShardSettings) -> Embedder:
     """Open a model to compute on one thread of the processor, since the last bits depend on the number of threads."""
     opened = load(
         model, backend=settings.backend, precision=settings.precision, device="cpu",
-        deterministic=settings.deterministic, threads=1,
+        deterministic=settings.deterministic, threads=1, prompt=settings.prompt,
     )  # fmt: skip
     return replace(embedder_of(opened, model), encode=partial(opened.encode, normalize=settings.normalize))
 
