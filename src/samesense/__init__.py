@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from samesense.api.data import doctor, read
     from samesense.api.duplicates import dedup, match
     from samesense.api.evaluation import calibrate, compare, drift, evaluate
+    from samesense.api.publish import export, push
     from samesense.api.training import cross_validate, distil, harvest, origin, pretrain, sweep, train
-    from samesense.api.use import encode, explain, export, mine, rerank, similarity, whiten
+    from samesense.api.use import encode, explain, mine, rerank, similarity, whiten
     from samesense.inference.models.load import load
     from samesense.inference.models.model import Model
 
@@ -27,9 +28,10 @@ __version__ = version("samesense")
 _HOMES = {
     "samesense.api.data": ("doctor", "read"),
     "samesense.api.evaluation": ("calibrate", "compare", "drift", "evaluate"),
+    "samesense.api.publish": ("export", "push"),
     "samesense.api.training": ("cross_validate", "distil", "harvest", "origin", "pretrain", "sweep", "train"),
     "samesense.api.duplicates": ("dedup", "match"),
-    "samesense.api.use": ("encode", "explain", "export", "mine", "rerank", "similarity", "whiten"),
+    "samesense.api.use": ("encode", "explain", "mine", "rerank", "similarity", "whiten"),
     "samesense.inference.models.load": ("load",),
     "samesense.inference.models.model": ("Model",),
 }
@@ -55,6 +57,7 @@ __all__ = [
     "mine",
     "origin",
     "pretrain",
+    "push",
     "read",
     "rerank",
     "similarity",

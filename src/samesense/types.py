@@ -29,7 +29,7 @@ Score = Callable[[Sequence[Pair]], Scores]
 """Pairs in, similarity scores out: order preserved, one number a pair."""
 
 
-PoolingName = Literal["mean", "cls", "max", "first-last", "last-2"]
+PoolingName = Literal["mean", "cls", "max", "lasttoken", "first-last", "last-2"]
 """How token vectors become a sentence vector; see :mod:`samesense.encoder.pooling`."""
 
 Standardize = Literal["auto", "none", "mean", "whiten"]

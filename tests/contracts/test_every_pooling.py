@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from sentence_transformers import SentenceTransformer
-from transformers import AutoModel, AutoTokenizer
+from transformers import AutoModel, AutoTokenizer, LlamaConfig, LlamaModel
 
 from samesense.encoder.build import build
 from samesense.encoder.encode import encode
@@ -26,12 +26,13 @@ def by_definition(folder, text, pooling, first):
         "mean": [states[-1]],
         "cls": [states[-1]],
         "max": [states[-1]],
+        "lasttoken": [states[-1]],
         "first-last": [states[1 if first == "layer" else 0], states[-1]],
         "last-2": [states[-2], states[-1]],
     }[pooling]
     tokens_vectors = (sum(layers) / len(layers))[0].double()
-    if pooling == "cls":
-        return tokens_vectors[0].numpy()
+    if pooling in ("cls", "lasttoken"):
+        return tokens_vectors[0 if pooling == "cls" else -1].numpy()
     return (tokens_vectors.max(dim=0).values if pooling == "max" else tokens_vectors.mean(dim=0)).numpy()
 
 
@@ -74,14 +75,33 @@ def test_saved_folder_opens_everywhere(tiny_trunk, sentences, tmp_path, pooling,
     keys = json.loads(
         (folder / next(m["path"] for m in modules if m["type"].endswith(".Pooling")) / "config.json").read_text()
     )
-    mode = pooling if pooling in ("mean", "cls", "max") else "mean"
+    mode = pooling if pooling in ("mean", "cls", "max", "lasttoken") else "mean"
     assert keys["pooling_mode"] == mode
     assert keys["embedding_dimension"] == keys["word_embedding_dimension"] == 32
     assert [name for name in keys if name.startswith("pooling_mode_") and keys[name]] == [
-        {"mean": "pooling_mode_mean_tokens", "cls": "pooling_mode_cls_token", "max": "pooling_mode_max_tokens"}[mode]
-    ]
+        {
+            "mean": "pooling_mode_mean_tokens",
+            "cls": "pooling_mode_cls_token",
+            "max": "pooling_mode_max_tokens",
+            "lasttoken": "pooling_mode_lasttoken",
+        }[mode]
+    ]  # fmt: skip
     settings = json.loads((folder / "sentence_bert_config.json").read_text())
     assert settings["max_seq_length"] == 48
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_the_last_token_of_a_language_model_on_either_side_of_the_padding(tiny_trunk, sentences, tmp_path, side):
+    AutoTokenizer.from_pretrained(tiny_trunk, padding_side=side).save_pretrained(tmp_path)
+    config = LlamaConfig(
+        vocab_size=100, hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32,
+        max_position_embeddings=64,
+    )  # fmt: skip
+    LlamaModel(config).save_pretrained(tmp_path)
+    model = build(str(tmp_path), pooling="lasttoken", device="cpu")
+    assert model.tokenizer.padding_side == side
+    expected = [by_definition(tmp_path, text, "lasttoken", "layer") for text in sentences[:9]]
+    np.testing.assert_allclose(encode(model, sentences[:9], precision="float32"), expected, atol=1e-5)
 
 
 def test_layer_weights_stay_as_they_are(tiny_trunk, tmp_path):
@@ -109,7 +129,9 @@ def test_one_layer_has_one_first_and_last(tiny_trunk):
 def test_misuse(tiny_trunk):
     with pytest.raises(ConfigError) as error:
         build(str(tiny_trunk), pooling="average", device="cpu")
-    assert str(error.value) == "pooling must be one of mean, cls, max, first-last, last-2; received 'average'."
+    assert (
+        str(error.value) == "pooling must be one of mean, cls, max, lasttoken, first-last, last-2; received 'average'."
+    )
     with pytest.raises(ConfigError) as error:
         build(str(tiny_trunk), pooling="cls", first="embeddings", device="cpu")
     assert str(error.value) == "first='embeddings' goes with pooling 'first-last' only; received pooling 'cls'."

@@ -69,7 +69,7 @@ def test_the_body_says_what_it_was_made_of_and_how_it_was_evaluated(base, tmp_pa
     text = (tmp_path / "README.md").read_text(encoding="utf-8")
     for line in (
         "| base model | owner/root |",
-        "| licence of the base | mit |",
+        "| licence | mit |",
         "| language | en, de |",
         "| train | owner/pairs:train | 5,000 | `abababababababab` |",
         "| dev.tsv | spearman | 81.23 | 80.2 to 82.2 | 60.00 | 1,234 |",
@@ -83,11 +83,19 @@ def test_the_body_says_what_it_was_made_of_and_how_it_was_evaluated(base, tmp_pa
     assert "training sentence" not in text
 
 
+def test_what_is_asked_for_wins_over_the_base(base, tmp_path):
+    write_card(tmp_path, facts(base, license="apache-2.0", language=["fr"], settings={"report_to": (), "trainer": {}}))
+    card = ModelCard.load(tmp_path / "README.md")
+    assert (card.data.license, card.data.language, card.data.base_model) == ("apache-2.0", "fr", "owner/root")
+    assert "| licence | apache-2.0 |\n| language | fr |" in card.text
+    assert "## Settings" not in card.text or "report_to" not in card.text
+
+
 def test_what_is_not_known_is_said_and_not_guessed(tiny, tmp_path):
     plain = save(tiny, tmp_path / "plain")
     write_card(tmp_path, facts(plain, data=(), results=(), start=()))
     text = (tmp_path / "README.md").read_text(encoding="utf-8")
-    assert "| licence of the base | not stated |" in text
+    assert "| licence | not stated |" in text
     assert "| language | not stated |" in text
     assert "| base model | plain |" in text
     known = ModelCard.load(tmp_path / "README.md").data
@@ -116,12 +124,12 @@ def test_a_trained_model_has_the_card_of_its_run(tiny_trunk, toy_pairs, tmp_path
     files = {part: str(toy_pairs / f"{part}.tsv") for part in ("train", "dev", "test")}
     run = samesense.train(
         files["train"], dev=files["dev"], test=files["test"], model=str(tiny_trunk), encoder=encoder, max_steps=2,
-        precision="float32",
-        output=tmp_path / "mine",
+        precision="float32", license="mit", language="en, de", output=tmp_path / "mine",
     )  # fmt: skip
     known = ModelCard.load(tmp_path / "mine" / "model" / "README.md")
     value = next(one.value for one in run.results if one.seed is not None and one.metric == "spearman")
     assert known.data.eval_results[0].metric_value == round(value, 6)
+    assert (known.data.license, known.data.language) == ("mit", ["en", "de"])
     assert known.data.pipeline_tag == ("text-ranking" if encoder == "cross" else "sentence-similarity")
     sha256 = read_pairs(files["train"]).sha256
     assert f"`{sha256[:16]}`" in known.text

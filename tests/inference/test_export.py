@@ -125,7 +125,11 @@ def test_deterministic_bits_by_torch(folder, sentences, precision):
 
 @pytest.mark.parametrize(
     "pooling",
-    ["cls", *(pytest.param(it, marks=pytest.mark.long) for it in ("max", "last-2")), "first-last of embeddings"],
+    [
+        "cls",
+        *(pytest.param(it, marks=pytest.mark.long) for it in ("max", "lasttoken", "last-2")),
+        "first-last of embeddings",
+    ],
 )
 def test_every_pooling(tiny_trunk, tmp_path, sentences, pooling):
     name, _, of = pooling.partition(" of ")

@@ -69,7 +69,7 @@ def test_another_pooling(tiny_trunk, sentences, tmp_path):
     assert (model.name, model.protocol.split(", ")[1]) == (f"{tiny_trunk}?cls", "cls pooling")
     assert opened(tiny_trunk, pooling="cls").identity == model.identity
     assert opened(f"{tiny_trunk}?cls+whiten:8", fit_texts=sentences[:30]).encode(sentences).shape == (40, 8)
-    with pytest.raises(ConfigError, match=r"one of mean, cls, max, first-last, last-2; received \?sum\."):
+    with pytest.raises(ConfigError, match=r"one of mean, cls, max, lasttoken, first-last, last-2; received \?sum\."):
         opened(f"{tiny_trunk}?sum")
     asked = tmp_path / "model?cls"
     save(build(str(tiny_trunk), pooling="max", device="cpu"), asked)
@@ -122,7 +122,7 @@ def test_vectors_of_a_file(sentences, rows, tmp_path):
         model.scores([("something else", "something else")])
     with pytest.raises(ModelError, match="This needs a model in torch"):
         _ = model.encoder
-    with pytest.raises(ConfigError, match="Backend and pooling are chosen for models"):
+    with pytest.raises(ConfigError, match="Backend, pooling and prompt are chosen for models"):
         load(f"vectors:{tmp_path / 'v.npz'}", pooling="cls")
 
 

@@ -34,6 +34,7 @@ def test_public_names():
         "mine",
         "origin",
         "pretrain",
+        "push",
         "read",
         "rerank",
         "similarity",
@@ -66,7 +67,9 @@ def test_data_flows_one_way():
     assert done.returncode == 0, done.stdout
 
 
-def test_version_is_in_the_changelog():
+def test_a_released_version_is_in_the_changelog():
+    if ".dev" in samesense.__version__:
+        pytest.skip("between releases")
     assert f"## {samesense.__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
 

@@ -37,7 +37,7 @@ def test_raises_the_score_and_leaves_a_whole_run(parts, settings, tmp_path):
     ]  # fmt: skip
     record = json.loads((tmp_path / "run" / "manifest.json").read_text())
     assert record["status"] == "finished"
-    assert record["settings"] == settings.for_start(bare=True).model_dump()
+    assert record["settings"] == settings.for_start(bare=True).model_dump(mode="json")
     assert record["data"]["train"]["sha256"] == parts["train"].sha256
     assert record["data"]["train"]["rows"] == 160
     assert record["versions"]["torch"]

@@ -70,7 +70,7 @@ def test_both_losses_learn_and_leave_a_whole_run(parts, settings, tmp_path, loss
     ]
     record = json.loads((run / "manifest.json").read_text())
     assert (record["method"], record["status"], record["settings"]) == (
-        "cosent", "finished", settings.for_start(bare=True).model_dump()
+        "cosent", "finished", settings.for_start(bare=True).model_dump(mode="json")
     )  # fmt: skip
     assert record["outcome"]["best_dev_spearman"] == trained.output.best_dev_spearman
     assert read_results(run / "results.jsonl") == trained.results

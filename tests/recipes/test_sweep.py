@@ -292,7 +292,7 @@ def test_an_interrupted_cell_goes_on_where_it_was(toy, tmp_path, monkeypatch):
 
 def test_a_second_process_is_kept_out(toy, tmp_path):
     words = [
-        "import fcntl, sys, time; lock = open(sys.argv[1], 'w'); fcntl.flock(lock, fcntl.LOCK_EX)",
+        "import sys; from filelock import FileLock; lock = FileLock(sys.argv[1]); lock.acquire()",
         "print('held', flush=True); sys.stdin.read()",
     ]
     holder = [sys.executable, "-c", "; ".join(words), str(tmp_path / ".lock")]

@@ -10,7 +10,7 @@ import torch
 from samesense.training.losses.base import gather
 from tests.training import cross_two_ranks, ragged_two_ranks
 from tests.training.bert import Encoder, gradient
-from tests.training.two_ranks import LOSSES, batch, head_gradient
+from tests.training.two_ranks import LOSSES, adapted, batch, head_gradient, with_adapters
 
 
 def torchrun(*arguments):
@@ -33,6 +33,7 @@ def test_two_ranks_equal_one_process(tiny_trunk, tmp_path):
     check_encoders(out["bi"])
     check_cross_encoders(out["cross"])
     check_tuples(out["ragged"])
+    check_adapters(out["adapters"])
     assert out["resumed"] == {"steps": [[1, 2, 3, 4, 5, 6], [1, 2, 3], [4, 5, 6]], "same": True}
 
 
@@ -50,6 +51,16 @@ def check_encoders(out):
             torch.testing.assert_close(torch.tensor(found).double(), expected, rtol=1e-6, atol=1e-8)
             for got, wanted in zip(heads, head_gradient(loss_module), strict=True):
                 assert got == pytest.approx(wanted, rel=1e-6, abs=1e-9), name
+
+
+def check_adapters(out):
+    model = adapted()
+    if model is None:
+        return
+    for (value, found), (expected, wanted) in zip(out, with_adapters(model, (0, 11)), strict=True):
+        assert value == pytest.approx(expected, rel=1e-9)
+        torch.testing.assert_close(torch.tensor(found), torch.tensor(wanted), rtol=1e-6, atol=1e-8)
+        assert torch.tensor(wanted).abs().sum() > 1e-3
 
 
 def check_cross_encoders(out):

@@ -3,6 +3,7 @@
 One launch for all kinds of models, since most of its time goes into imports.
 """
 
+import importlib.util
 import json
 import sys
 from datetime import timedelta
@@ -128,9 +129,42 @@ def shared_out():
     return {**out, "gathered": gather(torch.arange(3 - rank) + 10 * rank).tolist()}
 
 
+def adapted():
+    """An encoder with adapters that do something, and what they learn; none where their package is not installed."""
+    if importlib.util.find_spec("peft") is None:
+        return None
+    from peft import LoraConfig
+    from peft.tuners.lora import LoraModel
+
+    model = Encoder()
+    LoraModel(model.bert, {"default": LoraConfig(r=2, target_modules="all-linear", init_lora_weights=False)}, "default")
+    return model.double()
+
+
+def with_adapters(model, rows):
+    """Loss and gradient of CoSENT on rows of its batch, without a token budget and with one."""
+    out = []
+    for budget in (None, 9):
+        model.zero_grad()
+        columns, labels = part(*batch("cosent"), *rows)
+        loss = LOSSES["cosent"](model, budget)(columns, labels)
+        loss.backward()
+        out.append([loss.item(), gradient(getattr(model, "module", model)).tolist()])
+    return out
+
+
+def adapters_shared_out():
+    model = adapted()
+    if model is None:
+        return None
+    wrapped = DistributedDataParallel(model, find_unused_parameters=True)
+    return with_adapters(wrapped, (0, 7) if dist.get_rank() == 0 else (7, 11))
+
+
 if __name__ == "__main__":
     dist.init_process_group("gloo", timeout=timedelta(seconds=60))
     out = {"bi": shared_out(), "cross": cross_two_ranks.shared_out(), "ragged": ragged_two_ranks.shared_out()}
+    out["adapters"] = adapters_shared_out()
     out["resumed"] = resumed_two_ranks.shared_out(*sys.argv[2:])
     if dist.get_rank() == 0:
         Path(sys.argv[1]).write_text(json.dumps(out))

@@ -1,4 +1,4 @@
-"""``samesense.similarity``, ``explain``, ``encode``, ``mine``, ``rerank``, ``whiten``, ``export`` and ``serve``."""
+"""``samesense.similarity``, ``explain``, ``encode``, ``mine``, ``rerank`` and ``whiten``."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from samesense.api.data import Scale, labelled_pairs
 from samesense.data.formats.memory import Source, as_sources, in_memory, names_among, short_name
 from samesense.errors import ConfigError, DataError
-from samesense.execution.progress import stage
 from samesense.hashes import rows_hash
 
 if TYPE_CHECKING:
@@ -19,7 +17,6 @@ if TYPE_CHECKING:
     from samesense.inference.calibration.storage import Threshold
     from samesense.inference.explain import By, Explanation
     from samesense.inference.models.backends import BackendOption
-    from samesense.inference.onnx.format import Description
     from samesense.inference.search.mining import MinedPair
     from samesense.inference.search.rerank import Ranked
     from samesense.types import Embeddings, Pair, Precision, Scores
@@ -110,6 +107,8 @@ def encode(
     backend: BackendOption = "auto",
     precision: Precision = "auto",
     deterministic: bool = False,
+    dim: int | None = None,
+    prompt: str | None = None,
 ) -> Embeddings:
     """Return the embeddings of texts, lines of a file or rows of a table, float32 ``(texts, dim)``, in order.
 
@@ -121,12 +120,16 @@ def encode(
         backend: ``"auto"``, ``"torch"``, ``"onnx"`` or ``"onnx-int8"``, the last two for exported folders.
         precision: arithmetic of torch; auto is bfloat16 where the processor computes in it.
         deterministic: bits of a vector depend on its text alone, not on the texts beside it; slower.
+        dim: keep the first so many numbers of each vector, at unit length: for a model trained with ``matryoshka``.
+        prompt: read before every text: one of the model's prompts by name, or a text; by default the model's own.
     """
     from samesense.inference.models.load import load
     from samesense.inference.stream import encode_with_bar
 
     texts = texts_of(source, columns)
-    opened = load(model, backend=backend, precision=precision, deterministic=deterministic, sample=texts)
+    opened = load(
+        model, backend=backend, precision=precision, deterministic=deterministic, sample=texts, dim=dim, prompt=prompt
+    )
     return encode_with_bar(opened, texts, normalize=normalize)
 
 
@@ -253,45 +256,3 @@ def whiten(
     kept = f"whitened to {whitening.matrix.shape[1]} dimensions on unlabelled texts"
     write_card(Path(output), Card(name=Path(output).name, base=model, method=kept, data=[read]))
     return whitening
-
-
-def export(  # noqa: PLR0913 - the flags of the command
-    model: str,
-    *,
-    output: str | Path,
-    int8: bool = False,
-    data: Source | None = None,
-    weights: bool = True,
-    columns: str | None = None,
-    label_order: str | None = None,
-    label_range: Scale | None = None,
-    drop_bad_rows: bool = False,
-    overwrite: bool = False,
-) -> Description:
-    """Write a model as a folder that runs without torch, in float32 and int8, and check it against torch.
-
-    Args:
-        model: model folder, output of train, hub name, or ``"default"``.
-        output: folder to write; it is an ordinary model folder besides.
-        int8: also write a graph with weights of eight bits.
-        data: labelled pairs on which the drift of Spearman is measured, 500 or more for it to count; a calibration of
-            the model is fitted again on them. Without them it is carried over.
-        weights: keep the weights of torch in the folder, so that sentence-transformers opens it.
-        columns, label_order, label_range, drop_bad_rows: see :func:`samesense.read`.
-        overwrite: replace what is in the folder.
-    """
-    with stage("loading torch"):
-        from samesense.encoder.storage import check_free
-        from samesense.inference.calibration.carry import carry
-        from samesense.inference.models.load import load
-        from samesense.inference.names import place_of
-        from samesense.inference.onnx.export import export as write
-
-    check_free(Path(output), overwrite=overwrite, inputs=[place_of(model), *names_among(data)])
-    how = {"columns": columns, "label_order": label_order, "label_range": label_range, "drop_bad_rows": drop_bad_rows}
-    pairs = None if data is None else labelled_pairs(data, **how)
-    description = write(model, Path(output), int8=int8, pairs=pairs, weights=weights, overwrite=overwrite)
-    said = carry(model, Path(output), load(output, backend="onnx"), pairs)
-    if said:
-        logger.info(said)
-    return description

@@ -31,6 +31,8 @@ def encode(
     backend: BackendOption = "auto",
     precision: PrecisionFlag = "auto",
     deterministic: Flag = False,
+    dim: int | None = None,
+    prompt: str | None = None,
     shard_size: Annotated[int | None, Parameter(group=_SHARDS)] = None,
     workers: Annotated[int | None, Parameter(group=_SHARDS)] = None,
     executor: Annotated[Literal["embedded", "ray"] | None, Parameter(group=_SHARDS)] = None,
@@ -51,13 +53,16 @@ def encode(
             this machine, where there are 5000 texts or more and one file is written.
         precision: arithmetic of torch; auto is bfloat16 where the processor computes in it.
         deterministic: bits of a vector depend on its text alone, not on the texts beside it; slower.
+        dim: keep the first so many numbers of each vector, at unit length: for a model trained with --matryoshka.
+        prompt: read before every text: one of the model's prompts by name, or a text [the model's default].
         shard_size: texts of a file. The output is then a folder of npy or Parquet files, made by workers of one thread
             each; the same command goes on where an earlier one was stopped.
         workers: processes on this machine [one a processor].
         executor: embedded, processes on this machine [default], or ray, a Ray cluster.
         address: of a running Ray cluster, auto or HOST:PORT [started on this machine].
     """
-    how: dict[str, Any] = {"backend": backend, "precision": precision, "deterministic": deterministic}
+    how: dict[str, Any] = {"backend": backend, "precision": precision, "deterministic": deterministic, "prompt": prompt}
+    model = model if dim is None else f"{model}+dim:{dim}"
     if shard_size is None:
         _check_no_shards(workers=workers, executor=executor, address=address)
         _one_file(model, source, output, format, columns=columns, normalize=normalize, **how)

@@ -12,7 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from samesense.recipes.settings import as_config_error
 
-Fields = dict[str, Any]
+AS_WORDS: dict[Any, Any] = {dict[str, Any]: tuple[str, ...], tuple[int, ...]: tuple[str, ...]}
+"""Types of settings that a flag gives as words, which the setting reads: a table as key=value, numbers with commas."""
 
 
 def flags(
@@ -40,7 +41,7 @@ def flags(
 
 def _flag(name: str, settings: Mapping[str, type[BaseModel]], *, show: bool) -> Any:
     found = {method: one.model_fields[name] for method, one in settings.items() if name in one.model_fields}
-    annotation = _joined([field.annotation for field in found.values()])
+    annotation = _joined([AS_WORDS.get(field.annotation, field.annotation) for field in found.values()])
     shown = _described({method: str(field.description) for method, field in found.items()})
     shown += _defaults({method: field.default for method, field in found.items()})
     title = "Settings" if len(found) == len(settings) else f"Settings of {' and '.join(found)}"

@@ -37,13 +37,13 @@ app = App(
 GROUPS = {
     "Train": ("quickstart", "train", "pretrain", "distil", "whiten", "origin", "harvest"),
     "Evaluate": ("evaluate", "compare", "calibrate", "drift", "sweep"),
-    "Use": ("similarity", "explain", "encode", "mine", "dedup", "match", "index", "rerank", "serve", "export"),
+    "Use": ("similarity", "explain", "encode", "mine", "dedup", "match", "index", "rerank", "serve", "export", "push"),
     "Data": ("doctor", "augment"),
 }
 COMMANDS = tuple(name for names in GROUPS.values() for name in names)
 """Every command; each is the function of its name in the module of its name."""
 
-LONG = (*GROUPS["Train"], *GROUPS["Evaluate"], "encode", "mine", "dedup", "match", "index", "export")
+LONG = (*GROUPS["Train"], *GROUPS["Evaluate"], "encode", "mine", "dedup", "match", "index", "export", "push")
 """Commands that may take long."""
 
 ANEW = "Nothing half-written is left: give the same command again."

@@ -6,13 +6,13 @@ import importlib.util
 import logging
 from pathlib import Path
 
-from sentence_transformers import SentenceTransformer
+from sentence_transformers import CrossEncoder, SentenceTransformer
 from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling, WeightedLayerPooling
 from sentence_transformers.util import ORIGINAL_TRANSFORMER_MODELS, load_file_path
 
 from samesense.encoder.pooling import freeze_layer_weights, pooling_modules
-from samesense.errors import MissingExtraError, ModelError
+from samesense.errors import ConfigError, MissingExtraError, ModelError
 from samesense.execution.progress import without_bars
 from samesense.types import First, PoolingName
 
@@ -135,6 +135,26 @@ def is_bare(name: str) -> bool:
 def set_length(model: SentenceTransformer, tokens: int) -> None:
     """Have a model read so many tokens of a text, and no more than it has positions for."""
     model.max_seq_length = min(tokens, _positions(model))
+
+
+PROMPT = "default"
+"""Name under which a model keeps a prompt that has none."""
+
+
+def set_prompt(model: SentenceTransformer | CrossEncoder, prompt: str) -> None:
+    """Have a model read ``prompt`` before every text; in place, and saved with it.
+
+    It is the text itself, or the name of one of the model's own prompts, all of which stay; ``""`` is none. ConfigError
+    if the model has a prompt of this name and no text for it.
+    """
+    if not prompt:
+        model.default_prompt_name = None
+        return
+    if model.prompts.get(prompt) == "":
+        raise ConfigError(f"The model has no text for its prompt {prompt!r}. Give the text itself, as in 'query: '.")
+    name = prompt if prompt in model.prompts else PROMPT
+    model.prompts = {**model.prompts, name: model.prompts.get(prompt, prompt)}
+    model.default_prompt_name = name
 
 
 _SHIFTED_POSITIONS = ("roberta", "xlm-roberta", "camembert", "mpnet")

@@ -6,12 +6,13 @@ Source: the hub's specification of model cards (huggingface/hub-docs, modelcard.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from huggingface_hub import EvalResult, ModelCardData
+from huggingface_hub import EvalResult, ModelCard, ModelCardData
 from huggingface_hub.repocard import metadata_load
 
 from samesense.encoder.build import DEFAULT, local_folder
@@ -27,6 +28,12 @@ DEFAULT_ID = "sentence-transformers/all-MiniLM-L6-v2"
 """What the embedded default is on the hub."""
 
 UNKNOWN = "not stated"
+
+HERE = "this folder"
+"""What the examples of a card call a model that is not on the hub."""
+
+RIGHTS = ("license", "language")
+"""What a card says on request, or as the base's card does."""
 
 METRICS = {"spearman": "spearmanr", "pearson": "pearsonr"}
 """Names of metrics on the hub where they differ from ours."""
@@ -50,6 +57,8 @@ class Card:
     base: str  # the model that it was made from, as it was given
     method: str  # what was done to it
     pairs: bool = False  # whether it is a cross-encoder
+    license: str | None = None  # None takes that of the base
+    language: Sequence[str] = ()  # the same
     data: Sequence[CardData] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
     results: Sequence[Result] = ()  # those of the model itself
@@ -60,7 +69,7 @@ class Card:
 
 def write_card(folder: Path, card: Card) -> None:
     """Write ``README.md`` into the folder of a model; OutputError if it cannot be written."""
-    stated = _stated(card.base)
+    stated = _stated(card.base) | _asked(card.license, card.language)
     front = _front_matter(card, stated)
     parts = [
         f"# {card.name}",
@@ -85,6 +94,46 @@ def add_section(folder: Path, heading: str, text: str) -> None:
     """Put a section at the end of a card, in the place of one of that name."""
     before = (folder / FILE).read_text(encoding="utf-8").partition(f"\n## {heading}\n")[0]
     write_text(folder / FILE, f"{before.rstrip()}\n\n## {heading}\n\n{text}\n")
+
+
+def state(folder: Path, license: str | None, language: Sequence[str]) -> None:  # noqa: A002 - as the hub has it
+    """Put licence and languages into the card of a model, in the place of what it says of them."""
+    asked = _asked(license, language)
+    if not asked:
+        return
+    card = ModelCard.load(folder / FILE)
+    for key, value in asked.items():
+        setattr(card.data, key, value)
+    text = str(card)
+    for key, (name, shown) in zip(RIGHTS, _rights(asked), strict=True):
+        if key in asked:
+            before = re.search(rf"^\| {name} \| .* \|$", text, flags=re.MULTILINE)
+            text = text if before is None else text.replace(before[0], f"| {name} | {shown} |", 1)
+    write_text(folder / FILE, text)
+
+
+def name_on_hub(folder: Path, name: str) -> None:
+    """Have the examples of a card open the model by its name on the hub."""
+    text = (folder / FILE).read_text(encoding="utf-8")
+    write_text(folder / FILE, text.replace(f'"{HERE}"', f'"{name}"'))
+
+
+def says_licence(folder: Path) -> bool:
+    """Return whether the card of a folder states a licence."""
+    return bool(_metadata(folder).get("license"))
+
+
+def _asked(license: str | None, language: Sequence[str]) -> dict[str, Any]:  # noqa: A002
+    languages = [one.strip() for one in language]
+    given = {"license": license, "language": languages if len(languages) > 1 else next(iter(languages), None)}
+    return {key: value for key, value in given.items() if value}
+
+
+def _rights(stated: Mapping[str, Any]) -> list[list[str]]:
+    """Return the rows of licence and language."""
+    language = stated.get("language")
+    listed = ", ".join(language) if isinstance(language, list) else language
+    return [["licence", str(stated.get("license") or UNKNOWN)], ["language", str(listed or UNKNOWN)]]
 
 
 def _stated(base: str) -> dict[str, Any]:
@@ -151,13 +200,10 @@ def _introduction(card: Card) -> str:
 
 
 def _facts(folder: Path, card: Card, stated: Mapping[str, Any]) -> list[list[str]]:
-    language = stated.get("language")
-    listed = ", ".join(language) if isinstance(language, list) else language
     made = ", ".join(f"{name} {number}" for name, number in card.versions.items())
     rows = [["base model", str(_base_id(card.base, stated) or _short(card.base))], ["method", card.method]]
     rows += [["dimensions", str(dim)] for dim in [_dimensions(folder)] if dim]
-    rows += [["licence of the base", str(stated.get("license") or UNKNOWN)], ["language", str(listed or UNKNOWN)]]
-    return rows + ([["made with", made]] if made else [])
+    return rows + _rights(stated) + ([["made with", made]] if made else [])
 
 
 def _dimensions(folder: Path) -> int | None:
@@ -174,9 +220,9 @@ def _use(card: Card) -> str:
     one, other = "The train leaves at noon.", "At twelve there is a train."
     texts = f'[("{one}", "{other}")]' if card.pairs else f'["{one}", "{other}"]'
     return (
-        f'```python\nfrom sentence_transformers import {kind}\n\nmodel = {kind}("this folder")\n'
+        f'```python\nfrom sentence_transformers import {kind}\n\nmodel = {kind}("{HERE}")\n'
         f"print(model.{call}({texts}))\n```\n\n"
-        f'```bash\nsamesense similarity "this folder" "{one}" "{other}"\n```'
+        f'```bash\nsamesense similarity "{HERE}" "{one}" "{other}"\n```'
     )
 
 
@@ -214,7 +260,7 @@ def _whole(results: Sequence[Result]) -> list[Result]:
 
 
 def _settings(card: Card) -> list[str]:
-    given = [[name, f"`{_short(value)}`"] for name, value in card.settings.items() if value is not None]
+    given = [[name, f"`{_short(value)}`"] for name, value in card.settings.items() if value not in (None, (), [], {})]
     return ["## Settings", _table(["setting", "value"], given)] if given else []
 
 

@@ -5,6 +5,7 @@ Let H0 be the output of the embedding layer and H1..HL those of the transformer 
     mean         mean of HL
     cls          HL of the first token
     max          largest value of HL in each dimension
+    lasttoken    HL of the last token, which in a model that reads forwards has seen all others
     first-last   mean of (H1 + HL) / 2; with first="embeddings", of (H0 + HL) / 2
     last-2       mean of (HL-1 + HL) / 2
 
@@ -38,7 +39,7 @@ def pooling_modules(trunk: Transformer, pooling: PoolingName = "mean", *, first:
     if first == "embeddings" and pooling != "first-last":
         raise ConfigError(f"first='embeddings' goes with pooling 'first-last' only; received pooling {pooling!r}.")
     dim = trunk.get_embedding_dimension()
-    if pooling in ("mean", "cls", "max"):
+    if pooling in ("mean", "cls", "max", "lasttoken"):
         return [Pooling(dim, pooling)]
     layers = int(trunk.model.config.num_hidden_layers)
     trunk.model.config.output_hidden_states = True

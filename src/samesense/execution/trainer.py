@@ -19,9 +19,15 @@ from transformers import (
     TrainerState,
     TrainingArguments,
 )
+from transformers.integrations.integration_utils import TensorBoardCallback
 
+from samesense.errors import ConfigError
 from samesense.execution.progress import without_bars
 from samesense.execution.ranks import world_size
+from samesense.execution.trainer_fields import trainer_fields
+
+TENSORBOARD = "tensorboard"
+"""Folder of TensorBoard's files beside the checkpoints, whose folder does not outlive the run."""
 
 Arguments = TypeVar("Arguments", bound=TrainingArguments)
 
@@ -40,11 +46,13 @@ def training_arguments(
     """Return the arguments of a trainer: AdamW, a checkpoint at every evaluation, and the best one loaded at the end.
 
     ``settings`` has ``learning_rate``, ``warmup_ratio``, ``weight_decay``, ``seed`` and ``precision``, resolved to
-    ``"float32"`` or ``"bfloat16"``. The newest two checkpoints are kept. ``metric`` chooses the best one; ``None``
-    evaluates nothing and keeps the last state.
+    ``"float32"`` or ``"bfloat16"``; it may have ``report_to``, and in ``trainer`` further fields of ``kind``. The
+    newest two checkpoints are kept. ``metric`` chooses the best one; ``None`` evaluates nothing and keeps the last
+    state. ConfigError if the further fields do not fit.
     """
     selecting = metric is not None
-    return kind(
+    given = trainer_fields(kind, getattr(settings, "trainer", {}))
+    made: dict[str, Any] = dict(
         output_dir=str(checkpoints),
         learning_rate=settings.learning_rate,
         warmup_steps=settings.warmup_ratio,  # a share of the steps when below 1
@@ -63,10 +71,15 @@ def training_arguments(
         metric_for_best_model=metric,
         greater_is_better=greater_is_better if selecting else None,
         logging_steps=max(1, eval_steps // 5),
-        report_to="none",
+        report_to=list(getattr(settings, "report_to", ())) or "none",
+        run_name=checkpoints.parent.name,
         disable_tqdm=True,
         **more,
     )
+    try:
+        return kind(**made | given)
+    except (ValueError, ImportError) as error:
+        raise ConfigError(f"The trainer refuses its arguments: {str(error).splitlines()[0]}") from error
 
 
 @without_bars(reports=False)
@@ -79,6 +92,9 @@ def run_trainer(trainer: Trainer, resume_from: Path | None, stop: StopOnInterrup
     stop = StopOnInterrupt() if stop is None else stop
     trainer.remove_callback(PrinterCallback)
     trainer.add_callback(stop)
+    for callback in trainer.callback_handler.callbacks:
+        if isinstance(callback, TensorBoardCallback) and callback.logging_dir is None:
+            callback.logging_dir = str(Path(str(trainer.args.output_dir)).parent / TENSORBOARD)
     if resume_from is not None and _evaluation_is_due(trainer, resume_from):
         trainer.args.eval_on_start = True
         trainer.add_callback(_DueEvaluation(trainer))

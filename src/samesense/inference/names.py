@@ -12,6 +12,8 @@
 Whatever gives embeddings may be followed by maps that are fitted on unlabelled texts, applied from left to right:
 
     NAME+whiten  NAME+whiten:256  NAME+flow
+
+One map is fitted on nothing: NAME+dim:64 keeps the first 64 numbers of each vector, at unit length.
 """
 
 from __future__ import annotations
@@ -29,8 +31,8 @@ KINDS = ("vectors", "words", "python", "python-score", "origin")
 
 ORIGIN = "origin:"
 
-_MAPS = re.compile(r"(?P<base>.+?)(?P<maps>(?:\+(?:whiten|flow)(?::\d+)?)*)")
-_MAP = re.compile(r"\+(whiten|flow)(?::(\d+))?")
+_MAPS = re.compile(r"(?P<base>.+?)(?P<maps>(?:\+(?:whiten|flow|dim)(?::\d+)?)*)")
+_MAP = re.compile(r"\+(whiten|flow|dim)(?::(\d+))?")
 
 
 def split_maps(name: str) -> tuple[str, str]:

@@ -15,7 +15,7 @@ from samesense.data import PairData
 from samesense.data.examples import spread_over
 from samesense.execution.progress import stage, where_time_went
 from samesense.recipes.model_adapters import adapter_of, start_settings
-from samesense.recipes.runner import Job, TrainingInputs
+from samesense.recipes.runner import Job, TrainingInputs, checked
 from samesense.training.fit import fit, pick_precision
 from samesense.types import Pair
 
@@ -36,8 +36,7 @@ def estimate(
     All that the run opens is opened, so that it raises where the run would raise before its first step. Teachers are
     asked about a part of the sentences only.
     """
-    if build is None:
-        job = replace(job, settings=start_settings(job.settings))
+    job = checked(job, build)
     settings, adapter, seconds = job.settings, adapter_of(job.settings), {}
     with TemporaryDirectory() as scratch, stage("measuring a few steps"):
         started = time.perf_counter()
@@ -84,7 +83,13 @@ def _part(job: Job[Any, Any]) -> Any:
 def _step(job: Job[Any, Any], model: Any, inputs: TrainingInputs, precision: str) -> tuple[float, float]:
     """Return the seconds of a step and of a checkpoint."""
     last = 1 + TIMED_STEPS
-    few = {"max_steps": last, "eval_steps": last, "early_stopping_patience": None, "precision": precision}
+    few = {
+        "max_steps": last,
+        "eval_steps": last,
+        "early_stopping_patience": None,
+        "precision": precision,
+        "report_to": (),
+    }
     set_seed(job.settings.seed)
     clock = _Clock()
     done = fit(

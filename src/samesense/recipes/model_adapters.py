@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from sentence_transformers import CrossEncoder, SentenceTransformer
 from torch import nn
 
 from samesense.data import PairData
-from samesense.encoder.build import build, is_bare, set_length
+from samesense.encoder.build import build, is_bare, set_length, set_prompt
 from samesense.encoder.build_cross import build_cross, has_one_logit
 from samesense.encoder.cosine import cosine_score
 from samesense.encoder.cross import as_logits
@@ -17,6 +19,8 @@ from samesense.inference.models.load import load
 from samesense.recipes.settings import EncoderSettings
 from samesense.types import Precision, Result, Score
 
+Model = TypeVar("Model", SentenceTransformer, CrossEncoder)
+
 
 class BiEncoder:
     """Texts are embedded apart and compared by cosine."""
@@ -26,7 +30,7 @@ class BiEncoder:
         model = build(settings.model, pooling=settings.pooling, first=settings.first)
         if settings.max_seq_length is not None and settings.max_seq_length > (model.max_seq_length or 0):
             set_length(model, settings.max_seq_length)
-        return model
+        return prompted(model, settings)
 
     def describe(self, model: SentenceTransformer, settings: EncoderSettings) -> str:
         """Return pooling and size."""
@@ -46,7 +50,7 @@ class PairEncoder:
 
     def build(self, settings: EncoderSettings) -> CrossEncoder:
         """Return the start model, with a head of one logit."""
-        return build_cross(settings.model, seed=settings.seed)
+        return prompted(build_cross(settings.model, seed=settings.seed), settings)
 
     def describe(self, model: CrossEncoder, settings: EncoderSettings) -> str:
         """Return whether the head is new, and the size."""
@@ -62,6 +66,13 @@ class PairEncoder:
         if not has_one_logit(settings.model):
             return []
         return evaluate_pairs(load(settings.model, name=f"{settings.model} (before)", precision="float32"), test)
+
+
+def prompted(model: Model, settings: EncoderSettings) -> Model:
+    """Return a start model with the prompt that the settings ask for, if they do."""
+    if settings.prompt is not None:
+        set_prompt(model, settings.prompt)
+    return model
 
 
 def start_settings(settings: EncoderSettings) -> EncoderSettings:

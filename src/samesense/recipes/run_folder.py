@@ -22,11 +22,12 @@ from samesense.data.examples import Examples
 from samesense.data.formats.files import leads_to
 from samesense.data.formats.labels import Kind
 from samesense.data.pairs.read import holds_scores
-from samesense.encoder.card import Card, CardData, write_card
+from samesense.encoder.card import RIGHTS, Card, CardData, write_card
 from samesense.encoder.storage import check_free
 from samesense.encoder.students import is_made
 from samesense.errors import ConfigError, DataError, OutputError
 from samesense.execution.ranks import is_main
+from samesense.execution.trainer import TENSORBOARD
 from samesense.files import only_writer, write_json_lines, write_text
 from samesense.inference.names import place_of
 from samesense.places import check_folder
@@ -71,7 +72,7 @@ def check(output: Path, record: dict[str, Any], *, resume: bool, overwrite: bool
 def _check_inputs(output: Path, record: dict[str, Any]) -> None:
     """Raise OutputError if what :func:`begin` removes is read by this run."""
     inputs = [part["source"] for part in record["data"].values()] + [str(record["settings"].get("model", ""))]
-    for name in (MODEL, CHECKPOINTS, HISTORY, RESULTS, manifest.FILE) if output.is_dir() else ():
+    for name in (MODEL, CHECKPOINTS, TENSORBOARD, HISTORY, RESULTS, manifest.FILE) if output.is_dir() else ():
         check_folder(output / name, [place_of(given) for given in inputs])
 
 
@@ -103,7 +104,7 @@ def begin(output: Path, record: dict[str, Any], before: dict[str, Any]) -> dict[
         return record
     (output / RESULTS).unlink(missing_ok=True)
     if not before:
-        for folder in (MODEL, CHECKPOINTS):
+        for folder in (MODEL, CHECKPOINTS, TENSORBOARD):
             shutil.rmtree(output / folder, ignore_errors=True)
         for file in (manifest.FILE, HISTORY, *DEV):
             (output / file).unlink(missing_ok=True)
@@ -192,6 +193,8 @@ SECTIONS = "card"
 def card_of(output: Path, record: Mapping[str, Any]) -> Card:
     """Return the facts of a trained model's card, from the manifest and the results of its run."""
     settings, data = dict(record["settings"]), record["data"]
+    # only of encoders: the language of a pretraining is how its documents are split
+    rights = {name: settings.pop(name) for name in RIGHTS} if "license" in settings else {}
     start = str(settings.pop("model"))  # of a student it may be how it is made of its teacher
     results = read_results(output / RESULTS) if (output / RESULTS).is_file() else []
     return Card(
@@ -199,6 +202,7 @@ def card_of(output: Path, record: Mapping[str, Any]) -> Card:
         base=settings["teacher"][0] if is_made(start) else start,
         method=f"trained by {record['method']}" + (f" into {start}" if is_made(start) else ""),
         pairs=settings.get("encoder") == "cross",
+        **rights,
         data=[CardData(part, _name(own["source"]), own["rows"], own["sha256"]) for part, own in data.items()],
         settings=settings,
         results=[row for row in results if row.seed is not None],

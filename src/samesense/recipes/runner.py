@@ -26,6 +26,7 @@ from samesense.execution.progress import Laps, stage
 from samesense.execution.ranks import is_main
 from samesense.inference.models.load import load
 from samesense.recipes import run_folder
+from samesense.recipes.matryoshka import described, evaluate_widths
 from samesense.recipes.model_adapters import Adapter, adapter_of, start_settings
 from samesense.recipes.settings import EncoderSettings
 from samesense.recipes.training_run import TrainingRun
@@ -33,7 +34,7 @@ from samesense.reports import append_results
 from samesense.results import Results
 from samesense.training import manifest
 from samesense.training.batches import Batches
-from samesense.training.fit import TrainOutput, fit, pick_precision
+from samesense.training.fit import TrainOutput, check_settings, fit, pick_precision
 from samesense.types import Precision, Result
 
 if TYPE_CHECKING:
@@ -94,8 +95,7 @@ def run(
     evaluates on test. Where a run could not end well, it raises before the first step.
     """
     laps = Laps(job.begun)
-    if build is None:
-        job = replace(job, settings=start_settings(job.settings))
+    job = checked(job, build)
     settings, output, adapter = job.settings, job.output, adapter_of(job.settings)
     data = run_folder.data_identity({"train": job.data, "dev": job.dev, "test": job.test})
     record = manifest.describe(job.method, settings.model_dump(), data)
@@ -144,6 +144,12 @@ def run(
         return TrainingRun(output, trained, Results(results), laps.seconds)
 
 
+def checked(job: Job[Any, Any], build: Callable[[Job[Any, Any]], Any] | None) -> Job[Any, Any]:
+    """Return a job with the settings of its start, unless ``build`` makes it; raises if the trainer refuses them."""
+    check_settings(job.settings)
+    return job if build is not None else replace(job, settings=start_settings(job.settings))
+
+
 def _arithmetic(choice: Choice) -> str:
     return f"arithmetic: {choice.precision} ({choice.reason})"
 
@@ -186,7 +192,20 @@ def _evaluate(job: Job[Any, Any], inputs: TrainingInputs) -> tuple[list[Result],
         saved = load(job.output, precision="float32", seed=job.settings.seed)
         results = evaluate_pairs(saved, job.test)
     further, more = ([], {}) if inputs.after_training is None else inputs.after_training()
-    return [*results, *further], more
+    cut, section = _at_widths(job)
+    sections = {**more.get(run_folder.SECTIONS, {}), **section}
+    return [*results, *further, *cut], more | ({run_folder.SECTIONS: sections} if sections else {})
+
+
+def _at_widths(job: Job[Any, Any]) -> tuple[list[Result], dict[str, str]]:
+    """Return the results at the widths that were trained too, and a section of the card; by dev if there is no test."""
+    widths, data = job.settings.matryoshka, job.dev if job.test is None else job.test
+    if not widths or data is None:
+        return [], {}
+    saved = load(job.output, precision="float32", seed=job.settings.seed)
+    results = evaluate_widths(saved, data, widths)
+    known = [] if job.test is None else [row for row in results if row.model == saved.name]  # among those on test
+    return [row for row in results if row not in known], {"Dimensions": described(results, widths)}
 
 
 def dev_score(adapter: Adapter, dev: PairData, precision: Precision = "float32") -> Callable[[Any], float]:

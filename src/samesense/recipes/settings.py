@@ -10,12 +10,13 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
-from pydantic import BaseModel, Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
 
 from samesense.data import PairData
 from samesense.data.formats.files import leads_to
 from samesense.data.pairs.targets import Targets
 from samesense.errors import ConfigError
+from samesense.execution.settings import comma_separated
 from samesense.training.losses.registry import PAIR_LOSSES
 from samesense.training.losses.spec import Encoder, LossSpec
 from samesense.training.settings import TrainingSettings
@@ -27,7 +28,7 @@ Settings = TypeVar("Settings", bound=BaseModel)
 MOST_SHOWN = 200
 """Characters of a wrong value that a message shows."""
 
-BI_ONLY = ("pooling", "first", "standardize")
+BI_ONLY = ("pooling", "first", "standardize", "matryoshka")
 """Settings of embeddings, which a cross-encoder does not form."""
 
 
@@ -50,6 +51,14 @@ class EncoderSettings(TrainingSettings):
     max_seq_length: int | None = Field(
         None, ge=2, description="longest input in training, in tokens [the model's own; a bare transformer's 128]"
     )
+
+    prompt: str | None = Field(
+        None, description="text before every text, in training and use, or one of the model's prompts [its default]"
+    )
+    license: str | None = Field(None, description="licence of the model, for its card [the base's]")
+    language: tuple[str, ...] = Field((), description="languages of the model, for its card, as in: en,de [the base's]")
+
+    _words = field_validator("language", mode="before")(comma_separated)
 
     def for_start(self, *, bare: bool) -> Self:
         """Return the settings with the pooling and the length of the method where the start model has none."""

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from samesense.errors import ConfigError
-from samesense.inference.models.load import apply_maps, load
+from samesense.inference.models.load import load
+from samesense.inference.models.maps import apply_maps
 from samesense.inference.names import split_kind, split_maps
 from samesense.training.teachers import Teacher
 from samesense.types import Encode, PoolingName, Precision

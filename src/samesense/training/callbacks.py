@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -11,6 +11,9 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 
 from samesense.execution.progress import Laps, progress_bar
 from samesense.files import replacing, write_json_lines
+
+if TYPE_CHECKING:
+    from accelerate import Accelerator
 
 DEV_METRIC = "dev_spearman"
 
@@ -160,13 +163,14 @@ class History(TrainerCallback):
 class ClipGradients(TrainerCallback):
     """Scales the gradients of the model and of what the loss itself learns, such as a head, down to one norm."""
 
-    def __init__(self, loss: nn.Module, max_norm: float) -> None:
-        self.loss, self.max_norm = loss, max_norm
+    def __init__(self, loss: nn.Module, max_norm: float, accelerator: Accelerator) -> None:
+        self.loss, self.max_norm, self.accelerator = loss, max_norm, accelerator
 
     def on_pre_optimizer_step(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Clip them; a parameter without a gradient is left alone."""
+        """Clip them, of float16 less the scale of the loss; a parameter without a gradient is left alone."""
+        self.accelerator.unscale_gradients()
         nn.utils.clip_grad_norm_(self.loss.parameters(), self.max_norm)
 
 

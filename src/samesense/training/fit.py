@@ -26,6 +26,7 @@ from samesense.errors import ConfigError, DataError
 from samesense.execution.progress import stage
 from samesense.execution.ranks import is_main, world_size
 from samesense.execution.trainer import StopOnInterrupt, run_trainer, training_arguments
+from samesense.execution.trainer_fields import check_trainer
 from samesense.files import read_json
 from samesense.training.batches import Batches, sampler_of
 from samesense.training.callbacks import (
@@ -39,6 +40,8 @@ from samesense.training.callbacks import (
     load_loss_weights,
     loss_weights,
 )
+from samesense.training.lora import WEIGHTS, add_adapters, check_lora, merge, of_adapters
+from samesense.training.losses.base import EmbeddingLoss, nest
 from samesense.training.losses.check import check_dataset
 from samesense.training.losses.cross import CrossEncoderLoss
 from samesense.training.settings import TrainingSettings
@@ -118,7 +121,7 @@ def fit(  # noqa: PLR0913 - what a run may be told
         callbacks: further trainer callbacks.
 
     Raises:
-        ConfigError: if early stopping is asked for without a dev score.
+        ConfigError: if early stopping is asked for without a dev score, or what is asked for does not fit the model.
         DataError: if columns or labels do not fit the loss; see :func:`samesense.training.losses.check.check_dataset`.
 
     Differs: dropout masks of a CPU run come from :class:`~samesense.encoder.dropout.CheapDropout`, which has the
@@ -130,21 +133,25 @@ def fit(  # noqa: PLR0913 - what a run may be told
             "early_stopping_patience counts evaluations on a dev set, and there is none. Give dev, or leave it out."
         )
     check_dataset(loss, dataset)
+    if isinstance(loss, EmbeddingLoss) and settings.matryoshka:
+        nest(loss, settings.matryoshka, model.get_embedding_dimension())
     precision = pick_precision(model, dataset, settings, max_length).precision
     settings = settings.model_copy(update={"precision": precision})
     set_seed(settings.seed)  # after the measurement of the precision, which draws numbers
+    adapters = None if settings.lora is None else add_adapters(model, settings.lora)
     if model.device.type == "cpu":
         use_cheap_dropout(model)
     # sentence-transformers would copy training sentences into the card of the model, which is made to be shared
     model.model_card_data.set_widget_examples = lambda dataset: None
     checkpoints, stop, times = folder / "checkpoints", StopOnInterrupt(), Times()
-    resume_from = _resumed(loss, checkpoints) if resume else None
+    resume_from = _resumed(loss, checkpoints, [] if adapters is None else [WEIGHTS]) if resume else None
     texts = TrainingTexts(model, max_length)
     if isinstance(loss, CrossEncoderLoss):
         loss.tokenise = texts
     elif collator is None:
         collator = SentenceTransformerDataCollator(preprocess_fn=texts)
-    trainer = (_PairTrainer if isinstance(model, CrossEncoder) else SentenceTransformerTrainer)(
+    kind = _PairTrainer if isinstance(model, CrossEncoder) else SentenceTransformerTrainer
+    trainer = (kind if adapters is None else of_adapters(kind))(
         model=model,
         args=_arguments(
             settings,
@@ -161,7 +168,10 @@ def fit(  # noqa: PLR0913 - what a run may be told
         evaluator=None if dev_score is None else _DevEvaluator(dev_score),
         callbacks=[*_callbacks(settings, folder, loss), times, texts, *callbacks],
     )
+    trainer.add_callback(ClipGradients(loss, settings.max_grad_norm, trainer.accelerator))
     stopped = run_trainer(trainer, resume_from, stop)
+    if adapters is not None:
+        merge(adapters)
     best = trainer.state.best_metric
     return TrainOutput(
         steps=trainer.state.global_step,
@@ -186,7 +196,6 @@ def _callbacks(settings: TrainingSettings, folder: Path, loss: nn.Module) -> lis
         Progress(loss),
         History(folder / "history.jsonl"),
         SaveLossWeights(loss),
-        ClipGradients(loss, settings.max_grad_norm),
     ]
     if settings.early_stopping_patience is not None:
         found.append(EarlyStoppingCallback(early_stopping_patience=settings.early_stopping_patience))
@@ -222,6 +231,13 @@ def _arguments(
     )
 
 
+def check_settings(settings: TrainingSettings) -> None:
+    """Raise ConfigError or MissingExtraError if a run with them could not start, before anything is computed."""
+    check_trainer(SentenceTransformerTrainingArguments, settings)
+    if settings.lora is not None:
+        check_lora()
+
+
 def pick_precision(
     model: SentenceTransformer | CrossEncoder,
     dataset: Dataset,
@@ -232,6 +248,8 @@ def pick_precision(
 
     Several processes must agree, so under ``torchrun`` it is not timed: bfloat16 where the device computes in it.
     """
+    if settings.precision == "auto" and settings.trainer.get("fp16"):
+        return Choice("float32", "the trainer computes in float16, as asked for")
     if settings.precision == "auto" and world_size() > 1:
         return Choice(inference_precision("auto", model.device), "not measured: several processes train together")
     columns = [values for name, values in dataset[: settings.batch_size].items() if name != "label"]
@@ -241,9 +259,9 @@ def pick_precision(
     return training_precision(model, [text for column in columns for text in column], settings.precision, max_length)
 
 
-def _resumed(loss: nn.Module, checkpoints: Path) -> Path | None:
+def _resumed(loss: nn.Module, checkpoints: Path, also: list[str]) -> Path | None:
     """Return the checkpoint to go on from, the loss given the weights of its own that it holds."""
-    newest = newest_checkpoint(checkpoints, also=[LOSS_WEIGHTS] if loss_weights(loss) else [])
+    newest = newest_checkpoint(checkpoints, also=[*also, *([LOSS_WEIGHTS] if loss_weights(loss) else [])])
     if newest is not None:
         load_loss_weights(loss, newest)
     return newest

@@ -4,23 +4,34 @@ from __future__ import annotations
 
 from typing import Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
+from samesense.errors import ConfigError
 from samesense.execution.settings import Settings
 from samesense.types import Precision
 
+Scheduler = Literal[
+    "linear", "constant_with_warmup", "cosine", "cosine_with_restarts", "cosine_with_min_lr", "polynomial",
+    "inverse_sqrt", "warmup_stable_decay",
+]  # fmt: skip
+"""Schedules of transformers that have a warm-up; ``lr_scheduler_kwargs`` of ``trainer`` are for them."""
 
-class TrainingSettings(Settings):
-    """Settings of one training run; the defaults are those of the CoSENT paper (section IV)."""
+
+def _parts(value: Any) -> Any:
+    """Return the parts of one word or several, with commas between them."""
+    words = [value] if isinstance(value, str | int) else value
+    return [part for word in words for part in (word.split(",") if isinstance(word, str) else [word])]
+
+
+class TrainerSettings(Settings):
+    """Settings of every run with the trainer; the defaults are those of the CoSENT paper (section IV)."""
 
     learning_rate: float = Field(2e-5, gt=0, description="peak learning rate of AdamW")
     weight_decay: float = Field(0.01, ge=0, description="weight decay, not applied to biases and layer norms")
     warmup_ratio: float = Field(
         0.1, ge=0, lt=1, description="share of the steps in which the learning rate rises to its peak"
     )
-    lr_scheduler_type: Literal["linear", "constant_with_warmup", "cosine"] = Field(
-        "linear", description="learning rate after that"
-    )
+    lr_scheduler_type: Scheduler = Field("linear", description="learning rate after that")
     batch_size: int = Field(16, ge=1, description="examples in a step")
     epochs: float = Field(4, gt=0, description="passes over the training data")
     max_steps: int | None = Field(None, ge=1, description="stop after so many steps, whatever the epochs")
@@ -40,6 +51,26 @@ class TrainingSettings(Settings):
         "auto", description="arithmetic; auto measures whether bfloat16 is faster on this machine"
     )
     seed: int = Field(42, ge=0, description="seed of weights, order and dropout")
+    report_to: tuple[Literal["tensorboard", "wandb", "trackio", "mlflow"], ...] = Field(
+        (), description="where loss and dev score are sent too: tensorboard, wandb, trackio, mlflow"
+    )
+    trainer: dict[str, Any] = Field(
+        {}, description="fields of SentenceTransformerTrainingArguments, as in: gradient_checkpointing=true"
+    )
+
+    _parted_by_commas = field_validator("report_to", mode="before")(_parts)
+
+    @field_validator("trainer", mode="before")
+    @classmethod
+    def _of_flags(cls, value: Any) -> Any:
+        """Take ``key=value`` words for a table."""
+        if not isinstance(value, list | tuple):
+            return value
+        words = [str(word).partition("=") for word in value]
+        wrong = next(("".join(word) for word in words if not word[0] or not word[1]), None)
+        if wrong is not None:
+            raise ConfigError(f"`trainer` takes fields as key=value; received {wrong!r}.")
+        return {key.replace("-", "_"): given for key, _, given in words}
 
     def steps(self, examples: int) -> int:
         """Return the number of optimiser steps over ``examples`` training examples."""
@@ -53,3 +84,25 @@ class TrainingSettings(Settings):
     def for_data(self, train: Any) -> Self:
         """Return the settings with what depends on the training data filled in; here nothing does."""
         return self
+
+
+class TrainingSettings(TrainerSettings):
+    """Settings of the training of an encoder."""
+
+    lora: int | None = Field(
+        None,
+        ge=1,
+        description="train adapters of this rank in the place of the transformer's weights, merged at the end [off]",
+    )
+    matryoshka: tuple[int, ...] = Field(
+        (), description="widths below the model's own at which its vectors shall be good too, as in: 256,128,64"
+    )
+
+    _parted = field_validator("matryoshka", mode="before")(_parts)
+
+    @field_validator("matryoshka")
+    @classmethod
+    def _falling(cls, value: tuple[int, ...]) -> tuple[int, ...]:
+        if min(value, default=1) < 1:
+            raise ConfigError(f"`matryoshka` takes widths from 1 on; received {min(value)}.")
+        return tuple(sorted(set(value), reverse=True))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,12 +13,13 @@ from samesense.errors import ConfigError, ModelError
 from samesense.execution.progress import stage
 from samesense.inference.models.backends import Backend, BackendOption, check_backend, choose, exported_backends
 from samesense.inference.models.functions import FunctionEncoder, open_kind
+from samesense.inference.models.maps import apply_maps
 from samesense.inference.models.model import Model
 from samesense.inference.models.optional_deps import has_torch, needs_torch
-from samesense.inference.names import parse_maps, split_kind, split_maps, split_pooling
+from samesense.inference.names import split_kind, split_maps, split_pooling
 from samesense.inference.onnx.encoder import OnnxEncoder
 from samesense.inference.onnx.format import is_exported, read_description
-from samesense.types import Embeddings, Encode, PoolingName, Precision
+from samesense.types import Encode, PoolingName, Precision
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder, SentenceTransformer
@@ -40,6 +40,8 @@ def load(  # noqa: PLR0913 - what may be told of any kind of model
     seed: int | None = None,
     calibration: Path | None = None,
     threads: int | None = None,
+    dim: int | None = None,
+    prompt: str | None = None,
 ) -> Model:
     """Open a model: anything that scores pairs of texts.
 
@@ -65,30 +67,35 @@ def load(  # noqa: PLR0913 - what may be told of any kind of model
         calibration: file made by ``samesense calibrate``; ``None`` for the one in the model's folder, read when it is
             asked for.
         threads: that compute; ``None`` takes ``OMP_NUM_THREADS`` if set, else those the process may use.
+        dim: keep the first so many numbers of each vector, at unit length; the same as ``NAME+dim:64``.
+        prompt: read before every text in the place of the model's default: one of its prompts by name, or a text. Of a
+            model that torch computes, opened by its name.
 
     Raises:
         ModelError: if there is no such model, or it was not exported for the backend.
         ConfigError: if the name is malformed, the options contradict each other, or a map has no texts to fit on.
         MissingExtraError: if torch is needed and not installed, or the default's package is not.
     """
+    narrow = "" if dim is None else f"+dim:{dim}"
     if isinstance(model, Model):
-        return model
+        return apply_maps(model, narrow, None)
     options = _Options(
-        backend, precision, device, pooling, deterministic, None if deterministic else sample, threads, bool(cache)
-    )
+        backend, precision, device, pooling, deterministic, None if deterministic else sample, threads, bool(cache),
+        prompt,
+    )  # fmt: skip
     if not isinstance(model, str | Path):
         opened = _from_memory(model, options)
         if cache:
             opened.remember(None if cache is True else Path(cache))
         opened.name, opened.seed = name or opened.name, seed
-        return opened
-    base, maps = split_maps(str(model))
+        return apply_maps(opened, narrow, None)
+    base, maps = split_maps(f"{model}{narrow}")
     with stage(f"loading {base}"):
         opened = _open(base, options)
     if cache:
         opened.remember(None if cache is True or split_kind(base)[0] else Path(cache))
     opened = apply_maps(opened, maps, fit_texts, seed=seed or 0, cache=bool(cache))
-    opened.name, opened.seed, opened.home = name or str(model), seed, (str(model), calibration)
+    opened.name, opened.seed, opened.home = name or f"{model}{narrow}", seed, (f"{model}{narrow}", calibration)
     return opened
 
 
@@ -104,55 +111,12 @@ class _Options:
     sample: Sequence[str] | None
     threads: int | None
     cache: bool
-
-
-def apply_maps(
-    model: Model, maps: str, fit_texts: Sequence[str] | None, *, seed: int = 0, cache: bool = False
-) -> Model:
-    """Return the model followed by maps such as ``"+whiten:64+flow"``, which are fitted here.
-
-    Maps are applied from left to right (``""``: none), and fitted on ``fit_texts``, a flow with ``seed``.
-    """
-    for name, dim in parse_maps(maps):
-        if not model.embeds:
-            raise ConfigError(f"+{name} maps embeddings, and this model only scores pairs: {model.protocol}.")
-        if not fit_texts:
-            raise ConfigError(f"+{name} is fitted on unlabelled texts, and there are none. Name some (fit_texts).")
-        model = Model(_mapped(model, name, dim, fit_texts, seed))
-        if cache:
-            model.remember()
-    return model
-
-
-def _mapped(model: Model, name: str, dim: int | None, fit_texts: Sequence[str], seed: int) -> FunctionEncoder:
-    before = model.encode
-    if name == "whiten":
-        from samesense.encoder.whitening import Whitening
-
-        whitening = Whitening.fit(before(fit_texts), dim)
-        apply: Callable[[Embeddings], Embeddings] = whitening.apply
-        words = f"whitened to {whitening.matrix.shape[1]} dimensions"
-    else:
-        from samesense.encoder.flow import fit_flow
-
-        if dim is not None:
-            raise ConfigError(f"A flow keeps every dimension; received +flow:{dim}. Write +flow.")
-        apply = fit_flow(before(fit_texts), seed=seed).apply_to
-        words = f"flow of seed {seed}"
-
-    def identity() -> str:
-        content = hashlib.sha256("\0".join(fit_texts).encode("utf-8", "surrogatepass")).hexdigest()
-        return f"{model.identity} {words} fitted on sha256 {content}"
-
-    return FunctionEncoder(
-        lambda texts: apply(before(texts)),
-        f"{model.protocol}, {words} fitted on {len(fit_texts)} texts",
-        identity,
-        anew=lambda texts: apply(model.encode_anew(texts)),
-    )
+    prompt: str | None
 
 
 def _from_memory(model: Any, options: _Options) -> Model:
+    if options.prompt is not None:
+        raise ConfigError("A model in memory keeps its prompt; received `prompt`. Set its default_prompt_name.")
     library = sys.modules.get("sentence_transformers")  # not imported: then no object of its classes can be here
     if library is not None and isinstance(model, library.SentenceTransformer):
         return _torch(model, options)
@@ -170,18 +134,18 @@ def _from_memory(model: Any, options: _Options) -> Model:
 def _open(base: str, options: _Options) -> Model:
     kind, place = split_kind(base)
     if kind:
-        if options.backend != "auto" or options.pooling is not None:
-            raise ConfigError(f"Backend and pooling are chosen for models; {base} has neither. Leave them out.")
+        if options.backend != "auto" or options.pooling is not None or options.prompt is not None:
+            raise ConfigError(f"Backend, pooling and prompt are chosen for models; {base} has none. Leave them out.")
         return open_kind(kind, place, options.device)
     name, pooling = split_pooling(base)
     pooling = options.pooling or pooling
-    if is_exported(name) and pooling is None:
+    if is_exported(name) and pooling is None and options.prompt is None:
         return _exported(name, options)
     check_backend(options.backend, options.precision)
     if options.backend in ("onnx", "onnx-int8"):
         raise ModelError(
-            f"The backend {options.backend} opens exported folders only, with the pooling that they have; {base} is "
-            f"none. Make one: samesense export {name} --output FOLDER"
+            f"The backend {options.backend} opens exported folders only, with the pooling and prompt that they have. "
+            f"Make one: samesense export {name} --output FOLDER"
             f"{' --int8' if options.backend == 'onnx-int8' else ''}"
         )
     with needs_torch():
@@ -197,13 +161,21 @@ def _by_torch(name: str, pooling: PoolingName | None, options: _Options) -> Mode
     if is_cross_encoder(source):
         if pooling is not None:
             raise ConfigError(f"A cross-encoder has no pooling to choose; received {pooling} for {name}.")
-        return _cross_encoder(load_cross_encoder(source, device=options.device), options)
-    encoder = build(name, pooling=pooling, device=options.device)
+        return _cross_encoder(_prompted(load_cross_encoder(source, device=options.device), options), options)
+    encoder = _prompted(build(name, pooling=pooling, device=options.device), options)
     undecided = options.precision == "auto" and options.sample is not None
     if not undecided or encoder.device.type != "cpu" or not has_bfloat16(encoder.device):
         return _torch(encoder, options)
     backends: tuple[Backend, ...] = ("torch-bfloat16", "torch-float32")
     return _fastest(source, backends, lambda backend: _torch(encoder, options, _precision(backend)), options)
+
+
+def _prompted(model: Any, options: _Options) -> Any:
+    from samesense.encoder.build import set_prompt
+
+    if options.prompt is not None:
+        set_prompt(model, options.prompt)
+    return model
 
 
 def _torch(model: SentenceTransformer, options: _Options, precision: Precision | None = None) -> Model:

@@ -31,6 +31,7 @@ from samesense.hashes import text_hash
 from samesense.inference.collection.embedder import Embedder, embedder_of
 from samesense.inference.models.backends import BackendOption
 from samesense.inference.models.load import load
+from samesense.inference.names import split_maps
 from samesense.inference.shards import input as inputs
 from samesense.inference.shards.input import Input
 from samesense.inference.stream import write_rows
@@ -46,10 +47,11 @@ class ShardSettings(Settings):
     backend: BackendOption = Field("auto", description="what computes; auto is onnx for an exported folder, else torch")
     precision: Precision = Field("auto", description="arithmetic of torch")
     deterministic: bool = Field(False, description="bits of a vector depend on its text alone")
+    prompt: str | None = Field(None, description="read before every text [the model's default]")
 
     def identity(self) -> dict[str, Any]:
         """Return what a model's own identity does not say, as JSON types."""
-        return self.model_dump(mode="json", exclude={"backend", "precision"})
+        return self.model_dump(mode="json", exclude={"backend", "precision", "prompt"})
 
 
 Open = Callable[[str, ShardSettings], Embedder]
@@ -60,7 +62,7 @@ def open_embedder(model: str, settings: ShardSettings) -> Embedder:
     """Open a model to compute on one thread of the processor, since the last bits depend on the number of threads."""
     opened = load(
         model, backend=settings.backend, precision=settings.precision, device="cpu",
-        deterministic=settings.deterministic, threads=1,
+        deterministic=settings.deterministic, threads=1, prompt=settings.prompt,
     )  # fmt: skip
     return replace(embedder_of(opened, model), encode=partial(opened.encode, normalize=settings.normalize))
 
@@ -151,8 +153,9 @@ def _cut(path: Path, shard_size: int) -> inputs.Input:
 
 def _whole(model: str) -> str:
     """Return a folder's whole path, as workers may be in another folder; a name as it is."""
-    path = Path(model).expanduser()
-    return str(path.resolve()) if path.exists() and model != "default" else model
+    base, maps = split_maps(model)
+    path = Path(base).expanduser()
+    return f"{path.resolve()}{maps}" if path.exists() and base != "default" else model
 
 
 def _input_part(source: inputs.Input) -> dict[str, Any]:

@@ -38,7 +38,7 @@ from samesense.recipes.training_run import TrainingRun
 from samesense.reports import read_results
 from samesense.results import Results
 from samesense.training import manifest
-from samesense.training.fit import TrainOutput
+from samesense.training.fit import TrainOutput, check_settings
 
 logger = logging.getLogger(__name__)
 
@@ -53,6 +53,7 @@ def run(job: Job[Documents, ContextSettings], *, resume: bool = False, overwrite
     goes on. Returned are how the training of the Surrogate ended, and the results on test and on what was held out.
     """
     settings, output = job.settings, job.output
+    check_settings(settings)  # which is needed last
     data = {"documents": job.data.prints, **data_identity({"dev": job.dev, "test": job.test})}
     stages = Stages(output, manifest.describe("context", settings.model_dump(), data), overwrite=overwrite)
     later = _Later(job)

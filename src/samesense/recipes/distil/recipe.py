@@ -30,6 +30,7 @@ from samesense.errors import ConfigError, ModelError
 from samesense.recipes.distil.report import KEPT, StudentReport, report_student
 from samesense.recipes.distil.settings import NO_TEACHER, DistilSettings
 from samesense.recipes.estimate import estimate as estimate_job
+from samesense.recipes.model_adapters import prompted
 from samesense.recipes.run_folder import SECTIONS
 from samesense.recipes.runner import Job, TrainingInputs
 from samesense.recipes.runner import run as run_job
@@ -119,11 +120,12 @@ def _check(settings: DistilSettings, tests: Sequence[PairData]) -> None:
 def build_student(job: Job[Sentences, DistilSettings]) -> SentenceTransformer:
     """Return the student before training."""
     settings = job.settings
-    return make_student(
+    student = make_student(
         settings.model, settings.teacher[0], job.data.texts,
         spacing=settings.spacing, pooling=settings.pooling, first=settings.first,
         teacher_pooling=settings.teacher_pooling,
     )  # fmt: skip
+    return prompted(student, settings)
 
 
 def prepare(model: SentenceTransformer, job: Job[Sentences, DistilSettings]) -> TrainingInputs:

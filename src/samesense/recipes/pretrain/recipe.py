@@ -34,6 +34,7 @@ from samesense.errors import ConfigError, ModelError
 from samesense.execution.progress import Laps, progress_bar, stage
 from samesense.execution.ranks import world_size
 from samesense.execution.trainer import StopOnInterrupt, run_trainer, training_arguments
+from samesense.execution.trainer_fields import check_trainer
 from samesense.recipes import run_folder
 from samesense.recipes.origin.stages import fingerprint
 from samesense.recipes.pretrain.settings import PretrainSettings
@@ -83,6 +84,7 @@ def run(
     if world_size() > 1:
         raise ConfigError("Pretraining runs in one process; start it without torchrun.")
     laps = Laps()
+    check_trainer(TrainingArguments, settings)
     if not resume:
         check_free(output, overwrite=overwrite)
     set_seed(settings.seed)  # of a new head

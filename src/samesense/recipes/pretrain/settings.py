@@ -5,10 +5,10 @@ from __future__ import annotations
 from pydantic import Field
 
 from samesense.data.documents import Language, Paragraphs
-from samesense.training.settings import TrainingSettings
+from samesense.training.settings import TrainerSettings
 
 
-class PretrainSettings(TrainingSettings):
+class PretrainSettings(TrainerSettings):
     """Settings of pretraining; the defaults are for some million words, and a model that has read others before."""
 
     model: str = Field(description="what is trained on: folder, hub name, or default")

@@ -8,14 +8,16 @@ float32 outside autocast.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 from torch import distributed as dist
+from torch.nn import functional as F
 
 from samesense.encoder.batching import embed_columns
+from samesense.errors import ConfigError
 
 LabelKind = Literal["none", "order", "binary", "number", "class", "row"]
 """Labels a loss takes: none, any numbers whose order counts, 0 and 1, numbers on the cosine's scale, integer classes
@@ -45,6 +47,7 @@ class EmbeddingLoss(nn.Module):
         self.model = model
         self.mini_batch_num_tokens = mini_batch_num_tokens
         self.settings: dict[str, Any] = {}
+        self.matryoshka: tuple[int, ...] = ()  # further widths, see nest
 
     def forward(self, sentence_features: Iterable[dict[str, Any]], labels: Tensor | None = None) -> Tensor:
         """Return the scalar loss of one batch of tokenised columns, and their labels where the loss takes any.
@@ -61,8 +64,20 @@ class EmbeddingLoss(nn.Module):
     def compute_loss_from_embeddings(self, embeddings: list[Tensor], labels: Tensor | None = None) -> Tensor:
         """Return the scalar loss of ``(batch, dim)`` tensors, one a column and view, and the batch's labels."""
         with torch.autocast(embeddings[0].device.type, enabled=False):
-            tensors, labels = self.before_gather(embeddings, labels)
-            return self.loss([gather(rows) for rows in tensors], None if labels is None else gather(labels))
+            total = self._formed(embeddings, labels)
+            for width in self.matryoshka:
+                total = total + self._formed([self._first(rows, width) for rows in embeddings], labels)
+            return total
+
+    def _formed(self, embeddings: list[Tensor], labels: Tensor | None) -> Tensor:
+        tensors, labels = self.before_gather(embeddings, labels)
+        return self.loss([gather(rows) for rows in tensors], None if labels is None else gather(labels))
+
+    def _first(self, rows: Tensor, width: int) -> Tensor:
+        """Return the first numbers of each row; a layer of the loss takes whole rows, in which the others are 0."""
+        if all(child is self.model for child in self.children()):
+            return rows[:, :width]
+        return F.pad(rows[:, :width], (0, rows.shape[1] - width))
 
     def columns_fit(self, columns: int, labels: Tensor | None) -> bool:
         """Return whether this many columns fit."""
@@ -95,6 +110,24 @@ class EmbeddingLoss(nn.Module):
     def get_config_dict(self) -> dict[str, Any]:
         """Return the settings that a model card shows."""
         return {**self.settings, "mini_batch_num_tokens": self.mini_batch_num_tokens}
+
+
+def nest(loss: EmbeddingLoss, widths: Sequence[int], dim: int | None) -> None:
+    """Have a loss formed of the first numbers of each embedding too, at each of ``widths``, and all be added up.
+
+    The model is run once, and its vectors are narrowed, so that a token budget and several devices stay exact.
+    ConfigError if a width is not less than ``dim``, that of the model.
+
+    Source: Kusupati et al. 2022 (Matryoshka representation learning), Eq. 1 with all weights 1.
+    Differs: none for a loss of embeddings alone. A layer of the loss itself (the classifier of softmax, a head that is
+        thrown away) is shared by all widths and reads 0 for what is cut off, as in the paper's efficient form.
+    """
+    if dim is None or max(widths, default=0) >= dim:
+        raise ConfigError(
+            f"`matryoshka` takes widths below that of the model's vectors, {dim}, which is always trained; received "
+            f"{', '.join(map(str, widths))}."
+        )
+    loss.matryoshka = tuple(widths)
 
 
 def gather(rows: Tensor) -> Tensor:

@@ -1,0 +1,83 @@
+"""Maps behind a model: whitening and flows that are fitted on texts, and vectors cut to their first numbers."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+
+from samesense.encoder.cosine import unit
+from samesense.errors import ConfigError, ModelError
+from samesense.inference.models.functions import FunctionEncoder
+from samesense.inference.models.model import Model
+from samesense.inference.names import parse_maps
+from samesense.types import Embeddings
+
+
+def apply_maps(
+    model: Model, maps: str, fit_texts: Sequence[str] | None, *, seed: int = 0, cache: bool = False
+) -> Model:
+    """Return the model followed by maps such as ``"+whiten:64+flow"``, which are fitted here.
+
+    Maps are applied from left to right (``""``: none), and fitted on ``fit_texts``, a flow with ``seed``; ``+dim:64``
+    is fitted on nothing.
+    """
+    for name, dim in parse_maps(maps):
+        if not model.embeds:
+            raise ConfigError(f"+{name} maps embeddings, and this model only scores pairs: {model.protocol}.")
+        if not fit_texts and name != "dim":
+            raise ConfigError(f"+{name} is fitted on unlabelled texts, and there are none. Name some (fit_texts).")
+        encoder = _narrowed(model, dim) if name == "dim" else _mapped(model, name, dim, fit_texts or (), seed)
+        called = f"{model.name}+{name}{'' if dim is None else f':{dim}'}"
+        model = Model(encoder, name=called, seed=model.seed, choice=model.choice)
+        if cache:
+            model.remember()
+    return model
+
+
+def _narrowed(model: Model, dim: int | None) -> FunctionEncoder:
+    """Return what gives the first ``dim`` numbers of each vector of a model, at unit length.
+
+    ConfigError if the number is not stated; ModelError, when texts are encoded, if the vectors have fewer.
+    """
+    if not dim:
+        raise ConfigError(f"+dim keeps the first numbers of each vector, as in +dim:64; received {dim}.")
+
+    def first(rows: Embeddings) -> Embeddings:
+        if rows.shape[1] < dim:
+            raise ModelError(f"+dim:{dim} keeps {dim} numbers of each vector, and these have {rows.shape[1]}.")
+        return unit(rows[:, :dim])
+
+    return FunctionEncoder(
+        lambda texts: first(model.encode(texts)),
+        f"{model.protocol}, first {dim} dimensions",
+        lambda: f"{model.identity} first {dim} dimensions",
+        anew=lambda texts: first(model.encode_anew(texts)),
+    )
+
+
+def _mapped(model: Model, name: str, dim: int | None, fit_texts: Sequence[str], seed: int) -> FunctionEncoder:
+    before = model.encode
+    if name == "whiten":
+        from samesense.encoder.whitening import Whitening
+
+        whitening = Whitening.fit(before(fit_texts), dim)
+        apply: Callable[[Embeddings], Embeddings] = whitening.apply
+        words = f"whitened to {whitening.matrix.shape[1]} dimensions"
+    else:
+        from samesense.encoder.flow import fit_flow
+
+        if dim is not None:
+            raise ConfigError(f"A flow keeps every dimension; received +flow:{dim}. Write +flow.")
+        apply = fit_flow(before(fit_texts), seed=seed).apply_to
+        words = f"flow of seed {seed}"
+
+    def identity() -> str:
+        content = hashlib.sha256("\0".join(fit_texts).encode("utf-8", "surrogatepass")).hexdigest()
+        return f"{model.identity} {words} fitted on sha256 {content}"
+
+    return FunctionEncoder(
+        lambda texts: apply(before(texts)),
+        f"{model.protocol}, {words} fitted on {len(fit_texts)} texts",
+        identity,
+        anew=lambda texts: apply(model.encode_anew(texts)),
+    )

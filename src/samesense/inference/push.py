@@ -1,0 +1,90 @@
+"""Put a finished model on the hub, with the card that says what it is."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+from huggingface_hub import HfApi
+from huggingface_hub.errors import HFValidationError
+from huggingface_hub.utils import httpx, validate_repo_id  # type: ignore[attr-defined]  # made on first use
+
+from samesense.encoder.build import DEFAULT, resolve
+from samesense.encoder.card import FILE, name_on_hub, says_licence, state
+from samesense.errors import ConfigError, DataError, ModelError, OutputError
+from samesense.execution.progress import stage
+from samesense.files import read_json
+
+logger = logging.getLogger(__name__)
+
+HIDDEN = ".*"
+"""Files that are not uploaded: locks and what an editor or a system leaves."""
+
+
+def push(
+    model: str | Path,
+    name: str,
+    *,
+    private: bool = True,
+    license: str | None = None,  # noqa: A002 - as the hub has it
+    language: Sequence[str] = (),
+    message: str = "Upload by samesense",
+) -> str:
+    """Upload a model folder to ``owner/name`` on the hub, made there if it is not; return its address.
+
+    Licence and languages, if given, are put into the card in the folder first, and its examples open the model by
+    ``name``. A repository that exists stays as private or public as it is.
+
+    Raises:
+        ModelError: if the folder holds no finished model with a card.
+        ConfigError: if ``name`` is no name of a repository.
+        OutputError: if the hub does not take it.
+    """
+    folder = finished_folder(str(model))
+    try:
+        validate_repo_id(name)
+    except HFValidationError as error:
+        raise ConfigError(f"A repository is named as owner/name; received {name!r}.") from error
+    state(folder, license, language)
+    name_on_hub(folder, name)
+    if not says_licence(folder):
+        logger.warning(f"the card of {folder} states no licence, so that others may not use the model: give `license`")
+    try:
+        with stage(f"uploading to {name}"):
+            api = HfApi()
+            made = api.create_repo(name, private=private, exist_ok=True)
+            api.upload_folder(
+                repo_id=made.repo_id,
+                folder_path=folder,
+                commit_message=message,
+                ignore_patterns=[HIDDEN, f"*/{HIDDEN}"],
+            )
+    except (httpx.HTTPError, OSError) as error:  # no token and no network are an OSError
+        reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
+        raise OutputError(
+            f"The hub does not take {name}: {reason} Are you logged in (hf auth login, or HF_TOKEN), may you write "
+            "there, and can the hub be reached?"
+        ) from error
+    return str(made)
+
+
+def finished_folder(model: str) -> Path:
+    """Return the folder of a finished model, of a run that in it; ModelError if there is none."""
+    folder = Path(resolve(model))
+    if model == DEFAULT or not folder.is_dir():
+        raise ModelError(f"A model is uploaded from its folder; {model} is none. Give a run or a model folder.")
+    if not (folder / "modules.json").is_file():
+        raise ModelError(f"{folder} is a bare transformer. Train it, or save it as a sentence-transformers folder.")
+    if _status(folder.parent if folder.name == "model" else folder) not in ("", "finished"):
+        raise ModelError(f"The run behind {folder} is unfinished. Go on with it: the same command with `resume`.")
+    if not (folder / FILE).is_file():
+        raise ModelError(f"{folder} has no card ({FILE}), which says what the model is. Write one.")
+    return folder
+
+
+def _status(run: Path) -> str:
+    try:
+        return str(read_json(run / "manifest.json").get("status", ""))
+    except (DataError, AttributeError):
+        return ""
