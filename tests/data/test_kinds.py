@@ -93,7 +93,7 @@ def test_counts_by_hand(tmp_path):
     assert said["sections.jsonl"].counts == {"documents": 1, "sections": 2, "sentences": 3}
     assert said["articles.jsonl"].warnings == ["1 of 2 documents are empty"]
     assert said["folder/a.txt"].counts == {"documents": 1, "sections": 2, "sentences": 3}
-    assert said["folder/a.txt"].lines()[1] == "  sentences: 3 distinct; words: median 1, 99 % have at most 2"
+    assert said["folder/a.txt"].lines()[2] == "  sentences: 3 distinct; words: median 1, 99 % have at most 2"
 
 
 @pytest.mark.parametrize(

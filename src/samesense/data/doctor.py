@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import chain, islice
 from typing import Any
 
@@ -14,7 +14,7 @@ from samesense.data.examples import Conflict, conflict_lines
 from samesense.data.formats.memory import Rows, Source, name_of, short_name
 from samesense.data.formats.sources import load_rows
 from samesense.data.formats.text_columns import SEEN
-from samesense.data.kinds import DataKind, hold_lists, holds_lines, holds_text_files, kind_of
+from samesense.data.kinds import DataKind, hold_lists, holds_lines, holds_text_files, tell
 from samesense.data.pairs.data import PairData, plain_pair, plain_text
 from samesense.data.pairs.doctor import MOST_COUNTED, DataReport, describe_texts, examine, texts_line
 from samesense.data.pairs.read import read_bare_pairs, read_pairs
@@ -33,6 +33,8 @@ class KindReport:
         name: short name of the data.
         kind: ``"tuples"`` (anchors with positives and negatives), ``"classes"`` (sentences with a class each),
             ``"texts"`` or ``"documents"``.
+        read_as: what the data are, by what that is told, and what is made of them.
+        sure: whether names or the form tell it; otherwise it is a guess by what the cells hold.
         counts: how many there are of what.
         texts: how many texts differ and how long they are; see :class:`~samesense.data.DataReport`.
         left_out: how much was left out, by reason.
@@ -45,6 +47,8 @@ class KindReport:
     kind: DataKind
     counts: dict[str, int]
     texts: dict[str, Any]
+    read_as: str = ""
+    sure: bool = True
     left_out: dict[str, int] = field(default_factory=dict)
     conflicts: list[Conflict] = field(default_factory=list)
     overlaps: dict[str, int] = field(default_factory=dict)
@@ -63,6 +67,7 @@ class KindReport:
         left_out = ", ".join(f"{count} {why}" for why, count in self.left_out.items() if count)
         return [
             f"{self.name}: {counts}",
+            *([f"  {self.read_as}"] if self.read_as else []),
             texts_line(self.texts),
             *(f"  also in {name}: {count}" for name, count in self.overlaps.items()),
             *([f"  left out: {left_out}"] if left_out else []),
@@ -85,13 +90,28 @@ def report_on(
     Raises:
         DataError: if the source cannot be read, or is of no known kind.
     """
-    columns = how.get("columns")
+    given = how.get("columns")
     if isinstance(source, Iterator):
         source = Rows(source)  # it is read twice
-    kind = kind_of(source, columns)
+    told = tell(source, given)
+    how = {**how, "columns": told.columns}
+    report = _examined(source, told.kind, against, given, limit_reported, how)
+    return replace(report, read_as=told.line, sure=told.sure)
+
+
+def _examined(
+    source: Source,
+    kind: DataKind,
+    against: Mapping[str, Source],
+    given: str | None,
+    limit_reported: int,
+    how: Mapping[str, Any],
+) -> DataReport | KindReport:
+    """Return what is found in a source of a kind; ``given`` are the columns of the others."""
+    columns = how["columns"]
     if kind == "pairs":
         pairs = source if isinstance(source, PairData) else read_pairs(source, limit_reported=limit_reported, **how)
-        return examine(pairs, against={name: _pairs_in(other, columns) for name, other in against.items()})
+        return examine(pairs, against={name: _pairs_in(other, given) for name, other in against.items()})
     if kind == "tuples":
         return _on_tuples(_tuples(source, limit_reported, how), against)
     if kind == "classes":
@@ -110,6 +130,7 @@ def _tuples(source: Source, limit_reported: int, how: Mapping[str, Any]) -> Tupl
         raise ConfigError(f"{name_of(source)}: `label_range` is for scores, and anchors with lists have none.")
     return read_tuples(
         [source],
+        columns=how.get("columns"),
         label_order=how.get("label_order"),
         drop_bad_rows=how.get("drop_bad_rows", False),
         limit_reported=limit_reported,

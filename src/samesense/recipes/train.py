@@ -5,17 +5,20 @@ The dev set and the settings that ``"auto"`` stands for are chosen here; nothing
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from samesense.data import PairData, examine, read_pairs
 from samesense.data.examples import Examples
-from samesense.data.formats.memory import Source, as_sources
+from samesense.data.formats.memory import Rows, Source, as_sources
+from samesense.data.kinds import tell
+from samesense.data.tuples.data import TupleData
 from samesense.errors import ConfigError, DataError
 from samesense.execution.ranks import is_main
-from samesense.recipes.methods import DATA_TYPES, Method, fitting_method, method_named
+from samesense.recipes.fitting import Fitting, fitting_method
+from samesense.recipes.methods import DATA_TYPES, Method, method_named
 from samesense.recipes.reading import Reading
 from samesense.recipes.settings import EncoderSettings
 from samesense.types import Result
@@ -39,16 +42,24 @@ class TrainingPlan:
     dev: PairData | None = None  # labelled pairs that choose the best checkpoint, if any
     test: PairData | None = None  # labelled pairs on which the model is evaluated before and after, if any
     held_out: bool = False  # whether dev was held out of the training data
+    told: tuple[str, ...] = ()  # lines for people: what the data are, which decided the method
 
     def lines(self) -> list[str]:
         """Return, for people, what the data are, what selects, and which settings hold."""
         settings = "".join(f", {key} = {value}" for key, value in self.given.items())
-        return [*self._data_lines(), f"selection: {self._selection()}", f"settings: {self.config}{settings}"]
+        return [
+            *self.told,
+            *self._data_lines(),
+            f"selection: {self._selection()}",
+            f"settings: {self.config}{settings}",
+        ]
 
     def _data_lines(self) -> list[str]:
         if isinstance(self.train, PairData):
             others = {part: data for part, data in (("dev", self.dev), ("test", self.test)) if data is not None}
             return list(examine(self.train, against=others).lines())
+        if isinstance(self.train, TupleData):
+            return self.train.summary()
         summary = getattr(self.train, "summary", None)
         return [f"data: {summary or f'{self.train.name}, {len(self.train)} examples'}"]
 
@@ -148,10 +159,16 @@ def plan(
     """
     sources = _sources(data)
     given = dict(settings or {})
-    chosen = fitting_method(sources, config, given) if method == "auto" else method_named(method)
-    own, stays = chosen.own_settings(given, reading)
-    name, bound, examples = _opened(chosen, sources, config, own, stays)
-    reading = replace(reading, columns=stays.columns)  # of one text, or an anchor, they are none of pairs
+    fitting = (
+        fitting_method(sources, config, given, reading.columns)
+        if method == "auto"
+        else Fitting(method_named(method), columns=reading.columns)
+    )
+    chosen = fitting.method
+    own, stays = chosen.own_settings(given, replace(reading, columns=fitting.columns))
+    name, bound, examples = _opened(fitting, sources, config, own, stays)
+    if stays.columns != fitting.columns:
+        reading = replace(reading, columns=None)  # of one text, or an anchor, they are none of pairs
     test_data = _pairs(test, reading)
     held_out = isinstance(dev, str) and dev == "auto"
     if held_out:
@@ -160,21 +177,24 @@ def plan(
         dev_data = _pairs(dev, reading)
     return TrainingPlan(
         method=chosen, config=name, settings=bound, given=given, train=examples, dev=dev_data, test=test_data,
-        held_out=held_out,
+        held_out=held_out, told=fitting.told,
     )  # fmt: skip
 
 
 def _sources(data: Source) -> list[Source] | Examples:
-    return cast(Examples, data) if isinstance(data, DATA_TYPES) else as_sources(data)
+    if isinstance(data, DATA_TYPES):
+        return cast(Examples, data)
+    return [Rows(one) if isinstance(one, Iterator) else one for one in as_sources(data)]  # they are read twice
 
 
 def _opened(
-    method: Method, data: list[Source] | Examples, config: str, given: Mapping[str, Any], how: Reading
+    fitting: Fitting, data: list[Source] | Examples, config: str, given: Mapping[str, Any], how: Reading
 ) -> tuple[str, EncoderSettings, Examples]:
     """Return the settings of the run, by name and as they are, and its training data.
 
     Of some methods the settings decide what is read, of others the data decide the settings.
     """
+    method = fitting.method
     early: list[Examples] = []
 
     def read(settings: EncoderSettings) -> Examples:
@@ -188,7 +208,7 @@ def _opened(
         early.append(read(method.settings()))
         return early[0]
 
-    name, settings = method.choose(config, given, read_early)
+    name, settings = method.choose(config, given, read_early, fitting.form)
     return name, settings, early[0] if early else read(settings)
 
 
@@ -197,6 +217,8 @@ def _pairs(source: Source | None, how: Reading) -> PairData | None:
         return source
     if source is None or (isinstance(source, str) and source == "none"):
         return None
+    if how.columns is None and (told := tell(source)).kind == "pairs":
+        how = replace(how, columns=told.columns)
     return read_pairs(source, **vars(how.for_evaluation(source)))
 
 

@@ -165,6 +165,8 @@ class DataReport:
         dropped: bad rows left out on request.
         dropped_unlabelled: rows left out because they are marked as having no label.
         warnings: what a user should look at.
+        read_as: what the data are, by what that is told, and what is made of them; empty if they were read before.
+        sure: whether names or the form tell it; otherwise it is a guess by what the cells hold.
     """
 
     name: str
@@ -188,6 +190,8 @@ class DataReport:
     dropped: int
     dropped_unlabelled: int
     warnings: list[str]
+    read_as: str = ""
+    sure: bool = True
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain JSON types."""
@@ -210,6 +214,8 @@ def _report_lines(report: Mapping[str, Any]) -> list[str]:
         f"{report['name']}: {report['rows']} {kind} pairs, labels {quantiles['min']} to {quantiles['max']} "
         f"(median {report['label_quantiles']['50%']:.1f})"
     ]
+    if report["read_as"]:
+        lines.append(f"  {report['read_as']}")
     lines.append(f"  labels: {_labels(report, quantiles)}")
     if report["scale"] is not None:
         lines.append(f"  scale: {' to '.join(number_text(end) for end in report['scale'])}")
