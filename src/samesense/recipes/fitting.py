@@ -3,17 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, cast
 
 from samesense.data.examples import Examples
 from samesense.data.formats.memory import Source, short_name
-from samesense.data.kinds import MEANINGS, Told, tell
-from samesense.recipes.methods import DATA_TYPES, METHODS, Method
+from samesense.data.kinds import MEANINGS, DataKind, Told, tell
+from samesense.data.pairs.data import PairData
+from samesense.recipes.methods import DATA_TYPES, METHODS, Method, method_named
+from samesense.recipes.reading import Reading, read_labelled
 from samesense.recipes.settings import shipped
 
 RAGGED = "supmpn-ragged"
 """Shipped settings for anchors with few partners: none of the paper's copies of the anchor."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A source and what it holds."""
+
+    source: Source  # labelled pairs are read already where there are several sources
+    told: Told
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What two sources share that are trained on as one."""
+        if isinstance(self.source, PairData):
+            return "pairs", self.source.kind, self.source.scale
+        return self.told.kind, None if self.told.kind == "texts" else self.told.columns
 
 
 @dataclass(frozen=True)
@@ -24,33 +41,69 @@ class Fitting:
     form: str = ""  # shipped file of what differs from the method's own
     columns: str | None = None  # columns of the data, where they are given or guessed
     told: tuple[str, ...] = ()  # lines for people: what the data are, and by what that is told
+    found: tuple[Found, ...] = ()  # of method mixed, its sources
 
 
 def fitting_method(
-    data: Sequence[Source] | Examples, config: str, given: Mapping[str, Any], columns: str | None = None
+    data: Sequence[Source] | Examples,
+    config: str,
+    given: Mapping[str, Any],
+    reading: Reading = Reading(),  # noqa: B008 - frozen
+    *,
+    method: str = "auto",
 ) -> Fitting:
-    """Return the method that suits what was given, for ``--method auto``.
+    """Return the method that suits what was given, or the named one.
 
     A shipped file of settings names its method; a teacher is for RankCSE; data that are read already go to the first
-    method that takes their class. For all else, what the sources hold decides; see :func:`samesense.data.kinds.tell`.
+    method that takes their class. For all else, what the sources hold decides, see :func:`samesense.data.kinds.tell`:
+    sources of several kinds, or labels of several scales, are for method mixed.
 
     Raises:
-        DataError: if a source is of no known kind.
+        ConfigError: if there is no such method.
+        DataError: if a source is of no known kind, or several are labelled pairs and one of them cannot be read.
     """
-    if config in shipped():
-        return Fitting(METHODS[max((name for name in METHODS if config.startswith(name)), key=len)], columns=columns)
-    if given.get("teacher"):
-        return Fitting(METHODS["rankcse"], columns=columns)
+    if method == "auto" and config in shipped():
+        method = max((name for name in METHODS if config.startswith(name)), key=len)
+    if method not in ("auto", "mixed"):
+        return Fitting(method_named(method), columns=reading.columns)
     if isinstance(data, DATA_TYPES):
-        return Fitting(next(method for method in METHODS.values() if isinstance(data, method.data)), columns=columns)
-    return _by_kind({short_name(source): tell(source, columns) for source in data})  # type: ignore[union-attr]
+        return Fitting(_for_class(cast(Examples, data), given), columns=reading.columns)
+    sources = cast(Sequence[Source], data)
+    found = _found(sources, reading)
+    told = tuple(_line(source, one.told) for source, one in zip(sources, found, strict=True))
+    if method == "mixed" or len({one.key for one in found}) > 1:
+        return Fitting(METHODS["mixed"], told=told, found=found)
+    if given.get("teacher"):
+        return Fitting(METHODS["rankcse"], columns=reading.columns)
+    kind = found[0].told.kind
+    return Fitting(METHODS[MEANINGS[kind].method], form_of(kind), found[0].told.columns, told)
 
 
-def _by_kind(found: Mapping[str, Told]) -> Fitting:
-    told = next(iter(found.values()))
-    return Fitting(
-        METHODS[MEANINGS[told.kind].method],
-        RAGGED if told.kind in ("tuples", "classes") else "",
-        told.columns,
-        tuple(f"{name}: {one.line}; `method` overrides" for name, one in found.items()),
-    )
+def _line(source: Source, told: Told) -> str:
+    return f"{short_name(source)}: {told.line}; `method` overrides"
+
+
+def _for_class(data: Examples, given: Mapping[str, Any]) -> Method:
+    if given.get("teacher"):
+        return METHODS["rankcse"]
+    return next(method for method in METHODS.values() if isinstance(data, method.data))
+
+
+def _found(data: Sequence[Source], reading: Reading) -> tuple[Found, ...]:
+    """Return what the sources hold; of several, labelled pairs are read, since their labels decide."""
+    found = [Found(source, tell(source, reading.columns)) for source in data]
+    if len(found) < 2:
+        return tuple(found)
+    return tuple(replace(one, source=_read(one, reading)) if one.told.kind == "pairs" else one for one in found)
+
+
+def _read(found: Found, reading: Reading) -> PairData:
+    if isinstance(found.source, PairData):
+        return found.source
+    how = replace(reading, columns=found.told.columns).for_evaluation(found.source)
+    return read_labelled([found.source], None, how)
+
+
+def form_of(kind: DataKind) -> str:
+    """Return the shipped file of what differs for a kind of data from the settings of its method."""
+    return RAGGED if kind in ("tuples", "classes") else ""

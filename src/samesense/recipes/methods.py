@@ -20,6 +20,8 @@ from samesense.errors import ConfigError
 from samesense.execution.progress import stage
 from samesense.recipes.context.documents import Documents, read_documents
 from samesense.recipes.context.settings import ContextSettings
+from samesense.recipes.mixed.data import Mixture, refuse
+from samesense.recipes.mixed.settings import MixedSettings
 from samesense.recipes.reading import Reading, read_labelled
 from samesense.recipes.sections.data import SectionTriplets, read_triplets
 from samesense.recipes.settings import (
@@ -180,6 +182,14 @@ class _Context(Method):
         return []
 
 
+class _Mixed(Method):
+    """Data of several kinds, each with a method of its own."""
+
+    def check(self, train: Mixture, settings: EncoderSettings) -> list[str]:  # type: ignore[override]
+        found = [(part, METHODS[part.method].check(part.data, part.settings)) for part in train.parts]
+        return [f"{part.name}: {line}" for part, lines in found for line in lines]
+
+
 _BARE = ("columns", "keep_repeated", "min_chars", "max_chars")
 
 METHODS: dict[str, Method] = {
@@ -250,6 +260,14 @@ METHODS: dict[str, Method] = {
             estimator="samesense.recipes.context.estimate:estimate",
             from_files=True,
             selects="Spearman on pairs held out of the harvest; labelled pairs as dev replace them",
+        ),
+        _Mixed(
+            name="mixed",
+            takes="data of several kinds: labelled pairs, anchors with positives, sentences, documents with sections",
+            settings=MixedSettings,
+            data=(Mixture,),
+            reader=refuse,
+            prepare="samesense.recipes.mixed.recipe:prepare",
         ),
     )
 }

@@ -18,7 +18,9 @@ from samesense.data.tuples.data import TupleData
 from samesense.errors import ConfigError, DataError
 from samesense.execution.ranks import is_main
 from samesense.recipes.fitting import Fitting, fitting_method
-from samesense.recipes.methods import DATA_TYPES, Method, method_named
+from samesense.recipes.methods import DATA_TYPES, Method
+from samesense.recipes.mixed.data import Mixture
+from samesense.recipes.mixture import mixture
 from samesense.recipes.reading import Reading
 from samesense.recipes.settings import EncoderSettings
 from samesense.types import Result
@@ -55,13 +57,18 @@ class TrainingPlan:
         ]
 
     def _data_lines(self) -> list[str]:
-        if isinstance(self.train, PairData):
+        if isinstance(self.train, Mixture):
+            return [f"{part.name}: {line}" for part in self.train.parts for line in self._lines_of(part.data)]
+        return self._lines_of(self.train)
+
+    def _lines_of(self, train: Examples) -> list[str]:
+        if isinstance(train, PairData):
             others = {part: data for part, data in (("dev", self.dev), ("test", self.test)) if data is not None}
-            return list(examine(self.train, against=others).lines())
-        if isinstance(self.train, TupleData):
-            return self.train.summary()
-        summary = getattr(self.train, "summary", None)
-        return [f"data: {summary or f'{self.train.name}, {len(self.train)} examples'}"]
+            return list(examine(train, against=others).lines())
+        if isinstance(train, TupleData):
+            return train.summary()
+        summary = getattr(train, "summary", None)
+        return [f"data: {summary or f'{train.name}, {len(train)} examples'}"]
 
     def _selection(self) -> str:
         if self.dev is None:
@@ -159,16 +166,15 @@ def plan(
     """
     sources = _sources(data)
     given = dict(settings or {})
-    fitting = (
-        fitting_method(sources, config, given, reading.columns)
-        if method == "auto"
-        else Fitting(method_named(method), columns=reading.columns)
-    )
-    chosen = fitting.method
-    own, stays = chosen.own_settings(given, replace(reading, columns=fitting.columns))
-    name, bound, examples = _opened(fitting, sources, config, own, stays)
+    fitting = fitting_method(sources, config, given, reading, method=method)
+    own, stays = fitting.method.own_settings(given, replace(reading, columns=fitting.columns))
     if stays.columns != fitting.columns:
         reading = replace(reading, columns=None)  # of one text, or an anchor, they are none of pairs
+    name, bound, examples = (
+        mixture(fitting.found, config, given, reading)
+        if fitting.found
+        else _opened(fitting, sources, config, own, stays)
+    )
     test_data = _pairs(test, reading)
     held_out = isinstance(dev, str) and dev == "auto"
     if held_out:
@@ -176,7 +182,7 @@ def plan(
     else:
         dev_data = _pairs(dev, reading)
     return TrainingPlan(
-        method=chosen, config=name, settings=bound, given=given, train=examples, dev=dev_data, test=test_data,
+        method=fitting.method, config=name, settings=bound, given=given, train=examples, dev=dev_data, test=test_data,
         held_out=held_out, told=fitting.told,
     )  # fmt: skip
 
@@ -225,8 +231,11 @@ def _pairs(source: Source | None, how: Reading) -> PairData | None:
 def hold_out(train: Examples, seed: int) -> tuple[Examples, PairData | None]:
     """Split a dev set off the training data, no pair standing in both; none where they are no labelled pairs.
 
-    A harvest has held out its own.
+    A harvest has held out its own. Of data of several kinds, labelled pairs are split: scored ones, if there are any.
     """
+    if isinstance(train, Mixture) and (part := train.labelled()) is not None:
+        rest, dev = hold_out(part.data, seed)
+        return train.with_data(part.name, rest), dev
     if not isinstance(train, PairData):
         return train, getattr(train, "dev", None)
     rest, dev = train.split(HELD_OUT_SHARE, seed)

@@ -67,6 +67,10 @@ class SupmpnSettings(PlacesSettings, Filter, EncoderSettings):
         anchors = max(1, round(self.sentences_per_step / self.sentences_each(train)))
         return self.model_copy(update={"batch_size": anchors})
 
+    def examples(self, train: TupleData) -> int:
+        """Return how many examples an epoch has: the usable anchors, or the pairs that the loss makes of them."""
+        return len(self.usable(train) if self.spec.targets is None else self.spec.targets(train))
+
     def sentences_each(self, train: TupleData) -> float:
         """Return how many sentences an example has on average, equal ones counted as often as they come."""
         if self.spec.targets is not None:
