@@ -15,6 +15,7 @@ from samesense.data.formats.memory import Rows, Source, name_of, short_name
 from samesense.data.formats.sources import load_rows
 from samesense.data.formats.text_columns import SEEN
 from samesense.data.kinds import DataKind, hold_lists, holds_lines, holds_text_files, tell
+from samesense.data.pairs.components import sentences_of
 from samesense.data.pairs.data import PairData, plain_pair, plain_text
 from samesense.data.pairs.doctor import MOST_COUNTED, DataReport, describe_texts, examine, texts_line
 from samesense.data.pairs.read import read_bare_pairs, read_pairs
@@ -40,6 +41,7 @@ class KindReport:
         left_out: how much was left out, by reason.
         conflicts: rows that say different things of the same texts.
         overlaps: for each other source, how many pairs or texts are also in it.
+        shared_sentences: of anchors, how many texts are also in each other source, in whatever pairs.
         warnings: what a user should look at.
     """
 
@@ -52,6 +54,7 @@ class KindReport:
     left_out: dict[str, int] = field(default_factory=dict)
     conflicts: list[Conflict] = field(default_factory=list)
     overlaps: dict[str, int] = field(default_factory=dict)
+    shared_sentences: dict[str, int] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
@@ -69,11 +72,16 @@ class KindReport:
             f"{self.name}: {counts}",
             *([f"  {self.read_as}"] if self.read_as else []),
             texts_line(self.texts),
-            *(f"  also in {name}: {count}" for name, count in self.overlaps.items()),
+            *(f"  also in {name}: {self._shared(name, count)}" for name, count in self.overlaps.items()),
             *([f"  left out: {left_out}"] if left_out else []),
             *(f"  warning: {warning}" for warning in self.warnings),
             *conflict_lines(self.conflicts, all_rows=all_rows),
         ]
+
+    def _shared(self, name: str, count: int) -> str:
+        if name not in self.shared_sentences:
+            return str(count)
+        return f"{count} pairs, {self.shared_sentences[name]} of {self.texts['distinct_sentences']} sentences"
 
 
 def report_on(
@@ -142,10 +150,12 @@ def _on_tuples(data: TupleData, against: Mapping[str, Source]) -> KindReport:
     counts = {name: sum(map(len, partners)) for name, partners in sides.items()}
     texts = [*data.anchors, *(text for partners in sides.values() for own in partners for text in own)]
     without = sum(not own for own in data.positives)
+    own = {plain_pair(*pair) for pair in _pairs_of(data)}
     return _report(
         "pairs",
         texts,
-        _shared({plain_pair(*pair) for pair in _pairs_of(data)}, against, _plain_pairs),
+        _shared(own, against, _plain_pairs),
+        shared_sentences=_shared(sentences_of(own), against, lambda other: sentences_of(_plain_pairs(other))),
         name=data.name,
         kind="tuples",
         counts={"anchors": len(data), **{name: count for name, count in counts.items() if count}},

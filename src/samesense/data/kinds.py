@@ -8,6 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from samesense.data.benchmarks.published import holds_arguments
 from samesense.data.benchmarks.sentences import LABEL_NAMES, LabelledSentences
 from samesense.data.documents import TEXT_NAMES, text_files
 from samesense.data.formats.columns import LABEL_NAMES as PAIR_LABELS
@@ -100,6 +101,8 @@ def tell(source: Source, columns: str | None = None) -> Told:
             return Told(kind, "what was read", columns=columns)
     if holds_text_files(source):
         return Told("documents", "a folder of text files")
+    if not in_memory(source) and holds_arguments(source):
+        return Told("pairs", "the form of a published set")
     if holds_lines(source):
         _refuse_table(source)
         return Told("texts", "one text a line", columns=columns)

@@ -6,6 +6,7 @@ The dev set and the settings that ``"auto"`` stands for are chosen here; nothing
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -14,6 +15,7 @@ from samesense.data import PairData, examine, read_pairs
 from samesense.data.examples import Examples
 from samesense.data.formats.memory import Rows, Source, as_sources
 from samesense.data.kinds import tell
+from samesense.data.pairs.data import plain_text
 from samesense.data.tuples.data import TupleData
 from samesense.errors import ConfigError, DataError
 from samesense.execution.ranks import is_main
@@ -73,7 +75,10 @@ class TrainingPlan:
     def _selection(self) -> str:
         if self.dev is None:
             return self.method.selects
-        return f"Spearman on {len(self.dev)} pairs {'held out' if self.held_out else 'of ' + self.dev.name}"
+        if not self.held_out:
+            return f"Spearman on {len(self.dev)} pairs of {self.dev.name}"
+        part = self.train.labelled() if isinstance(self.train, Mixture) else None
+        return f"Spearman on {len(self.dev)} pairs held out, {_shared(self.dev, part.data if part else self.train)}"
 
     def dry_run(self, output: str | Path, folds: str | None = None, *, free: bool = True) -> list[str]:
         """Return, for people, what is made of the data, the steps, and an estimate of the time.
@@ -187,6 +192,17 @@ def plan(
     )  # fmt: skip
 
 
+def _shared(dev: PairData, train: Any) -> str:
+    """Return in words how many sentences of the pairs held out are trained on."""
+    if not isinstance(train, PairData):
+        return "of other pairs"
+    own = {plain_text(text) for pair in dev.pairs() for text in pair}
+    count = len(own & {plain_text(text) for pair in train.pairs() for text in pair})
+    if not count:
+        return "no sentence of which is trained on"
+    return f"{count} of whose {len(own)} sentences are also trained on, as the pairs hang together"
+
+
 def _sources(data: Source) -> list[Source] | Examples:
     if isinstance(data, DATA_TYPES):
         return cast(Examples, data)
@@ -229,7 +245,9 @@ def _pairs(source: Source | None, how: Reading) -> PairData | None:
 
 
 def hold_out(train: Examples, seed: int) -> tuple[Examples, PairData | None]:
-    """Split a dev set off the training data, no pair standing in both; none where they are no labelled pairs.
+    """Split a dev set off the training data; none where they are no labelled pairs.
+
+    No sentence stands in both, or, where nearly all pairs hang together by their sentences, no pair.
 
     A harvest has held out its own. Of data of several kinds, labelled pairs are split: scored ones, if there are any.
     """
@@ -238,6 +256,10 @@ def hold_out(train: Examples, seed: int) -> tuple[Examples, PairData | None]:
         return train.with_data(part.name, rest), dev
     if not isinstance(train, PairData):
         return train, getattr(train, "dev", None)
+    with suppress(DataError):  # where nearly all pairs hang together, pairs are kept apart, and it is said
+        rest, dev = train.split(HELD_OUT_SHARE, seed, apart="sentences")
+        if min(len(set(rest.labels)), len(set(dev.labels))) > 1:
+            return rest, dev
     rest, dev = train.split(HELD_OUT_SHARE, seed)
     if len(set(dev.labels)) < 2 or len(set(rest.labels)) < 2:
         raise DataError(
