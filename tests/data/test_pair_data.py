@@ -96,7 +96,7 @@ def test_no_sentence_stands_on_both_sides_of_a_split_by_sentences(tmp_path, seed
 def test_pairs_that_all_hang_together_are_not_split_by_sentences(tmp_path):
     data = put(tmp_path, "star.tsv", [f"a\t{at % 6}\tone\tother {at}" for at in range(50)])
     with pytest.raises(
-        DataError, match="50 rows with 50 different pairs cannot be split.*since 50 hang together by their"
+        DataError, match=r"50 rows with 50 different pairs cannot be split.*since 50 hang together by their"
     ):
         data.split(0.1, 0, apart="sentences")
 

@@ -114,7 +114,7 @@ def test_settings_go_to_the_run_to_all_parts_that_have_them_or_to_one(files):
         ({"gamma": 1.0}, r"gamma is a setting of method rankcse; these data are scored \(method cosent\), sentences"),
         ({"gama": 1.0}, r"There is no setting 'gama'"),
         ({"parts": {"nli": {}}}, r"The tables of `parts` are those of the data, scored .*; received 'nli'"),
-        ({"mixing": "weighted"}, r"weights go with mixing weighted.*received mixing weighted and no weights"),
+        ({"mixing": "weighted"}, r"mixing weighted takes weights.*received mixing weighted and no weights"),
         ({"weights": (1, 2)}, r"received mixing proportional and weights"),
         ({"mixing": "weighted", "weights": (1, -1)}, r"a number above 0 for each kind; received 1.0, -1.0"),
         ({"encoder": "cross"}, r"scored: data of several kinds train one encoder of sentences; received encoder cross"),

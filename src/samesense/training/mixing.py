@@ -28,15 +28,15 @@ class Mix:
 
     Attributes:
         mixing: see :data:`Mixing`.
-        weights: of each data set in its order, for ``"weighted"``.
-        epochs: passes, for ``"in-turn"``.
+        weights: of each data set in its order, for ``"weighted"`` and ``"in-turn"``; empty for their numbers of batches.
+        steps: of the whole run, for ``"in-turn"``.
         batches: of each data set by name, how its examples are put into batches.
         sizes: of each data set by name, examples in a batch.
     """
 
     mixing: Mixing
     weights: tuple[float, ...]
-    epochs: float
+    steps: int
     batches: Mapping[str, Batches]
     sizes: Mapping[str, int]
 
@@ -60,6 +60,16 @@ class MixedCollator:
             self.collators[name].epoch = passes  # type: ignore[attr-defined]
 
 
+def shares(total: int, weights: Sequence[float]) -> list[int]:
+    """Return whole numbers in proportion to the weights that add up to ``total``: by largest remainders."""
+    exact = [total * weight / sum(weights) for weight in weights]
+    counts = [math.floor(one) for one in exact]
+    order = sorted(range(len(exact)), key=lambda part: counts[part] - exact[part])
+    for part in order[: total - sum(counts)]:
+        counts[part] += 1
+    return counts
+
+
 class _InPasses(MultiDatasetDefaultBatchSampler):  # type: ignore[misc]
     """Goes through a data set as often as its batches are wanted; ``begin`` is told of each pass."""
 
@@ -67,6 +77,10 @@ class _InPasses(MultiDatasetDefaultBatchSampler):  # type: ignore[misc]
         super().__init__(*given, **more)
         self.mix, self.begin = mix, begin
         self.lengths = [len(sampler) for sampler in self.batch_samplers]
+
+    def counts(self) -> list[int]:
+        """Return how many batches of each data set there are until all is yielded."""
+        return shares(len(self), self.mix.weights or self.lengths)
 
     def endless(self, part: int, first: int) -> Iterator[list[int]]:
         """Yield the batches of a data set over and over, from the pass of number ``first``."""
@@ -83,16 +97,6 @@ class _InPasses(MultiDatasetDefaultBatchSampler):  # type: ignore[misc]
 class WeightedBatches(_InPasses):
     """As many batches in an epoch as there are in all data, in the shares that the weights say, in random order."""
 
-    def counts(self) -> list[int]:
-        """Return how many batches of each data set an epoch has: by largest remainders, so that they add up."""
-        total, weights = sum(self.lengths), self.mix.weights
-        exact = [total * weight / sum(weights) for weight in weights]
-        counts = [math.floor(one) for one in exact]
-        order = sorted(range(len(exact)), key=lambda part: counts[part] - exact[part])
-        for part in order[: total - sum(counts)]:
-            counts[part] += 1
-        return counts
-
     def __len__(self) -> int:
         return sum(self.lengths)
 
@@ -107,22 +111,16 @@ class WeightedBatches(_InPasses):
 
 
 class InTurnBatches(_InPasses):
-    """All passes over one data set after all passes over the other; whatever is asked for after that is of the last."""
-
-    def counts(self) -> list[int]:
-        """Return how many batches of each data set there are."""
-        return [math.ceil(self.mix.epochs * length) for length in self.lengths]
+    """All batches of the run: those of one data set after those of the other, in as many passes as there are steps."""
 
     def __len__(self) -> int:
-        return sum(self.counts())
+        return self.mix.steps
 
     def __iter__(self) -> Iterator[list[int]]:
         self.generator.manual_seed(self.seed + self.epoch)
-        last = len(self.lengths) - 1
         for part, count in enumerate(self.counts()):
-            if part == last or self.epoch == 0:
-                found = self.endless(part, self.epoch * math.ceil(self.mix.epochs))
-                yield from (next(found) for _ in range(count))
+            found = self.endless(part, 0)
+            yield from (next(found) for _ in range(count))
 
 
 class MixedTrainer(SentenceTransformerTrainer):  # type: ignore[misc]

@@ -231,8 +231,9 @@ def _report_lines(report: Mapping[str, Any]) -> list[str]:
     )
     if report["subsets"] is not None:
         lines.append(f"  subsets: {_counts(report['subsets'], _MOST_SUBSETS)}")
+    shared, different = report["shared_sentences"], report["distinct_sentences"]
     lines += [
-        f"  also in {name}: {pairs} pairs, {report['shared_sentences'][name]} of {report['distinct_sentences']} sentences"
+        f"  also in {name}: {pairs} pairs, {shared[name]} of {different} sentences"
         for name, pairs in report["overlaps"].items()
     ]
     if report["dropped"] or report["dropped_unlabelled"]:

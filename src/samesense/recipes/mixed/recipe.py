@@ -43,7 +43,7 @@ def prepare(model: SentenceTransformer, job: Job[Mixture, MixedSettings]) -> Tra
     mix = Mix(
         mixing=settings.mixing,
         weights=settings.weights or (),
-        epochs=settings.epochs,
+        steps=settings.max_steps or 0,  # which the data have filled in
         batches={name: one.batches for name, one in made.items() if not isinstance(one.batches, Mix)},
         sizes={part.name: part.settings.batch_size for part in parts},
     )

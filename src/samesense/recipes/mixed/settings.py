@@ -18,10 +18,10 @@ class MixedSettings(EncoderSettings):
     mixing: Literal["proportional", "round-robin", "weighted", "in-turn"] = Field(
         "proportional",
         description="order of the batches of each kind: by their numbers; one of each, until one kind is through; by "
-        "weights; or all passes over one before the next",
+        "weights; or all steps on one before the next",
     )
     weights: tuple[float, ...] | None = Field(
-        None, description="weighted: share of each kind's batches, in the order of the data"
+        None, description="weighted, in-turn: share of each kind in the steps, in the order of the data"
     )
     batch_size: int = Field(16, ge=1, description="examples in a step [of each kind, that of its method]")
     epochs: float = Field(1.0, gt=0, description="passes over the training data; round-robin: over the smallest kind")
@@ -29,10 +29,12 @@ class MixedSettings(EncoderSettings):
 
     @model_validator(mode="after")
     def _fits(self) -> MixedSettings:
-        if (self.weights is not None) != (self.mixing == "weighted"):
+        if self.mixing == ("weighted" if self.weights is None else "proportional") or (
+            self.weights is not None and self.mixing == "round-robin"
+        ):
             raise ConfigError(
-                f"weights go with mixing weighted, and it with weights; received mixing {self.mixing} and "
-                f"{'no weights' if self.weights is None else 'weights'}. Give both, or neither."
+                "mixing weighted takes weights, in-turn may, and the others do not; received mixing "
+                f"{self.mixing} and {'no weights' if self.weights is None else 'weights'}. Give both, or neither."
             )
         if self.weights is not None and min(self.weights, default=0.0) <= 0:
             raise ConfigError(
@@ -51,7 +53,5 @@ class MixedSettings(EncoderSettings):
 
     def _steps(self, train: Mixture) -> int:
         counts = [part.batches for part in train.parts]
-        if self.mixing == "in-turn":
-            return sum(math.ceil(self.epochs * count) for count in counts)
         each = len(counts) * min(counts) if self.mixing == "round-robin" else sum(counts)
         return max(1, math.ceil(self.epochs * each))
