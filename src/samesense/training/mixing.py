@@ -28,7 +28,7 @@ class Mix:
 
     Attributes:
         mixing: see :data:`Mixing`.
-        weights: of each data set in its order, for ``"weighted"`` and ``"in-turn"``; empty for their numbers of batches.
+        weights: of each data set in its order, for ``"weighted"`` and ``"in-turn"``; empty for numbers of batches.
         steps: of the whole run, for ``"in-turn"``.
         batches: of each data set by name, how its examples are put into batches.
         sizes: of each data set by name, examples in a batch.
