@@ -113,6 +113,18 @@ def test_pairs_are_looked_for_among_pairs_and_texts_among_texts(tmp_path, name, 
     assert found in report.warnings[0]
 
 
+def test_single_sentences_are_looked_for_beside_pairs(tmp_path):
+    lists, other = put(tmp_path, "lists.jsonl"), tmp_path / "other.tsv"
+    other.write_text("sentence1\tsentence2\tscore\nA!\tnew\t1\nF\tg\t2\nb\ta\t3\n")
+    found = samesense.doctor(lists, against=other)
+    assert (found.overlaps, found.shared_sentences) == ({str(other): 1}, {str(other): 3})  # a, b and f
+    assert f"  also in {other}: 1 pairs, 3 of 7 sentences" in found.lines()
+    pairs = samesense.doctor(other, against=lists)
+    assert (pairs.overlaps, pairs.shared_sentences) == ({str(lists): 1}, {str(lists): 3})
+    assert f"  also in {lists}: 1 pairs, 3 of 6 sentences" in pairs.lines()
+    assert not any("sentences" in warning for warning in pairs.warnings)  # a note
+
+
 def test_several_sources_and_read_ones(tmp_path):
     names = ["scored.tsv", "classes.tsv", "texts.txt"]
     reports = samesense.doctor([put(tmp_path, name) for name in names])

@@ -61,7 +61,7 @@ def test_every_kind_becomes_a_part_with_its_method(files):
     assert lines[2].startswith(
         "anchors.csv: read as anchors with positives, by the columns anchor and positive; method"
     )
-    assert "anchors: 20 anchors with 20 positives and 0 negatives" in lines
+    assert "anchors: data: 20 anchors with 20 positives and 0 negatives" in lines
     assert "selection: Spearman on 2 pairs held out, no sentence of which is trained on" in lines
 
 
@@ -134,6 +134,13 @@ def test_weights_for_other_parts_and_bad_rows_are_refused_before_the_folder_is_m
     with pytest.raises(DataError, match=r"bad\.csv: 1 of 2 rows cannot be used(.|\n)*row 2"):
         samesense.train([*sources, files / "bad.csv"], output=output, model=str(tiny_trunk))
     assert not output.exists()
+
+
+def test_processes_whose_steps_would_be_of_different_kinds_are_refused(files, tiny_trunk, tmp_path, monkeypatch):
+    monkeypatch.setattr(recipe, "world_size", lambda: 2)
+    with pytest.raises(ConfigError, match="trained on by one process; received 2"):
+        samesense.train(named(files, "scored", "texts"), output=tmp_path / "run", model=str(tiny_trunk), **QUICK)
+    assert not (tmp_path / "run").exists()
 
 
 class Gradients(TrainerCallback):

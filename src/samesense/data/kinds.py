@@ -106,8 +106,6 @@ def tell(source: Source, columns: str | None = None) -> Told:
     if holds_lines(source):
         _refuse_table(source)
         return Told("texts", "one text a line", columns=columns)
-    if not in_memory(source) and holds_sentences(source):
-        raise missing_file(str(source))
     rows = list(islice(load_rows(source), SEEN))
     if not rows:
         raise DataError(f"{name_of(source)}: there are no rows. Check that this is the right file.")
@@ -124,7 +122,7 @@ _READ: dict[type, DataKind] = {
 def holds_lines(source: Source) -> bool:
     """Return whether a source is a list of texts, or a file of one text a line."""
     is_file = not in_memory(source) and leads_to(source, Path.is_file)
-    return (in_memory(source) and holds_sentences(source)) or (is_file and not split_suffix(str(source))[0])
+    return holds_sentences(source) or (is_file and not split_suffix(str(source))[0])
 
 
 def holds_text_files(source: Source) -> bool:
@@ -133,9 +131,11 @@ def holds_text_files(source: Source) -> bool:
 
 
 def _refuse_table(source: Source) -> None:
-    """Raise DataError if each line of a text file has as many tabs as the others: texts have none."""
+    """Raise DataError if a text file is absent, or each line has as many tabs as the others: texts have none."""
     if in_memory(source):
         return
+    if not leads_to(source, Path.is_file):
+        raise missing_file(str(source))
     lines = islice(read_lines(Path(source).expanduser(), split_suffix(str(source))[1]), SEEN)
     tabs = [line.count("\t") for _, line in lines if line.strip()]
     if len(tabs) > 1 and tabs[0] and set(tabs) == {tabs[0]}:

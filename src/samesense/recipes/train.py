@@ -68,7 +68,7 @@ class TrainingPlan:
             others = {part: data for part, data in (("dev", self.dev), ("test", self.test)) if data is not None}
             return list(examine(train, against=others).lines())
         if isinstance(train, TupleData):
-            return train.summary()
+            return [f"data: {train.summary()[0]}"]  # the run prints it all
         summary = getattr(train, "summary", None)
         return [f"data: {summary or f'{train.name}, {len(train)} examples'}"]
 
