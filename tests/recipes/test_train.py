@@ -37,6 +37,15 @@ def test_no_sentence_of_the_pairs_held_out_is_trained_on(tmp_path):
     assert "  also in dev: 0 pairs, 1 of 55 sentences" in tied.lines()
 
 
+def test_sentences_of_dev_and_test_are_looked_for_in_data_without_labels(tmp_path):
+    test = [("Text 1!", "other", 1), ("text 2", "text 9", 0)]
+    texts = plan([f"text {at}" for at in range(4)], dev="none", test=test)
+    assert "  also in test: 2 of its 4 sentences" in texts.lines()
+    (tmp_path / "anchors.csv").write_text("anchor,positive\ntext 1,a b\nc d,text 9\ne,other\n")
+    anchors = plan(tmp_path / "anchors.csv", dev=test)
+    assert "  also in dev: 3 of its 4 sentences" in anchors.lines()
+
+
 def test_data_that_are_read_already_tell_the_method(toy_pairs):
     sentences = read_unlabelled(toy_pairs / "train.tsv")
     assert plan(sentences).method.name == "simcse"

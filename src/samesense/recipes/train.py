@@ -16,6 +16,7 @@ from samesense.data.examples import Examples
 from samesense.data.formats.memory import Rows, Source, as_sources
 from samesense.data.kinds import tell
 from samesense.data.pairs.data import plain_text
+from samesense.data.sentences import Sentences
 from samesense.data.tuples.data import TupleData
 from samesense.errors import ConfigError, DataError
 from samesense.execution.ranks import is_main
@@ -64,13 +65,15 @@ class TrainingPlan:
         return self._lines_of(self.train)
 
     def _lines_of(self, train: Examples) -> list[str]:
+        others = {part: data for part, data in (("dev", self.dev), ("test", self.test)) if data is not None}
         if isinstance(train, PairData):
-            others = {part: data for part, data in (("dev", self.dev), ("test", self.test)) if data is not None}
             return list(examine(train, against=others).lines())
         if isinstance(train, TupleData):
-            return [f"data: {train.summary()[0]}"]  # the run prints it all
-        summary = getattr(train, "summary", None)
-        return [f"data: {summary or f'{train.name}, {len(train)} examples'}"]
+            summary: str | None = train.summary()[0]  # the run prints it all
+        else:
+            summary = getattr(train, "summary", None)
+        said = f"data: {summary or f'{train.name}, {len(train)} examples'}"
+        return [said, *(f"  {_leak(train, other, part)}" for part, other in others.items() if _plain_texts(train))]
 
     def _selection(self) -> str:
         if self.dev is None:
@@ -192,12 +195,28 @@ def plan(
     )  # fmt: skip
 
 
-def _shared(dev: PairData, train: Any) -> str:
+def _plain_texts(data: Examples) -> set[str]:
+    """Return the texts of pairs, anchors or sentences, without case and punctuation; none of other data."""
+    if isinstance(data, PairData):
+        texts = [*data.sentences1, *data.sentences2]
+    elif isinstance(data, TupleData):
+        texts = [*data.anchors, *(text for side in (data.positives, data.negatives) for own in side for text in own)]
+    else:
+        texts = data.texts if isinstance(data, Sentences) else []
+    return set(map(plain_text, texts))
+
+
+def _leak(train: Examples, other: PairData, name: str) -> str:
+    sentences = _plain_texts(other)
+    return f"also in {name}: {len(sentences & _plain_texts(train))} of its {len(sentences)} sentences"
+
+
+def _shared(dev: PairData, train: Examples) -> str:
     """Return in words how many sentences of the pairs held out are trained on."""
     if not isinstance(train, PairData):
         return "of other pairs"
-    own = {plain_text(text) for pair in dev.pairs() for text in pair}
-    count = len(own & {plain_text(text) for pair in train.pairs() for text in pair})
+    own = _plain_texts(dev)
+    count = len(own & _plain_texts(train))
     if not count:
         return "no sentence of which is trained on"
     return f"{count} of whose {len(own)} sentences are also trained on, as the pairs hang together"
