@@ -101,7 +101,7 @@ def tell(source: Source, columns: str | None = None) -> Told:
             return Told(kind, "what was read", columns=columns)
     if holds_text_files(source):
         return Told("documents", "a folder of text files")
-    if not in_memory(source) and holds_arguments(source):
+    if not in_memory(source) and leads_to(source, Path.is_dir) and holds_arguments(source):
         return Told("pairs", "the form of a published set")
     if holds_lines(source):
         _refuse_table(source)
