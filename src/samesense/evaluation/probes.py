@@ -37,8 +37,8 @@ def _tasks() -> list[Task]:
 
 SUITE = Suite(
     task=ProbeTask,
-    data="none; it comes with the library: negation, numbers, roles and word order, 55 probes each",
-    figures="share of probes in which the same meaning scores above the same words",
+    data="nothing: they come with the library, in English: 55 each of negation, numbers, roles and word order",
+    figures="share of sentences closer to one of the same meaning than to one of the same words",
     metrics=("accuracy",),
     own_tasks=_tasks,
 )
