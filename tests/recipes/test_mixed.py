@@ -78,6 +78,7 @@ def test_sources_of_one_kind_are_one_part_and_labels_of_two_scales_are_two(files
     ]
     read = plan([read_pairs(scored), read_unlabelled(named(files, "texts")[0])], dev="none")
     assert [part.name for part in read.train.parts] == ["scored", "sentences"]
+    assert [part.name for part in plan(scored, method="mixed").train.parts] == ["scored"]
     documents = files / "documents.jsonl"
     section = {"sections": [TEXTS[:4], TEXTS[4:8]]}
     documents.write_text(json.dumps(section) + "\n")

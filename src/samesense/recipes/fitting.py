@@ -69,7 +69,7 @@ def fitting_method(
     if isinstance(data, DATA_TYPES):
         return Fitting(_for_class(cast(Examples, data), given), columns=reading.columns)
     sources = cast(Sequence[Source], data)
-    found = _found(sources, reading)
+    found = _found(sources, reading, read=method == "mixed" or len(sources) > 1)
     told = tuple(_line(source, one.told) for source, one in zip(sources, found, strict=True))
     if method == "mixed" or len({one.key for one in found}) > 1:
         return Fitting(METHODS["mixed"], told=told, found=found)
@@ -89,12 +89,12 @@ def _for_class(data: Examples, given: Mapping[str, Any]) -> Method:
     return next(method for method in METHODS.values() if isinstance(data, method.data))
 
 
-def _found(data: Sequence[Source], reading: Reading) -> tuple[Found, ...]:
-    """Return what the sources hold; of several, labelled pairs are read, since their labels decide."""
+def _found(data: Sequence[Source], reading: Reading, *, read: bool) -> tuple[Found, ...]:
+    """Return what the sources hold, labelled pairs read where their labels decide what is trained on as one."""
     found = [Found(source, tell(source, reading.columns)) for source in data]
-    if len(found) < 2:
-        return tuple(found)
-    return tuple(replace(one, source=_read(one, reading)) if one.told.kind == "pairs" else one for one in found)
+    return tuple(
+        replace(one, source=_read(one, reading)) if read and one.told.kind == "pairs" else one for one in found
+    )
 
 
 def _read(found: Found, reading: Reading) -> PairData:

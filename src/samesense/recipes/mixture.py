@@ -88,17 +88,15 @@ def _check_used(methods: Mapping[str, Method], rest: Mapping[str, Any], tables: 
     there = ", ".join(f"{name} (method {method.name})" for name, method in methods.items())
     for name in rest:
         if not any(name in method.settings.model_fields for method in methods.values()):
-            bind(MixedSettings, {} if _owners(name) else {name: None})  # says what is near where no method has it
+            owners = [method.name for method in METHODS.values() if name in method.settings.model_fields]
+            if not owners:
+                bind(MixedSettings, {name: None})  # raises, and says which name is near
             raise ConfigError(
-                f"{name} is a setting of method {' and '.join(_owners(name))}; these data are {there}. Leave it out."
+                f"{name} is a setting of method {' and '.join(owners)}; these data are {there}. Leave it out."
             )
     strange = next((name for name in tables if name not in methods), None)
     if strange is not None:
         raise ConfigError(f"The tables of `parts` are those of the data, {there}; received {strange!r}.")
-
-
-def _owners(name: str) -> list[str]:
-    return [method.name for method in METHODS.values() if name in method.settings.model_fields]
 
 
 def _part(name: str, method: Method, group: Sequence[Found], own: Mapping[str, Any], reading: Reading) -> Part:
