@@ -114,7 +114,9 @@ def test_what_is_in_memory_is_told_like_files(put):
     for source, method in ((frame, "supmpn"), (lists, "supmpn"), (generator, "supmpn"), (TEXTS, "simcse")):
         planned = plan(source, dev="none")
         assert (planned.method.name, len(planned.train) > 1) == (method, True)
-    assert plan([(a, b, at % 6) for at, (a, b, _) in enumerate(ROWS)], dev="none").method.name == "cosent"
+    rows = [(a, b, at % 6) for at, (a, b, _) in enumerate(ROWS)]
+    assert len(plan(TEXTS, dev=iter(rows), test=(row for row in rows)).test) == 16
+    assert plan(rows, dev="none").method.name == "cosent"
 
 
 def test_pairs_that_belong_together_have_no_copies_of_the_anchor(put):

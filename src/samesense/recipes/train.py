@@ -225,7 +225,12 @@ def _shared(dev: PairData, train: Examples) -> str:
 def _sources(data: Source) -> list[Source] | Examples:
     if isinstance(data, DATA_TYPES):
         return cast(Examples, data)
-    return [Rows(one) if isinstance(one, Iterator) else one for one in as_sources(data)]  # they are read twice
+    return [_twice(one) for one in as_sources(data)]
+
+
+def _twice(source: Source) -> Source:
+    """Return a source that can be read twice."""
+    return Rows(source) if isinstance(source, Iterator) else source
 
 
 def _opened(
@@ -258,6 +263,7 @@ def _pairs(source: Source | None, how: Reading) -> PairData | None:
         return source
     if source is None or (isinstance(source, str) and source == "none"):
         return None
+    source = _twice(source)
     if how.columns is None and (told := tell(source)).kind == "pairs":
         how = replace(how, columns=told.columns)
     return read_pairs(source, **vars(how.for_evaluation(source)))
