@@ -93,7 +93,7 @@ def test_counts_by_hand(tmp_path):
     assert said["sections.jsonl"].counts == {"documents": 1, "sections": 2, "sentences": 3}
     assert said["articles.jsonl"].warnings == ["1 of 2 documents are empty"]
     assert said["folder/a.txt"].counts == {"documents": 1, "sections": 2, "sentences": 3}
-    assert said["folder/a.txt"].lines()[1] == "  sentences: 3 distinct; words: median 1, 99 % have at most 2"
+    assert said["folder/a.txt"].lines()[2] == "  sentences: 3 distinct; words: median 1, 99 % have at most 2"
 
 
 @pytest.mark.parametrize(
@@ -111,6 +111,18 @@ def test_pairs_are_looked_for_among_pairs_and_texts_among_texts(tmp_path, name, 
     report = samesense.doctor(put(tmp_path, name), against=against)
     assert report.overlaps == {str(path): count for path, count in zip(against, others.values(), strict=True)}
     assert found in report.warnings[0]
+
+
+def test_single_sentences_are_looked_for_beside_pairs(tmp_path):
+    lists, other = put(tmp_path, "lists.jsonl"), tmp_path / "other.tsv"
+    other.write_text("sentence1\tsentence2\tscore\nA!\tnew\t1\nF\tg\t2\nb\ta\t3\n")
+    found = samesense.doctor(lists, against=other)
+    assert (found.overlaps, found.shared_sentences) == ({str(other): 1}, {str(other): 3})  # a, b and f
+    assert f"  also in {other}: 1 pairs, 3 of 7 sentences" in found.lines()
+    pairs = samesense.doctor(other, against=lists)
+    assert (pairs.overlaps, pairs.shared_sentences) == ({str(lists): 1}, {str(lists): 3})
+    assert f"  also in {lists}: 1 pairs, 3 of 6 sentences" in pairs.lines()
+    assert sum("also in" in warning for warning in pairs.warnings) == 1  # of pairs; sentences are a note
 
 
 def test_several_sources_and_read_ones(tmp_path):

@@ -1,8 +1,10 @@
 """Pairs in hand: taking, holding out, joining."""
 
+import numpy as np
 import pytest
 
 from samesense.data import concat, read_pairs
+from samesense.data.pairs.components import components
 from samesense.data.pairs.data import pair_key
 from samesense.data.pairs.doctor import examine
 from samesense.errors import ConfigError, DataError
@@ -55,6 +57,48 @@ def test_a_split_depends_on_the_seed_and_not_on_the_order(data):
     assert held != data.split(0.2, 2)[1]
     backwards = data.take(reversed(range(90))).split(0.2, 1)[1]
     assert sorted(backwards.pairs()) == sorted(held.pairs())
+
+
+def hanging_together(pairs):
+    """The components of pairs, grown one by one until nothing more shares a sentence."""
+    left, found = set(range(len(pairs))), []
+    while left:
+        group, texts = set(), set(pairs[min(left)])
+        while more := {place for place in left - group if texts & set(pairs[place])}:
+            group |= more
+            texts |= {text for place in more for text in pairs[place]}
+        found.append(sorted(group))
+        left -= group
+    return found
+
+
+def test_components_are_those_that_grow_one_by_one():
+    random = np.random.default_rng(0)
+    for texts in (3, 20, 60, 200):
+        pairs = [(f"t{one}", f"t{other}") for one, other in random.integers(texts, size=(50, 2))]
+        assert components(pairs) == hanging_together(pairs)
+    assert components([]) == []
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_sentence_stands_on_both_sides_of_a_split_by_sentences(tmp_path, seed):
+    random = np.random.default_rng(seed)
+    drawn = random.integers(220, size=(200, 2)).tolist()
+    rows = [f"a\t{at % 6}\tText {one}.\ttext {other}" for at, (one, other) in enumerate(drawn)]
+    data = put(tmp_path, "shared.tsv", rows)
+    rest, held = data.split(0.05, seed, apart="sentences")
+    assert 5 <= len(held) <= 10
+    assert examine(rest, against={"dev": held}).shared_sentences == {"dev": 0}
+    backwards = data.take(reversed(range(200))).split(0.05, seed, apart="sentences")[1]
+    assert sorted(backwards.pairs()) == sorted(held.pairs())
+
+
+def test_pairs_that_all_hang_together_are_not_split_by_sentences(tmp_path):
+    data = put(tmp_path, "star.tsv", [f"a\t{at % 6}\tone\tother {at}" for at in range(50)])
+    with pytest.raises(
+        DataError, match=r"50 rows with 50 different pairs cannot be split.*since 50 hang together by their"
+    ):
+        data.split(0.1, 0, apart="sentences")
 
 
 def test_a_split_that_cannot_be_made_is_refused(data):

@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
+from samesense.data.formats.memory import Rows
 from samesense.errors import ConfigError, DataError
-from samesense.recipes.methods import METHODS, fitting_method, method_named
+from samesense.recipes.fitting import fitting_method
+from samesense.recipes.methods import METHODS, method_named
 from samesense.recipes.reading import Reading
 from samesense.recipes.settings import shipped
 from samesense.recipes.sweep.file import SweepFile
@@ -20,20 +22,22 @@ def lines(tmp_path, sentences):
     return path
 
 
+PAIRS, TEXTS = [("a b", "c d", 1), ("e", "f g", 0)], ["a text", "another"]
+
+
 @pytest.mark.parametrize(
     ("sources", "config", "given", "name"),
     [
-        (["pairs.tsv"], "auto", {}, "cosent"),
-        (["a.txt", "b.txt.gz"], "auto", {}, "simcse"),
-        (["a.txt", "b.tsv"], "auto", {}, "cosent"),
-        (["a.tsv"], "auto", {"teacher": ("default",)}, "rankcse"),
-        (["a.tsv"], "rankcse-listnet", {}, "rankcse"),
-        (["a.txt"], "cosent-cross", {}, "cosent"),
-        (["someone/a.data.set"], "mine.toml", {}, "cosent"),
+        ([PAIRS], "auto", {}, "cosent"),
+        ([PAIRS], "mine.toml", {}, "cosent"),
+        ([TEXTS, TEXTS], "auto", {}, "simcse"),
+        ([TEXTS], "auto", {"teacher": ("default",)}, "rankcse"),
+        ([PAIRS], "rankcse-listnet", {}, "rankcse"),
+        ([TEXTS], "cosent-cross", {}, "cosent"),
     ],
 )
 def test_the_method_is_told_by_data_settings_and_teachers(sources, config, given, name):
-    assert fitting_method(sources, config, given).name == name
+    assert fitting_method([Rows(one) for one in sources], config, given).method.name == name
 
 
 def test_every_method_has_a_shipped_file_that_holds_its_defaults():

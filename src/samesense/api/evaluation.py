@@ -69,7 +69,7 @@ def evaluate(
 
 def compare(  # noqa: PLR0913 - the flags of the command
     models: Sequence[Any] | Mapping[str, Any],
-    data: Source | Sequence[Source],
+    data: Source | Sequence[Source] = (),
     *,
     suites: Sequence[str] = ("sts",),
     output: str | Path | None = None,
@@ -93,8 +93,9 @@ def compare(  # noqa: PLR0913 - the flags of the command
     Args:
         models: whatever :func:`samesense.load` takes, by name in a mapping if wanted; ``"NAME=MODEL"`` names one too,
             and models of one name are seeds.
-        data: folders of benchmarks, files of labelled pairs or documents, names of benchmarks, or pairs.
-        suites: of ``sts``, ``transfer``, ``ranking``, ``geometry``, ``binary``, ``argument``, ``sections``.
+        data: folders of benchmarks, files of labelled pairs or documents, names of benchmarks, or pairs; ``probes``
+            needs none.
+        suites: of ``sts``, ``transfer``, ``ranking``, ``geometry``, ``binary``, ``argument``, ``sections``, ``probes``.
         output: one self-contained HTML page; the report can also be saved later, by ``save``.
         against: name of the model to compare the others with; by default the first.
         fast: transfer with 5 folds instead of 10.

@@ -39,8 +39,8 @@ def train(  # noqa: PLR0913 - the flags of the command
     Args:
         data: one source or several, as :func:`samesense.read` takes them, or what it returned.
         output: folder of the run; the model is in its folder ``model``.
-        method: ``"cosent"``, ``"supmpn"``, ``"simcse"``, ``"rankcse"``, ``"sections"``, ``"surrogate"`` or
-            ``"context"``; ``"auto"`` takes what suits the data.
+        method: ``"cosent"``, ``"supmpn"``, ``"simcse"``, ``"rankcse"``, ``"sections"``, ``"surrogate"``, ``"context"``
+            or ``"mixed"``; ``"auto"`` takes what suits the data, and ``"mixed"`` for sources of several kinds.
         dev: labelled pairs that select the best checkpoint by Spearman; ``"auto"`` holds out a tenth of labelled
             pairs, ``"none"`` keeps the last state.
         test: labelled pairs on which the model is evaluated before and after.

@@ -22,7 +22,7 @@ def compare(
     models: Several,
     /,
     *,
-    data: Several,
+    data: Several = (),  # type: ignore[assignment]  # a list where it is given
     output: Output,
     suite: str = "sts",
     against: str | None = None,
@@ -47,9 +47,9 @@ def compare(
 
     Args:
         models: folders, hub names, words:FILE and more, NAME=MODEL to name one; models of one name are seeds.
-        data: folders of benchmarks, files of labelled pairs or documents, or names of benchmarks.
+        data: folders of benchmarks, files of labelled pairs or documents, or names of benchmarks; probes needs none.
         output: the page.
-        suite: one or more of sts, transfer, ranking, geometry, binary, argument, sections, as in: sts,transfer
+        suite: one or more of sts, transfer, ranking, geometry, binary, argument, sections, probes, as in: sts,transfer
         against: name of the model to compare the others with; by default the first.
         fast: transfer with 5 folds instead of 10.
         texts: text files or tables on whose texts MODEL+whiten, MODEL+whiten:256 and MODEL+flow are fitted.

@@ -32,14 +32,17 @@ from samesense.types import Result
 SHOWN = ("model", "loss", "learning_rate", "epochs", "max_steps", "batch_size", "max_seq_length", "eval_steps", "seed")
 """Settings that the help shows; the rest is in the help of each method."""
 
-Flags: Any = flags({name: method.settings for name, method in METHODS.items()}, without=READING, shown=SHOWN)
+WITHOUT = (*READING, "parts")
+"""Settings that are flags of the command itself, or stand in a file only."""
+
+Flags: Any = flags({name: method.settings for name, method in METHODS.items()}, without=WITHOUT, shown=SHOWN)
 
 
 def help_of_method(name: str, console: Any = None) -> None:
     """Print all settings of one method; ConfigError if there is no such method."""
     if name not in METHODS:
         raise ConfigError(f"The methods are {', '.join(METHODS)}; received {name!r}.")
-    own: Any = flags({name: METHODS[name].settings}, without=READING)
+    own: Any = flags({name: METHODS[name].settings}, without=WITHOUT)
 
     def settings(*, settings: Any = None) -> None:
         pass
@@ -80,8 +83,9 @@ def train(
         data: one or more files (TSV, CSV, JSON lines, Parquet, text; plain or .gz), saved datasets folders, or hub
             names; for surrogate a folder of samesense harvest.
         output: folder of the run; the model is in its folder model.
-        method: cosent, supmpn, simcse, rankcse, sections, surrogate, or context, which goes from documents to a
-            surrogate; auto is rankcse with a teacher, simcse for .txt files, else cosent.
+        method: cosent, supmpn, simcse, rankcse, sections, surrogate, context, which goes from documents to a
+            surrogate, or mixed; auto is rankcse with a teacher, mixed for data of several kinds, and else what the
+            first rows of the data say.
         dev: pairs that select the best state; auto holds out a tenth of labelled pairs, or a hundredth of a harvest;
             none keeps the last state.
         test: pairs on which the model is evaluated before and after.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import chain, islice
 from typing import Any
 
@@ -14,7 +14,8 @@ from samesense.data.examples import Conflict, conflict_lines
 from samesense.data.formats.memory import Rows, Source, name_of, short_name
 from samesense.data.formats.sources import load_rows
 from samesense.data.formats.text_columns import SEEN
-from samesense.data.kinds import DataKind, hold_lists, holds_lines, holds_text_files, kind_of
+from samesense.data.kinds import DataKind, hold_lists, holds_lines, holds_text_files, tell
+from samesense.data.pairs.components import sentences_of
 from samesense.data.pairs.data import PairData, plain_pair, plain_text
 from samesense.data.pairs.doctor import MOST_COUNTED, DataReport, describe_texts, examine, texts_line
 from samesense.data.pairs.read import read_bare_pairs, read_pairs
@@ -33,11 +34,14 @@ class KindReport:
         name: short name of the data.
         kind: ``"tuples"`` (anchors with positives and negatives), ``"classes"`` (sentences with a class each),
             ``"texts"`` or ``"documents"``.
+        read_as: what the data are, by what that is told, and what is made of them.
+        sure: whether names or the form tell it; otherwise it is a guess by what the cells hold.
         counts: how many there are of what.
         texts: how many texts differ and how long they are; see :class:`~samesense.data.DataReport`.
         left_out: how much was left out, by reason.
         conflicts: rows that say different things of the same texts.
         overlaps: for each other source, how many pairs or texts are also in it.
+        shared_sentences: of anchors, how many texts are also in each other source, in whatever pairs.
         warnings: what a user should look at.
     """
 
@@ -45,9 +49,12 @@ class KindReport:
     kind: DataKind
     counts: dict[str, int]
     texts: dict[str, Any]
+    read_as: str = ""
+    sure: bool = True
     left_out: dict[str, int] = field(default_factory=dict)
     conflicts: list[Conflict] = field(default_factory=list)
     overlaps: dict[str, int] = field(default_factory=dict)
+    shared_sentences: dict[str, int] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
@@ -63,12 +70,18 @@ class KindReport:
         left_out = ", ".join(f"{count} {why}" for why, count in self.left_out.items() if count)
         return [
             f"{self.name}: {counts}",
+            *([f"  {self.read_as}"] if self.read_as else []),
             texts_line(self.texts),
-            *(f"  also in {name}: {count}" for name, count in self.overlaps.items()),
+            *(f"  also in {name}: {self._shared(name, count)}" for name, count in self.overlaps.items()),
             *([f"  left out: {left_out}"] if left_out else []),
             *(f"  warning: {warning}" for warning in self.warnings),
             *conflict_lines(self.conflicts, all_rows=all_rows),
         ]
+
+    def _shared(self, name: str, count: int) -> str:
+        if name not in self.shared_sentences:
+            return str(count)
+        return f"{count} pairs, {self.shared_sentences[name]} of {self.texts['distinct_sentences']} sentences"
 
 
 def report_on(
@@ -85,13 +98,28 @@ def report_on(
     Raises:
         DataError: if the source cannot be read, or is of no known kind.
     """
-    columns = how.get("columns")
+    given = how.get("columns")
     if isinstance(source, Iterator):
         source = Rows(source)  # it is read twice
-    kind = kind_of(source, columns)
+    told = tell(source, given)
+    how = {**how, "columns": told.columns}
+    report = _examined(source, told.kind, against, given, limit_reported, how)
+    return replace(report, read_as=told.line, sure=told.sure)
+
+
+def _examined(
+    source: Source,
+    kind: DataKind,
+    against: Mapping[str, Source],
+    given: str | None,
+    limit_reported: int,
+    how: Mapping[str, Any],
+) -> DataReport | KindReport:
+    """Return what is found in a source of a kind; ``given`` are the columns of the others."""
+    columns = how["columns"]
     if kind == "pairs":
         pairs = source if isinstance(source, PairData) else read_pairs(source, limit_reported=limit_reported, **how)
-        return examine(pairs, against={name: _pairs_in(other, columns) for name, other in against.items()})
+        return examine(pairs, against={name: _pairs_in(other, given) for name, other in against.items()})
     if kind == "tuples":
         return _on_tuples(_tuples(source, limit_reported, how), against)
     if kind == "classes":
@@ -110,6 +138,7 @@ def _tuples(source: Source, limit_reported: int, how: Mapping[str, Any]) -> Tupl
         raise ConfigError(f"{name_of(source)}: `label_range` is for scores, and anchors with lists have none.")
     return read_tuples(
         [source],
+        columns=how.get("columns"),
         label_order=how.get("label_order"),
         drop_bad_rows=how.get("drop_bad_rows", False),
         limit_reported=limit_reported,
@@ -121,10 +150,12 @@ def _on_tuples(data: TupleData, against: Mapping[str, Source]) -> KindReport:
     counts = {name: sum(map(len, partners)) for name, partners in sides.items()}
     texts = [*data.anchors, *(text for partners in sides.values() for own in partners for text in own)]
     without = sum(not own for own in data.positives)
+    own = {plain_pair(*pair) for pair in _pairs_of(data)}
     return _report(
         "pairs",
         texts,
-        _shared({plain_pair(*pair) for pair in _pairs_of(data)}, against, _plain_pairs),
+        _shared(own, against, _plain_pairs),
+        shared_sentences=_shared(sentences_of(own), against, lambda other: sentences_of(_plain_pairs(other))),
         name=data.name,
         kind="tuples",
         counts={"anchors": len(data), **{name: count for name, count in counts.items() if count}},

@@ -3,46 +3,115 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
+from samesense.data.benchmarks.published import holds_arguments
 from samesense.data.benchmarks.sentences import LABEL_NAMES, LabelledSentences
 from samesense.data.documents import TEXT_NAMES, text_files
 from samesense.data.formats.columns import LABEL_NAMES as PAIR_LABELS
-from samesense.data.formats.columns import SINGLE_NAMES, TEXT_PAIRS, first_of, resolve_columns, spelled_names
-from samesense.data.formats.files import Row, leads_to, split_suffix
+from samesense.data.formats.columns import (
+    NEGATIVE_NAMES,
+    SINGLE_NAMES,
+    SUBSET_NAMES,
+    TEXT_PAIRS,
+    first_of,
+    resolve_columns,
+    spelled_names,
+)
+from samesense.data.formats.files import Row, leads_to, missing_file, split_suffix
+from samesense.data.formats.lines import read_lines
 from samesense.data.formats.memory import Source, holds_sentences, in_memory, name_of
 from samesense.data.formats.sources import load_rows
-from samesense.data.formats.text_columns import SEEN, example, names_in, text_column
+from samesense.data.formats.text_columns import (
+    IDENTIFIERS,
+    SEEN,
+    example,
+    holding_texts,
+    named_column,
+    names_in,
+    text_column,
+)
 from samesense.data.pairs.data import PairData
 from samesense.data.sentences import Sentences
 from samesense.data.tuples.data import TupleData
-from samesense.data.tuples.read import layout_of, texts_in
+from samesense.data.tuples.read import Layout, layout_of, texts_in
 from samesense.errors import DataError
 
 DataKind = Literal["pairs", "tuples", "classes", "texts", "documents"]
 """Labelled pairs or triplets; anchors with positives and negatives; sentences with a class each; texts; documents."""
 
 
+class Meaning(NamedTuple):
+    """What data of a kind are called, and what is made of them."""
+
+    what: str
+    method: str  # that trains on them unless another is named
+    how: str
+
+
+MEANINGS: dict[DataKind, Meaning] = {
+    "pairs": Meaning("labelled pairs", "cosent", "ranks them by their labels"),
+    "tuples": Meaning("anchors with positives", "supmpn", "has the texts of other anchors as negatives"),
+    "classes": Meaning("sentences with classes", "supmpn", "has sentences of one class as positives of each other"),
+    "texts": Meaning("unlabelled sentences", "simcse", "has two views of a sentence as anchor and positive"),
+    "documents": Meaning("running documents", "context", "scores sentences by the contexts that they fit"),
+}
+
+
+@dataclass(frozen=True)
+class Told:
+    """Of which kind a source is, and what told it.
+
+    Attributes:
+        kind: see :data:`DataKind`.
+        by: what told it, in words.
+        sure: whether names or the form say it; otherwise it is a guess by what the cells hold.
+        columns: the columns to be read by name, where they are given or guessed.
+    """
+
+    kind: DataKind
+    by: str
+    sure: bool = True
+    columns: str | None = None
+
+    @property
+    def line(self) -> str:
+        """Return for people what the source is, how sure that is, and what it means."""
+        meaning = MEANINGS[self.kind]
+        guess = "" if self.sure else f" (a guess: if it is wrong, give other `columns` than {self.columns})"
+        return f"read as {meaning.what}, by {self.by}{guess}; method {meaning.method} {meaning.how}"
+
+
 def kind_of(source: Source, columns: str | None = None) -> DataKind:
+    """Return the kind of a source; see :func:`tell`."""
+    return tell(source, columns).kind
+
+
+def tell(source: Source, columns: str | None = None) -> Told:
     """Return what stands in a source, by its first rows; DataError if that is not known.
 
-    ``columns`` of one name are of texts, of two of sentences with classes, of three of labelled pairs.
+    ``columns`` of one name are of texts; of two of an anchor and a positive, or of sentences with classes if the second
+    column has few values; of three of labelled pairs, or of an anchor, a positive and a negative if all hold texts.
     """
     for known, kind in _READ.items():
         if isinstance(source, known):
-            return kind
+            return Told(kind, "what was read", columns=columns)
     if holds_text_files(source):
-        return "documents"
+        return Told("documents", "a folder of text files")
+    if not in_memory(source) and leads_to(source, Path.is_dir) and holds_arguments(source):
+        return Told("pairs", "the form of a published set")
     if holds_lines(source):
-        return "texts"
+        _refuse_table(source)
+        return Told("texts", "one text a line", columns=columns)
     rows = list(islice(load_rows(source), SEEN))
     if not rows:
         raise DataError(f"{name_of(source)}: there are no rows. Check that this is the right file.")
     if columns is not None:
-        return ("texts", "classes", "pairs")[min(columns.count(","), 2)]
-    return _kind_of_rows(rows, name_of(source))
+        return Told(_kind_of_named(rows, columns, name_of(source)), f"the columns {columns}", columns=columns)
+    return _told_by_rows(rows, name_of(source))
 
 
 _READ: dict[type, DataKind] = {
@@ -61,44 +130,132 @@ def holds_text_files(source: Source) -> bool:
     return not in_memory(source) and leads_to(source, Path.is_dir) and bool(text_files(Path(source).expanduser()))
 
 
-def _kind_of_rows(rows: Sequence[Row], source: str) -> DataKind:
+def _refuse_table(source: Source) -> None:
+    """Raise DataError if a text file is absent, or each line has as many tabs as the others: texts have none."""
+    if in_memory(source):
+        return
+    if not leads_to(source, Path.is_file):
+        raise missing_file(str(source))
+    lines = islice(read_lines(Path(source).expanduser(), split_suffix(str(source))[1]), SEEN)
+    tabs = [line.count("\t") for _, line in lines if line.strip()]
+    if len(tabs) > 1 and tabs[0] and set(tabs) == {tabs[0]}:
+        raise DataError(
+            f"{source}: each line has as many tabs as the first ({tabs[0]}), so that it is a table, and its name does "
+            "not end in .tsv. Rename it, with the names of its columns in the first line."
+        )
+
+
+def _kind_of_named(rows: Sequence[Row], columns: str, source: str) -> DataKind:
+    """Return what columns hold that the user names."""
+    names = columns.split(",")
+    if len(names) not in (2, 3):
+        return "texts" if len(names) == 1 else "pairs"
+    try:
+        last = named_column(names_in(rows), names[-1], source)
+    except DataError:  # the reader says what is wrong with them
+        return "classes" if len(names) == 2 else "pairs"
+    texts = last in holding_texts(rows) and not _repeat(rows, last)
+    if len(names) == 2:
+        return "tuples" if texts else "classes"
+    return "tuples" if texts and last.strip().casefold() not in NEGATIVE_NAMES else "pairs"
+
+
+def _repeat(rows: Sequence[Row], column: str) -> bool:
+    """Return whether a column has each of its values twice or more on average, as classes do and texts do not."""
+    values = [str(cells[column]) for _, cells in rows if cells.get(column) not in (None, "")]
+    return 2 * len(set(values)) <= len(values)
+
+
+def _told_by_rows(rows: Sequence[Row], source: str) -> Told:
     names = names_in(rows)
     spelled = spelled_names(names)
-    if any(isinstance(cells.get(name), list) for name in ("sections", "sentences") for _, cells in rows):
-        return "documents"
-    if hold_lists(rows, source):
-        return "tuples"
+    own = [name for name in ("sections", "sentences") if any(isinstance(cells.get(name), list) for _, cells in rows)]
+    if own:
+        return Told("documents", f"the lists in column {own[0]}")
+    layout = _layout(names, source)
+    anchors = layout and Told("tuples", f"the columns {_and([layout.anchor, *layout.names])}")
+    if anchors and (hold_lists(rows, source) or _several(layout)):
+        return anchors
     try:
-        resolve_columns(names, None, source, example=example(rows))
+        found = resolve_columns(names, None, source, example=example(rows))
     except DataError as error:
-        if _partners(names, source) and first_of(PAIR_LABELS, spelled) is None:
-            return "tuples"
-        if any(set(pair) <= spelled.keys() for pair in TEXT_PAIRS):
-            raise
-        if first_of(SINGLE_NAMES, spelled) and first_of(LABEL_NAMES, spelled):
-            return "classes"
-        if not first_of(SINGLE_NAMES, spelled) and set(TEXT_NAMES) & spelled.keys():
-            return "documents"
-        try:
-            text_column(rows, None, source)
-        except DataError:
+        if anchors and first_of(PAIR_LABELS, spelled) is None:
+            return anchors
+        told = _told_by_cells(rows, source)
+        if told is None:
             raise error from None
-        return "texts"
-    return "pairs"
+        return told
+    third = found.label or found.negative
+    return Told("pairs", f"the columns {_and([found.text1, found.text2, str(third)])}")
 
 
-def _partners(names: Sequence[str], source: str) -> list[str]:
-    """Return the columns of an anchor's positives and negatives, if there are any."""
+def _told_by_cells(rows: Sequence[Row], source: str) -> Told | None:
+    """Return what a table holds whose names are not those of pairs, or ``None`` if nothing tells it."""
+    names, texts = names_in(rows), holding_texts(rows)
+    spelled = spelled_names(names)
+    single, label = first_of(SINGLE_NAMES, spelled), first_of(LABEL_NAMES, spelled)
+    if single and label and len(texts) < 2:
+        return Told("classes", f"the columns {single} and {label}")
+    others = [name for name in names if name not in texts and name.strip().casefold() not in _SAYS_NOTHING]
+    if len(texts) == 2 and not {"premise", "hypothesis"} <= spelled.keys():
+        known = first_of(PAIR_LABELS, spelled)
+        if known is not None:
+            return _guess("pairs", [*texts, known], f"two columns of texts and {known}")
+        if not others:
+            return _guess_of_two(rows, texts)
+    if len(texts) == 1 and label and others == [label]:
+        return _guess("classes", [texts[0], label], f"a column of texts and {label}")
+    if any(set(pair) <= spelled.keys() for pair in TEXT_PAIRS):
+        return None
+    if not single and set(TEXT_NAMES) & spelled.keys():
+        return Told("documents", f"the column {next(name for name in TEXT_NAMES if name in spelled)}")
     try:
-        return [name for name, _ in layout_of(names, source).partners]
+        column = text_column(rows, None, source)
     except DataError:
-        return []
+        return None
+    sure = column == single or len(names) == 1
+    return Told(
+        "texts", f"the {'column' if sure else 'only column of texts,'} {column}", sure, None if sure else column
+    )
+
+
+_SAYS_NOTHING = {*SUBSET_NAMES, *IDENTIFIERS}
+
+
+def _guess_of_two(rows: Sequence[Row], texts: Sequence[str]) -> Told:
+    """Return what two columns of texts are with nothing beside them: one of them classes, or what belongs together."""
+    for classes, other in ((texts[1], texts[0]), (texts[0], texts[1])):
+        if len(rows) > 3 and _repeat(rows, classes) and not _repeat(rows, other):
+            return _guess("classes", [other, classes], f"a column of texts, {other}, and one of few values, {classes}")
+    return _guess("tuples", texts, f"two columns of texts without a label, {_and(texts)}, taken to belong together")
+
+
+def _guess(kind: DataKind, columns: Sequence[str], by: str) -> Told:
+    return Told(kind, by, sure=False, columns=",".join(columns))
+
+
+def _and(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
+
+
+def _layout(names: Sequence[str], source: str) -> Layout | None:
+    """Return the columns of an anchor with its positives and negatives, if there are any."""
+    try:
+        return layout_of(names, source)
+    except DataError:
+        return None
+
+
+def _several(layout: Layout | None) -> bool:
+    """Return whether an anchor has two columns of positives or two of negatives, which no triplet has."""
+    sides = [side for _, side in layout.partners] if layout else []
+    return sides.count("positive") > 1 or sides.count("negative") > 1
 
 
 def hold_lists(rows: Sequence[Row], source: str) -> bool:
     """Return whether rows have anchors with lists of positives or negatives."""
-    partners = _partners(names_in(rows), source)
-    cells = [cells.get(name) for name in partners for _, cells in rows]
+    layout = _layout(names_in(rows), source)
+    cells = [cells.get(name) for name in (layout.names if layout else ()) for _, cells in rows]
     return any(
         isinstance(cell, list) or (isinstance(cell, str) and cell and texts_in(cell) != [cell]) for cell in cells
     )

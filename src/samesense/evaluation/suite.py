@@ -83,6 +83,7 @@ class Suite:
     # makes the task of a benchmark where one split of pairs is not all it needs
     from_benchmark: Callable[[BenchmarkSplits, Benchmark], Task | None] | None = None
     from_documents: Callable[[str | Path], Task] | None = None  # makes the task of a file of documents
+    own_tasks: Callable[[], list[Task]] | None = None  # makes its tasks where it needs no data
 
     @property
     def name(self) -> str:

@@ -15,12 +15,12 @@ from samesense.data.benchmarks.find import INSIDE, Part, file_part, find_parts, 
 from samesense.data.documents import holds_documents
 from samesense.data.formats.memory import Source, as_sources, in_memory, name_of
 from samesense.errors import ConfigError, DataError
-from samesense.evaluation import argument, binary, geometry, ranking, sections, sts, transfer
+from samesense.evaluation import argument, binary, geometry, probes, ranking, sections, sts, transfer
 from samesense.evaluation.suite import BenchmarkSplits, Suite
 from samesense.evaluation.task import Task
 
 SUITES: dict[str, Suite] = {
-    module.SUITE.name: module.SUITE for module in (sts, transfer, ranking, geometry, binary, argument, sections)
+    module.SUITE.name: module.SUITE for module in (sts, transfer, ranking, geometry, binary, argument, sections, probes)
 }
 """Every suite by name."""
 
@@ -97,6 +97,8 @@ def _suite_tasks(
     suite: Suite, splits: BenchmarkSplits, own: Sequence[PairData], documents: Sequence[Path]
 ) -> tuple[list[Task], list[str], list[str]]:
     """Return the tasks of a suite, names of benchmarks that are absent, and why what is there does not fit."""
+    if suite.own_tasks is not None:
+        return suite.own_tasks(), [], []
     made, absent, refused = _benchmark_tasks(suite, splits)
     added, more = _pair_tasks(suite, own)
     of_documents = [suite.from_documents(path) for path in documents] if suite.from_documents else []

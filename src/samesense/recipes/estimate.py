@@ -47,7 +47,8 @@ def estimate(
         seconds["loading"] = time.perf_counter() - started
         if inputs.before_training is not None:
             seconds["teachers"] = _timed(inputs.before_training) * len(job.data) / len(few.data)
-        examples = len(inputs.dataset) if few.data is job.data else len(job.data)
+        several = isinstance(inputs.dataset, dict)  # of which the steps are known
+        examples = len(inputs.dataset) if few.data is job.data and not several else len(job.data)
         steps, every = settings.steps(examples), settings.steps_between_evaluations(examples)
         step, saving = _step(few, model, inputs, choice.precision)
         score = adapter.score(model, choice.precision)

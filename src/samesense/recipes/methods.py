@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING, Any
 from samesense.data import PairData
 from samesense.data.documents import running_documents
 from samesense.data.examples import Examples
-from samesense.data.formats.memory import Source, holds_sentences, in_memory, name_of
+from samesense.data.formats.memory import Source, in_memory, name_of
 from samesense.data.sentences import Sentences
 from samesense.data.tuples.data import TupleData
 from samesense.errors import ConfigError
 from samesense.execution.progress import stage
 from samesense.recipes.context.documents import Documents, read_documents
 from samesense.recipes.context.settings import ContextSettings
+from samesense.recipes.mixed.data import Mixture, refuse
+from samesense.recipes.mixed.settings import MixedSettings
 from samesense.recipes.reading import Reading, read_labelled
 from samesense.recipes.sections.data import SectionTriplets, read_triplets
 from samesense.recipes.settings import (
@@ -29,7 +31,6 @@ from samesense.recipes.settings import (
     bind,
     choose,
     read_settings,
-    shipped,
 )
 from samesense.recipes.supmpn.settings import SupmpnSettings, read_for_supmpn
 from samesense.recipes.surrogate.data import Harvested, read_harvest
@@ -61,16 +62,18 @@ class Method:
     selects: str = "none, the last state is kept; labelled pairs as dev choose the best checkpoint"
 
     def choose(
-        self, config: str, given: Mapping[str, Any], read: Callable[[], Examples]
+        self, config: str, given: Mapping[str, Any], read: Callable[[], Examples], form: str = ""
     ) -> tuple[str, EncoderSettings]:
         """Return the settings of a run: the shipped ones, then the user's own file, then what was given.
 
         For ``config`` see :func:`samesense.recipes.settings.choose`; the name returned is for people. ``read`` reads
-        the data, for a method whose settings depend on their kind.
+        the data, for a method whose settings depend on their kind. ``form`` is a shipped file of what differs for the
+        data at hand.
         """
         check_known(self, given)
+        shipped_files = [read_settings(name) for name in (self.name, form) if name]
         named = {} if config == "auto" else read_settings(config)
-        return self.name if config == "auto" else config, bind(self.settings, read_settings(self.name), named, given)
+        return (form or self.name) if config == "auto" else config, bind(self.settings, *shipped_files, named, given)
 
     def read(self, sources: Sequence[Source], settings: EncoderSettings, how: Reading) -> Examples:
         """Return the training data; ConfigError if it is told how to read labels, and the method takes none."""
@@ -157,7 +160,7 @@ class _Cosent(Method):
     """Labelled pairs, on whose kind the paper's settings depend; for both kinds of encoder."""
 
     def choose(
-        self, config: str, given: Mapping[str, Any], read: Callable[[], Examples]
+        self, config: str, given: Mapping[str, Any], read: Callable[[], Examples], form: str = ""
     ) -> tuple[str, EncoderSettings]:
         check_known(self, given)
         return choose(config, given, kind=read().kind)  # type: ignore[attr-defined]  # PairData
@@ -177,6 +180,14 @@ class _Context(Method):
         for source in train.sources:
             next(running_documents(source, language=origin.language, paragraphs=origin.paragraphs))
         return []
+
+
+class _Mixed(Method):
+    """Data of several kinds, each with a method of its own."""
+
+    def check(self, train: Mixture, settings: EncoderSettings) -> list[str]:  # type: ignore[override]
+        found = [(part, METHODS[part.method].check(part.data, part.settings)) for part in train.parts]
+        return [f"{part.name}: {line}" for part, lines in found for line in lines]
 
 
 _BARE = ("columns", "keep_repeated", "min_chars", "max_chars")
@@ -212,7 +223,7 @@ METHODS: dict[str, Method] = {
         ),
         Method(
             name="supmpn",
-            takes="anchors with several positives and negatives, or NLI pairs, which it groups by premise",
+            takes="anchors with positives and negatives, NLI pairs grouped by premise, or sentences with classes",
             settings=SupmpnSettings,
             data=(TupleData,),
             reader=read_for_supmpn,
@@ -250,6 +261,14 @@ METHODS: dict[str, Method] = {
             from_files=True,
             selects="Spearman on pairs held out of the harvest; labelled pairs as dev replace them",
         ),
+        _Mixed(
+            name="mixed",
+            takes="data of several kinds: labelled pairs, anchors with positives, sentences, documents with sections",
+            settings=MixedSettings,
+            data=(Mixture,),
+            reader=refuse,
+            prepare="samesense.recipes.mixed.recipe:prepare",
+        ),
     )
 }
 """Every method by its name."""
@@ -263,23 +282,6 @@ def method_named(name: str) -> Method:
     if not isinstance(name, str) or name not in METHODS:  # a sweep's file may hold anything
         raise ConfigError(f"The methods are {', '.join(METHODS)}; received {name!r}.")
     return METHODS[name]
-
-
-def fitting_method(data: Sequence[Source] | Examples, config: str, given: Mapping[str, Any]) -> Method:
-    """Return the method that suits what was given, for ``--method auto``.
-
-    A shipped file of settings names its method; a teacher is for RankCSE; files of bare lines are for SimCSE; all other
-    sources are read as labelled pairs. Data that are read already go to the first method that takes their class.
-    """
-    if config in shipped():
-        return METHODS[max((name for name in METHODS if config.startswith(name)), key=len)]
-    if given.get("teacher"):
-        return METHODS["rankcse"]
-    if isinstance(data, DATA_TYPES):
-        return next(method for method in METHODS.values() if isinstance(data, method.data))
-    if all(map(holds_sentences, data)):  # type: ignore[arg-type]  # sources
-        return METHODS["simcse"]
-    return METHODS["cosent"]
 
 
 def check_known(method: Method, given: Mapping[str, Any]) -> None:

@@ -35,10 +35,11 @@ from samesense.results import Results
 from samesense.training import manifest
 from samesense.training.batches import Batches
 from samesense.training.fit import TrainOutput, check_settings, fit, pick_precision
+from samesense.training.mixing import Mix
 from samesense.types import Precision, Result
 
 if TYPE_CHECKING:
-    from datasets import Dataset
+    from datasets import Dataset, DatasetDict
 
 logger = logging.getLogger(__name__)
 
@@ -67,11 +68,11 @@ class Job(Generic[Data, Settings]):
 class TrainingInputs:
     """What a model is trained on, and how."""
 
-    dataset: Dataset  # text columns, then label where the loss takes one
+    dataset: Dataset | DatasetDict  # text columns, then label where the loss takes one; of several objectives, by name
     # makes the loss; called once the seed is set, since a loss may have weights of its own
     loss: Callable[[], nn.Module]
     summary: Sequence[str] = ()  # lines for people and for the manifest: what was read, formed and left out
-    batches: Batches = "random"  # how examples are put into batches
+    batches: Batches | Mix = "random"  # how examples are put into batches
     collator: Callable[..., Any] | None = None  # puts examples into a batch, where the trainer's own does not do
     callbacks: Sequence[TrainerCallback] = ()  # of the trainer
     # what takes long, and is done once the folder is taken, so that an interrupted run can be resumed
@@ -228,8 +229,10 @@ def as_dataset(columns: Mapping[str, Sequence[Any]]) -> Dataset:
     return Dataset.from_dict(dict(columns))
 
 
-def _texts(dataset: Dataset, rows: int) -> list[str]:
+def _texts(dataset: Any, rows: int) -> list[str]:
     """Return the texts of so many rows of the training data, evenly from all of them."""
+    if isinstance(dataset, dict):
+        return [text for part in dataset.values() for text in _texts(part, -(-rows // len(dataset)))]
     chosen = dataset[np.unique(np.linspace(0, len(dataset) - 1, rows).astype(int)).tolist()]
     return [text for column in chosen.values() if column and isinstance(column[0], str) for text in column]
 

@@ -60,6 +60,10 @@ class EncoderSettings(TrainingSettings):
 
     _words = field_validator("language", mode="before")(comma_separated)
 
+    def examples(self, train: Any) -> int:
+        """Return how many examples an epoch has."""
+        return len(train)
+
     def for_start(self, *, bare: bool) -> Self:
         """Return the settings with the pooling and the length of the method where the start model has none."""
         if not bare:
@@ -97,6 +101,10 @@ class CosentSettings(EncoderSettings):
     def targets(self, train: PairData) -> Targets:
         """Return what the loss is trained on; see :meth:`samesense.training.losses.spec.Losses.targets`."""
         return PAIR_LOSSES.targets(train, self.loss, self.encoder, **dict(self))
+
+    def examples(self, train: PairData) -> int:
+        """Return how many examples an epoch has: those that the loss makes of the pairs."""
+        return len(self.targets(train))
 
 
 class SectionsSettings(EncoderSettings):

@@ -5,17 +5,25 @@ The dev set and the settings that ``"auto"`` stands for are chosen here; nothing
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from samesense.data import PairData, examine, read_pairs
 from samesense.data.examples import Examples
-from samesense.data.formats.memory import Source, as_sources
+from samesense.data.formats.memory import Rows, Source, as_sources
+from samesense.data.kinds import tell
+from samesense.data.pairs.data import plain_text
+from samesense.data.sentences import Sentences
+from samesense.data.tuples.data import TupleData
 from samesense.errors import ConfigError, DataError
 from samesense.execution.ranks import is_main
-from samesense.recipes.methods import DATA_TYPES, Method, fitting_method, method_named
+from samesense.recipes.fitting import Fitting, fitting_method
+from samesense.recipes.methods import DATA_TYPES, Method
+from samesense.recipes.mixed.data import Mixture
+from samesense.recipes.mixture import mixture
 from samesense.recipes.reading import Reading
 from samesense.recipes.settings import EncoderSettings
 from samesense.types import Result
@@ -39,23 +47,41 @@ class TrainingPlan:
     dev: PairData | None = None  # labelled pairs that choose the best checkpoint, if any
     test: PairData | None = None  # labelled pairs on which the model is evaluated before and after, if any
     held_out: bool = False  # whether dev was held out of the training data
+    told: tuple[str, ...] = ()  # lines for people: what the data are, which decided the method
 
     def lines(self) -> list[str]:
         """Return, for people, what the data are, what selects, and which settings hold."""
         settings = "".join(f", {key} = {value}" for key, value in self.given.items())
-        return [*self._data_lines(), f"selection: {self._selection()}", f"settings: {self.config}{settings}"]
+        return [
+            *self.told,
+            *self._data_lines(),
+            f"selection: {self._selection()}",
+            f"settings: {self.config}{settings}",
+        ]
 
     def _data_lines(self) -> list[str]:
-        if isinstance(self.train, PairData):
-            others = {part: data for part, data in (("dev", self.dev), ("test", self.test)) if data is not None}
-            return list(examine(self.train, against=others).lines())
-        summary = getattr(self.train, "summary", None)
-        return [f"data: {summary or f'{self.train.name}, {len(self.train)} examples'}"]
+        if isinstance(self.train, Mixture):
+            return [f"{part.name}: {line}" for part in self.train.parts for line in self._lines_of(part.data)]
+        return self._lines_of(self.train)
+
+    def _lines_of(self, train: Examples) -> list[str]:
+        others = {part: data for part, data in (("dev", self.dev), ("test", self.test)) if data is not None}
+        if isinstance(train, PairData):
+            return list(examine(train, against=others).lines())
+        if isinstance(train, TupleData):
+            summary: str | None = train.summary()[0]  # the run prints it all
+        else:
+            summary = getattr(train, "summary", None)
+        said = f"data: {summary or f'{train.name}, {len(train)} examples'}"
+        return [said, *(f"  {_leak(train, other, part)}" for part, other in others.items() if _plain_texts(train))]
 
     def _selection(self) -> str:
         if self.dev is None:
             return self.method.selects
-        return f"Spearman on {len(self.dev)} pairs {'held out' if self.held_out else 'of ' + self.dev.name}"
+        if not self.held_out:
+            return f"Spearman on {len(self.dev)} pairs of {self.dev.name}"
+        part = self.train.labelled() if isinstance(self.train, Mixture) else None
+        return f"Spearman on {len(self.dev)} pairs held out, {_shared(self.dev, part.data if part else self.train)}"
 
     def dry_run(self, output: str | Path, folds: str | None = None, *, free: bool = True) -> list[str]:
         """Return, for people, what is made of the data, the steps, and an estimate of the time.
@@ -148,10 +174,15 @@ def plan(
     """
     sources = _sources(data)
     given = dict(settings or {})
-    chosen = fitting_method(sources, config, given) if method == "auto" else method_named(method)
-    own, stays = chosen.own_settings(given, reading)
-    name, bound, examples = _opened(chosen, sources, config, own, stays)
-    reading = replace(reading, columns=stays.columns)  # of one text, or an anchor, they are none of pairs
+    fitting = fitting_method(sources, config, given, reading, method=method)
+    own, stays = fitting.method.own_settings(given, replace(reading, columns=fitting.columns))
+    if stays.columns != fitting.columns:
+        reading = replace(reading, columns=None)  # of one text, or an anchor, they are none of pairs
+    name, bound, examples = (
+        mixture(fitting.found, config, given, reading)
+        if fitting.found
+        else _opened(fitting, sources, config, own, stays)
+    )
     test_data = _pairs(test, reading)
     held_out = isinstance(dev, str) and dev == "auto"
     if held_out:
@@ -159,22 +190,57 @@ def plan(
     else:
         dev_data = _pairs(dev, reading)
     return TrainingPlan(
-        method=chosen, config=name, settings=bound, given=given, train=examples, dev=dev_data, test=test_data,
-        held_out=held_out,
+        method=fitting.method, config=name, settings=bound, given=given, train=examples, dev=dev_data, test=test_data,
+        held_out=held_out, told=fitting.told,
     )  # fmt: skip
 
 
+def _plain_texts(data: Examples) -> set[str]:
+    """Return the texts of pairs, anchors or sentences, without case and punctuation; none of other data."""
+    if isinstance(data, PairData):
+        texts = [*data.sentences1, *data.sentences2]
+    elif isinstance(data, TupleData):
+        texts = [*data.anchors, *(text for side in (data.positives, data.negatives) for own in side for text in own)]
+    else:
+        texts = data.texts if isinstance(data, Sentences) else []
+    return set(map(plain_text, texts))
+
+
+def _leak(train: Examples, other: PairData, name: str) -> str:
+    sentences = _plain_texts(other)
+    return f"also in {name}: {len(sentences & _plain_texts(train))} of its {len(sentences)} sentences"
+
+
+def _shared(dev: PairData, train: Examples) -> str:
+    """Return in words how many sentences of the pairs held out are trained on."""
+    if not isinstance(train, PairData):
+        return "of other pairs"
+    own = _plain_texts(dev)
+    count = len(own & _plain_texts(train))
+    if not count:
+        return "no sentence of which is trained on"
+    return f"{count} of whose {len(own)} sentences are also trained on, as the pairs hang together"
+
+
 def _sources(data: Source) -> list[Source] | Examples:
-    return cast(Examples, data) if isinstance(data, DATA_TYPES) else as_sources(data)
+    if isinstance(data, DATA_TYPES):
+        return cast(Examples, data)
+    return [_twice(one) for one in as_sources(data)]
+
+
+def _twice(source: Source) -> Source:
+    """Return a source that can be read twice."""
+    return Rows(source) if isinstance(source, Iterator) else source
 
 
 def _opened(
-    method: Method, data: list[Source] | Examples, config: str, given: Mapping[str, Any], how: Reading
+    fitting: Fitting, data: list[Source] | Examples, config: str, given: Mapping[str, Any], how: Reading
 ) -> tuple[str, EncoderSettings, Examples]:
     """Return the settings of the run, by name and as they are, and its training data.
 
     Of some methods the settings decide what is read, of others the data decide the settings.
     """
+    method = fitting.method
     early: list[Examples] = []
 
     def read(settings: EncoderSettings) -> Examples:
@@ -188,7 +254,7 @@ def _opened(
         early.append(read(method.settings()))
         return early[0]
 
-    name, settings = method.choose(config, given, read_early)
+    name, settings = method.choose(config, given, read_early, fitting.form)
     return name, settings, early[0] if early else read(settings)
 
 
@@ -197,16 +263,28 @@ def _pairs(source: Source | None, how: Reading) -> PairData | None:
         return source
     if source is None or (isinstance(source, str) and source == "none"):
         return None
+    source = _twice(source)
+    if how.columns is None and (told := tell(source)).kind == "pairs":
+        how = replace(how, columns=told.columns)
     return read_pairs(source, **vars(how.for_evaluation(source)))
 
 
 def hold_out(train: Examples, seed: int) -> tuple[Examples, PairData | None]:
-    """Split a dev set off the training data, no pair standing in both; none where they are no labelled pairs.
+    """Split a dev set off the training data; none where they are no labelled pairs.
 
-    A harvest has held out its own.
+    No sentence stands in both, or, where nearly all pairs hang together by their sentences, no pair.
+
+    A harvest has held out its own. Of data of several kinds, labelled pairs are split: scored ones, if there are any.
     """
+    if isinstance(train, Mixture) and (part := train.labelled()) is not None:
+        rest, dev = hold_out(part.data, seed)
+        return train.with_data(part.name, rest), dev
     if not isinstance(train, PairData):
         return train, getattr(train, "dev", None)
+    with suppress(DataError):  # where nearly all pairs hang together, pairs are kept apart, and it is said
+        rest, dev = train.split(HELD_OUT_SHARE, seed, apart="sentences")
+        if min(len(set(rest.labels)), len(set(dev.labels))) > 1:
+            return rest, dev
     rest, dev = train.split(HELD_OUT_SHARE, seed)
     if len(set(dev.labels)) < 2 or len(set(rest.labels)) < 2:
         raise DataError(

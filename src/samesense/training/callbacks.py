@@ -35,7 +35,7 @@ class Progress(TrainerCallback):
         self.bar: Any = None
         self.evaluation: Any = None
         self.figures: dict[str, str] = {}
-        self._hook: Any = None
+        self._hooks: list[Any] = []
         self._latest: Tensor | None = None
 
     def on_train_begin(
@@ -43,7 +43,8 @@ class Progress(TrainerCallback):
     ) -> None:
         """Open the bar at the step from which the run goes on."""
         self.bar = progress_bar("train", "step", state.max_steps, initial=state.global_step)
-        self._hook = (self.loss or model).register_forward_hook(self._seen)
+        losses = self.loss.values() if isinstance(self.loss, nn.ModuleDict) else [self.loss or model]
+        self._hooks = [loss.register_forward_hook(self._seen) for loss in losses]
 
     def _seen(self, module: nn.Module, arguments: Any, output: Any) -> None:
         """Keep the loss of a step in a running mean, still on its device."""
@@ -113,7 +114,8 @@ class Progress(TrainerCallback):
         """Close the bar."""
         self.on_evaluate(args, state, control)
         if self.bar is not None:
-            self._hook.remove()
+            for hook in self._hooks:
+                hook.remove()
             self.bar.close()
 
 
@@ -190,7 +192,9 @@ class SaveLossWeights(TrainerCallback):
 
 
 def loss_weights(loss: nn.Module) -> dict[str, Tensor]:
-    """Return the weights of a loss that are not those of its model, by name."""
+    """Return the weights of a loss, or of several by name, that are not those of the model, by name."""
+    if isinstance(loss, nn.ModuleDict):
+        return {f"{name}.{key}": own for name, one in loss.items() for key, own in loss_weights(one).items()}
     return {name: weights for name, weights in loss.state_dict().items() if not name.startswith("model.")}
 
 

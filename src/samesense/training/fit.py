@@ -44,6 +44,7 @@ from samesense.training.lora import WEIGHTS, add_adapters, check_lora, merge, of
 from samesense.training.losses.base import EmbeddingLoss, nest
 from samesense.training.losses.check import check_dataset
 from samesense.training.losses.cross import CrossEncoderLoss
+from samesense.training.mixing import Mix, MixedTrainer
 from samesense.training.settings import TrainingSettings
 from samesense.training.texts import TrainingTexts
 
@@ -95,7 +96,7 @@ def fit(  # noqa: PLR0913 - what a run may be told
     folder: Path,
     *,
     dev_score: Callable[[Any], float] | None = None,
-    batches: Batches = "random",
+    batches: Batches | Mix = "random",
     collator: Callable[..., Any] | None = None,
     max_length: int | None = None,
     resume: bool = False,
@@ -107,12 +108,14 @@ def fit(  # noqa: PLR0913 - what a run may be told
 
     Args:
         model: the encoder.
-        dataset: text columns, then ``label`` where the loss takes one.
-        loss: module in the form of sentence-transformers' losses for this kind of model.
+        dataset: text columns, then ``label`` where the loss takes one; of several objectives, a ``DatasetDict``.
+        loss: module in the form of sentence-transformers' losses for this kind of model; of several objectives, an
+            ``nn.ModuleDict`` with one for each data set.
         settings: see :class:`TrainingSettings`.
         folder: holds ``checkpoints/``, of no use once the model is saved, and ``history.jsonl``.
         dev_score: dev Spearman of a model, for the best checkpoint and early stopping.
-        batches: how examples are put into batches; see :mod:`samesense.training.batches`.
+        batches: how examples are put into batches; see :mod:`samesense.training.batches`. Of several objectives, how
+            their batches follow each other.
         collator: puts examples into a batch; ``None`` takes sentence-transformers' own, whose texts are those that
             ``encode`` sees: behind the model's default prompt.
         max_length: longest input in training, in tokens, for ``collator`` ``None``; ``None`` for the model's own. The
@@ -132,9 +135,11 @@ def fit(  # noqa: PLR0913 - what a run may be told
         raise ConfigError(
             "early_stopping_patience counts evaluations on a dev set, and there is none. Give dev, or leave it out."
         )
-    check_dataset(loss, dataset)
-    if isinstance(loss, EmbeddingLoss) and settings.matryoshka:
-        nest(loss, settings.matryoshka, model.get_embedding_dimension())
+    for one, own in _each(loss, dataset):
+        check_dataset(one, own)
+    for one, _ in _each(loss, dataset):
+        if isinstance(one, EmbeddingLoss) and settings.matryoshka:
+            nest(one, settings.matryoshka, model.get_embedding_dimension())
     precision = pick_precision(model, dataset, settings, max_length).precision
     settings = settings.model_copy(update={"precision": precision})
     set_seed(settings.seed)  # after the measurement of the precision, which draws numbers
@@ -150,12 +155,12 @@ def fit(  # noqa: PLR0913 - what a run may be told
         loss.tokenise = texts
     elif collator is None:
         collator = SentenceTransformerDataCollator(preprocess_fn=texts)
-    kind = _PairTrainer if isinstance(model, CrossEncoder) else SentenceTransformerTrainer
+    kind = _trainer_of(model, batches)
     trainer = (kind if adapters is None else of_adapters(kind))(
         model=model,
         args=_arguments(
             settings,
-            len(dataset),
+            sum(len(own) for _, own in _each(loss, dataset)),
             checkpoints,
             model,
             batches,
@@ -164,11 +169,13 @@ def fit(  # noqa: PLR0913 - what a run may be told
         ),
         train_dataset=dataset,
         data_collator=collator,
-        loss=loss,
+        loss=dict(loss.items()) if isinstance(loss, nn.ModuleDict) else loss,
         evaluator=None if dev_score is None else _DevEvaluator(dev_score),
         callbacks=[*_callbacks(settings, folder, loss), times, texts, *callbacks],
     )
     trainer.add_callback(ClipGradients(loss, settings.max_grad_norm, trainer.accelerator))
+    if isinstance(batches, Mix):
+        trainer.mix = batches
     stopped = run_trainer(trainer, resume_from, stop)
     if adapters is not None:
         merge(adapters)
@@ -183,6 +190,19 @@ def fit(  # noqa: PLR0913 - what a run may be told
         interrupted=stop.interrupted and stopped,
         spent=times.laps.seconds,
     )
+
+
+def _trainer_of(model: SentenceTransformer | CrossEncoder, batches: Batches | Mix) -> Any:
+    if isinstance(batches, Mix):
+        return MixedTrainer
+    return _PairTrainer if isinstance(model, CrossEncoder) else SentenceTransformerTrainer
+
+
+def _each(loss: nn.Module, dataset: Any) -> list[tuple[nn.Module, Dataset]]:
+    """Return every objective with its data."""
+    if isinstance(loss, nn.ModuleDict):
+        return [(one, dataset[name]) for name, one in loss.items()]
+    return [(loss, dataset)]
 
 
 def _start_score(history: Sequence[Mapping[str, float]]) -> float | None:
@@ -207,7 +227,7 @@ def _arguments(
     examples: int,
     checkpoints: Path,
     model: Any,
-    batches: Batches,
+    batches: Batches | Mix,
     *,
     selecting: bool,
     starting: bool,
@@ -224,7 +244,7 @@ def _arguments(
         num_train_epochs=settings.epochs,
         max_steps=settings.max_steps or -1,
         per_device_train_batch_size=settings.batch_size,
-        batch_sampler=sampler_of(batches),
+        batch_sampler=sampler_of("random" if isinstance(batches, Mix) else batches),
         lr_scheduler_type=settings.lr_scheduler_type,
         max_grad_norm=0.0,  # the trainer's leaves out what the loss itself learns; see ClipGradients
         dataloader_pin_memory=model.device.type == "cuda",
@@ -252,6 +272,8 @@ def pick_precision(
         return Choice("float32", "the trainer computes in float16, as asked for")
     if settings.precision == "auto" and world_size() > 1:
         return Choice(inference_precision("auto", model.device), "not measured: several processes train together")
+    if isinstance(dataset, dict):  # of several objectives the first
+        dataset = next(iter(dataset.values()))
     columns = [values for name, values in dataset[: settings.batch_size].items() if name != "label"]
     if isinstance(model, CrossEncoder):
         pairs: Any = list(zip(*columns, strict=True))  # one text of a cross-encoder is a pair

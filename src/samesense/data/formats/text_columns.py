@@ -24,7 +24,10 @@ MOST_WORDS = 4
 """Words of the name of a column; of more it is a text, in a table without a header line."""
 
 _ENDS = (".", "?", "!", "。", "？", "！")
-_NO_TEXTS = {*LABEL_NAMES, *SUBSET_NAMES, "id", "idx", "index", "class", "split"}
+IDENTIFIERS = ("id", "idx", "index", "split")
+"""Names of columns that say nothing of a row's texts."""
+
+_NO_TEXTS = {*LABEL_NAMES, *SUBSET_NAMES, *IDENTIFIERS, "class"}
 
 
 def names_in(rows: Iterable[Row]) -> list[str]:

@@ -8,9 +8,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
 from samesense.data.formats.files import split_suffix
 from samesense.data.formats.labels import Kind, Scale
+from samesense.data.pairs.components import components
 from samesense.errors import ConfigError, DataError
 from samesense.hashes import json_hash, rows_hash
 from samesense.types import Pair
@@ -82,38 +84,58 @@ class PairData:
             rows=None if self.rows is None else [self.rows[index] for index in chosen],
         )
 
-    def split(self, fraction: float, seed: int) -> tuple[PairData, PairData]:
-        """Hold out a part so that no pair of sentences stands on both sides.
+    def split(
+        self, fraction: float, seed: int, *, apart: Literal["pairs", "sentences"] = "pairs"
+    ) -> tuple[PairData, PairData]:
+        """Hold out a part so that no pair, or no sentence, stands on both sides.
 
-        Pairs count as one whichever sentence comes first and whatever their case and punctuation, as for the doctor's
-        leaks. The choice depends on the seed and the sentences only, not on the order of the rows.
+        Pairs count as one whichever sentence comes first, and pairs and sentences whatever their case and punctuation,
+        as for the doctor's leaks. The choice depends on the seed and the sentences only, not on the order of the rows.
+        Of sentences, pairs that hang together go to one side: the connected components of shared sentences, drawn at
+        random among those that still fit.
 
         Returns:
             The larger rest and the held-out part, each in the order of the source.
 
         Raises:
             ConfigError: if the fraction is not between 0 and 1.
-            DataError: if one side would be empty.
+            DataError: if one side would be empty, or less than half of the fraction can be held out.
         """
         if not 0 < fraction < 1:
             raise ConfigError(f"The share to hold out must lie between 0 and 1; received {fraction}. Example: 0.1")
-        groups: dict[Pair, list[int]] = {}
-        for index, pair in enumerate(self.pairs()):
-            groups.setdefault(plain_pair(*pair), []).append(index)
+        plain = [plain_pair(*pair) for pair in self.pairs()]
+        groups = components(plain) if apart == "sentences" else _repetitions(plain)
         wanted = max(1, round(fraction * len(self)))
+        most = wanted if apart == "sentences" else len(self)
         held: set[int] = set()
-        spelled = self.pairs()
-        order = {key: min(pair_key(*spelled[row]) for row in rows) for key, rows in groups.items()}
-        for key in sorted(groups, key=lambda key: json_hash([seed, *order[key]])):
-            if len(held) >= wanted:
-                break
-            held.update(groups[key])
-        if not held or len(held) == len(self):
+        for group in self._drawn(groups, seed):
+            if len(held) < wanted and len(held) + len(group) <= most:
+                held.update(group)
+        if not held or len(held) == len(self) or 2 * len(held) < wanted:
             raise DataError(
-                f"{self.source}: {len(self)} rows with {len(groups)} different pairs cannot be split into two parts. "
-                "Give a file with more pairs, or a dev file of its own."
+                f"{self.source}: {len(self)} rows with {len(set(plain))} different pairs cannot be split into two parts"
+                + (
+                    f", since {max(map(len, groups))} hang together by their sentences. "
+                    if apart == "sentences"
+                    else ". "
+                )
+                + "Give a file with more pairs, or a dev file of its own."
             )
         return self.take(index for index in range(len(self)) if index not in held), self.take(sorted(held))
+
+    def _drawn(self, groups: Sequence[list[int]], seed: int) -> list[list[int]]:
+        """Return groups of rows in random order."""
+        spelled = self.pairs()
+        order = [min(pair_key(*spelled[row]) for row in rows) for rows in groups]
+        return [groups[at] for at in sorted(range(len(groups)), key=lambda at: json_hash([seed, *order[at]]))]
+
+
+def _repetitions(pairs: Sequence[Pair]) -> list[list[int]]:
+    """Return the places of each pair."""
+    groups: dict[Pair, list[int]] = {}
+    for index, pair in enumerate(pairs):
+        groups.setdefault(pair, []).append(index)
+    return list(groups.values())
 
 
 def pair_key(first: str, second: str) -> Pair:

@@ -12,6 +12,7 @@ import numpy as np
 
 from samesense.data.examples import Conflict, conflict_lines
 from samesense.data.formats.labels import Kind, Scale, number_text
+from samesense.data.pairs.components import sentences_of
 from samesense.data.pairs.data import PairData, plain_pair
 from samesense.types import Pair
 
@@ -27,7 +28,7 @@ def examine(data: PairData, *, against: Mapping[str, PairData | Sequence[Pair]] 
     """Describe labelled pairs and point out what may spoil a training run or its test.
 
     ``against`` is other data by name, such as the test set, or its pairs; pairs in both are counted, whichever sentence
-    comes first, without regard to case and punctuation.
+    comes first, without regard to case and punctuation, and so are single sentences.
     """
     places: defaultdict[Pair, list[int]] = defaultdict(list)
     for place, (first, second) in enumerate(data.pairs()):
@@ -35,12 +36,14 @@ def examine(data: PairData, *, against: Mapping[str, PairData | Sequence[Pair]] 
     conflicts = list(_conflicts(data, places.values()))
     counts = Counter(data.labels)
     own = _plain_pairs(data) if against else set()
+    others = {name: _plain_pairs(other) for name, other in (against or {}).items()}
     found: dict[str, Any] = {
         "label_counts": _label_counts(counts, data.kind),
         "positive_share": counts[1.0] / len(data) if data.kind == "binary" else None,
         "duplicate_pairs": len(data) - len(places),
         "conflicting_pairs": len(conflicts),
-        "overlaps": {name: len(own & _plain_pairs(other)) for name, other in (against or {}).items()},
+        "overlaps": {name: len(own & other) for name, other in others.items()},
+        "shared_sentences": {name: len(sentences_of(own) & sentences_of(other)) for name, other in others.items()},
     }
     return DataReport(
         name=data.name,
@@ -162,9 +165,12 @@ class DataReport:
         equal_pairs: rows whose two sentences are the same.
         subsets: rows of each part of the data, where it names parts.
         overlaps: for each other data set, how many different pairs are also in it.
+        shared_sentences: for each other data set, how many different sentences are also in it, in whatever pairs.
         dropped: bad rows left out on request.
         dropped_unlabelled: rows left out because they are marked as having no label.
         warnings: what a user should look at.
+        read_as: what the data are, by what that is told, and what is made of them; empty if they were read before.
+        sure: whether names or the form tell it; otherwise it is a guess by what the cells hold.
     """
 
     name: str
@@ -185,9 +191,12 @@ class DataReport:
     equal_pairs: int
     subsets: dict[str, int] | None
     overlaps: dict[str, int]
+    shared_sentences: dict[str, int]
     dropped: int
     dropped_unlabelled: int
     warnings: list[str]
+    read_as: str = ""
+    sure: bool = True
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain JSON types."""
@@ -210,6 +219,8 @@ def _report_lines(report: Mapping[str, Any]) -> list[str]:
         f"{report['name']}: {report['rows']} {kind} pairs, labels {quantiles['min']} to {quantiles['max']} "
         f"(median {report['label_quantiles']['50%']:.1f})"
     ]
+    if report["read_as"]:
+        lines.append(f"  {report['read_as']}")
     lines.append(f"  labels: {_labels(report, quantiles)}")
     if report["scale"] is not None:
         lines.append(f"  scale: {' to '.join(number_text(end) for end in report['scale'])}")
@@ -220,7 +231,11 @@ def _report_lines(report: Mapping[str, Any]) -> list[str]:
     )
     if report["subsets"] is not None:
         lines.append(f"  subsets: {_counts(report['subsets'], _MOST_SUBSETS)}")
-    lines += [f"  pairs also in {name}: {count}" for name, count in report["overlaps"].items()]
+    shared, different = report["shared_sentences"], report["distinct_sentences"]
+    lines += [
+        f"  also in {name}: {pairs} pairs, {shared[name]} of {different} sentences"
+        for name, pairs in report["overlaps"].items()
+    ]
     if report["dropped"] or report["dropped_unlabelled"]:
         lines.append(f"  left out: {report['dropped']} bad rows, {report['dropped_unlabelled']} without a label")
     lines += [f"  warning: {warning}" for warning in report["warnings"]]

@@ -84,6 +84,7 @@ class TupleData:
     name: str  # short name for people
     left_out: dict[str, int] = field(default_factory=dict)  # how much of the sources was left out, by reason
     conflicts: list[Conflict] = field(default_factory=list, compare=False)  # partners given both ways
+    classes: dict[str, int] | None = None  # number of the class of each text, none a negative of its own class's
 
     def __len__(self) -> int:
         return len(self.anchors)
@@ -92,7 +93,7 @@ class TupleData:
     def sha256(self) -> str:
         """Fingerprint of the content in order; equal for equal content from any file."""
         rows = zip(self.anchors, self.positives, self.negatives, self.neutrals, strict=True)
-        return rows_hash(rows, b"tuples\n")
+        return rows_hash(rows, b"tuples\n" if self.classes is None else b"classes\n")
 
     def take(self, indices: Iterable[int]) -> TupleData:
         """Return the anchors at these positions, in the order given."""
@@ -108,7 +109,8 @@ class TupleData:
     def summary(self) -> list[str]:
         """Return lines for people: how many anchors have how much, and what was left out."""
         count = sum(map(len, self.positives)), sum(map(len, self.negatives))
-        lines = [f"{len(self):,} anchors with {count[0]:,} positives and {count[1]:,} negatives"]
+        of = f" of {len(set(self.classes.values())):,} classes" if self.classes else ""
+        lines = [f"{len(self):,} anchors{of} with {count[0]:,} positives and {count[1]:,} negatives"]
         lines += counts_table(self.positives, self.negatives)
         reasons = [f"{number:,} {reason}" for reason, number in self.left_out.items() if number]
         return lines + ([f"left out: {', '.join(reasons)}"] if reasons else [])

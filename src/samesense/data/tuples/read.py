@@ -177,6 +177,11 @@ class Layout:
     partners: tuple[tuple[str, Side], ...]
     label: str | None = None
 
+    @property
+    def names(self) -> list[str]:
+        """The columns of the partners."""
+        return [name for name, _ in self.partners]
+
 
 def layout_of(names: Sequence[str], source: str, columns: str | None = None) -> Layout:
     """Find the columns of a source: those that ``columns`` names, or else by their names; case is ignored."""

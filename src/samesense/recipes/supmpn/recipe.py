@@ -11,6 +11,7 @@ Differs: see :class:`samesense.data.tuples.completion.Completion` for what the p
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from functools import partial
 
 from sentence_transformers import SentenceTransformer
@@ -51,7 +52,7 @@ def prepare(model: SentenceTransformer, job: Job[TupleData, SupmpnSettings]) -> 
         complete,
         texts,
         places=settings.places,
-        key=key_of(settings.false_negative_filter),
+        key=_key(rows, settings),
         once=settings.encode_once,
         apart=has_dropout(model),
     )
@@ -69,6 +70,12 @@ def prepare(model: SentenceTransformer, job: Job[TupleData, SupmpnSettings]) -> 
         callbacks=[SetEpoch(batches), LogSavings(batches), texts],
         before_training=None if augment is None else partial(_augment, batches, rows, augment, settings),
     )
+
+
+def _key(rows: TupleData, settings: SupmpnSettings) -> Callable[[str], int]:
+    """Return what gives texts that are no negatives of each other one number: those of a class, where there are any."""
+    key, classes = key_of(settings.false_negative_filter), rows.classes
+    return key if classes is None else lambda text: classes[text] if text in classes else key(text)
 
 
 def _augment(batches: TupleBatches, rows: TupleData, augment: Augment, settings: SupmpnSettings) -> None:

@@ -7,6 +7,10 @@ from typing import ClassVar, Self
 
 from pydantic import Field, model_validator
 
+from samesense.data.benchmarks.sentences import read_sentences
+from samesense.data.formats.memory import Source, name_of, short_name
+from samesense.data.kinds import kind_of
+from samesense.data.tuples.classes import tuples_of_classes
 from samesense.data.tuples.data import TupleData
 from samesense.data.tuples.read import read_tuples
 from samesense.errors import ConfigError, DataError
@@ -26,7 +30,7 @@ class SupmpnSettings(PlacesSettings, Filter, EncoderSettings):
     loss: str = Field("supmpn", description="what is minimised; info-nce is supmpn with one positive and one negative")
     merge: bool = Field(True, description="put rows of one anchor together; those of NLI data always are")
     columns: str | None = Field(
-        None, description="anchor,positive or anchor,positive,negative or premise,hypothesis,label"
+        None, description="anchor,positive or anchor,positive,negative or premise,hypothesis,label or text,class"
     )
     label_order: str | None = Field(None, description="names of the labels 0, 1, 2 of NLI data")
     drop_bad_rows: bool = Field(False, description="leave out rows that break a rule, and say how many")
@@ -62,6 +66,10 @@ class SupmpnSettings(PlacesSettings, Filter, EncoderSettings):
             return self
         anchors = max(1, round(self.sentences_per_step / self.sentences_each(train)))
         return self.model_copy(update={"batch_size": anchors})
+
+    def examples(self, train: TupleData) -> int:
+        """Return how many examples an epoch has: the usable anchors, or the pairs that the loss makes of them."""
+        return len(self.usable(train) if self.spec.targets is None else self.spec.targets(train))
 
     def sentences_each(self, train: TupleData) -> float:
         """Return how many sentences an example has on average, equal ones counted as often as they come."""
@@ -115,8 +123,21 @@ class SupmpnSettings(PlacesSettings, Filter, EncoderSettings):
         return (self.positives, self.negatives) if self.several else (1, 1)
 
 
-def read_for_supmpn(sources: Sequence[str], settings: SupmpnSettings) -> TupleData:
-    """Return the training data; see :func:`samesense.data.tuples.read.read_tuples`."""
+def read_for_supmpn(sources: Sequence[Source], settings: SupmpnSettings) -> TupleData:
+    """Return the training data; see :func:`samesense.data.tuples.read.read_tuples`.
+
+    Sentences with classes become anchors; see :func:`samesense.data.tuples.classes.tuples_of_classes`.
+    """
+    if all(_holds_classes(source, settings.columns) for source in sources):
+        read = [
+            read_sentences(source, columns=settings.columns, drop_bad_rows=settings.drop_bad_rows) for source in sources
+        ]
+        return tuples_of_classes(
+            [text for part in read for text in part.texts],
+            [label for part in read for label in part.labels],
+            source=" + ".join(map(name_of, sources)),
+            name=" + ".join(map(short_name, sources)),
+        )
     return read_tuples(
         sources,
         columns=settings.columns,
@@ -124,3 +145,10 @@ def read_for_supmpn(sources: Sequence[str], settings: SupmpnSettings) -> TupleDa
         label_order=settings.label_order,
         drop_bad_rows=settings.drop_bad_rows,
     )
+
+
+def _holds_classes(source: Source, columns: str | None) -> bool:
+    try:
+        return kind_of(source, columns) == "classes"
+    except DataError:
+        return False  # the reader says what is wrong

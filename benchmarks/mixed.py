@@ -1,0 +1,93 @@
+"""Inference pairs together with a few hundred scored pairs, against either alone, with the same steps and dev pairs.
+
+    python benchmarks/mixed.py --nli lingnli.train.tsv.gz --scored stsb.train.tsv.gz --dev stsb.dev.tsv.gz \
+        --test stsb.test.tsv.gz sickr.test.tsv.gz --model BARE --output runs/mixed
+
+Each run is a folder of its own and is not made twice, so that the same command goes on; --only makes some of the ways.
+One line a run and test set goes into OUTPUT/results.jsonl, and the means over seeds, x100, are printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+from pathlib import Path
+from typing import Any
+
+import samesense
+from samesense.files import append_json, read_json_lines
+
+WAYS: dict[str, dict[str, Any]] = {
+    "nli": {"parts": ("nli",)},
+    "scored": {"parts": ("scored",)},
+    "both, proportional": {"parts": ("nli", "scored"), "mixing": "proportional"},
+    "both, round-robin": {"parts": ("nli", "scored"), "mixing": "round-robin"},
+    "both, in turn": {"parts": ("nli", "scored"), "mixing": "in-turn", "weights": (1.0, 1.0)},
+}
+
+
+def train(args: argparse.Namespace, way: str, seed: int) -> list[dict[str, Any]]:
+    """Return the figures of one run."""
+    nli = samesense.read(args.nli)
+    scored = samesense.read(args.scored)
+    data = {"nli": _some(nli, args.nli_rows, args.rows_seed), "scored": _some(scored, args.rows, args.rows_seed)}
+    settings = dict(WAYS[way])
+    parts = [data[name] for name in settings.pop("parts")]
+    folder = args.output / f"{way.replace(', ', '-').replace(' ', '-')}-{seed}"
+    run = samesense.train(
+        parts if len(parts) > 1 else parts[0],
+        dev=_some(samesense.read(args.dev), args.dev_rows, args.rows_seed),
+        output=folder, overwrite=True, model=args.model, seed=seed, max_steps=args.steps, batch_size=args.batch,
+        learning_rate=args.learning_rate, eval_steps=max(1, args.steps // 5), **settings,
+    )  # fmt: skip
+    found = samesense.evaluate(run.model, args.test, intervals=False)
+    return [
+        {"way": way, "seed": seed, "test": row.dataset, "spearman": row.value, "steps": args.steps, "rows": args.rows}
+        for row in found
+        if row.metric == "spearman" and row.subset == "all"
+    ]
+
+
+def _some(data: Any, rows: int, seed: int) -> Any:
+    """Return so many rows of labelled pairs, drawn at random."""
+    return data if rows >= len(data) else data.split(rows / len(data), seed)[1]
+
+
+def main() -> None:
+    """Make the runs that are not there, and print what all say."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name in ("nli", "scored", "dev"):
+        parser.add_argument(f"--{name}", required=True)
+    parser.add_argument("--test", nargs="+", required=True)
+    parser.add_argument("--model", default="default")
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--rows", type=int, default=300, help="scored pairs")
+    parser.add_argument("--nli-rows", type=int, default=20_000, help="inference pairs")
+    parser.add_argument("--dev-rows", type=int, default=200, help="pairs that select, the same for every way")
+    parser.add_argument("--rows-seed", type=int, default=0)
+    parser.add_argument("--steps", type=int, default=200)
+    parser.add_argument("--batch", type=int, default=16)
+    parser.add_argument("--learning-rate", type=float, default=5e-5)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    parser.add_argument("--only", nargs="+", choices=list(WAYS), default=list(WAYS))
+    args = parser.parse_args()
+    args.output.mkdir(parents=True, exist_ok=True)
+    log = args.output / "results.jsonl"
+    done = read_json_lines(log) if log.is_file() else []
+    for seed in args.seeds:
+        for way in args.only:
+            if not any((row["way"], row["seed"]) == (way, seed) for row in done):
+                made = train(args, way, seed)
+                for row in made:
+                    append_json(log, row)
+                done += made
+    for test in dict.fromkeys(row["test"] for row in done):
+        for way in WAYS:
+            values = [100 * row["spearman"] for row in done if (row["test"], row["way"]) == (test, way)]
+            if values:
+                spread = f"{min(values):.2f} to {max(values):.2f}"
+                print(f"{test:20} {way:20} {statistics.fmean(values):6.2f}  ({spread}, {len(values)} seeds)")
+
+
+if __name__ == "__main__":
+    main()

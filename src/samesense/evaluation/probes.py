@@ -1,0 +1,44 @@
+"""Probes: is a sentence closer to one that says the same than to one in its own words that says something else?
+
+Rank correlations hardly show whether a model reads a negation, a number, or who does what to whom: few pairs of test
+sets depend on it. Each probe is an English sentence, one that means the same in other words or another construction,
+and one that shares most of its words and means something else.
+
+Source: the sentences were written for this package, by hand and from templates; the idea is that of Naik et al. 2018
+    (stress tests for inference) and Ribeiro et al. 2020 (CheckList).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from samesense.data.formats.files import read_rows
+from samesense.evaluation.sections import SectionTask
+from samesense.evaluation.suite import Suite
+from samesense.evaluation.task import Task
+
+FILE = Path(__file__).with_name("probes.tsv")
+
+
+class ProbeTask(SectionTask):
+    """Share of probes whose sentence is scored higher with the one of the same meaning; a tie is an error."""
+
+    suite = "probes"
+
+
+def _tasks() -> list[Task]:
+    """Return a task for each kind of probe: negation, numbers, roles and word order."""
+    kinds: dict[str, list[tuple[str, str, str]]] = {}
+    for _, cells in read_rows(FILE):
+        texts = str(cells["anchor"]), str(cells["same"]), str(cells["different"])
+        kinds.setdefault(str(cells["probe"]), []).append(texts)
+    return [ProbeTask(probes, kind, note="English, written for this package") for kind, probes in kinds.items()]
+
+
+SUITE = Suite(
+    task=ProbeTask,
+    data="nothing: they come with the library, in English: 55 each of negation, numbers, roles and word order",
+    figures="share of sentences closer to one of the same meaning than to one of the same words",
+    metrics=("accuracy",),
+    own_tasks=_tasks,
+)

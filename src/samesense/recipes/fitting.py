@@ -1,0 +1,109 @@
+"""Which method suits what was given: a file of settings says it, a teacher, or what the data are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from samesense.data.examples import Examples
+from samesense.data.formats.memory import Source, short_name
+from samesense.data.kinds import MEANINGS, DataKind, Told, tell
+from samesense.data.pairs.data import PairData
+from samesense.recipes.methods import DATA_TYPES, METHODS, Method, method_named
+from samesense.recipes.reading import Reading, read_labelled
+from samesense.recipes.settings import shipped
+
+RAGGED = "supmpn-ragged"
+"""Shipped settings for anchors with few partners: none of the paper's copies of the anchor."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A source and what it holds."""
+
+    source: Source  # labelled pairs are read already where there are several sources
+    told: Told
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What two sources share that are trained on as one."""
+        if isinstance(self.source, PairData):
+            return "pairs", self.source.kind, self.source.scale
+        return self.told.kind, None if self.told.kind == "texts" else self.told.columns
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """A method, and how it is to be taken for the data at hand."""
+
+    method: Method
+    form: str = ""  # shipped file of what differs from the method's own
+    columns: str | None = None  # columns of the data, where they are given or guessed
+    told: tuple[str, ...] = ()  # lines for people: what the data are, and by what that is told
+    found: tuple[Found, ...] = ()  # of method mixed, its sources
+
+
+def fitting_method(
+    data: Sequence[Source] | Examples,
+    config: str,
+    given: Mapping[str, Any],
+    reading: Reading = Reading(),  # noqa: B008 - frozen
+    *,
+    method: str = "auto",
+) -> Fitting:
+    """Return the method that suits what was given, or the named one.
+
+    A shipped file of settings names its method; a teacher is for RankCSE; data that are read already go to the first
+    method that takes their class. For all else, what the sources hold decides, see :func:`samesense.data.kinds.tell`:
+    sources of several kinds, or labels of several scales, are for method mixed.
+
+    Raises:
+        ConfigError: if there is no such method.
+        DataError: if a source is of no known kind, or several are labelled pairs and one of them cannot be read.
+    """
+    if method == "auto" and config in shipped():
+        method = max((name for name in METHODS if config.startswith(name)), key=len)
+    if method not in ("auto", "mixed"):
+        return Fitting(method_named(method), columns=reading.columns)
+    if isinstance(data, DATA_TYPES):
+        return Fitting(_for_class(cast(Examples, data), given), columns=reading.columns)
+    sources = cast(Sequence[Source], data)
+    found = _found(sources, reading, read=method == "mixed" or len(sources) > 1)
+    told = tuple(_line(source, one.told) for source, one in zip(sources, found, strict=True))
+    if method == "mixed" or len({one.key for one in found}) > 1:
+        return Fitting(METHODS["mixed"], told=told, found=found)
+    if given.get("teacher"):
+        return Fitting(METHODS["rankcse"], columns=reading.columns)
+    kind = found[0].told.kind
+    return Fitting(METHODS[MEANINGS[kind].method], form_of(kind), found[0].told.columns, told)
+
+
+def _line(source: Source, told: Told) -> str:
+    return f"{short_name(source)}: {told.line}; `method` overrides"
+
+
+def _for_class(data: Examples, given: Mapping[str, Any]) -> Method:
+    if given.get("teacher"):
+        return METHODS["rankcse"]
+    return next(method for method in METHODS.values() if isinstance(data, method.data))
+
+
+def _found(data: Sequence[Source], reading: Reading, *, read: bool) -> tuple[Found, ...]:
+    """Return what the sources hold, labelled pairs read where their labels decide what is trained on as one."""
+    found = [Found(source, tell(source, reading.columns)) for source in data]
+    return tuple(
+        replace(one, source=_read(one, reading)) if read and one.told.kind == "pairs" else one for one in found
+    )
+
+
+def _read(found: Found, reading: Reading) -> PairData:
+    if isinstance(found.source, PairData):
+        return found.source
+    how = replace(reading, columns=found.told.columns).for_evaluation(found.source)
+    return read_labelled([found.source], None, how)
+
+
+def form_of(kind: DataKind) -> str:
+    """Return the shipped file of what differs for a kind of data from the settings of its method."""
+    return RAGGED if kind in ("tuples", "classes") else ""

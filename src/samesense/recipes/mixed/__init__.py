@@ -1,0 +1,1 @@
+"""Data of several kinds: one objective for each, on one encoder."""

@@ -1,0 +1,73 @@
+"""Data of several kinds as one: parts, each with its own method and settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn
+
+from samesense.data.examples import Examples
+from samesense.data.pairs.data import PairData
+from samesense.errors import ConfigError
+from samesense.hashes import json_hash
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """Data of one kind, and how a model learns from them."""
+
+    name: str  # what the data are, in a word
+    method: str  # its name
+    prepare: str  # its module:function, see :class:`~samesense.recipes.methods.Method`
+    data: Any  # as the method takes them
+    settings: Any  # of the method
+
+    @property
+    def batches(self) -> int:
+        """How many batches a pass over the data has."""
+        return -(-int(self.settings.examples(self.data)) // int(self.settings.batch_size))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mixture:
+    """Parts of different kinds, in the order of their sources."""
+
+    parts: tuple[Part, ...]
+
+    def __len__(self) -> int:
+        return sum(len(part.data) for part in self.parts)
+
+    @property
+    def source(self) -> str:
+        """The sources as the user gave them."""
+        return " + ".join(part.data.source for part in self.parts)
+
+    @property
+    def name(self) -> str:
+        """Short name for people."""
+        return " + ".join(part.data.name for part in self.parts)
+
+    @property
+    def sha256(self) -> str:
+        """Fingerprint of the parts in order."""
+        return json_hash([[part.name, part.data.sha256] for part in self.parts])
+
+    def take(self, indices: Iterable[int]) -> NoReturn:
+        """Raise ConfigError: rows of different kinds are not cut as one."""
+        raise ConfigError("Data of several kinds are not cut to a part as one. Cut the sources.")
+
+    def labelled(self) -> Part | None:
+        """Return the labelled pairs among the parts, if any: scored ones rather than those of fewer labels."""
+        pairs = [part for part in self.parts if isinstance(part.data, PairData)]
+        order = ("scored", "binary", "nli", "triple")
+        return min(pairs, key=lambda part: order.index(part.data.kind), default=None)
+
+    def with_data(self, name: str, data: Examples) -> Mixture:
+        """Return the mixture with other data in one of its parts."""
+        parts = tuple(replace(part, data=data) if part.name == name else part for part in self.parts)
+        return replace(self, parts=parts)
+
+
+def refuse(sources: object, settings: object) -> NoReturn:
+    """Raise ConfigError where one source is to be read as data of several kinds."""
+    raise ConfigError("Method mixed takes sources of several kinds from samesense train; a sweep reads one kind.")

@@ -1,0 +1,115 @@
+"""From sources of several kinds to the parts of a mixture, each read for its method and with settings of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from samesense.data.formats.memory import Source
+from samesense.data.kinds import MEANINGS, DataKind
+from samesense.data.pairs.data import PairData, concat
+from samesense.errors import ConfigError
+from samesense.recipes.fitting import Found, form_of
+from samesense.recipes.methods import METHODS, Method
+from samesense.recipes.mixed.data import Mixture, Part
+from samesense.recipes.mixed.settings import MixedSettings
+from samesense.recipes.reading import Reading
+from samesense.recipes.settings import SettingsFile, bind, read_settings
+
+NAMES: Mapping[DataKind, str] = {
+    "tuples": "anchors", "classes": "classes", "texts": "sentences", "documents": "sections",
+}  # fmt: skip
+"""What parts are called, but for labelled pairs, which are called as their labels are."""
+
+OF_ALL = ("batch_size", "max_seq_length", "mini_batch_num_tokens", "seed")
+"""Settings of the run that its parts take over where they are given."""
+
+
+def mixture(
+    found: Sequence[Found], config: str, given: Mapping[str, Any], reading: Reading
+) -> tuple[str, MixedSettings, Mixture]:
+    """Read the sources and bind the settings of the run and of each part; the name returned is for people.
+
+    A setting that the run itself has not is one of every part whose method has it; a table of ``parts`` is one part's.
+
+    Raises:
+        ConfigError: if no part has a setting, there is no part of a name, or a part needs an encoder of another kind.
+        DataError: if a source cannot be read.
+    """
+    stated = {**({} if config in ("auto", "mixed") else read_settings(config)), **given}
+    tables = {name: dict(table) for name, table in stated.pop("parts", {}).items()}
+    of_run = {name: value for name, value in stated.items() if name in MixedSettings.model_fields}
+    rest = {name: value for name, value in stated.items() if name not in of_run}
+    groups = _groups(found)
+    methods = {name: _method(group[0], rest) for name, group in groups.items()}
+    _check_used(methods, rest, tables)
+    own = {name: {**_of(method, rest), **tables.get(name, {})} for name, method in methods.items()}
+    shared = {name: value for name, value in of_run.items() if name in OF_ALL}
+    parts = [_part(name, methods[name], group, {**shared, **own[name]}, reading) for name, group in groups.items()]
+    largest = max(part.settings.batch_size for part in parts)
+    settings = bind(
+        MixedSettings,
+        read_settings("mixed"),
+        SettingsFile(of_run, config),
+        {"parts": own, "batch_size": largest},
+    )
+    return "mixed" if config == "auto" else config, settings, Mixture(parts=tuple(parts))
+
+
+def _groups(found: Sequence[Found]) -> dict[str, list[Found]]:
+    """Return the sources by the name of their part, those that are trained on as one together."""
+    groups: dict[tuple[Any, ...], list[Found]] = {}
+    for one in found:
+        groups.setdefault(one.key, []).append(one)
+    named: dict[str, list[Found]] = {}
+    for group in groups.values():
+        first = group[0]
+        name = first.source.kind if isinstance(first.source, PairData) else NAMES.get(first.told.kind, "pairs")
+        same = sum(other.split("-")[0] == name for other in named)
+        named[f"{name}-{same + 1}" if same else name] = group
+    return named
+
+
+def _method(found: Found, rest: Mapping[str, Any]) -> Method:
+    if found.told.kind == "documents":
+        return METHODS["sections"]  # contexts are more than one training
+    if found.told.kind == "texts" and rest.get("teacher"):
+        return METHODS["rankcse"]
+    return METHODS[MEANINGS[found.told.kind].method]
+
+
+def _of(method: Method, rest: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in rest.items() if name in method.settings.model_fields}
+
+
+def _check_used(methods: Mapping[str, Method], rest: Mapping[str, Any], tables: Mapping[str, Any]) -> None:
+    """Raise ConfigError for a setting that no part has, and for settings of a part that is not there."""
+    there = ", ".join(f"{name} (method {method.name})" for name, method in methods.items())
+    for name in rest:
+        if not any(name in method.settings.model_fields for method in methods.values()):
+            owners = [method.name for method in METHODS.values() if name in method.settings.model_fields]
+            if not owners:
+                bind(MixedSettings, {name: None})  # raises, and says which name is near
+            raise ConfigError(
+                f"{name} is a setting of method {' and '.join(owners)}; these data are {there}. Leave it out."
+            )
+    strange = next((name for name in tables if name not in methods), None)
+    if strange is not None:
+        raise ConfigError(f"The tables of `parts` are those of the data, {there}; received {strange!r}.")
+
+
+def _part(name: str, method: Method, group: Sequence[Found], own: Mapping[str, Any], reading: Reading) -> Part:
+    """Read the sources of a part, its settings deciding how."""
+    sources: list[Source] = [one.source for one in group]
+    data: Any = sources[0] if len(sources) == 1 and isinstance(sources[0], method.data) else None
+    if all(isinstance(source, PairData) for source in sources):
+        data = concat(sources)
+    how = replace(reading, columns=reading.columns or (None if name == "sentences" else group[0].told.columns))
+    moved, _ = method.own_settings({}, how)  # what is left of it is for labelled pairs
+    _, settings = method.choose("auto", {**moved, **own}, lambda: data, form_of(group[0].told.kind))
+    if getattr(settings, "encoder", "bi") != "bi":
+        raise ConfigError(f"{name}: data of several kinds train one encoder of sentences; received encoder cross.")
+    if data is None:
+        data = method.read(sources, settings, Reading())
+    return Part(name=name, method=method.name, prepare=method.prepare, data=data, settings=settings.for_data(data))
