@@ -76,7 +76,7 @@ def evaluate(output: Path, job: Job[Documents, ContextSettings]) -> list[str]:
     write_text(output / COMPARED, f"{difference_table(comparisons)}\n" if comparisons else "")
     lines = [f"{one.dataset}: no figure of {one.model}, {one.reason}" for one in found.failures]
     shown = [f"evaluated on {data.name} ({len(data):,} pairs)" for data in (job.test, job.dev) if data is not None]
-    advice = _recommended(found, tasks[0].dataset, settings) if len(models) > 1 else []
+    advice = _recommended(found, tasks[0].dataset, settings) if tasks and len(specs) > 1 else []
     return [*advice, said, *shown, *lines, *problems]
 
 
