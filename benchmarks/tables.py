@@ -1,7 +1,7 @@
-"""Write the result tables of the README from the files in ``benchmarks/results``.
+"""Write the result tables of the README and of ``docs/results.md`` from the files in ``benchmarks/results``.
 
-python benchmarks/tables.py            # rewrite README.md
-python benchmarks/tables.py --check    # exit 1 if that would change it
+python benchmarks/tables.py            # rewrite them
+python benchmarks/tables.py --check    # exit 1 if that would change one
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from statistics import mean, stdev
 from samesense.reports.tables import markdown
 
 HERE = Path(__file__).parent
-README = HERE.parent / "README.md"
+ROOT = HERE.parent
 START, END = "<!-- results: written by benchmarks/tables.py -->", "<!-- end of results -->"
 NAMES = {
     "start": "untouched start point",
@@ -224,31 +224,60 @@ def load() -> str:
     return "\n\n".join([note, "\n".join(shown)])
 
 
-def tables() -> str:
-    note = (
-        "Two cores of an x86-64 server with AVX512-BF16 and without AMX, sentence-transformers 6.2 in the same "
-        "process, in turns. `sh scripts/bench`"
+SPEED = (
+    "Two cores of an x86-64 server with AVX512-BF16 and without AMX, sentence-transformers 6.2 in the same process, in "
+    "turns. `sh scripts/bench`"
+)
+
+MODELS = (
+    "Raw text; what was and was not run, intervals, significance and figures: `benchmarks/README.md`. smollm2-raw is "
+    "the raw language model's first 8 layers with mean pooling, smollm2-whitened the same whitened to 256 dimensions on "
+    "the training sentences of STS-B and SICK."
+)
+
+
+def claims() -> str:
+    """The table of the papers' claims, with links as they are from the root."""
+    page = (ROOT / "reproduce/README.md").read_text(encoding="utf-8")
+    table = next(part for part in page.split("\n\n") if "| claim |" in part)
+    return "\n".join(line for line in table.splitlines() if line.startswith("|")).replace("](", "](reproduce/")
+
+
+def short() -> str:
+    """What the README has: the claims, one table of models, one of speed."""
+    first = "\n\n".join(backends().split("\n\n")[:2])
+    return page(
+        {
+            "The papers' claims": f"Runs here are small: see [the claims](reproduce/README.md).\n\n{claims()}",
+            "Models": judge().split("\n\n")[0],
+            "Speed": f"{SPEED}\n\n{first}",
+        }
     )
-    models = (
-        "Raw text; what was and was not run, intervals, significance and figures: `benchmarks/README.md`. "
-        "smollm2-raw is the raw language model's first 8 layers with mean pooling, smollm2-whitened the same whitened "
-        "to 256 dimensions on the training sentences of STS-B and SICK."
-    )
+
+
+def whole() -> str:
+    """What the page of results has: all there is."""
+    quality_parts = (quality(), *(swept(*one) for one in SWEPT))
     sections = {
-        "Quality": "\n\n".join(part for part in (quality(), *(swept(*one) for one in SWEPT)) if part),
-        "Models": f"{models}\n\n{judge()}",
-        "Speed": "\n\n".join(part for part in (note, backends(), load(), speed()) if part),
+        "Quality": "\n\n".join(part for part in quality_parts if part),
+        "Models": f"{MODELS}\n\n{judge()}",
+        "Speed": "\n\n".join(part for part in (SPEED, backends(), load(), speed()) if part),
     }
+    return page(sections).replace("](reproduce/", "](../reproduce/")
+
+
+def page(sections: dict[str, str]) -> str:
     return "\n".join([START, *(f"### {title}\n\n{body}\n" for title, body in sections.items())]).rstrip() + f"\n{END}"
 
 
 def main() -> None:
-    text = README.read_text(encoding="utf-8")
-    before, rest = text.split(START)
-    wanted = before + tables() + rest.split(END)[1]
-    if "--check" in sys.argv:
-        sys.exit(int(wanted != text))
-    README.write_text(wanted, encoding="utf-8")
+    for place, tables in (("README.md", short()), ("docs/results.md", whole())):
+        text = (ROOT / place).read_text(encoding="utf-8")
+        before, rest = text.split(START)
+        wanted = before + tables + rest.split(END)[1]
+        if "--check" in sys.argv and wanted != text:
+            sys.exit(1)
+        (ROOT / place).write_text(wanted, encoding="utf-8")
 
 
 if __name__ == "__main__":
