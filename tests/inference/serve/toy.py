@@ -30,19 +30,19 @@ def vector(text):
 class Toy:
     """Encodes by :func:`vector`; remembers its batches; fails, gives NaN or takes long on demand.
 
-    One that ``holds`` stops at the first text that begins with held, before it is set free.
+    One that ``holds`` does nothing for texts that begin with held before it is set free, once and for all: whoever sets
+    it free does not know whether they have come to it yet.
     """
 
     def __init__(self, seconds=0.0, patience=20.0, holds=False):
         self.batches, self.seconds, self.patience = [], seconds, patience
         self.free, self.holds = threading.Event(), holds
-        self.free.set()
+        if not holds:
+            self.free.set()
 
     def __call__(self, texts):
-        if self.holds and any(text.startswith("held") for text in texts):
-            self.holds = False
-            self.free.clear()
-        self.free.wait(self.patience)
+        if not self.holds or any(text.startswith("held") for text in texts):
+            self.free.wait(self.patience)
         time.sleep(self.seconds)
         self.batches.append(list(texts))
         if any("explode" in text for text in texts):
