@@ -231,8 +231,8 @@ SPEED = (
 
 MODELS = (
     "Raw text; what was and was not run, intervals, significance and figures: `benchmarks/README.md`. smollm2-raw is "
-    "the raw language model's first 8 layers with mean pooling, smollm2-whitened the same whitened to 256 dimensions on "
-    "the training sentences of STS-B and SICK."
+    "the raw language model's first 8 layers with mean pooling, smollm2-whitened the same whitened to 256 dimensions "
+    "on the training sentences of STS-B and SICK."
 )
 
 

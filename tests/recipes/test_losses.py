@@ -11,6 +11,7 @@ from transformers import TrainerCallback
 from samesense.data import read_pairs
 from samesense.encoder.build import build
 from samesense.errors import DataError
+from samesense.execution.trainer import newest_checkpoint
 from samesense.recipes import runner
 from samesense.recipes.methods import METHODS
 from samesense.recipes.model_adapters import BiEncoder
@@ -154,8 +155,8 @@ def test_a_checkpoint_without_the_head_is_passed_over(tmp_path):
         (folder / "trainer_state.json").write_text('{"global_step": 1, "max_steps": 9}')
         for name in ("optimizer.pt", "scheduler.pt", "rng_state.pth", *files):
             (folder / name).touch()
-    assert module.newest_checkpoint(tmp_path).name == "checkpoint-6"
-    assert module.newest_checkpoint(tmp_path, also=["loss.pt"]).name == "checkpoint-3"
+    assert newest_checkpoint(tmp_path).name == "checkpoint-6"
+    assert newest_checkpoint(tmp_path, also=["loss.pt"]).name == "checkpoint-3"
 
 
 def test_label_aware_batches_are_spoken_of_and_random_ones_where_it_matters(topics, tiny_trunk, tmp_path):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+import shutil
 import signal
+from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any, TypeVar, cast
@@ -21,10 +23,11 @@ from transformers import (
 )
 from transformers.integrations.integration_utils import TensorBoardCallback
 
-from samesense.errors import ConfigError
+from samesense.errors import ConfigError, DataError
 from samesense.execution.progress import without_bars
-from samesense.execution.ranks import world_size
+from samesense.execution.ranks import is_main, world_size
 from samesense.execution.trainer_fields import trainer_fields
+from samesense.files import read_json
 
 TENSORBOARD = "tensorboard"
 """Folder of TensorBoard's files beside the checkpoints, whose folder does not outlive the run."""
@@ -80,6 +83,31 @@ def training_arguments(
         return kind(**made | given)
     except (ValueError, ImportError) as error:
         raise ConfigError(f"The trainer refuses its arguments: {str(error).splitlines()[0]}") from error
+
+
+def newest_checkpoint(checkpoints: Path, also: Sequence[str] = ()) -> Path | None:
+    """Return the newest checkpoint to go on from; those that are of no use are removed.
+
+    Such are half-written ones, which lack a file of the trainer's or one of ``also``, and that of the last step: the
+    trainer would take one step more.
+    """
+    states = [f"rng_state_{rank}.pth" for rank in range(world_size())] if world_size() > 1 else ["rng_state.pth"]
+    needed = ["optimizer.pt", "scheduler.pt", *states, *also]
+    found = sorted(checkpoints.glob("checkpoint-*"), key=lambda path: int(path.name.rsplit("-", 1)[1]), reverse=True)
+    for path in found:
+        if _goes_on(path) and all((path / name).is_file() for name in needed):
+            return path
+        if is_main():
+            shutil.rmtree(path)
+    return None
+
+
+def _goes_on(checkpoint: Path) -> bool:
+    try:
+        state = read_json(checkpoint / "trainer_state.json")
+        return bool(state["global_step"] < state["max_steps"])
+    except (DataError, KeyError):
+        return False
 
 
 @without_bars(reports=False)

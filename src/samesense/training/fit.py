@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,12 +21,11 @@ from transformers import EarlyStoppingCallback, TrainerCallback, set_seed
 
 from samesense.encoder.dropout import use_cheap_dropout
 from samesense.encoder.precision import Choice, inference_precision, training_precision
-from samesense.errors import ConfigError, DataError
+from samesense.errors import ConfigError
 from samesense.execution.progress import stage
-from samesense.execution.ranks import is_main, world_size
-from samesense.execution.trainer import StopOnInterrupt, run_trainer, training_arguments
+from samesense.execution.ranks import world_size
+from samesense.execution.trainer import StopOnInterrupt, newest_checkpoint, run_trainer, training_arguments
 from samesense.execution.trainer_fields import check_trainer
-from samesense.files import read_json
 from samesense.training.batches import Batches, sampler_of
 from samesense.training.callbacks import (
     DEV_METRIC,
@@ -287,28 +285,3 @@ def _resumed(loss: nn.Module, checkpoints: Path, also: list[str]) -> Path | None
     if newest is not None:
         load_loss_weights(loss, newest)
     return newest
-
-
-def newest_checkpoint(checkpoints: Path, also: Sequence[str] = ()) -> Path | None:
-    """Return the newest checkpoint to go on from; those that are of no use are removed.
-
-    Such are half-written ones, which lack a file of the trainer's or one of ``also``, and that of the last step: the
-    trainer would take one step more.
-    """
-    states = [f"rng_state_{rank}.pth" for rank in range(world_size())] if world_size() > 1 else ["rng_state.pth"]
-    needed = ["optimizer.pt", "scheduler.pt", *states, *also]
-    found = sorted(checkpoints.glob("checkpoint-*"), key=lambda path: int(path.name.rsplit("-", 1)[1]), reverse=True)
-    for path in found:
-        if _goes_on(path) and all((path / name).is_file() for name in needed):
-            return path
-        if is_main():
-            shutil.rmtree(path)
-    return None
-
-
-def _goes_on(checkpoint: Path) -> bool:
-    try:
-        state = read_json(checkpoint / "trainer_state.json")
-        return bool(state["global_step"] < state["max_steps"])
-    except (DataError, KeyError):
-        return False

@@ -26,11 +26,11 @@ from samesense.context.retrieval.tfidf import Tfidf
 from samesense.encoder.precision import inference_precision
 from samesense.encoder.vectors import read_words
 from samesense.execution.progress import stage
+from samesense.execution.trainer import newest_checkpoint
 from samesense.files import replacing, write_text
 from samesense.recipes.origin.settings import Arithmetic, OriginSettings, settled
 from samesense.recipes.origin.stages import Interrupted, Stages, fingerprint
 from samesense.training.callbacks import History, Progress
-from samesense.training.fit import newest_checkpoint
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

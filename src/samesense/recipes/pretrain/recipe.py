@@ -33,7 +33,7 @@ from samesense.encoder.storage import check_free, save
 from samesense.errors import ConfigError, ModelError
 from samesense.execution.progress import Laps, progress_bar, stage
 from samesense.execution.ranks import world_size
-from samesense.execution.trainer import StopOnInterrupt, run_trainer, training_arguments
+from samesense.execution.trainer import StopOnInterrupt, newest_checkpoint, run_trainer, training_arguments
 from samesense.execution.trainer_fields import check_trainer
 from samesense.recipes import run_folder
 from samesense.recipes.origin.stages import fingerprint
@@ -42,7 +42,7 @@ from samesense.recipes.training_run import TrainingRun
 from samesense.results import Results
 from samesense.training import manifest
 from samesense.training.callbacks import History, Progress
-from samesense.training.fit import TrainOutput, newest_checkpoint
+from samesense.training.fit import TrainOutput
 from samesense.training.masked_lm import Blocks, Masked, MaskedLmTrainer, MaskedLoss, hold_out, open_masked_lm
 
 logger = logging.getLogger(__name__)
