@@ -4,9 +4,12 @@ import json
 
 import pytest
 
-from samesense.cli.main import ANEW
+from samesense.cli.main import ANEW, BeforeTorch
 from samesense.cli.output import RESUMES
+from samesense.execution import progress
+from samesense.execution.progress import stage
 from tests.context.worlds import some_documents
+from tests.messages import listen
 from tests.recipes.test_context import ORIGIN
 
 pytestmark = pytest.mark.usefixtures("shown")
@@ -16,6 +19,17 @@ def heads(error):
     """What progress was shown, without its figures."""
     lines = [line for line in error.splitlines() if line.endswith((" so far", " gone", " left"))]
     return list(dict.fromkeys(line.split(",")[0].split(": ")[0] for line in lines))
+
+
+def test_what_goes_on_is_shown_before_torch_is_loaded(monkeypatch):
+    lines = listen()
+    monkeypatch.setattr(progress, "PATIENCE", 60.0)
+    with stage("samesense export"):
+        finder = BeforeTorch()
+        assert finder.find_spec("json") is None and not lines
+        assert finder.find_spec("torch") is None and lines == ["samesense export, 0:00 so far"]
+        finder.find_spec("torch")
+    assert len(lines) == 1
 
 
 def test_training_and_what_uses_its_model(run, tiny_trunk, toy_pairs, tmp_path):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import os
 import sys
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from cyclopts import App, CycloptsError, Group
@@ -13,7 +14,7 @@ from cyclopts import App, CycloptsError, Group
 from samesense import __version__
 from samesense.cli.output import as_flags, show_messages
 from samesense.errors import ConfigError, SamesenseError
-from samesense.execution.progress import stage
+from samesense.execution.progress import show_what_goes_on, stage
 from samesense.failures import system_reason
 from samesense.inference.models.optional_deps import needs_torch
 
@@ -108,9 +109,28 @@ def _check_utf8(given: list[str]) -> None:
             raise ConfigError(f"Arguments must be UTF-8; received {argument!r}. Set the terminal to UTF-8.") from error
 
 
-def _at_work(given: list[str]) -> AbstractContextManager[None]:
+@contextmanager
+def _at_work(given: list[str]) -> Iterator[None]:
     """Show that a command that may take long is at work, before it has loaded what shows more."""
-    return stage(f"samesense {given[0]}") if given[:1] and given[0] in LONG else nullcontext()
+    if not (given[:1] and given[0] in LONG):
+        yield
+        return
+    with stage(f"samesense {given[0]}"):
+        finder = BeforeTorch()
+        sys.meta_path.insert(0, finder)
+        try:
+            yield
+        finally:
+            sys.meta_path.remove(finder)
+
+
+class BeforeTorch:
+    """Shows what goes on before torch is loaded, which takes seconds in which no other thread runs; finds nothing."""
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        """Be asked for a module that is not loaded yet."""
+        if name == "torch":
+            show_what_goes_on()
 
 
 def _helped_with_method(given: list[str]) -> bool:

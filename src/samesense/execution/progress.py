@@ -71,6 +71,13 @@ def stage(desc: str) -> Iterator[None]:
         yield
 
 
+def show_what_goes_on() -> None:
+    """Show it at once: what follows may hold up every thread for seconds, as the loading of torch does."""
+    with _lock:
+        if _open:
+            _open[-1].show()
+
+
 @contextmanager
 def without_bars(*, reports: bool = True) -> Iterator[None]:
     """Keep the bars of transformers ("Loading weights", "Writing model shards") off the terminal of whoever calls us.
@@ -135,6 +142,14 @@ class Progress:
                 if now() - self.started >= PATIENCE:
                     self._draw()
             elif now() - _heard >= self._due():
+                self._say()
+
+    def show(self) -> None:
+        """Show it at once, if it was not shown yet."""
+        if not self._said and self._drawn is None:
+            if sys.stderr.isatty():
+                self._draw()
+            else:
                 self._say()
 
     def close(self) -> None:
