@@ -51,6 +51,11 @@ def system_reason(error: Exception) -> str | None:
     return f"{error}{said}. {_FIXES.get(number or 0, 'Name another place.')}"
 
 
+def first_line(error: BaseException) -> str:
+    """Return the first line of what an error says, or its class where it says nothing."""
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
+
+
 _FIXES = {
     errno.ENOSPC: "Free some space, or name a place on another disk.",
     errno.EDQUOT: "Free some space, or name a place on another disk.",

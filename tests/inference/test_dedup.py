@@ -179,3 +179,13 @@ def test_the_command_takes_labelled_pairs(tiny_trunk, tmp_path, capsys):
     (tmp_path / "pairs.tsv").write_text("sentence1\tsentence2\tscore\na cat\ta cat\t4.5\na cat\ta dog\t2\n")
     code, _, err = run_command(capsys, "dedup", tmp_path / "texts.txt", *flags)
     assert (code, "pairs for a threshold are labelled 1 (the same) or 0 (not)" in err) == (2, True)
+
+
+@pytest.mark.parametrize("damage", [lambda data: data[: len(data) // 2], lambda _: b"", lambda data: b"PK" + data[9:]])
+def test_damaged_links_in_a_folder_of_work_are_named(tmp_path, damage):
+    model, texts = samesense.Model(module_encoder()), [f"text {n}" for n in range(20)]
+    samesense.dedup(texts, model=model, threshold=0.5, work=tmp_path / "work")
+    links = tmp_path / "work" / "links.npz"
+    links.write_bytes(damage(links.read_bytes()))
+    with pytest.raises(DataError, match=r"links\.npz cannot be read"):
+        samesense.dedup(texts, model=model, threshold=0.5, work=tmp_path / "work")

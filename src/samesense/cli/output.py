@@ -18,6 +18,7 @@ from samesense.data.formats.memory import Name
 from samesense.errors import ConfigError
 from samesense.execution.progress import heard
 from samesense.execution.ranks import is_main
+from samesense.files import one_line
 from samesense.types import Precision
 
 Columns = Annotated[
@@ -121,7 +122,7 @@ def put(line: str) -> None:
 
 def put_row(*cells: object) -> None:
     """Write cells with a tab between; tabs and ends of lines within them become spaces, so that a row stays one."""
-    put("\t".join(" ".join(re.split(r"[\t\r\n\v\f\x1c-\x1e\x85\u2028\u2029]+", str(cell))) for cell in cells))
+    put("\t".join(one_line(str(cell)) for cell in cells))
 
 
 def put_json(values: Iterable[dict[str, Any]]) -> None:

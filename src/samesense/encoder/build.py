@@ -14,6 +14,7 @@ from sentence_transformers.util import ORIGINAL_TRANSFORMER_MODELS, load_file_pa
 from samesense.encoder.pooling import freeze_layer_weights, pooling_modules
 from samesense.errors import ConfigError, MissingExtraError, ModelError
 from samesense.execution.progress import without_bars
+from samesense.failures import first_line
 from samesense.types import First, PoolingName
 
 # The folders that are saved here hold both sets of pooling keys on purpose (see encoder.storage), and
@@ -105,7 +106,7 @@ def build(
         else:
             model = SentenceTransformer(source, device=device)
     except Exception as error:  # a damaged folder raises anything in one of its readers
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        reason = first_line(error)
         raise ModelError(
             f"Cannot load the model {name!r}: {reason} "
             "Give a model folder, or a hub name while the hub can be reached ('default' needs neither)."

@@ -15,6 +15,7 @@ from samesense.encoder import build as encoders
 from samesense.encoder.cross import is_cross_encoder
 from samesense.errors import ModelError
 from samesense.execution.progress import without_bars
+from samesense.failures import first_line
 
 _LOGITS = {"text": {"method": "forward", "method_output_name": "logits"}}
 
@@ -54,7 +55,7 @@ def build_cross(
             module_output_name="scores",
         )
     except (OSError, ValueError, KeyError) as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        reason = first_line(error)
         raise ModelError(
             f"Cannot make a cross-encoder of {name!r}: {reason} Give the folder of a transformer, a sentence encoder "
             "or a cross-encoder, or a hub name while the hub can be reached."

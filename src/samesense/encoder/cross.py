@@ -16,6 +16,7 @@ from sentence_transformers.util import load_file_path
 from samesense.encoder.precision import autocast, inference_precision
 from samesense.errors import ModelError
 from samesense.execution.progress import progress_bar, without_bars
+from samesense.failures import first_line
 from samesense.types import Pair, Precision, Score, Scores
 
 REMEMBERED = 2**26
@@ -46,7 +47,7 @@ def load_cross_encoder(source: str, *, device: str | None = None) -> CrossEncode
     try:
         model = CrossEncoder(source, device=device)
     except (OSError, ValueError, KeyError) as error:
-        raise ModelError(f"Cannot load the cross-encoder {source!r}: {str(error).strip().splitlines()[0]}") from error
+        raise ModelError(f"Cannot load the cross-encoder {source!r}: {first_line(error)}") from error
     if model.num_labels != 1:
         raise ModelError(
             f"A cross-encoder must give one score a pair; {source!r} gives {model.num_labels}, one for each of its "

@@ -9,19 +9,17 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from samesense.data.pairs.data import PairData
-from samesense.encoder.cosine import row_cosines
 from samesense.errors import ConfigError, DataError
 from samesense.inference.models.model import Model
 from samesense.inference.search.exact import Best, Ids, nearest, unit_rows
-from samesense.inference.search.mining import check_threshold
+from samesense.inference.search.lists import blocks
+from samesense.inference.search.mining import check_threshold, cosines_of
 from samesense.inference.stream import encode_with_bar
 from samesense.metrics.classification import best_threshold, check_binary, precision_at, threshold_at
-from samesense.types import Embeddings, Floats, Scores
+from samesense.types import Embeddings, Floats
 
 SHOWN = 10
 """Texts that changed most."""
-
-BLOCK = 4096
 
 
 class Changed(NamedTuple):
@@ -145,7 +143,7 @@ def drift(
     kept = np.array([len(np.intersect1d(a, b)) / top for a, b in zip(theirs, ours, strict=True)])
     either = [np.union1d(a, b) for a, b in zip(theirs, ours, strict=True)]
     first, second = np.repeat(sample, [len(one) for one in either]), np.concatenate(either)
-    scores = _cosines(before, first, second), _cosines(after, first, second)
+    scores = cosines_of(before, first, second), cosines_of(after, first, second)
     worst = [place for place in np.argsort(kept, kind="stable")[:SHOWN] if kept[place] < 1]
     changed = (Changed(once[sample[at]], float(kept[at]), once[theirs[at][0]], once[ours[at][0]]) for at in worst)
     return Drift(
@@ -170,18 +168,8 @@ def check_drift(top: int, queries: int, pairs: PairData | None, threshold: float
 def _nearest(vectors: Embeddings, sample: Ids, top: int) -> list[Ids]:
     """Return for each sampled row its nearest others, the nearest first."""
     best = [Best(top + 1) for _ in sample]
-
-    def blocks() -> list[tuple[Ids, Embeddings]]:
-        starts = range(0, len(vectors), BLOCK)
-        return [(np.arange(at, min(at + BLOCK, len(vectors))), vectors[at : at + BLOCK]) for at in starts]
-
-    nearest(vectors[sample], blocks, best, top + 1)
+    nearest(vectors[sample], lambda: blocks(vectors), best, top + 1)
     return [one.ids[one.ids != row][:top] for row, one in zip(sample, best, strict=True)]
-
-
-def _cosines(vectors: Embeddings, first: Ids, second: Ids) -> Scores:
-    parts = [slice(at, at + BLOCK) for at in range(0, len(first), BLOCK)]
-    return np.concatenate([row_cosines(vectors[first[part]], vectors[second[part]]) for part in parts])
 
 
 def _threshold(

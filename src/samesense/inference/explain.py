@@ -185,10 +185,10 @@ def _words(text: str, spans: Sequence[tuple[int, int]], shares: Floats) -> tuple
 
 
 def _by_occlusion(model: Model, texts: Pair, why: str) -> Explanation:
-    pairs = occluded(texts)
-    shares1, shares2 = losses(model.scores(pairs), texts)
+    scores = model.scores(occluded(texts))
+    shares1, shares2 = losses(scores, texts)
     return Explanation(
-        texts=texts, score=model.similarity(*texts), by="occlusion", why=why,
+        texts=texts, score=float(scores[0]), by="occlusion", why=why,
         words1=_words(texts[0], word_spans(texts[0]), shares1), words2=_words(texts[1], word_spans(texts[1]), shares2),
     )  # fmt: skip
 

@@ -14,6 +14,7 @@ from samesense.encoder.build import DEFAULT, resolve
 from samesense.encoder.card import FILE, name_on_hub, says_licence, state
 from samesense.errors import ConfigError, DataError, ModelError, OutputError
 from samesense.execution.progress import stage
+from samesense.failures import first_line
 from samesense.files import read_json
 
 logger = logging.getLogger(__name__)
@@ -61,7 +62,7 @@ def push(
                 ignore_patterns=[HIDDEN, f"*/{HIDDEN}"],
             )
     except (httpx.HTTPError, OSError) as error:  # no token and no network are an OSError
-        reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
+        reason = first_line(error)
         raise OutputError(
             f"The hub does not take {name}: {reason} Are you logged in (hf auth login, or HF_TOKEN), may you write "
             "there, and can the hub be reached?"

@@ -23,11 +23,15 @@ from transformers import (
 
 from samesense.errors import ConfigError, DataError, ModelError
 from samesense.execution.progress import without_bars
+from samesense.failures import first_line
 from samesense.training.losses.mlm import Given
 from samesense.types import Indices
 
 IGNORED = -100
 """Label of a token that is not masked, as in torch."""
+
+FEW_DOCUMENTS = 10
+"""Documents below which blocks are held out, and not whole documents."""
 
 LEAST = 8
 """Tokens of the shortest block."""
@@ -50,7 +54,7 @@ def open_masked_lm(source: str, layers: int | None = None) -> tuple[PreTrainedMo
         kind: Any = AutoModelForCausalLM if decoder else AutoModelForMaskedLM
         model, info = kind.from_pretrained(source, config=config, dtype=torch.float32, output_loading_info=True)
     except (OSError, ValueError, KeyError) as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        reason = first_line(error)
         raise ModelError(
             f"{source} cannot be opened as a language model: {reason} Give the folder of a transformer, or a hub name "
             "while the hub can be reached."
@@ -203,7 +207,9 @@ def hold_out(
     if len(every) < 2:
         raise DataError(f"At least two blocks of {LEAST} tokens are needed, and the documents give {len(every)}.")
     wanted = max(1, min(most, round(share * len(every))))
-    units: Sequence[Sequence[list[int]]] = documents if len(documents) >= 10 else [[block] for block in every]
+    units: Sequence[Sequence[list[int]]] = (
+        documents if len(documents) >= FEW_DOCUMENTS else [[block] for block in every]
+    )
     learnt: list[list[int]] = []
     held: list[list[int]] = []
     for at in np.random.default_rng(seed).permutation(len(units)):

@@ -9,7 +9,7 @@ import numpy as np
 from samesense.encoder.cosine import row_cosines
 from samesense.inference.duplicates.links import Links
 from samesense.inference.search.exact import Ids, margin, unit_rows
-from samesense.inference.search.mining import BLOCK_PAIRS, Near, near_pairs, pair_cosines, parts
+from samesense.inference.search.mining import Near, cosines_of, near_pairs, pair_cosines, parts
 from samesense.types import Embeddings, Scores
 
 
@@ -104,16 +104,10 @@ def linked(vectors: Embeddings, links: Links, threshold: float, order: Ids) -> K
     best = np.full(len(order), len(order), dtype=np.int64)
     np.minimum.at(best, labels, rank)
     kept_by = order[best[labels]]
-    return Kept(kept_by, _cosines(vectors, kept_by))
-
-
-def _cosines(vectors: Embeddings, kept_by: Ids) -> Scores:
     scores = np.ones(len(kept_by))
     removed = np.flatnonzero(kept_by != np.arange(len(kept_by)))
-    for start in range(0, len(removed), BLOCK_PAIRS):
-        part = removed[start : start + BLOCK_PAIRS]
-        scores[part] = row_cosines(vectors[part], vectors[kept_by[part]])
-    return scores
+    scores[removed] = cosines_of(vectors, removed, kept_by[removed])
+    return Kept(kept_by, scores)
 
 
 def _linked(labels: Ids, vectors: Embeddings, near: Near, threshold: float) -> Ids:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -16,16 +15,13 @@ from typing import IO, Any
 from samesense.data.formats.files import split_suffix
 from samesense.data.formats.sources import load_rows
 from samesense.errors import ConfigError, DataError
-from samesense.files import replacing
+from samesense.files import one_line, replacing
 
 Cells = Mapping[str, Any]
 
 FORMATS = (".txt", ".tsv", ".csv", ".jsonl", ".parquet")
 BATCH = 8192
 """Rows of a Parquet file written at once."""
-
-BREAKS = re.compile(r"[\t\r\n\v\f\x1c-\x1e\x85\u2028\u2029]+")
-"""What would part a row of TSV, or a line of text."""
 
 
 def rows_of(source: str, texts: list[str], form: str) -> Iterator[Cells]:
@@ -103,7 +99,7 @@ def _lines(lines: Iterable[str], stream: IO[bytes]) -> None:
 
 
 def _line(value: Any) -> str:
-    return BREAKS.sub(" ", _cell(value))
+    return one_line(_cell(value))
 
 
 def _cell(value: Any) -> str:

@@ -16,6 +16,7 @@ import numpy as np
 from samesense.encoder.cosine import checked_rows, nonzero_rows
 from samesense.errors import DataError, OutputError
 from samesense.execution.progress import progress_bar
+from samesense.failures import DAMAGED
 from samesense.files import clear_temporary, is_temporary, map_array, read_json, replacing, write_json
 from samesense.hashes import json_hash, rows_hash
 from samesense.inference.duplicates.links import Links
@@ -59,7 +60,7 @@ class Work:
         found = search(self.vectors)
         with replacing(path) as beside, beside.open("wb") as stream:
             recall = np.nan if found.recall is None else found.recall
-            np.savez(stream, **{**asdict(found), "recall": recall})
+            np.savez(stream, **{**vars(found), "recall": recall})
         return found
 
 
@@ -68,7 +69,7 @@ def _read(path: Path) -> Links:
         with np.load(path) as kept:
             found: dict[str, Any] = {name: kept[name] if kept[name].ndim else kept[name].item() for name in kept}
         return Links(**{**found, "recall": None if np.isnan(found["recall"]) else found["recall"]})
-    except (OSError, ValueError, TypeError, KeyError, EOFError) as error:
+    except DAMAGED as error:
         raise DataError(f"{path} cannot be read ({error}). Delete the folder; it will be made anew.") from error
 
 

@@ -16,6 +16,7 @@ from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 from torch import Tensor, nn
 
 from samesense.errors import MissingExtraError, ModelError
+from samesense.failures import first_line
 from samesense.inference.onnx.encoder import INPUTS
 
 EXAMPLE = ("Two short example sentences.", "The second of them is a little longer than the first.")
@@ -50,7 +51,7 @@ def write_graph(model: SentenceTransformer, path: Path) -> list[str]:
                 verbose=False,
             )
         except Exception as error:  # torch raises what the model's own code raises
-            reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+            reason = first_line(error)
             raise ModelError(f"torch cannot record this model as a graph: {reason}") from error
     if program is None:
         raise ModelError("torch gave no graph for this model.")

@@ -112,6 +112,13 @@ def pair_cosines(vectors: npt.NDArray[np.floating], near: Near) -> Scores:
     return row_cosines(vectors[near.first], vectors[near.second])
 
 
+def cosines_of(vectors: npt.NDArray[np.floating], first: Ids, second: Ids) -> Scores:
+    """Return the exact cosine of each pair of rows, ``(pairs,)``, :data:`BLOCK_PAIRS` at a time."""
+    blocks = [slice(start, start + BLOCK_PAIRS) for start in range(0, len(first), BLOCK_PAIRS)]
+    found = (row_cosines(vectors[first[block]], vectors[second[block]]) for block in blocks)
+    return np.concatenate([np.zeros(0), *found])
+
+
 def check_mining(top: int, threshold: float) -> None:
     """Refuse what :func:`mine` cannot be asked for, before anything is encoded for it."""
     if top < 1:

@@ -11,7 +11,6 @@ from typing import Any
 
 from samesense.context.corpus.corpus import Corpus
 from samesense.context.generator.base import KINDS
-from samesense.data.documents import running_documents
 from samesense.execution.progress import progress_bar, stage, where_time_went
 from samesense.recipes.context.documents import Documents
 from samesense.recipes.context.settings import ContextSettings
@@ -19,7 +18,6 @@ from samesense.recipes.estimate import measured_step
 from samesense.recipes.harvest.recipe import harvest
 from samesense.recipes.origin import recipe as origin_recipe
 from samesense.recipes.origin.settings import OriginSettings
-from samesense.recipes.origin.stages import first_words
 from samesense.recipes.runner import Job
 from samesense.recipes.surrogate.data import read_harvest
 from samesense.recipes.surrogate.recipe import prepare
@@ -35,7 +33,7 @@ WORDS, REFERENCE, STEPS, WINDOWS = 20_000, 50, 8, 50
 def estimate(job: Job[Documents, ContextSettings]) -> list[str]:
     """Return, in words, the steps and an estimate of the time; in a larger corpus, contexts take a little longer."""
     settings, origin = job.settings, job.settings.origin_settings()
-    whole = _sentences(job.data.sources, origin, origin.corpus_words)
+    whole = _sentences(job.data.sources, origin)
     logger.info(f"measuring with {WORDS:,} words of the documents, in a folder that is thrown away")
     with TemporaryDirectory() as scratch, stage("measuring"):
         folder = Path(scratch)
@@ -66,12 +64,10 @@ def estimate(job: Job[Documents, ContextSettings]) -> list[str]:
     ]
 
 
-def _sentences(sources: Sequence[str], origin: OriginSettings, most: int | None) -> int:
-    how: Any = {"language": origin.language, "paragraphs": origin.paragraphs}
-    every = (document for source in sources for document in running_documents(source, **how))
+def _sentences(sources: Sequence[str], origin: OriginSettings) -> int:
     with progress_bar("count", "document") as bar:
         count = 0
-        for document in first_words(every, most):
+        for document in origin_recipe.learnt_from(sources, origin):
             count += sum(map(len, document))
             bar.update()
     return count

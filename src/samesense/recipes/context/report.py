@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from samesense.context.corpus.corpus import Corpus
-from samesense.data.documents import Triplet, held_out, running_documents, section_triplets
+from samesense.data.documents import Triplet, held_out, section_triplets
 from samesense.errors import DataError
 from samesense.evaluation.run import Evaluations, evaluate_candidates
 from samesense.evaluation.sections import PER_DOCUMENT, TRIPLET_SEED, SectionTask
@@ -22,6 +21,7 @@ from samesense.inference.models.load import load
 from samesense.recipes.compare.models import open_models
 from samesense.recipes.context.documents import Documents
 from samesense.recipes.context.settings import ContextSettings
+from samesense.recipes.origin.recipe import documents_of
 from samesense.recipes.origin.settings import OriginSettings
 from samesense.recipes.runner import Job
 from samesense.recipes.surrogate.recipe import KEPT, TASK, describe_kept
@@ -94,11 +94,7 @@ def _sections(job: Job[Documents, ContextSettings]) -> tuple[SectionTask | None,
 
 def _held_out_triplets(documents: Documents, origin: OriginSettings) -> list[Triplet]:
     """Return triplets of sections in the documents that the corpus leaves out, none if no document allows one."""
-    every = chain.from_iterable(
-        running_documents(source, language=origin.language, paragraphs=origin.paragraphs)
-        for source in documents.sources
-    )
-    own = list(held_out(every, origin.held_out_documents))
+    own = list(held_out(documents_of(documents.sources, origin), origin.held_out_documents))
     try:
         return section_triplets(own, PER_DOCUMENT, TRIPLET_SEED)
     except DataError:

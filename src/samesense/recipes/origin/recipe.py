@@ -68,6 +68,19 @@ def run(sources: Sequence[str], settings: OriginSettings, output: Path, *, overw
         return True
 
 
+def documents_of(sources: Sequence[str], settings: OriginSettings) -> Iterator[list[list[str]]]:
+    """Yield all documents of the sources, in order."""
+    return chain.from_iterable(
+        running_documents(source, language=settings.language, paragraphs=settings.paragraphs) for source in sources
+    )
+
+
+def learnt_from(sources: Sequence[str], settings: OriginSettings) -> Iterator[list[list[str]]]:
+    """Yield the documents of which the corpus is made: without those that are held out, up to so many words."""
+    kept = without_held_out(documents_of(sources, settings), settings.held_out_documents)
+    return first_words(kept, settings.corpus_words)
+
+
 def _maker(settings: OriginSettings, device: torch.device) -> BankMaker | PaperMaker:
     if settings.contexts == "bank":
         from samesense.recipes.origin.bank import BankMaker
@@ -83,11 +96,8 @@ def _corpus(stages: Stages, sources: Sequence[str], prints: dict[str, str], sett
     how = {"language": settings.language, "paragraphs": settings.paragraphs}
 
     def documents() -> Iterator[list[list[str]]]:
-        every = chain.from_iterable(
-            running_documents(source, language=settings.language, paragraphs=settings.paragraphs) for source in sources
-        )
         with progress_bar("corpus", "document") as bar:
-            for document in first_words(without_held_out(every, settings.held_out_documents), settings.corpus_words):
+            for document in learnt_from(sources, settings):
                 yield document
                 bar.update()
 

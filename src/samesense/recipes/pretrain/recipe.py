@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import logging
 import math
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -43,7 +42,16 @@ from samesense.results import Results
 from samesense.training import manifest
 from samesense.training.callbacks import History, Progress
 from samesense.training.fit import TrainOutput
-from samesense.training.masked_lm import Blocks, Masked, MaskedLmTrainer, MaskedLoss, hold_out, open_masked_lm
+from samesense.training.losses.mlm import transformer_source
+from samesense.training.masked_lm import (
+    FEW_DOCUMENTS,
+    Blocks,
+    Masked,
+    MaskedLmTrainer,
+    MaskedLoss,
+    hold_out,
+    open_masked_lm,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -96,11 +104,12 @@ def run(
     data = {name: {"source": name, "sha256": fingerprint(name), "rows": len(own)} for name, own in read.items()}
     record = manifest.describe("pretrain", settings.model_dump(), data)
     before = run_folder.check(output, record, resume=resume, overwrite=overwrite)
+    settings = settings.model_copy(update={"precision": inference_precision(settings.precision, encoder.device)})
     documents = [document for own in read.values() for document in own]
     learnt, held = hold_out(documents, settings.held_out, settings.seed)
     logger.info(
         f"data: {len(documents):,} documents, {len(learnt):,} blocks of at most {settings.max_seq_length} tokens, and "
-        f"{len(held):,} held out{', of documents of their own' if len(documents) >= 10 else ''}"
+        f"{len(held):,} held out{', of documents of their own' if len(documents) >= FEW_DOCUMENTS else ''}"
     )
     if new_head:
         logger.info("the head is new, as the file of the model has none")
@@ -128,14 +137,13 @@ def run(
             run_folder.save_model(output, record, trained, partial(save, encoder))
         perplexity = {"before": math.exp(start), "after": math.exp(best)}
         run_folder.end(output, record, trained, {PERPLEXITY: perplexity})
-        shutil.rmtree(output / run_folder.CHECKPOINTS, ignore_errors=True)
         laps.count("saving")
         return Pretraining(output, trained, Results(), laps.seconds, **perplexity)
 
 
 def _transformer_of(encoder: SentenceTransformer, name: str) -> str:
     """Return the place from which the transformer of an encoder was loaded."""
-    source = str(getattr(getattr(encoder[0], "model", None), "name_or_path", ""))
+    source = transformer_source(encoder)
     if not source:
         raise ModelError(f"{name} has no transformer to pretrain: it is static. Give a transformer.")
     return source
@@ -162,7 +170,6 @@ def _trainer(
 ) -> MaskedLmTrainer:
     set_seed(settings.seed)
     steps, loss = settings.steps(len(learnt)), MaskedLoss()
-    settings = settings.model_copy(update={"precision": inference_precision(settings.precision, model.device)})
     arguments = training_arguments(
         TrainingArguments,
         settings,

@@ -20,6 +20,7 @@ from transformers.modeling_outputs import BaseModelOutputWithPast
 
 from samesense.errors import ConfigError
 from samesense.execution.progress import without_bars
+from samesense.failures import first_line
 from samesense.losses.cosine import reduced, widen
 from samesense.training.losses.base import gather
 from samesense.training.losses.tuples import InfoNCE
@@ -121,6 +122,11 @@ class Given(nn.Module):
         return BaseModelOutputWithPast(last_hidden_state=inputs_embeds)
 
 
+def transformer_source(model: SentenceTransformer) -> str:
+    """Return the place from which the transformer of a model was loaded; empty if it begins with none."""
+    return str(getattr(getattr(model[0], "model", None), "name_or_path", ""))
+
+
 @without_bars()
 def masked_lm_head(model: SentenceTransformer) -> nn.Module:
     """Return the masked-LM head of the checkpoint from which the model's transformer was loaded.
@@ -130,11 +136,11 @@ def masked_lm_head(model: SentenceTransformer) -> nn.Module:
     """
     from transformers import AutoModelForMaskedLM
 
-    source = getattr(getattr(model[0], "model", None), "name_or_path", "")
+    source = transformer_source(model)
     try:
         loaded, info = AutoModelForMaskedLM.from_pretrained(source, output_loading_info=True)
     except (OSError, ValueError, KeyError) as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        reason = first_line(error)
         raise _no_head(source, reason) from error
     lacking = [name for name in info["missing_keys"] if not name.startswith(f"{loaded.base_model_prefix}.")]
     if lacking:
