@@ -91,7 +91,7 @@ def test_a_run_says_what_each_width_is_worth(tiny_trunk, toy_pairs, tmp_path):
 
     def trained(name, **more):
         return samesense.train(
-            files["train"], dev=files["dev"], test=files["test"], model=str(tiny_trunk), max_steps=15, eval_steps=15,
+            files["train"], dev=files["dev"], test=files["test"], model=str(tiny_trunk), max_steps=40, eval_steps=40,
             learning_rate=3e-3,
             precision="float32", seed=1, output=tmp_path / name, **more,
         )  # fmt: skip

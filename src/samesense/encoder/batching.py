@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from samesense.encoder.grad_cache import Features, forward, replayed
+from samesense.encoder.packing import first_position, pack, packs
 from samesense.errors import ModelError
 
 CHUNK_COST = 64
@@ -71,11 +72,24 @@ def embed_columns(
     )
     if mini_batch_num_tokens is not None:
         chunks = bounded_chunks(sorted_lengths, chunks, mini_batch_num_tokens)
-    parts = [_trimmed(merged, order[start:end], sorted_lengths[start]) for start, end in chunks]
+    if packs(model):
+        parts = _packed(model, merged, order, chunks, replay)
+    else:
+        parts = [_trimmed(merged, order[start:end], sorted_lengths[start]) for start, end in chunks]
     embedded = replayed(model, parts) if replay else torch.cat([forward(model, part) for part in parts])
     embeddings = embedded[order.argsort()]
     sizes = [column["attention_mask"].shape[0] for column in columns]
     return list(embeddings.split(sizes))  # type: ignore[no-untyped-call]
+
+
+def _packed(
+    model: nn.Module, features: Features, order: Tensor, chunks: Sequence[tuple[int, int]], replay: bool
+) -> list[Features]:
+    """Return all chunks packed together, each a group of texts that attend together; one by one for a replay."""
+    offset = first_position(model)
+    if replay:
+        return [pack(features, order[start:end], [(0, end - start)], offset) for start, end in chunks]
+    return [pack(features, order, chunks, offset)]
 
 
 def plan_chunks(lengths: Sequence[int], chunk_cost: int) -> list[tuple[int, int]]:

@@ -11,6 +11,7 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 
 from samesense.execution.progress import Laps, progress_bar
 from samesense.files import replacing, write_json_lines
+from samesense.training.optimizer import clip_gradients
 
 if TYPE_CHECKING:
     from accelerate import Accelerator
@@ -173,7 +174,7 @@ class ClipGradients(TrainerCallback):
     ) -> None:
         """Clip them, of float16 less the scale of the loss; a parameter without a gradient is left alone."""
         self.accelerator.unscale_gradients()
-        nn.utils.clip_grad_norm_(self.loss.parameters(), self.max_norm)
+        clip_gradients(self.loss.parameters(), self.max_norm)
 
 
 class SaveLossWeights(TrainerCallback):

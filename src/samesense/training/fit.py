@@ -20,6 +20,7 @@ from torch import nn
 from transformers import EarlyStoppingCallback, TrainerCallback, set_seed
 
 from samesense.encoder.dropout import use_cheap_dropout
+from samesense.encoder.packing import packing
 from samesense.encoder.precision import Choice, inference_precision, training_precision
 from samesense.errors import ConfigError
 from samesense.execution.progress import stage
@@ -43,6 +44,7 @@ from samesense.training.losses.base import EmbeddingLoss, nest
 from samesense.training.losses.check import check_dataset
 from samesense.training.losses.cross import CrossEncoderLoss
 from samesense.training.mixing import Mix, MixedTrainer
+from samesense.training.optimizer import RowAdamW, sparse_embeddings
 from samesense.training.settings import TrainingSettings
 from samesense.training.texts import TrainingTexts
 
@@ -133,61 +135,61 @@ def fit(  # noqa: PLR0913 - what a run may be told
         raise ConfigError(
             "early_stopping_patience counts evaluations on a dev set, and there is none. Give dev, or leave it out."
         )
-    for one, own in _each(loss, dataset):
-        check_dataset(one, own)
-    for one, _ in _each(loss, dataset):
-        if isinstance(one, EmbeddingLoss) and settings.matryoshka:
-            nest(one, settings.matryoshka, model.get_embedding_dimension())
-    precision = pick_precision(model, dataset, settings, max_length).precision
-    settings = settings.model_copy(update={"precision": precision})
-    set_seed(settings.seed)  # after the measurement of the precision, which draws numbers
-    adapters = None if settings.lora is None else add_adapters(model, settings.lora)
-    if model.device.type == "cpu":
-        use_cheap_dropout(model)
-    # sentence-transformers would copy training sentences into the card of the model, which is made to be shared
-    model.model_card_data.set_widget_examples = lambda dataset: None
-    checkpoints, stop, times = folder / "checkpoints", StopOnInterrupt(), Times()
-    resume_from = _resumed(loss, checkpoints, [] if adapters is None else [WEIGHTS]) if resume else None
-    texts = TrainingTexts(model, max_length)
-    if isinstance(loss, CrossEncoderLoss):
-        loss.tokenise = texts
-    elif collator is None:
-        collator = SentenceTransformerDataCollator(preprocess_fn=texts)
-    kind = _trainer_of(model, batches)
-    trainer = (kind if adapters is None else of_adapters(kind))(
-        model=model,
-        args=_arguments(
-            settings,
-            sum(len(own) for _, own in _each(loss, dataset)),
-            checkpoints,
-            model,
-            batches,
-            selecting=dev_score is not None,
-            starting=resume_from is None,
-        ),
-        train_dataset=dataset,
-        data_collator=collator,
-        loss=dict(loss.items()) if isinstance(loss, nn.ModuleDict) else loss,
-        evaluator=None if dev_score is None else _DevEvaluator(dev_score),
-        callbacks=[*_callbacks(settings, folder, loss), times, texts, *callbacks],
-    )
-    trainer.add_callback(ClipGradients(loss, settings.max_grad_norm, trainer.accelerator))
-    if isinstance(batches, Mix):
-        trainer.mix = batches
-    stopped = run_trainer(trainer, resume_from, stop)
-    if adapters is not None:
-        merge(adapters)
-    best = trainer.state.best_metric
-    return TrainOutput(
-        steps=trainer.state.global_step,
-        seconds=sum(times.laps.seconds.values()),
-        precision=settings.precision,
-        start_dev_spearman=_start_score(trainer.state.log_history),
-        best_dev_spearman=None if best is None else float(best),
-        best_step=trainer.state.best_global_step,
-        interrupted=stop.interrupted and stopped,
-        spent=times.laps.seconds,
-    )
+    _check_losses(loss, dataset, settings, model)
+    with packing(model), sparse_embeddings(loss, allowed="optim" not in settings.trainer) as sparse:
+        precision = pick_precision(model, dataset, settings, max_length).precision
+        settings = settings.model_copy(update={"precision": precision})
+        set_seed(settings.seed)  # after the measurement of the precision, which draws numbers
+        adapters = None if settings.lora is None else add_adapters(model, settings.lora)
+        if model.device.type == "cpu":
+            use_cheap_dropout(model)
+        # sentence-transformers would copy training sentences into the card of the model, which is made to be shared
+        model.model_card_data.set_widget_examples = lambda dataset: None
+        checkpoints, stop, times = folder / "checkpoints", StopOnInterrupt(), Times()
+        resume_from = _resumed(loss, checkpoints, [] if adapters is None else [WEIGHTS]) if resume else None
+        texts = TrainingTexts(model, max_length)
+        if isinstance(loss, CrossEncoderLoss):
+            loss.tokenise = texts
+        elif collator is None:
+            collator = SentenceTransformerDataCollator(preprocess_fn=texts)
+        kind = _trainer_of(model, batches)
+        trainer = (kind if adapters is None else of_adapters(kind))(
+            model=model,
+            args=_arguments(
+                settings,
+                sum(len(own) for _, own in _each(loss, dataset)),
+                checkpoints,
+                model,
+                batches,
+                selecting=dev_score is not None,
+                starting=resume_from is None,
+            ),
+            train_dataset=dataset,
+            data_collator=collator,
+            loss=dict(loss.items()) if isinstance(loss, nn.ModuleDict) else loss,
+            evaluator=None if dev_score is None else _DevEvaluator(dev_score),
+            callbacks=[*_callbacks(settings, folder, loss), times, texts, *callbacks],
+        )
+        if sparse:
+            arguments = trainer.get_optimizer_cls_and_kwargs(trainer.args, model)[1]
+            trainer.optimizer_cls_and_kwargs = (RowAdamW, arguments)
+        trainer.add_callback(ClipGradients(loss, settings.max_grad_norm, trainer.accelerator))
+        if isinstance(batches, Mix):
+            trainer.mix = batches
+        stopped = run_trainer(trainer, resume_from, stop)
+        if adapters is not None:
+            merge(adapters)
+        best = trainer.state.best_metric
+        return TrainOutput(
+            steps=trainer.state.global_step,
+            seconds=sum(times.laps.seconds.values()),
+            precision=settings.precision,
+            start_dev_spearman=_start_score(trainer.state.log_history),
+            best_dev_spearman=None if best is None else float(best),
+            best_step=trainer.state.best_global_step,
+            interrupted=stop.interrupted and stopped,
+            spent=times.laps.seconds,
+        )
 
 
 def _trainer_of(model: SentenceTransformer | CrossEncoder, batches: Batches | Mix) -> Any:
@@ -201,6 +203,14 @@ def _each(loss: nn.Module, dataset: Any) -> list[tuple[nn.Module, Dataset]]:
     if isinstance(loss, nn.ModuleDict):
         return [(one, dataset[name]) for name, one in loss.items()]
     return [(loss, dataset)]
+
+
+def _check_losses(loss: nn.Module, dataset: Any, settings: TrainingSettings, model: Any) -> None:
+    """Check the data of every objective, and have it formed at every width that is asked for."""
+    for one, own in _each(loss, dataset):
+        check_dataset(one, own)
+        if isinstance(one, EmbeddingLoss) and settings.matryoshka:
+            nest(one, settings.matryoshka, model.get_embedding_dimension())
 
 
 def _start_score(history: Sequence[Mapping[str, float]]) -> float | None:

@@ -1,0 +1,151 @@
+"""AdamW that leaves the word embeddings alone which no text has held.
+
+A batch holds some hundred words of a vocabulary of tens or hundreds of thousands. Gradients of all others are zero, and
+so are their moments until they are met first: a dense AdamW reads and writes them in every step, for nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from samesense.execution.ranks import world_size
+
+_ROWS = 2048
+"""Rows below which embeddings are trained as any other weight."""
+
+_GROWTH = 1.5
+
+
+class RowAdamW(torch.optim.AdamW):
+    """torch's fused AdamW, with sparse gradients for embeddings ``(rows, dim)``.
+
+    A row has moments from the first step on in which it has a gradient, and is then updated in every step.
+
+    Source: Loshchilov and Hutter 2019, as torch computes it; with a weight decay of 0 the weights are the same.
+    Differs: rows that no text has held yet do not decay either.
+    """
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Update the weights by their gradients, which stay as they are."""
+        found = None
+        if closure is not None:
+            with torch.enable_grad():
+                found = closure()
+        sparse = []
+        for group in self.param_groups:
+            for weight in group["params"]:
+                if weight.grad is not None and weight.grad.is_sparse:
+                    sparse.append((weight, weight.grad, group))
+                    weight.grad = None
+        try:
+            super().step()
+            for weight, gradient, group in sparse:
+                self._step_rows(weight, gradient.coalesce(), group)
+        finally:
+            for weight, gradient, _ in sparse:
+                weight.grad = gradient
+        return found
+
+    def _step_rows(self, weight: Tensor, gradient: Tensor, group: dict[str, Any]) -> None:
+        state = self.state[weight]
+        if "rows" not in state:
+            state["step"] = torch.zeros(())
+            state["rows"] = torch.empty(0, dtype=torch.int64)
+            state["exp_avg"] = state["exp_avg_sq"] = weight.new_empty(0, weight.shape[1])
+        places = self._places(weight, state, gradient.indices()[0])
+        rows, n = state["rows"].long(), len(state["rows"])  # a loaded state has them as the weight's numbers
+        dense = weight.new_zeros(n, weight.shape[1]).index_copy_(0, places, gradient.values())
+        own = weight.index_select(0, rows)
+        torch._fused_adamw_(
+            [own],
+            [dense],
+            [state["exp_avg"][:n]],
+            [state["exp_avg_sq"][:n]],
+            [],
+            [state["step"].add_(1)],
+            lr=float(group["lr"]),
+            beta1=group["betas"][0],
+            beta2=group["betas"][1],
+            weight_decay=group["weight_decay"],
+            eps=group["eps"],
+            amsgrad=False,
+            maximize=group["maximize"],
+        )
+        weight.index_copy_(0, rows, own)
+
+    def _places(self, weight: Tensor, state: dict[str, Any], met: Tensor) -> Tensor:
+        """Return the numbers of rows among those with moments; rows that are new are put behind."""
+        slots = torch.full((len(weight),), -1)
+        slots[state["rows"].long()] = torch.arange(len(state["rows"]))
+        new = met[slots[met] < 0]
+        if len(new):
+            n = len(state["rows"])
+            slots[new] = torch.arange(n, n + len(new))
+            state["rows"] = torch.cat([state["rows"].long(), new])
+            for name in ("exp_avg", "exp_avg_sq"):
+                state[name] = _with_room(state[name], n, n + len(new), len(weight))
+        return slots[met]
+
+
+def _with_room(moments: Tensor, used: int, wanted: int, most: int) -> Tensor:
+    """Return moments of at least ``wanted`` rows: zeros behind the first ``used``."""
+    if wanted <= len(moments):
+        return moments
+    larger = moments.new_zeros(min(most, max(wanted, int(_GROWTH * wanted))), moments.shape[1])
+    larger[:used] = moments[:used]
+    return larger
+
+
+@contextmanager
+def sparse_embeddings(loss: nn.Module, allowed: bool) -> Iterator[bool]:
+    """Have large embeddings below a loss give sparse gradients, on one CPU; yields whether any does.
+
+    Not those that another layer shares, such as a head that guesses words: their gradient is dense.
+    """
+    held = Counter(id(one) for module in loss.modules() for one in module._parameters.values())
+    chosen = [
+        module
+        for module in loss.modules()
+        if isinstance(module, nn.Embedding | nn.EmbeddingBag)
+        and len(module.weight) >= _ROWS
+        and module.weight.requires_grad
+        and module.weight.device.type == "cpu"
+        and held[id(module.weight)] == 1
+        and not module.sparse
+    ]
+    if not allowed or world_size() > 1:
+        chosen = []
+    for module in chosen:
+        module.sparse = True
+    try:
+        yield bool(chosen)
+    finally:
+        for module in chosen:
+            module.sparse = False
+
+
+def clip_gradients(weights: Iterable[Tensor], max_norm: float) -> Tensor:
+    """Scale gradients, sparse ones too, down to one norm, and return the norm that they had.
+
+    Source: ``torch.nn.utils.clip_grad_norm_``, which takes no sparse ones.
+    """
+    found = [_values(weight, weight.grad) for weight in weights if weight.grad is not None]
+    norm: Tensor = nn.utils.get_total_norm(found)
+    factor = max_norm / (norm + 1e-6)
+    if not bool(factor >= 1):  # also where it is not a number, which then shows
+        torch._foreach_mul_(found, factor)
+    return norm
+
+
+def _values(weight: Tensor, gradient: Tensor) -> Tensor:
+    if not gradient.is_sparse:
+        return gradient
+    weight.grad = gradient.coalesce()
+    return weight.grad.values()

@@ -1,0 +1,107 @@
+import pytest
+import torch
+from torch.nn import functional as F
+
+from samesense.encoder.batching import embed_columns
+from samesense.encoder.build import build
+from samesense.encoder.packing import packing, packs
+
+
+def folder_of(kind, tiny_trunk, folder):
+    """A bare, random model with the tokenizer of the tiny one."""
+    from transformers import AutoTokenizer, LlamaConfig, LlamaModel, T5Config, T5EncoderModel, XLMRobertaConfig
+    from transformers import XLMRobertaModel as Roberta
+
+    tokenizer = AutoTokenizer.from_pretrained(tiny_trunk)
+    sizes = {"vocab_size": len(tokenizer), "num_hidden_layers": 2, "hidden_size": 32, "num_attention_heads": 4}
+    more = {"intermediate_size": 48, "max_position_embeddings": 64, "pad_token_id": tokenizer.pad_token_id}
+    torch.manual_seed(0)
+    if kind == "roberta":
+        model = Roberta(XLMRobertaConfig(**sizes, **more))
+    elif kind == "llama":
+        model = LlamaModel(LlamaConfig(**sizes, **more, num_key_value_heads=2))
+        tokenizer.padding_side = "left"
+    else:
+        model = T5EncoderModel(
+            T5Config(vocab_size=len(tokenizer), d_model=32, d_kv=8, d_ff=48, num_layers=2, num_heads=4)
+        )
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return str(folder)
+
+
+def gradient(model, embeddings):
+    model.zero_grad()
+    F.cosine_similarity(*embeddings).sum().backward()
+    return torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None])
+
+
+@pytest.mark.parametrize(("kind", "pooling"), [
+    ("bert", "mean"), ("bert", "cls"), ("bert", "first-last"), ("roberta", "mean"), ("roberta", "max"),
+    ("llama", "lasttoken"), ("llama", "mean"),
+])  # fmt: skip
+@pytest.mark.parametrize("budget", [None, 40])
+def test_packed_texts_have_the_embeddings_and_gradients_of_padded_ones(
+    kind, pooling, budget, tiny_trunk, tmp_path, sentences
+):
+    folder = str(tiny_trunk) if kind == "bert" else folder_of(kind, tiny_trunk, tmp_path / kind)
+    model = build(folder, pooling=pooling, device="cpu").eval()
+    columns = [model.preprocess(sentences[:13]), model.preprocess(sentences[13:26])]
+    expected = embed_columns(model, columns, mini_batch_num_tokens=budget)
+    slope = gradient(model, expected)
+    with packing(model):
+        assert packs(model)
+        got = embed_columns(model, columns, chunk_cost=3, mini_batch_num_tokens=budget)
+        own = gradient(model, got)
+        padded = model(dict(columns[0]))["sentence_embedding"]
+    assert not packs(model)
+    for one, other in zip(got, expected, strict=True):
+        torch.testing.assert_close(one, other, atol=2e-5, rtol=1e-4)
+    torch.testing.assert_close(own, slope, atol=5e-5, rtol=1e-3)
+    torch.testing.assert_close(padded, expected[0], atol=2e-5, rtol=1e-4)
+
+
+def test_a_text_is_dropped_from_as_if_alone(tiny, sentences):
+    """With dropout, packed texts keep to themselves: a change of one changes no other."""
+    tiny.train()
+    texts = sorted(sentences[:6], key=len, reverse=True)
+    with packing(tiny):
+
+        def embed(words):
+            torch.manual_seed(0)
+            return embed_columns(tiny, [tiny.preprocess(words)])[0]
+
+        first, again = embed(texts), embed(texts)
+        changed = embed([*texts[:-1], " ".join(reversed(texts[-1].split()))])
+    assert torch.equal(first, again)
+    assert torch.equal(first[:-1], changed[:-1]) and not torch.equal(first[-1], changed[-1])
+
+
+def test_dropout_falls_on_the_weights_of_attention(tiny, sentences):
+    for module in tiny.modules():
+        if hasattr(module, "p"):
+            module.p = 0.0
+    tiny.train()
+    features = tiny.preprocess(sentences[:6])
+    with packing(tiny):
+        whole = embed_columns(tiny, [features])[0]
+        for layer in tiny[0].model.encoder.layer:
+            layer.attention.self.dropout.p = 0.2
+        draws = torch.stack([embed_columns(tiny, [features])[0] for _ in range(200)])
+    assert draws.std(dim=0).max() > 1e-3
+    torch.testing.assert_close(draws.mean(dim=0), whole, atol=0.05, rtol=0.1)
+
+
+def test_a_model_with_biases_of_attention_is_padded(tiny_trunk, tmp_path, sentences):
+    model = build(folder_of("t5", tiny_trunk, tmp_path / "t5"), device="cpu").eval()
+    columns = [model.preprocess(sentences[:5])]
+    expected = embed_columns(model, columns)[0]
+    with packing(model):
+        assert not packs(model)
+        assert torch.equal(embed_columns(model, columns)[0], expected)
+
+
+def test_a_saved_model_knows_nothing_of_it(tiny, tmp_path):
+    with packing(tiny):
+        tiny.save(str(tmp_path / "saved"))
+    assert all("packed" not in path.read_text() for path in (tmp_path / "saved").rglob("*.json"))

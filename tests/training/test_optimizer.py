@@ -1,0 +1,88 @@
+import copy
+
+import pytest
+import torch
+from torch import nn
+
+from samesense.training.optimizer import RowAdamW, clip_gradients, sparse_embeddings
+
+ROWS, DIM = 3000, 8
+
+
+class Model(nn.Module):
+    """Words and one more layer."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.words, self.last = nn.Embedding(ROWS, DIM, padding_idx=0), nn.Linear(DIM, 1)
+
+    def forward(self, ids):
+        return self.last(self.words(ids).tanh()).square().mean()
+
+
+def trained(batches, decay=0.0, rows=True, kind=RowAdamW, stop=None, max_norm=1e9):
+    """Weights after some steps; with ``stop``, the optimiser's state is saved and loaded after so many."""
+    model = Model()
+    with sparse_embeddings(model, allowed=rows) as sparse:
+        assert sparse == rows
+        optimizer = kind(model.parameters(), lr=1e-2, weight_decay=decay, fused=True)
+        for n, ids in enumerate(batches):
+            if n == stop:
+                state = copy.deepcopy(optimizer.state_dict())
+                optimizer = kind(model.parameters(), lr=1e-2, weight_decay=decay, fused=True)
+                optimizer.load_state_dict(state)
+            optimizer.zero_grad()
+            for part in ids:  # several backwards add up
+                model(part).backward()
+            clip_gradients(model.parameters(), max_norm)
+            optimizer.step()
+    assert not model.words.sparse
+    return model
+
+
+def some_batches(n=12):
+    draw = torch.Generator().manual_seed(1)
+    return [[torch.randint(0, 200 + 60 * step, (9,), generator=draw) for _ in range(2)] for step in range(n)]
+
+
+@pytest.mark.parametrize(("stop", "max_norm"), [(None, 1e9), (5, 1e9), (None, 1e-3)])
+def test_it_is_adamw(stop, max_norm):
+    batches = some_batches()
+    one = trained(batches, stop=stop, max_norm=max_norm)
+    other = trained(batches, rows=False, kind=torch.optim.AdamW, max_norm=max_norm)
+    for own, expected in zip(one.parameters(), other.parameters(), strict=True):
+        torch.testing.assert_close(own, expected, atol=1e-6, rtol=1e-6)
+    assert not torch.equal(one.words.weight, Model().words.weight)
+
+
+def test_weight_decay_begins_with_the_first_gradient():
+    batches = some_batches()
+    met = torch.cat([part for ids in batches for part in ids]).unique()
+    first = torch.cat(batches[0]).unique()
+    first, met = first[first != 0], met[met != 0]
+    one, other = trained(batches, decay=0.1), trained(batches, decay=0.1, rows=False, kind=torch.optim.AdamW)
+    torch.testing.assert_close(one.words.weight[first], other.words.weight[first], atol=1e-4, rtol=1e-3)
+    torch.testing.assert_close(one.last.weight, other.last.weight, atol=1e-4, rtol=1e-3)
+    unmet = torch.ones(ROWS, dtype=torch.bool).index_fill_(0, met, False)
+    assert torch.equal(one.words.weight[unmet], Model().words.weight[unmet])
+
+
+def test_clipping_is_that_of_torch():
+    ids = some_batches(1)[0][0]
+    one, other = Model(), Model()
+    one.words.sparse = True
+    for model in (one, other):
+        model(ids).backward()
+    norm = clip_gradients(one.parameters(), 1e-3)
+    torch.testing.assert_close(norm, nn.utils.clip_grad_norm_(other.parameters(), 1e-3))
+    torch.testing.assert_close(one.words.weight.grad.to_dense(), other.words.weight.grad)
+    torch.testing.assert_close(one.last.weight.grad, other.last.weight.grad)
+
+
+def test_embeddings_that_a_head_shares_are_dense():
+    model = Model()
+    model.head = nn.Linear(DIM, ROWS, bias=False)
+    model.head.weight = model.words.weight
+    with sparse_embeddings(model, allowed=True) as sparse:
+        assert not sparse and not model.words.sparse
