@@ -268,3 +268,20 @@ def test_objective_is_a_plain_loss_of_sentence_transformers(tiny, sentences, tmp
     arguments = SentenceTransformerTrainingArguments(str(tmp_path), max_steps=2, report_to="none", use_cpu=True)
     SentenceTransformerTrainer(model=tiny, args=arguments, train_dataset=data, loss=CoSENT(tiny)).train()
     assert abs(encode(tiny, sentences) - before).max() > 0
+
+
+def test_sparse_gradients_of_words_train_the_same_model(tiny_trunk, toy_pairs, tmp_path, monkeypatch):
+    """With clipping, evaluations and a stop: as with dense ones."""
+    settings = SETTINGS.model_copy(update={"weight_decay": 0.0})
+
+    def trained(rows, **how):
+        monkeypatch.setattr("samesense.training.optimizer._ROWS", rows)
+        return run_of(tiny_trunk, toy_pairs, tmp_path / str(rows), settings, **how)[0]
+
+    expected = trained(10**9)
+    with pytest.raises(Killed):
+        trained(1, callbacks=[At(17, killed)])
+    found = trained(1, resume=True)
+    assert not any(module.sparse for module in found.modules() if isinstance(module, torch.nn.Embedding))
+    for one, other in zip(found.parameters(), expected.parameters(), strict=True):
+        torch.testing.assert_close(one, other, atol=2e-4, rtol=1e-3)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -11,10 +11,6 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 
 from samesense.execution.progress import Laps, progress_bar
 from samesense.files import replacing, write_json_lines
-from samesense.training.optimizer import clip_gradients
-
-if TYPE_CHECKING:
-    from accelerate import Accelerator
 
 DEV_METRIC = "dev_spearman"
 
@@ -161,20 +157,6 @@ class History(TrainerCallback):
         """Write the whole history anew, so that a resumed run has neither gaps nor doubles."""
         if state.is_world_process_zero:
             write_json_lines(self.path, state.log_history)
-
-
-class ClipGradients(TrainerCallback):
-    """Scales the gradients of the model and of what the loss itself learns, such as a head, down to one norm."""
-
-    def __init__(self, loss: nn.Module, max_norm: float, accelerator: Accelerator) -> None:
-        self.loss, self.max_norm, self.accelerator = loss, max_norm, accelerator
-
-    def on_pre_optimizer_step(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
-        """Clip them, of float16 less the scale of the loss; a parameter without a gradient is left alone."""
-        self.accelerator.unscale_gradients()
-        clip_gradients(self.loss.parameters(), self.max_norm)
 
 
 class SaveLossWeights(TrainerCallback):

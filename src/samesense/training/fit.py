@@ -31,7 +31,6 @@ from samesense.training.batches import Batches, sampler_of
 from samesense.training.callbacks import (
     DEV_METRIC,
     LOSS_WEIGHTS,
-    ClipGradients,
     History,
     Progress,
     SaveLossWeights,
@@ -44,7 +43,7 @@ from samesense.training.losses.base import EmbeddingLoss, nest
 from samesense.training.losses.check import check_dataset
 from samesense.training.losses.cross import CrossEncoderLoss
 from samesense.training.mixing import Mix, MixedTrainer
-from samesense.training.optimizer import RowAdamW, sparse_embeddings
+from samesense.training.optimizer import RowAdamW, clip_all, sparse_embeddings
 from samesense.training.settings import TrainingSettings
 from samesense.training.texts import TrainingTexts
 
@@ -173,7 +172,7 @@ def fit(  # noqa: PLR0913 - what a run may be told
         if sparse:
             arguments = trainer.get_optimizer_cls_and_kwargs(trainer.args, model)[1]
             trainer.optimizer_cls_and_kwargs = (RowAdamW, arguments)
-        trainer.add_callback(ClipGradients(loss, settings.max_grad_norm, trainer.accelerator))
+        clip_all(trainer.accelerator, loss)
         if isinstance(batches, Mix):
             trainer.mix = batches
         stopped = run_trainer(trainer, resume_from, stop)
@@ -254,7 +253,7 @@ def _arguments(
         per_device_train_batch_size=settings.batch_size,
         batch_sampler=sampler_of("random" if isinstance(batches, Mix) else batches),
         lr_scheduler_type=settings.lr_scheduler_type,
-        max_grad_norm=0.0,  # the trainer's leaves out what the loss itself learns; see ClipGradients
+        max_grad_norm=settings.max_grad_norm,
         dataloader_pin_memory=model.device.type == "cuda",
     )
 

@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
 from samesense.execution.ranks import world_size
+
+if TYPE_CHECKING:
+    from accelerate import Accelerator
 
 _ROWS = 2048
 """Rows below which embeddings are trained as any other weight."""
@@ -129,6 +132,16 @@ def sparse_embeddings(loss: nn.Module, allowed: bool) -> Iterator[bool]:
     finally:
         for module in chosen:
             module.sparse = False
+
+
+def clip_all(accelerator: Accelerator, loss: nn.Module) -> None:
+    """Have a trainer clip the gradients of the model and of what the loss itself learns, such as a head, together."""
+
+    def clip(parameters: Iterable[Tensor], max_norm: float, norm_type: float = 2) -> Tensor:
+        accelerator.unscale_gradients()  # of float16
+        return clip_gradients(loss.parameters(), max_norm)
+
+    accelerator.clip_grad_norm_ = clip
 
 
 def clip_gradients(weights: Iterable[Tensor], max_norm: float) -> Tensor:
