@@ -1,0 +1,95 @@
+"""From command to verdict: ``samesense train`` against the same job written with sentence-transformers, in turns.
+
+Whole processes: imports, loading, training, the same evaluations of the same dev set, and saving. The peer is the script
+of its docs (CoSENTLoss, ``EmbeddingSimilarityEvaluator``), with its default arguments, and with ``bf16=True`` and fused
+AdamW.
+
+    python benchmarks/end_to_end.py --data stsb.train.tsv.gz --dev stsb.dev.tsv.gz --steps 100 --rounds 3
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from alternate import report
+
+PEER = """
+import json, sys
+from datasets import Dataset
+from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer, SentenceTransformerTrainingArguments
+from sentence_transformers.sentence_transformer.evaluation import EmbeddingSimilarityEvaluator
+from sentence_transformers.sentence_transformer.losses import CoSENTLoss
+
+told = json.loads(sys.argv[1])
+with open(told["rows"], encoding="utf-8") as file:
+    train, dev = json.load(file)
+model = SentenceTransformer(told["model"], device="cpu")
+settings = SentenceTransformerTrainingArguments(
+    told["output"], max_steps=told["steps"], per_device_train_batch_size=16, eval_strategy="steps",
+    eval_steps=told["evaluation"], save_steps=told["evaluation"], load_best_model_at_end=True,
+    metric_for_best_model="eval_dev_spearman_cosine", report_to="none", disable_tqdm=True, **told["faster"],
+)
+trainer = SentenceTransformerTrainer(
+    model=model, args=settings, train_dataset=Dataset.from_dict(train), loss=CoSENTLoss(model),
+    evaluator=EmbeddingSimilarityEvaluator(dev["sentence1"], dev["sentence2"], dev["score"], name="dev"),
+)
+trainer.train()
+model.save_pretrained(told["output"] + "/model")
+"""
+
+
+def main() -> None:
+    """Time the ways, and report them."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", default="default")
+    parser.add_argument("--data", required=True)
+    parser.add_argument("--dev", required=True)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--steps", type=int, default=100)
+    args = parser.parse_args()
+    from samesense.data import read_pairs
+    from samesense.encoder.build import resolve
+
+    evaluation = args.steps // 5
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        parts = [read_pairs(path) for path in (args.data, args.dev)]
+        rows = [{"sentence1": p.sentences1, "sentence2": p.sentences2, "score": p.labels} for p in parts]
+        (folder / "rows.json").write_text(json.dumps(rows), encoding="utf-8")
+        (folder / "peer.py").write_text(PEER, encoding="utf-8")
+
+        def timed(words: list[str]) -> float:
+            started = time.perf_counter()
+            subprocess.run(words, check=True, capture_output=True)
+            return time.perf_counter() - started
+
+        def peer(output: str, **faster: object) -> float:
+            told = {"model": resolve(args.model), "rows": str(folder / "rows.json"), "steps": args.steps}
+            told |= {"evaluation": evaluation, "faster": faster, "output": output}
+            return timed([sys.executable, str(folder / "peer.py"), json.dumps(told)])
+
+        def ours(output: str) -> float:
+            words = ["train", args.data, "--dev", args.dev, "--model", args.model, "--output", output]
+            words += ["--max-steps", str(args.steps), "--eval-steps", str(evaluation)]
+            return timed([sys.executable, "-m", "samesense", *words])
+
+        seconds: dict[str, list[float]] = {}
+        for attempt in range(args.rounds):
+            seconds.setdefault("sentence-transformers", []).append(peer(str(folder / f"a{attempt}")))
+            faster = peer(str(folder / f"b{attempt}"), bf16=True, optim="adamw_torch_fused")
+            seconds.setdefault("sentence-transformers, bf16 and fused AdamW", []).append(faster)
+            seconds.setdefault("samesense train", []).append(ours(str(folder / f"c{attempt}")))
+    print({name: statistics.median(values) for name, values in seconds.items()})
+    facts = {"model": args.model, "data": parts[0].name, "steps": args.steps, "evaluations": 5}
+    report("end to end", seconds, 1, "runs", "sentence-transformers", **facts)
+
+
+if __name__ == "__main__":
+    main()
