@@ -8,9 +8,12 @@ import subprocess
 import sys
 import time
 
+import pyarrow.parquet as pq
 import pytest
 
+from tests.context.worlds import some_documents
 from tests.hostile.conftest import figures, rounds
+from tests.recipes.test_context import ORIGIN
 
 STEPS = ("--dev", "pairs.tsv", "--max-steps", "6", "--eval-steps", "2", "--batch-size", "8", "--precision", "float32")
 # precision is stated: a run that is killed before it has begun measures anew which one is faster
@@ -44,6 +47,14 @@ RUNS = {
         "page.md",
     ),
     "sweep": ("sweep", "sweep.toml", "--output", "out"),
+    "harvest": (
+        *("harvest", "--origin", "origin", "--output", "out", "--pairs", "60", "--unit", "6", "--shard-size", "10"),
+        *("--spacings", "4"),
+    ),
+    "dedup": (
+        *("dedup", "texts.txt", "--model", "STATIC", "--threshold", "0.9", "--search", "approximate"),
+        *("--work", "out", "--output", "kept.txt"),
+    ),
 }
 GOES_ON = ("train", "pretrain", "distil")
 """Commands that go on with ``--resume``; the others with the same words."""
@@ -64,6 +75,15 @@ def prepared(here, static_model, tiny_trunk):
         '[[data]]\nname = "d"\ntrain = "pairs.tsv"\ndev = "pairs.tsv"\ntest = "pairs.tsv"\n'
     )
     return {"STATIC": str(static_model), "TINY": str(tiny_trunk)}
+
+
+@pytest.fixture
+def origin(here):
+    """A folder of contexts to harvest by."""
+    rows = [json.dumps({"sections": sections}) for sections in some_documents(12)]
+    (here / "world.jsonl").write_text("\n".join(rows) + "\n")
+    flags = [word for name, value in ORIGIN.items() for word in (f"--{name.replace('_', '-')}", str(value))]
+    assert ended(began(("origin", "world.jsonl", "--config", "scaled", *flags, "--output", "origin"))) == 0
 
 
 def began(words):
@@ -92,6 +112,10 @@ def outcome(name, models, here):
         return [(one.id, one.text) for one in collection] + [sorted(path.suffix for path in out.iterdir())[:2]]
     if name == "compare":
         return (here / "page.md").read_text()
+    if name == "dedup":
+        return (here / "kept.txt").read_text()
+    if name == "harvest":
+        return [pq.read_table(path).to_pylist() for path in sorted(out.glob("shards/*.parquet"))]
     if name == "sweep":
         return [
             [json.loads(line)["value"] for line in path.read_text().splitlines()]
@@ -106,7 +130,9 @@ def outcome(name, models, here):
 
 @pytest.mark.long  # every run is a process that imports torch
 @pytest.mark.parametrize("name", RUNS)
-def test_a_killed_run_ends_as_one_that_was_not(prepared, here, name):
+def test_a_killed_run_ends_as_one_that_was_not(prepared, here, name, request):
+    if name == "harvest":
+        request.getfixturevalue("origin")
     started = time.monotonic()
     assert ended(began(command(name, prepared, here))) == 0
     seconds, expected = time.monotonic() - started, outcome(name, prepared, here)
@@ -114,6 +140,8 @@ def test_a_killed_run_ends_as_one_that_was_not(prepared, here, name):
     draw, kills = random.Random(name), 0
     for _ in range(rounds(short=1, long=6)):
         shutil.rmtree(here / "out")
+        for made in ("page.md", "kept.txt"):
+            (here / made).unlink(missing_ok=True)
         for _ in range(draw.randint(1, 3)):
             child = began(command(name, prepared, here))
             time.sleep(draw.uniform(0, seconds))
