@@ -1,8 +1,8 @@
 """From command to verdict: ``samesense train`` against the same job written with sentence-transformers, in turns.
 
 Whole processes: imports, loading, training, the same evaluations of the same dev set, and saving. The peer is the
-script of its docs (CoSENTLoss, ``EmbeddingSimilarityEvaluator``), with its default arguments, and with ``bf16=True`` and
-fused AdamW.
+script of its docs (CoSENTLoss, ``EmbeddingSimilarityEvaluator``), with its default arguments, and with ``bf16=True``
+and fused AdamW.
 
     python benchmarks/end_to_end.py --data stsb.train.tsv.gz --dev stsb.dev.tsv.gz --steps 100 --rounds 3
 """
