@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from samesense.api.data import doctor, read
     from samesense.api.duplicates import dedup, match
     from samesense.api.evaluation import calibrate, compare, drift, evaluate
+    from samesense.api.label import label
     from samesense.api.publish import export, push
     from samesense.api.training import cross_validate, distil, harvest, origin, pretrain, sweep, train
     from samesense.api.use import encode, explain, mine, rerank, similarity, whiten
@@ -28,6 +29,7 @@ __version__ = version("samesense")
 _HOMES = {
     "samesense.api.data": ("doctor", "read"),
     "samesense.api.evaluation": ("calibrate", "compare", "drift", "evaluate"),
+    "samesense.api.label": ("label",),
     "samesense.api.publish": ("export", "push"),
     "samesense.api.training": ("cross_validate", "distil", "harvest", "origin", "pretrain", "sweep", "train"),
     "samesense.api.duplicates": ("dedup", "match"),
@@ -52,6 +54,7 @@ __all__ = [
     "explain",
     "export",
     "harvest",
+    "label",
     "load",
     "match",
     "mine",

@@ -228,23 +228,38 @@ def only_writer(folder: Path, wait: float = 0) -> Iterator[None]:
     The operating system frees it when a process dies. OutputError if another process still holds it after ``wait``
     seconds.
     """
-    from filelock import FileLock, Timeout  # imports asyncio, which takes longer than all else here
-
     folder.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(folder / LOCK)
-    try:
-        lock.acquire(timeout=wait)
-    except Timeout as error:
-        waited = f", and has done so for {wait:g} s" if wait else ""
-        raise OutputError(
-            f"A folder has one writer at a time, and another process writes to {folder}{waited}. Wait for it, or give "
-            "another output folder."
-        ) from error
-    try:
+    waited = f", and has done so for {wait:g} s" if wait else ""
+    message = (
+        f"A folder has one writer at a time, and another process writes to {folder}{waited}. Wait for it, or give "
+        "another output folder."
+    )
+    with _held(folder / LOCK, wait, message):
         clear_temporary(folder)
         yield
+
+
+@contextmanager
+def only_writer_of(path: Path) -> Iterator[None]:
+    """Hold a file by a lock beside it, which the system frees when a process dies; OutputError if another holds it."""
+    message = f"A file has one writer at a time, and another process writes to {path}. Wait for it, or name another."
+    with _held(path.with_name(f".{_short(path.name)}{LOCK}"), 0, message):
+        yield
+
+
+@contextmanager
+def _held(lock: Path, wait: float, message: str) -> Iterator[None]:
+    from filelock import FileLock, Timeout  # imports asyncio, which takes longer than all else here
+
+    held = FileLock(lock)
+    try:
+        held.acquire(timeout=wait)
+    except Timeout as error:
+        raise OutputError(message) from error
+    try:
+        yield
     finally:
-        lock.release()
+        held.release()
 
 
 @contextmanager

@@ -29,6 +29,7 @@ def test_public_names():
         "explain",
         "export",
         "harvest",
+        "label",
         "load",
         "match",
         "mine",

@@ -39,12 +39,12 @@ GROUPS = {
     "Train": ("quickstart", "train", "pretrain", "distil", "whiten", "origin", "harvest"),
     "Evaluate": ("evaluate", "compare", "calibrate", "drift", "sweep"),
     "Use": ("similarity", "explain", "encode", "mine", "dedup", "match", "index", "rerank", "serve", "export", "push"),
-    "Data": ("doctor", "augment"),
+    "Data": ("doctor", "label", "augment"),
 }
 COMMANDS = tuple(name for names in GROUPS.values() for name in names)
 """Every command; each is the function of its name in the module of its name."""
 
-LONG = (*GROUPS["Train"], *GROUPS["Evaluate"], "encode", "mine", "dedup", "match", "index", "export", "push")
+LONG = (*GROUPS["Train"], *GROUPS["Evaluate"], "encode", "mine", "dedup", "match", "index", "export", "push", "label")
 """Commands that may take long."""
 
 ANEW = "Nothing half-written is left: give the same command again."

@@ -8,6 +8,7 @@
     python:module:function        a function from texts to a matrix, one row a text
     python-score:module:function  a function from pairs to scores
     origin:FOLDER                 an Origin
+    chat:MODEL                    a language model behind a chat endpoint, asked for a score from 0 to 5
 
 Whatever gives embeddings may be followed by maps that are fitted on unlabelled texts, applied from left to right:
 
@@ -26,7 +27,7 @@ from typing import cast, get_args
 from samesense.errors import ConfigError
 from samesense.types import PoolingName
 
-KINDS = ("vectors", "words", "python", "python-score", "origin")
+KINDS = ("vectors", "words", "python", "python-score", "origin", "chat")
 """What may stand before the first colon of a name; any other name is that of a model."""
 
 ORIGIN = "origin:"

@@ -1,12 +1,12 @@
 import re
-from importlib.resources import files
 
 import pytest
 
+from samesense.inference.serve.pages import page_of
 from tests.inference.serve.browser import CHROMIUM, browser
 from tests.inference.serve.toy import STORE, calibrated, running, served, store_search, vector
 
-PAGE = files("samesense.inference.serve").joinpath("page/index.html").read_text(encoding="utf-8")
+PAGE = page_of("index.html")
 needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
 READY = "document.querySelector('#facts')?.textContent.includes('dimensions')"
 

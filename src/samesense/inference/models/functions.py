@@ -1,4 +1,4 @@
-"""Models that are no transformer: stored vectors, word vectors, functions, and an Origin."""
+"""Models that are no transformer: stored vectors, word vectors, functions, an Origin, a chat model."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from samesense.encoder.chat import Chat
 from samesense.encoder.cosine import checked_rows, unit
 from samesense.errors import ConfigError
 from samesense.hashes import content_hash
@@ -75,6 +76,8 @@ def open_kind(kind: str, place: str, device: str | None) -> Model:
         if isinstance(origin, BankOrigin):
             return Model(FunctionEncoder(origin.encode, origin.protocol, lambda: origin.identity))
         return Model(score=origin, protocol=origin.protocol)
+    if kind == "chat":
+        return Model(score=Chat(place), protocol=f"0 to 5 by {place}, a chat model")
     if kind == "python-score":
         return Model(score=_imported(place, kind), protocol=f"scores by {place}")
     if kind == "python":

@@ -6,7 +6,6 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
-from importlib.resources import files
 from typing import Any, TypeVar
 
 from fastapi import FastAPI, Request, Response
@@ -15,7 +14,8 @@ from starlette.responses import JSONResponse
 from samesense.inference.explain import occluded
 from samesense.inference.serve.exception_handlers import RequestError, add_exception_handlers
 from samesense.inference.serve.middleware import RequestMiddleware
-from samesense.inference.serve.responses import explained, listed, meanings, pairs_of, policy, ranked, similarities
+from samesense.inference.serve.pages import add_page
+from samesense.inference.serve.responses import explained, listed, meanings, pairs_of, ranked, similarities
 from samesense.inference.serve.schemas import (
     EmbeddingsRequest,
     ExplainRequest,
@@ -44,7 +44,7 @@ def build_app(service: Service, *, keys: Sequence[str] = (), hosts: Sequence[str
         await service.stop()
 
     app = FastAPI(title="samesense", lifespan=life, docs_url=None, redoc_url=None, redirect_slashes=False)
-    app.add_middleware(RequestMiddleware, service=service, keys=keys, hosts=hosts)
+    app.add_middleware(RequestMiddleware, traffic=service, keys=keys, hosts=hosts)
     add_exception_handlers(app)
     _add_information(app, service)
     _add_work(app, service)
@@ -53,13 +53,8 @@ def build_app(service: Service, *, keys: Sequence[str] = (), hosts: Sequence[str
 
 
 def _add_information(app: FastAPI, service: Service) -> None:
-    page = files("samesense.inference.serve").joinpath("page/index.html").read_text(encoding="utf-8")
-    headers = {"Content-Security-Policy": policy(page), "Referrer-Policy": "no-referrer"}
     name = service.serving.name
-
-    @app.get("/", include_in_schema=False)
-    async def index() -> Response:
-        return Response(page, media_type="text/html", headers=headers)
+    add_page(app, "index.html")
 
     @app.get("/health")
     async def health() -> JSONResponse:

@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from samesense.inference.serve.exception_handlers import RequestError, invalid
-from samesense.inference.serve.service import Service
+from samesense.inference.serve.traffic import Traffic
 
 OPEN = ("/", "/health")
 """Paths that need no key: the page holds no data, and whoever watches a server has none."""
@@ -29,8 +29,8 @@ class RequestMiddleware:
     own name was made to lead to this machine sends that name.
     """
 
-    def __init__(self, app: ASGIApp, *, service: Service, keys: Sequence[str] = (), hosts: Sequence[str] = ()) -> None:
-        self._app, self._service, self._hosts = app, service, frozenset(hosts)
+    def __init__(self, app: ASGIApp, *, traffic: Traffic, keys: Sequence[str] = (), hosts: Sequence[str] = ()) -> None:
+        self._app, self._traffic, self._hosts = app, traffic, frozenset(hosts)
         self._keys = [key.encode() for key in keys]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -46,15 +46,15 @@ class RequestMiddleware:
                 status = message["status"]
                 headers = MutableHeaders(scope=message)
                 headers.setdefault("X-Content-Type-Options", "nosniff")
-                if self._service.stopping:
+                if self._traffic.stopping:
                     headers["Connection"] = "close"
             elif not message.get("more_body", False):
                 # Before the last bytes leave: a caller who has them may stop the server, and is not waiting any more.
-                self._service.running -= waiting
+                self._traffic.running -= waiting
                 waiting = 0
             await send(message)
 
-        self._service.running += 1
+        self._traffic.running += 1
         try:
             self._check(scope)
             await self._app(scope, await self._with_body(scope, receive), answer)
@@ -62,13 +62,13 @@ class RequestMiddleware:
             refused = JSONResponse(error.body(), error.status, headers=error.headers)
             await refused(scope, receive, answer)
         finally:
-            self._service.running -= waiting
+            self._traffic.running -= waiting
             route = getattr(scope.get("route"), "path", "other")
-            self._service.metrics.requests.labels(route, str(status)).inc()
-            self._service.metrics.seconds.labels(route).observe(time.perf_counter() - started)
+            self._traffic.metrics.requests.labels(route, str(status)).inc()
+            self._traffic.metrics.seconds.labels(route).observe(time.perf_counter() - started)
 
     def _check(self, scope: Scope) -> None:
-        if self._service.stopping and scope["path"] not in ALWAYS:
+        if self._traffic.stopping and scope["path"] not in ALWAYS:
             raise _stopping()
         if self._hosts and _name_of(Headers(scope=scope).get("host", "")) not in self._hosts:
             raise RequestError(
@@ -88,12 +88,12 @@ class RequestMiddleware:
 
     async def _with_body(self, scope: Scope, receive: Receive) -> Receive:
         """Read the body within the limits and return a ``receive`` that gives it in one piece."""
-        limits = self._service.serving.limits
+        limits = self._traffic.limits
         announced = Headers(scope=scope).get("content-length", "0")
         if announced.isdigit() and int(announced) > limits.max_body:
             raise self._too_large(int(announced))
         body, more = bytearray(), True
-        arriving = self._service.arriving
+        arriving = self._traffic.arriving
         try:
             async with asyncio.timeout(limits.max_seconds) as deadline:
                 arriving.add(deadline)
@@ -106,7 +106,7 @@ class RequestMiddleware:
                     if len(body) > limits.max_body:
                         raise self._too_large(len(body))
         except TimeoutError:
-            if self._service.stopping:
+            if self._traffic.stopping:
                 raise _stopping() from None
             raise RequestError(
                 408, f"The request was not complete after {limits.max_seconds:g} s.", code="timeout"
@@ -121,7 +121,7 @@ class RequestMiddleware:
         return replay
 
     def _too_large(self, size: int) -> RequestError:
-        most = self._service.serving.limits.max_body
+        most = self._traffic.limits.max_body
         return invalid(f"A request may have {most} bytes; received {size} or more. Send it in parts.", status=413)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -97,16 +95,3 @@ def listed(found: Sequence[Sequence[Found]]) -> list[dict[str, Any]]:
 
 def _as_json(hit: Found) -> dict[str, Any]:
     return {"id": hit.id, "score": float(hit.score), "text": hit.text, "metadata": dict(hit.metadata)}
-
-
-def policy(page: str) -> str:
-    """Return a content security policy under which only the page's own script and style run."""
-
-    def own(tag: str) -> str:
-        content = page.partition(f"<{tag}")[2].partition(">")[2].partition(f"</{tag.split()[0]}>")[0]
-        return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
-
-    return (
-        f"default-src 'none'; script-src {own('script')}; style-src {own('style')}; connect-src 'self'; "
-        "img-src data:; form-action 'none'; frame-ancestors 'none'; base-uri 'none'"
-    )

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import uvicorn
+from fastapi import FastAPI
 
 from samesense.errors import ConfigError, ModelError
 from samesense.inference.calibration.calibration import Calibration
@@ -24,6 +25,7 @@ from samesense.inference.collection.embedder import embedder_of
 from samesense.inference.serve.app import build_app
 from samesense.inference.serve.connections import Complaints, Patience
 from samesense.inference.serve.service import Search, Service, Serving
+from samesense.inference.serve.traffic import Traffic
 from samesense.types import Embeddings, Score
 
 if TYPE_CHECKING:
@@ -45,11 +47,11 @@ class GracefulServer(uvicorn.Server):
     A second signal stops it at once.
     """
 
-    def __init__(self, config: uvicorn.Config, service: Service) -> None:
+    def __init__(self, config: uvicorn.Config, traffic: Traffic, name: str) -> None:
         super().__init__(config)
-        self._service = service
+        self._traffic, self._name = traffic, name
         self._until = 0.0
-        self._patience = Patience(service.serving.limits)
+        self._patience = Patience(traffic.limits)
 
     async def startup(self, sockets: list[object] | None = None) -> None:  # type: ignore[override]
         """Open the port, and log its address."""
@@ -58,26 +60,26 @@ class GracefulServer(uvicorn.Server):
         if self.started:
             host, port = self.servers[0].sockets[0].getsockname()[:2]
             shown = f"[{host}]" if ":" in host else host
-            logger.info(f"serving {self._service.serving.name!r} at http://{shown}:{port}")
+            logger.info(f"serving {self._name!r} at http://{shown}:{port}")
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Begin to stop, at the second signal without waiting."""
-        if self._service.stopping:
+        if self._traffic.stopping:
             self.should_exit = self.force_exit = True
             return
-        self._until = time.monotonic() + self._service.serving.limits.grace
-        self._service.stopping = True
-        logger.info(f"{signal.Signals(sig).name}: finishing {self._service.running} requests")
+        self._until = time.monotonic() + self._traffic.limits.grace
+        self._traffic.stopping = True
+        logger.info(f"{signal.Signals(sig).name}: finishing {self._traffic.running} requests")
 
     async def on_tick(self, counter: int) -> bool:
         """Leave when everything accepted is answered, or the time for it is over."""
-        if self._service.stopping:
-            self._service.give_up_arriving()
+        if self._traffic.stopping:
+            self._traffic.give_up_arriving()
         if counter % CHECKED == 0:
             self._patience.check(self.server_state.connections)
         # A request that is answered may still be on its way to a slow caller: that is one of uvicorn's tasks.
-        done = not self._service.running and not self.server_state.tasks
-        if self._service.stopping and (done or time.monotonic() > self._until):
+        done = not self._traffic.running and not self.server_state.tasks
+        if self._traffic.stopping and (done or time.monotonic() > self._until):
             self.should_exit = True
         return await super().on_tick(counter)
 
@@ -96,19 +98,29 @@ def serve(
     own names among them; where there are none, by any name, unless there is no key and it listens on this machine
     alone. ConfigError if the address cannot be listened on, ModelError if the model cannot encode a text.
     """
-    if not 0 <= port <= 65535:
-        raise ConfigError(f"A port is 0 to 65535; received {port}. Give another --port.")
+    check_port(port)
     named = (*hosts, *LOOPBACK) if hosts or (not keys and host in LOOPBACK) else ()
     service = Service(serving)
-    config = uvicorn.Config(
-        build_app(service, keys=keys, hosts=[name.lower() for name in named]), host=host, port=port,
-        log_level="warning", access_log=False, lifespan="on", ws="none", timeout_graceful_shutdown=1,
-    )  # fmt: skip
+    app = build_app(service, keys=keys, hosts=[name.lower() for name in named])
     if host not in LOOPBACK and not keys:
         logger.info("anyone who reaches this address may use the server; --api-key-file FILE asks for a key")
-    server = GracefulServer(config, service)
+    run_app(app, service, name=serving.name, host=host, port=port)
+
+
+def check_port(port: int) -> None:
+    """Raise ConfigError for what is no port."""
+    if not 0 <= port <= 65535:
+        raise ConfigError(f"A port is 0 to 65535; received {port}. Give another --port.")
+
+
+def run_app(app: FastAPI, traffic: Traffic, *, name: str, host: str, port: int) -> None:
+    """Run an application until it is told to stop; ConfigError if the address cannot be listened on."""
+    config = uvicorn.Config(
+        app, host=host, port=port, log_level="warning", access_log=False, lifespan="on", ws="none",
+        timeout_graceful_shutdown=1,
+    )  # fmt: skip
     try:
-        server.run()
+        GracefulServer(config, traffic, name).run()
     except SystemExit as error:
         raise ConfigError(f"Cannot listen on {host}:{port}; is something else there? Give another --port.") from error
 

@@ -19,9 +19,9 @@ from samesense.inference.search.exact import unit_rows
 from samesense.inference.serve.batching import Batcher
 from samesense.inference.serve.exception_handlers import RequestError, invalid
 from samesense.inference.serve.limits import Limits
-from samesense.inference.serve.metrics import Metrics
 from samesense.inference.serve.schemas import Ids
 from samesense.inference.serve.tokens import Tokens
+from samesense.inference.serve.traffic import Traffic
 from samesense.types import Embeddings, Encode, Pair, Score, Scores
 
 Search = Callable[[Embeddings, int, Where], Sequence[Sequence[Found]]]
@@ -64,18 +64,15 @@ class Serving:
     limits: Limits = field(default_factory=Limits)
 
 
-class Service:
+class Service(Traffic):
     """Answers requests; see :class:`Serving`. ModelError at once, if the model cannot encode a text.
 
-    ``dimension`` is that of the embeddings; ``stopping`` is set when nothing new is taken any more; ``running`` counts
-    the requests accepted and not answered; ``arriving`` holds the deadlines of those whose body is not there yet.
+    ``dimension`` is that of the embeddings.
     """
 
     def __init__(self, serving: Serving) -> None:
-        self.serving, self.metrics = serving, Metrics()
-        self.stopping, self.running = False, 0
-        self.arriving: set[asyncio.Timeout] = set()
-        self.metrics.running.set_function(lambda: self.running)
+        super().__init__(serving.limits)
+        self.serving = serving
         self.dimension = self._rows(["One text."]).shape[1]
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="inference")
         self._texts: Batcher[str] | None = None
@@ -92,11 +89,6 @@ class Service:
         for batcher in self._batchers():
             await batcher.stop()
         self._thread.shutdown(wait=False, cancel_futures=True)
-
-    def give_up_arriving(self) -> None:
-        """Wait no longer for bodies of requests."""
-        for deadline in self.arriving:
-            deadline.reschedule(asyncio.get_running_loop().time())
 
     @property
     def alive(self) -> bool:

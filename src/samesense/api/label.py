@@ -1,0 +1,203 @@
+"""``samesense.label``: labels for pairs that are worth them, by a model, a function or a person."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from samesense.data.formats.memory import Source, names_among
+from samesense.errors import ConfigError, MissingExtraError
+from samesense.inference.names import place_of, split_kind
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from samesense.encoder.chat import ScaleName
+    from samesense.inference.labelling.choose import PairsBy
+    from samesense.inference.models.model import Model
+    from samesense.types import Pair, Precision, Score
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """What a file of labels came to. Prints as a line.
+
+    Attributes:
+        path: of the file.
+        wanted: pairs chosen.
+        labelled: those of them that have a label now.
+        cost: of a chat endpoint, in words.
+    """
+
+    path: Path
+    wanted: int
+    labelled: int
+    cost: str = ""
+
+    def __str__(self) -> str:
+        """Return how far it is, and how to go on."""
+        rest = "" if self.labelled == self.wanted else "; the same command goes on"
+        cost = f", {self.cost}" if self.cost else ""
+        return f"{self.labelled} of {self.wanted} pairs have a label in {self.path}{cost}{rest}"
+
+
+def label(  # noqa: PLR0913 - the flags of the command
+    source: Source,
+    *,
+    output: str | Path,
+    scorer: Any = None,
+    scale: ScaleName = "0-5",
+    pairs: int = 200,
+    pairs_by: PairsBy = "bands",
+    model: Any = "default",
+    other: Any = None,
+    max_calls: int | None = None,
+    port: int = 8000,
+    columns: str | None = None,
+    seed: int = 0,
+    precision: Precision = "auto",
+) -> Labelled:
+    """Choose pairs that are worth a label and have them labelled; go on with those that a file holds already.
+
+    Args:
+        source: texts, of which pairs are made, or pairs, whose labels are not read.
+        output: file of the labels, ``.tsv`` or ``.jsonl``, which :func:`samesense.train` takes; every label is on disk
+            before the next pair. One file holds the labels of one scorer, or of people on one scale.
+        scorer: what labels: whatever :func:`samesense.load` takes, such as a cross-encoder, ``"origin:FOLDER"`` or
+            ``"chat:MODEL"``; or a function from pairs to scores. ``None`` shows a page on this machine, where a person
+            labels until Ctrl-C.
+        scale: what a person or a chat model is asked for: ``"0-5"`` or ``"yes-no"``.
+        pairs: how many are chosen.
+        pairs_by: ``"bands"``: evenly over the scores of ``model``; ``"neighbours"``: texts near each other by
+            ``model``; ``"disagreement"``: those first which ``model`` and ``other`` rank most differently;
+            ``"random"``.
+        model: what chooses; whatever :func:`samesense.load` takes, with embeddings if pairs are made of texts.
+        other: what it is compared with, for disagreement.
+        max_calls: requests to a chat endpoint at most, those included that are tried again.
+        port: of the page; 0 takes a free one.
+        columns: columns of a table: of texts, as in ``"question,answer"``, or of pairs, as in ``"left,right,label"``.
+        seed: decides what is drawn at random, so that the same call chooses the same pairs.
+        precision: arithmetic; auto is bfloat16 where the processor computes in it.
+
+    Raises:
+        ConfigError: if options contradict each other, or the file holds the labels of someone else.
+        ModelError: if the scorer gives no score; what is labelled is kept.
+        OutputError: if the file is another one, or another process writes to it.
+    """
+    import numpy as np
+
+    from samesense.inference.labelling.file import open_labels
+
+    _check(pairs, pairs_by, other, scorer, max_calls)
+    score, by = _scorer(scorer, scale, max_calls, precision)
+    if score is None:
+        _check_page(port)
+    read = [
+        *names_among(source),
+        *(place_of(str(one)) for one in (scorer, model, other) if isinstance(one, str | Path)),
+    ]
+    with open_labels(Path(output), by, read) as labels:
+        opened = partial(_opened, precision=precision)
+        chosen = _chosen(source, columns, pairs_by, opened, model, other, np.random.default_rng(seed))[:pairs]
+        labels.check(chosen)
+        if score is None:
+            from samesense.inference.labelling.app import run
+            from samesense.inference.labelling.desk import Desk
+
+            run(Desk(chosen, labels, scale), port)
+        else:
+            from samesense.inference.labelling.score import label_all
+
+            label_all(chosen, score, labels)
+        return Labelled(labels.path, len(chosen), sum(pair in labels for pair in chosen), getattr(score, "cost", ""))
+
+
+def _check(pairs: int, pairs_by: PairsBy, other: Any, scorer: Any, max_calls: int | None) -> None:
+    if pairs < 1 or (max_calls is not None and max_calls < 1):
+        raise ConfigError(f"At least one must be asked for; received `pairs` {pairs} and `max_calls` {max_calls}.")
+    if (pairs_by == "disagreement") != (other is not None):
+        raise ConfigError(
+            f"Disagreement is between `model` and `other`; received `pairs_by` {pairs_by} "
+            f"{'without' if other is None else 'with'} `other`."
+        )
+    if max_calls is not None and not _is_chat(scorer):
+        raise ConfigError("`max_calls` is for a chat endpoint, `scorer` chat:MODEL. Leave it out.")
+
+
+def _check_page(port: int) -> None:
+    for module in ("fastapi", "uvicorn", "prometheus_client"):
+        if find_spec(module) is None:
+            raise MissingExtraError(module.replace("_", "-"), "serve")
+    from samesense.inference.serve.run import check_port
+
+    check_port(port)
+
+
+def _is_chat(scorer: Any) -> bool:
+    return isinstance(scorer, str) and split_kind(scorer)[0] == "chat"
+
+
+def _scorer(scorer: Any, scale: ScaleName, max_calls: int | None, precision: Precision) -> tuple[Score | None, str]:
+    """Return what scores, and what the file calls it; ``None`` for a person."""
+    from samesense.encoder.chat import SCALES, Chat
+
+    if scorer is None:
+        return None, f"person, {SCALES[scale].name}"
+    if _is_chat(scorer):
+        return Chat(split_kind(scorer)[1], scale=scale, max_calls=max_calls), f"{scorer}, {SCALES[scale].name}"
+    if callable(scorer) and not (hasattr(scorer, "encode") or hasattr(scorer, "predict")):  # a model can be called, too
+        return scorer, getattr(scorer, "__qualname__", type(scorer).__name__)
+    opened = _opened(scorer, precision=precision)
+    return opened.scores, opened.name
+
+
+def _opened(model: Any, *, precision: Precision) -> Model:
+    from samesense.inference.models.load import load
+
+    return load(model, precision=precision, cache=True)
+
+
+def _chosen(
+    source: Source,
+    columns: str | None,
+    by: PairsBy,
+    opened: Callable[[Any], Model],
+    model: Any,
+    other: Any,
+    rng: np.random.Generator,
+) -> list[Pair]:
+    """Return the pairs in the order in which they should be labelled."""
+    from samesense.inference.labelling import choose
+
+    texts, pairs = _read(source, columns)
+    if texts is None and by == "neighbours":
+        raise ConfigError("Neighbours are found among texts; the source holds pairs. Choose other `pairs_by`.")
+    first = None if by == "random" else opened(model)
+    if texts is None:
+        candidates = choose.some_of(pairs, rng)
+    else:
+        candidates = choose.pairs_of(texts, by, None if first is None else first.encode, rng)
+    second = None if other is None else opened(other).scores
+    return choose.ordered(candidates, by, None if first is None else first.scores, second, rng)
+
+
+def _read(source: Source, columns: str | None) -> tuple[list[str] | None, list[Pair]]:
+    """Return the texts of a source, or ``None`` and its pairs where a row holds two or more."""
+    from samesense.data.kinds import tell
+    from samesense.data.pairs.data import PairData
+    from samesense.data.pairs.read import read_bare_pairs
+    from samesense.data.sentences import Sentences, unlabelled_texts
+
+    if isinstance(source, PairData):
+        return None, list(zip(source.sentences1, source.sentences2, strict=True))
+    if isinstance(source, Sentences):
+        return source.texts, []
+    told = tell(source, columns)
+    if told.kind not in ("pairs", "tuples"):
+        return unlabelled_texts(source, columns), []
+    two = told.columns is not None and told.columns.count(",") == 1
+    return None, read_bare_pairs(source, columns=f"{told.columns},label" if two else told.columns)

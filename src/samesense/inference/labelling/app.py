@@ -1,0 +1,84 @@
+"""The page on which a person labels pairs, on this machine alone."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from fastapi import Depends, FastAPI, Request
+from pydantic import BaseModel, ConfigDict
+
+from samesense.inference.labelling.desk import Desk
+from samesense.inference.serve.exception_handlers import RequestError, add_exception_handlers
+from samesense.inference.serve.limits import Limits
+from samesense.inference.serve.middleware import RequestMiddleware
+from samesense.inference.serve.pages import add_page
+from samesense.inference.serve.run import LOOPBACK, run_app
+from samesense.inference.serve.traffic import Traffic
+
+logger = logging.getLogger(__name__)
+
+
+class _Form(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class LabelRequest(_Form):
+    """A label for the pair that is shown."""
+
+    pair: int
+    score: int
+
+
+class SkipRequest(_Form):
+    """The pair that is shown, to be shown again later."""
+
+    pair: int
+
+
+class UndoRequest(_Form):
+    """The pair that was labelled last."""
+
+    undone: int
+
+
+def from_the_page(request: Request) -> None:
+    """Refuse what another page in the same browser sends: a browser names the page's own address in ``Origin``."""
+    origin = request.headers.get("origin")
+    if origin is not None and origin != f"http://{request.headers.get('host')}":
+        raise RequestError(403, "Labels are given on the page of this server alone.", code="other_origin")
+
+
+def build_app(desk: Desk, traffic: Traffic) -> FastAPI:
+    """Return the ASGI application of a desk, which answers by names of this machine only."""
+    app = FastAPI(title="samesense label", openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
+    app.add_middleware(RequestMiddleware, traffic=traffic, hosts=LOOPBACK)
+    add_exception_handlers(app)
+    add_page(app, "label.html")
+
+    @app.get("/state")
+    async def state() -> dict[str, Any]:
+        return desk.state()
+
+    @app.post("/label", dependencies=[Depends(from_the_page)])
+    async def label(form: LabelRequest) -> dict[str, Any]:
+        desk.label(form.pair, form.score)
+        return desk.state()
+
+    @app.post("/skip", dependencies=[Depends(from_the_page)])
+    async def skip(form: SkipRequest) -> dict[str, Any]:
+        desk.skip(form.pair)
+        return desk.state()
+
+    @app.post("/undo", dependencies=[Depends(from_the_page)])
+    async def undo(form: UndoRequest) -> dict[str, Any]:
+        desk.undo(form.undone)
+        return desk.state()
+
+    return app
+
+
+def run(desk: Desk, port: int) -> None:
+    """Show the page until Ctrl-C or SIGTERM; ConfigError if the port is taken."""
+    traffic = Traffic(Limits())
+    run_app(build_app(desk, traffic), traffic, name="the page for labels, ended by Ctrl+C", host="127.0.0.1", port=port)

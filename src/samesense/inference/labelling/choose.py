@@ -1,0 +1,123 @@
+"""Which pairs are labelled first: candidates among texts, and their order by what models make of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Literal
+
+import numpy as np
+
+from samesense.errors import ConfigError
+from samesense.inference.search.exact import Best, nearest, unit_rows
+from samesense.types import Encode, Floats, Indices, Pair, Score, Scores
+
+PairsBy = Literal["bands", "neighbours", "disagreement", "random"]
+
+CANDIDATES = 10_000
+"""Pairs at most among which is chosen, as each is scored by the model, or by two."""
+
+TEXTS = 20_000
+"""Texts at most that are encoded; of more, these are drawn."""
+
+NEAR = 5
+"""Nearest texts of a text that are candidates with it."""
+
+BANDS = 10
+"""Ranges of the model's score, equally wide, that have their turn."""
+
+
+def near_pairs(texts: Sequence[str], encode: Encode, rng: np.random.Generator) -> list[Pair]:
+    """Return pairs of a text with one of the :data:`NEAR` nearest others, each pair once, in random order.
+
+    ``encode`` is asked for all texts.
+    """
+    vectors = unit_rows(encode(texts))
+    asked = rng.permutation(len(texts))[: CANDIDATES // NEAR]
+    best = [Best(NEAR + 1) for _ in asked]
+    nearest(vectors[asked], lambda: [(np.arange(len(texts)), vectors)], best, NEAR + 1)
+    places = dict.fromkeys(
+        (min(one, other), max(one, other))
+        for one, found in zip(asked.tolist(), best, strict=True)
+        for other in found.ids.tolist()
+        if one != other
+    )
+    return _shuffled([(texts[one], texts[other]) for one, other in places], rng)
+
+
+def random_pairs(texts: Sequence[str], count: int, rng: np.random.Generator) -> list[Pair]:
+    """Return pairs of two different texts drawn at random, each pair once; all that there are if they are fewer."""
+    if len(texts) * (len(texts) - 1) // 2 <= count:
+        return _shuffled(list(combinations(texts, 2)), rng)
+    drawn = np.sort(rng.integers(len(texts), size=(2 * count + 100, 2)), axis=1).tolist()
+    different = dict.fromkeys((one, other) for one, other in drawn if one != other)
+    return [(texts[one], texts[other]) for one, other in list(different)[:count]]
+
+
+def pairs_of(texts: Sequence[str], by: PairsBy, encode: Encode | None, rng: np.random.Generator) -> list[Pair]:
+    """Return candidates among texts: near ones, random ones (without an ``encode``), or half and half for all scores.
+
+    ConfigError if there are not two different texts.
+    """
+    different = list(dict.fromkeys(texts))
+    if len(different) < 2:
+        raise ConfigError(f"Pairs are made of two different texts or more; received {len(different)}.")
+    if len(different) > TEXTS:
+        different = [different[place] for place in np.sort(rng.permutation(len(different))[:TEXTS])]
+    if encode is None:
+        return random_pairs(different, CANDIDATES, rng)
+    near = near_pairs(different, encode, rng)
+    if by == "neighbours":
+        return near
+    half = CANDIDATES // 2
+    return list(dict.fromkeys([*near[:half], *random_pairs(different, half, rng)]))
+
+
+def some_of(pairs: Sequence[Pair], rng: np.random.Generator) -> list[Pair]:
+    """Return different pairs of those given, in random order, :data:`CANDIDATES` at most."""
+    different = {frozenset(pair): pair for pair in pairs if pair[0] != pair[1]}
+    return _shuffled(list(different.values()), rng)[:CANDIDATES]
+
+
+def ordered(
+    pairs: list[Pair], by: PairsBy, score: Score | None, other: Score | None, rng: np.random.Generator
+) -> list[Pair]:
+    """Return the pairs in the order in which they should be labelled; any first part of it is a choice of that size.
+
+    ``score`` is needed for bands and for disagreement, ``other`` for disagreement; other orders are that of the pairs.
+
+    Source: Thakur et al. 2021 (Augmented SBERT), section 3.1, chooses by neighbourhood (semantic search) and by the
+    distribution of scores, from candidates drawn at random.
+    Differs: bands are equally full, while there the scores follow the labels that are already there.
+    """
+    if by == "bands" and score is not None:
+        order = in_bands(score(pairs), rng)
+    elif by == "disagreement" and score is not None and other is not None:
+        order = np.argsort(-disagreement(score(pairs), other(pairs)), kind="stable")
+    else:
+        return pairs
+    return [pairs[place] for place in order]
+
+
+def in_bands(scores: Scores, rng: np.random.Generator) -> Indices:
+    """Return places so that :data:`BANDS` equally wide ranges of the scores take turns while they have any left."""
+    order = rng.permutation(len(scores))
+    edges = np.linspace(scores.min(), scores.max(), BANDS + 1)[1:-1]
+    band = np.searchsorted(edges, scores[order], side="right")
+    turn = np.empty(len(scores), dtype=np.int64)
+    for one in range(BANDS):
+        turn[band == one] = np.arange(np.count_nonzero(band == one))
+    places: Indices = order[np.lexsort((rng.permutation(BANDS)[band], turn))]
+    return places
+
+
+def disagreement(one: Scores, other: Scores) -> Floats:
+    """Return the difference of each pair's ranks by two models, as a share of all pairs, in [0, 1)."""
+    from scipy.stats import rankdata
+
+    apart: Floats = np.abs(rankdata(one) - rankdata(other)) / len(one)
+    return apart
+
+
+def _shuffled(pairs: list[Pair], rng: np.random.Generator) -> list[Pair]:
+    return [pairs[place] for place in rng.permutation(len(pairs))]
