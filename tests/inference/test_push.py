@@ -2,7 +2,6 @@
 
 import base64
 import json
-import socket
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -19,6 +18,7 @@ from samesense.errors import ConfigError, ModelError, OutputError
 from samesense.files import write_json
 from tests.command import run_command
 from tests.messages import listen
+from tests.network import _no_network  # noqa: F401
 
 NAME = "owner/name"
 
@@ -91,17 +91,6 @@ class Answer(BaseHTTPRequestHandler):
                     hub.files[value["path"]] = hub.large[value["oid"]]
             return ({"commitUrl": f"{hub.url}/{NAME}/commit/1", "commitOid": "1", "success": True},)
         return {"error": f"unknown {self.path}"}, 404
-
-
-@pytest.fixture(autouse=True)
-def _no_network(monkeypatch):
-    connect = socket.socket.connect
-
-    def only_here(self, address, *rest):
-        assert address[0] == "127.0.0.1", f"a test tried to reach {address}; tests need no network"
-        return connect(self, address, *rest)
-
-    monkeypatch.setattr(socket.socket, "connect", only_here)
 
 
 @contextmanager

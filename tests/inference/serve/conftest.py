@@ -1,24 +1,12 @@
 """Servers on this machine may be reached; anything else not, as in all tests."""
 
-import socket
-
 import pytest
+
+from tests.network import _no_network  # noqa: F401
 
 pytest.importorskip("fastapi")
 pytest.importorskip("uvicorn")
 pytest.importorskip("prometheus_client")
-
-
-@pytest.fixture(autouse=True)
-def _no_network(monkeypatch):
-    connect = socket.socket.connect
-
-    def only_here(self, address, *rest):
-        if self.family != socket.AF_UNIX and address[0] != "127.0.0.1":
-            raise OSError(f"a test tried to reach {address}; tests need no network")
-        return connect(self, address, *rest)
-
-    monkeypatch.setattr(socket.socket, "connect", only_here)
 
 
 @pytest.fixture(scope="module")

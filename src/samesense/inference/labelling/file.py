@@ -10,7 +10,7 @@ from pathlib import Path
 
 from samesense.errors import ConfigError, DataError, OutputError
 from samesense.failures import writing
-from samesense.files import only_writer_of, write_text
+from samesense.files import append, only_writer_of, write_text
 from samesense.places import check_place
 from samesense.types import Pair
 
@@ -85,7 +85,7 @@ class Labels:
         return ("\t".join((*pair, shown, self.by)) + "\n").encode()
 
     def _read(self) -> None:
-        """Read what is there, and drop a last line that a kill cut off."""
+        """Read what is there."""
         content = self.path.read_bytes()
         whole = content[: content.rfind(b"\n") + 1]
         lines = whole.decode("utf-8", "replace").split("\n")[:-1]
@@ -94,12 +94,21 @@ class Labels:
         for number, line in enumerate(lines[0 if self._lines else 1 :], 1 if self._lines else 2):
             self._known.add(self._pair_of(line.rstrip("\r"), number))
         if len(whole) < len(content):
-            if self._lines and not whole and not content.startswith(b'{"sentence1": '):
-                raise self._other()
-            os.truncate(self.path, len(whole))
+            self._mend(content[len(whole) :].decode("utf-8", "replace"), len(whole))
+
+    def _mend(self, last: str, start: int) -> None:
+        """Drop a last line that a kill cut off, or end it where nothing but its end is missing."""
+        if not start and not last.startswith(f'{{"{COLUMNS[0]}": '):
+            raise self._other()
+        cells = self._cells(last)
+        if len(cells) == len(COLUMNS) and cells[3] == self.by:
+            append(self.path, b"\n")
+            self._known.add(frozenset(cells[:2]))
+        else:
+            os.truncate(self.path, start)
 
     def _pair_of(self, line: str, number: int) -> frozenset[str]:
-        cells = _cells_of_json(line) if self._lines else line.split("\t")
+        cells = self._cells(line)
         if len(cells) != len(COLUMNS):
             raise (
                 self._other()
@@ -115,18 +124,19 @@ class Labels:
             )
         return frozenset(cells[:2])
 
+    def _cells(self, line: str) -> list[str]:
+        if not self._lines:
+            return line.split("\t")
+        try:
+            row = json.loads(line)
+            return [str(row[name]) for name in COLUMNS]
+        except (ValueError, KeyError, TypeError):
+            return []
+
     def _other(self) -> OutputError:
         return OutputError(
             f"{self.path} is there and is no file of labels made here ({', '.join(COLUMNS)}). Name another output."
         )
-
-
-def _cells_of_json(line: str) -> list[str]:
-    try:
-        row = json.loads(line)
-        return [str(row[name]) for name in COLUMNS]
-    except (ValueError, KeyError, TypeError):
-        return []
 
 
 @contextmanager

@@ -1,0 +1,112 @@
+"""A few labels for pairs chosen by what models make of them, against as many for random pairs.
+
+    python benchmarks/labelling.py --pool stsb.train.tsv.gz --test stsb.test.tsv.gz --model default --other BGE \
+        --output runs/labelling
+
+The labels of a real set stand for the person: a function that knows them is the scorer of samesense.label. --unrelated
+adds so many pairs of sentences drawn at random from the set, which a person would give a 0: texts of which no one has
+made pairs yet. Each run is a line of OUTPUT/results.jsonl and is not made twice, so that the same command goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import statistics
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import samesense
+from samesense.files import append_json, read_json_lines
+from samesense.inference.labelling.choose import random_pairs
+
+WAYS = ("random", "bands", "disagreement")
+
+
+def pool_of(args: argparse.Namespace) -> dict[frozenset[str], float]:
+    """Return the label of every pair that may be chosen."""
+    data = samesense.read(args.pool)
+    texts = list(dict.fromkeys([*data.sentences1, *data.sentences2]))
+    known = {frozenset(pair): 0.0 for pair in random_pairs(texts, args.unrelated, np.random.default_rng(0))}
+    rows = zip(data.sentences1, data.sentences2, data.labels, strict=True)
+    return known | {frozenset((one, other)): label for one, other, label in rows if one != other}
+
+
+def run(
+    args: argparse.Namespace, pool: dict[frozenset[str], float], models: Any, way: str, seed: int
+) -> dict[str, Any]:
+    """Choose, label, train and evaluate once."""
+    folder = args.output / f"{way}-{seed}"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    samesense.label(
+        [tuple(pair) for pair in map(sorted, pool)], output=folder / "labels.tsv", pairs=args.labels, pairs_by=way,
+        scorer=lambda pairs: np.array([pool[frozenset(pair)] for pair in pairs]),
+        model=models[0], other=models[1] if way == "disagreement" else None, seed=seed,
+    )  # fmt: skip
+    labelled = samesense.read(folder / "labels.tsv", label_range=(0, args.highest))
+    trained = samesense.train(
+        labelled, dev="none", output=folder / "run", model=args.model, seed=seed, max_steps=args.steps,
+        batch_size=16, learning_rate=args.learning_rate,
+    )  # fmt: skip
+    rows = samesense.evaluate(trained.model, args.test, intervals=False)
+    found = {row.dataset: row.value for row in rows if row.metric == "spearman" and row.subset == "all"}
+    shutil.rmtree(folder / "run")
+    labels = np.array(labelled.labels)
+    return {"way": way, "seed": seed, "model": args.model, "unrelated": args.unrelated, "labels": args.labels,
+            "pool": Path(args.pool).name, "steps": args.steps, "learning_rate": args.learning_rate,
+            "zeros": float((labels == 0).mean()), "mean": float(labels.mean()), "spearman": found}  # fmt: skip
+
+
+def report(rows: list[dict[str, Any]], start: dict[str, float]) -> None:
+    """Print means over seeds, x100, and what each way differs from random labels by, with its standard deviation."""
+    random = {row["seed"]: row["spearman"] for row in rows if row["way"] == "random"}
+    for dataset, before in start.items():
+        print(f"{dataset}: before {100 * before:.2f}")
+        for way in WAYS:
+            of = {row["seed"]: 100 * row["spearman"][dataset] for row in rows if row["way"] == way}
+            apart = [value - 100 * random[seed][dataset] for seed, value in of.items() if seed in random]
+            if len(apart) > 1:
+                print(f"  {way}: {statistics.mean(of.values()):.2f}, {len(of)} seeds; against random "
+                      f"{statistics.mean(apart):+.2f}, sd {statistics.stdev(apart):.2f}")  # fmt: skip
+
+
+def main() -> None:
+    """Make the runs that are not there, for so many minutes, and print what all say."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pool", required=True)
+    parser.add_argument("--test", nargs="+", required=True)
+    parser.add_argument("--model", default="default")
+    parser.add_argument("--other", required=True, help="second model, for disagreement")
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--unrelated", type=int, default=0)
+    parser.add_argument("--labels", type=int, default=200)
+    parser.add_argument("--highest", type=float, default=5)
+    parser.add_argument("--steps", type=int, default=100)
+    parser.add_argument("--learning-rate", type=float, default=2e-5)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 4, 5])
+    parser.add_argument("--only", nargs="+", choices=WAYS, default=WAYS)
+    parser.add_argument("--minutes", type=float, default=1e9, help="begin no run after so many")
+    args = parser.parse_args()
+    args.output.mkdir(parents=True, exist_ok=True)
+    log, started = args.output / "results.jsonl", time.monotonic()
+    models = [samesense.load(name, cache=True) for name in (args.model, args.other)]
+    pool, done = pool_of(args), read_json_lines(log)
+    for seed in args.seeds:
+        for way in args.only:
+            if any((row["way"], row["seed"]) == (way, seed) for row in done):
+                continue
+            if time.monotonic() - started > 60 * args.minutes:
+                return
+            done.append(run(args, pool, models, way, seed))
+            append_json(log, done[-1])
+            print(done[-1], f"{time.monotonic() - started:.0f} s", flush=True)
+    before = samesense.evaluate(models[0], args.test, intervals=False)
+    report(done, {row.dataset: row.value for row in before if row.metric == "spearman" and row.subset == "all"})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,259 @@
+"""Which pairs are labelled, and the file of labels."""
+
+import json
+import subprocess
+import sys
+from collections import Counter
+
+import numpy as np
+import pytest
+
+import samesense
+from samesense.encoder import chat
+from samesense.errors import ConfigError, DataError, ModelError, OutputError
+from samesense.inference.labelling import choose
+from samesense.inference.labelling.choose import disagreement, in_bands, near_pairs, ordered, pairs_of, random_pairs
+from samesense.inference.labelling.file import HEADER, open_labels
+from tests.chat_stub import stub
+from tests.command import run_command
+from tests.network import _no_network  # noqa: F401
+
+TEXTS = [f"text number {place}" for place in range(40)]
+PAIRS = [(TEXTS[place], TEXTS[place + 1]) for place in range(0, 40, 2)]
+
+
+def rng():
+    return np.random.default_rng(0)
+
+
+def on_a_circle(texts):
+    """Each text beside those whose number is next to its own."""
+    angles = [int(text.split()[-1]) * 2 * np.pi / 40 for text in texts]
+    return np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
+
+
+def apart(pair):
+    gap = abs(int(pair[0].split()[-1]) - int(pair[1].split()[-1]))
+    return min(gap, 40 - gap)
+
+
+def test_neighbours_are_the_nearest_texts_each_pair_once():
+    found = near_pairs(TEXTS, on_a_circle, rng())
+    assert {apart(pair) for pair in found} == {1, 2, 3}  # five nearest: two at 1, two at 2, one at 3
+    assert sum(apart(pair) < 3 for pair in found) == 80
+    assert len(set(map(frozenset, found))) == len(found)
+
+
+def test_random_pairs_are_different_and_all_if_there_are_few(monkeypatch):
+    few = random_pairs(TEXTS[:5], 100, rng())
+    assert len(set(map(frozenset, few))) == len(few) == 10
+    many = random_pairs(TEXTS, 300, rng())
+    assert len(set(map(frozenset, many))) == len(many) == 300
+    assert all(one != other for one, other in many)
+
+
+def test_candidates_are_near_and_far_and_bounded(monkeypatch):
+    monkeypatch.setattr(choose, "CANDIDATES", 100)
+    found = pairs_of([*TEXTS, *TEXTS], "bands", on_a_circle, rng())
+    assert 90 <= len(found) <= 100
+    assert {1, 20} <= {apart(pair) for pair in found}
+    monkeypatch.setattr(choose, "TEXTS", 10)
+    assert len({text for pair in pairs_of(TEXTS, "bands", on_a_circle, rng()) for text in pair}) == 10
+    with pytest.raises(ConfigError, match="two different texts or more; received 1"):
+        pairs_of(["same", "same"], "bands", on_a_circle, rng())
+
+
+def test_bands_are_equally_full_in_every_first_part():
+    scores = np.concatenate([rng().uniform(0, 0.1, 900), rng().uniform(0.1, 1, 100)])
+    order = in_bands(scores, rng())
+    assert sorted(order) == list(range(1000))
+    edges = np.linspace(scores.min(), scores.max(), 11)[1:-1]
+    for count in (10, 40):
+        assert set(Counter(np.searchsorted(edges, scores[order[:count]], side="right")).values()) == {count // 10}
+    assert len(in_bands(np.ones(7), rng())) == 7
+
+
+def test_disagreement_is_of_ranks_so_that_scales_do_not_count():
+    one = np.array([0.1, 0.2, 0.3, 0.4])
+    assert disagreement(one, one * 100 - 3).tolist() == [0, 0, 0, 0]
+    assert disagreement(one, np.array([9, 1, 2, 3])).tolist() == [0.75, 0.25, 0.25, 0.25]
+    found = ordered(PAIRS[:4], "disagreement", lambda _: one, lambda _: np.array([1, 9, 2, 3]), rng())
+    assert found[0] == PAIRS[1]
+
+
+@pytest.mark.parametrize("name", ["labels.tsv", "labels.jsonl"])
+def test_labels_are_kept_known_again_and_taken_back(tmp_path, name):
+    path = tmp_path / name
+    with open_labels(path, "me") as labels:
+        labels.add([(PAIRS[0], 3.0), (PAIRS[1], 0.123456789)])
+        labels.add([(PAIRS[2], 1)])
+        labels.undo()
+        labels.add([(PAIRS[3], 5)])
+    with open_labels(path, "me") as labels:
+        assert [pair in labels for pair in PAIRS[:5]] == [True, True, False, True, False]
+        assert tuple(reversed(PAIRS[0])) in labels
+        labels.add([(PAIRS[4], 2)])
+    read = samesense.read(path, label_range=(0, 5))
+    assert read.labels == [3, 0.123457, 5, 2]
+    assert read.sentences1 == [PAIRS[place][0] for place in (0, 1, 3, 4)]
+
+
+@pytest.mark.parametrize("name", ["labels.tsv", "labels.jsonl"])
+@pytest.mark.parametrize("cut", [1, 2, 10, 30])
+def test_a_line_that_a_kill_cut_off_is_dropped_and_asked_again(tmp_path, name, cut):
+    path = tmp_path / name
+    with open_labels(path, "me") as labels:
+        labels.add([(PAIRS[0], 3), (PAIRS[1], 4)])
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-cut])
+    with open_labels(path, "me") as labels:
+        assert PAIRS[0] in labels
+        assert (PAIRS[1] in labels) == (cut == 1), "nothing but the end of the line is missing"
+        if cut > 1:
+            labels.add([(PAIRS[1], 4)])
+    assert path.read_bytes() == whole
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("a.tsv", "sentence1\tsentence2\tscore\na\tb\t1\n"), ("a.tsv", ""), ("a.tsv", "my notes"), ("a.jsonl", "notes\n"),
+     ("a.jsonl", '{"sentence1": "a", "sentence2": "b", "score": 1}\n'), ("a.jsonl", "my notes")],
+)  # fmt: skip
+def test_a_file_of_another_kind_is_left_as_it_is(tmp_path, name, content):
+    path = tmp_path / name
+    path.write_text(content)
+    with pytest.raises(OutputError, match="is no file of labels made here"), open_labels(path, "me"):
+        pass
+    assert path.read_text() == content
+
+
+def test_what_is_wrong_with_a_file_is_said(tmp_path):
+    path = tmp_path / "labels.tsv"
+    path.write_text(f"{HEADER}a\tb\t1\tme\nc\td\n")
+    with pytest.raises(DataError, match=r"labels.tsv, row 3: it is no label"), open_labels(path, "me"):
+        pass
+    path.write_text(f"{HEADER}a\tb\t1\tme\n")
+    with pytest.raises(ConfigError, match="those by 'me', and now it is 'you'"), open_labels(path, "you"):
+        pass
+    with pytest.raises(ConfigError, match=r"ends in .tsv or .jsonl; received"), open_labels(tmp_path / "a.txt", "me"):
+        pass
+    with pytest.raises(OutputError, match="would be written over"), open_labels(path, "me", [path]):
+        pass
+    with open_labels(tmp_path / "b.tsv", "me") as labels:
+        with pytest.raises(DataError, match=r"Name an output that ends in \.jsonl"):
+            labels.check([("a\tb", "c")])
+        labels.add([(PAIRS[0], 1)])
+        (tmp_path / "b.tsv").write_text(HEADER)
+        with pytest.raises(OutputError, match="changed by another program"):
+            labels.undo()
+
+
+def test_two_at_once_are_refused(tmp_path):
+    code = f"from pathlib import Path; from samesense.inference.labelling.file import open_labels as o\n" \
+           f"with o(Path({str(tmp_path / 'labels.tsv')!r}), 'me'): print('open', flush=True); input()"  # fmt: skip
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout.readline() == b"open\n"
+        with pytest.raises(OutputError, match="one writer at a time"), open_labels(tmp_path / "labels.tsv", "me"):
+            pass
+        other.kill()
+    with open_labels(tmp_path / "labels.tsv", "me") as labels:  # the lock of a dead process holds no one up
+        assert len(labels) == 0
+
+
+def scored(pairs):
+    return np.array([len(one) + len(other) for one, other in pairs], dtype=float)
+
+
+def test_a_function_labels_and_the_same_call_does_nothing_more(tmp_path):
+    path = tmp_path / "labels.tsv"
+    asked = []
+
+    def score(pairs):
+        asked.extend(pairs)
+        return scored(pairs)
+
+    made = samesense.label(TEXTS, output=path, scorer=score, pairs=30, pairs_by="random")
+    assert str(made) == f"30 of 30 pairs have a label in {path}"
+    assert len(asked) == len(set(map(frozenset, asked))) == 30
+    content = path.read_text()
+    samesense.label(TEXTS, output=path, scorer=score, pairs=30, pairs_by="random")
+    assert (len(asked), path.read_text()) == (30, content)
+    samesense.label(TEXTS, output=path, scorer=score, pairs=50, pairs_by="random")
+    assert len(asked) == len(set(map(frozenset, asked))) == 50
+    assert path.read_text().startswith(content)
+
+
+@pytest.mark.parametrize("by", ["bands", "neighbours", "disagreement"])
+def test_models_choose_among_texts(tmp_path, by):
+    other = samesense.load(lambda texts: on_a_circle(texts)[:, ::-1] * [1, 0.1] + [0, 1])
+    made = samesense.label(
+        TEXTS, output=tmp_path / "labels.tsv", scorer=scored, pairs=20, pairs_by=by,
+        model=samesense.load(on_a_circle), other=other if by == "disagreement" else None,
+    )  # fmt: skip
+    assert made.labelled == 20
+    read = samesense.read(made.path)
+    if by == "neighbours":
+        assert max(map(apart, zip(read.sentences1, read.sentences2, strict=True))) <= 3
+
+
+def test_pairs_are_taken_as_they_are_whatever_their_labels(tmp_path):
+    rows = [(*pair, float(place)) for place, pair in enumerate(PAIRS)]
+    for place, source in enumerate((rows, PAIRS, samesense.read(rows))):
+        made = samesense.label(source, output=tmp_path / f"{place}.tsv", scorer=scored, pairs_by="random")
+        assert made.wanted == made.labelled == 20
+        read = samesense.read(made.path)
+        assert set(zip(read.sentences1, read.sentences2, strict=True)) == set(PAIRS)
+        assert read.labels == scored(zip(read.sentences1, read.sentences2, strict=True)).tolist()
+
+
+def test_a_model_that_fails_on_the_way_keeps_what_it_labelled(tmp_path):
+    calls = []
+
+    def score(pairs):
+        calls.append(len(pairs))
+        return np.full(len(pairs), np.nan if len(calls) == 2 else 1.0)
+
+    with pytest.raises(ModelError, match=r"one finite number a pair, 36 of them; .* with 36 that are not finite"):
+        samesense.label(TEXTS, output=tmp_path / "a.tsv", scorer=score, pairs=100, pairs_by="random")
+    with open_labels(tmp_path / "a.tsv", score.__qualname__) as labels:
+        assert len(labels) == 64
+
+
+def test_a_chat_endpoint_is_resumed_and_each_answer_kept_once(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(chat, "PAUSE", 0.001)
+    (tmp_path / "texts.txt").write_text("\n".join(TEXTS))
+    output = tmp_path / "labels.jsonl"
+    command = ["label", tmp_path / "texts.txt", "--scorer", "chat:m", "--pairs-by", "random", "--pairs", 30,
+               "--output", output]  # fmt: skip
+    with stub(lambda texts, count: (401, {}, {}) if count == 12 else str(count % 6)) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        assert run_command(capsys, *command, "--max-calls", 8)[0] == 2
+        assert len(output.read_text().splitlines()) == 8
+        code, _, said = run_command(capsys, *command)
+        assert (code, "refuses the model 'm'" in said) == (2, True)
+        answered = len(server.asked) - 1
+        assert len(output.read_text().splitlines()) == answered
+        code, out, said = run_command(capsys, *command)
+        assert (code, out) == (0, "")
+        assert f"30 of 30 pairs have a label in {output}, {30 - answered} calls, " in said
+        assert len(server.asked) == 31, "a pair that has a label is not asked for again"
+    rows = [json.loads(line) for line in output.read_text().splitlines()]
+    assert len({frozenset((row["sentence1"], row["sentence2"])) for row in rows}) == len(rows) == 30
+    assert {row["labelled_by"] for row in rows} == {"chat:m, 0 to 5"}
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [({"pairs": 0}, "received `pairs` 0"), ({"pairs_by": "disagreement"}, "without `other`"),
+     ({"other": "x"}, "received `pairs_by` bands with `other`"), ({"max_calls": 3}, "`max_calls` is for a chat"),
+     ({"scorer": None, "port": 99999}, "A port is 0 to 65535")],
+)  # fmt: skip
+def test_options_that_contradict_each_other_are_said_at_once(tmp_path, options, said):
+    with pytest.raises(ConfigError, match=said):
+        samesense.label(TEXTS, **{"output": tmp_path / "a.tsv", "scorer": scored, **options})
+    assert not (tmp_path / "a.tsv").exists()
+
+
+def test_neighbours_are_not_sought_among_pairs(tmp_path):
+    with pytest.raises(ConfigError, match="the source holds pairs"):
+        samesense.label(PAIRS, output=tmp_path / "a.tsv", scorer=scored, pairs_by="neighbours")
