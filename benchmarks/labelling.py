@@ -93,7 +93,7 @@ def main() -> None:
     args = parser.parse_args()
     args.output.mkdir(parents=True, exist_ok=True)
     log, started = args.output / "results.jsonl", time.monotonic()
-    models = [samesense.load(name, cache=True) for name in (args.model, args.other)]
+    models = [samesense.load(name, cache=args.output / "vectors") for name in (args.model, args.other)]
     pool, done = pool_of(args), read_json_lines(log)
     for seed in args.seeds:
         for way in args.only:

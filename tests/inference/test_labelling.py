@@ -38,7 +38,7 @@ def apart(pair):
 
 
 def test_neighbours_are_the_nearest_texts_each_pair_once():
-    found = near_pairs(TEXTS, on_a_circle, rng())
+    found = near_pairs(TEXTS, on_a_circle, 1000, rng())
     assert {apart(pair) for pair in found} == {1, 2, 3}  # five nearest: two at 1, two at 2, one at 3
     assert sum(apart(pair) < 3 for pair in found) == 80
     assert len(set(map(frozenset, found))) == len(found)
@@ -47,20 +47,29 @@ def test_neighbours_are_the_nearest_texts_each_pair_once():
 def test_random_pairs_are_different_and_all_if_there_are_few(monkeypatch):
     few = random_pairs(TEXTS[:5], 100, rng())
     assert len(set(map(frozenset, few))) == len(few) == 10
-    many = random_pairs(TEXTS, 300, rng())
-    assert len(set(map(frozenset, many))) == len(many) == 300
-    assert all(one != other for one, other in many)
+    for count in (100, 190, 700):
+        many = random_pairs(TEXTS, count, rng())
+        assert len(set(map(frozenset, many))) == len(many) == count
+        assert all(one != other for one, other in many)
 
 
 def test_candidates_are_near_and_far_and_bounded(monkeypatch):
     monkeypatch.setattr(choose, "CANDIDATES", 100)
-    found = pairs_of([*TEXTS, *TEXTS], "bands", on_a_circle, rng())
+    found = pairs_of([*TEXTS, *TEXTS], "bands", on_a_circle, 1, rng())
     assert 90 <= len(found) <= 100
     assert {1, 20} <= {apart(pair) for pair in found}
     monkeypatch.setattr(choose, "TEXTS", 10)
-    assert len({text for pair in pairs_of(TEXTS, "bands", on_a_circle, rng()) for text in pair}) == 10
+    assert len({text for pair in pairs_of(TEXTS, "bands", on_a_circle, 1, rng()) for text in pair}) == 10
     with pytest.raises(ConfigError, match="two different texts or more; received 1"):
-        pairs_of(["same", "same"], "bands", on_a_circle, rng())
+        pairs_of(["same", "same"], "bands", on_a_circle, 1, rng())
+
+
+def test_as_many_candidates_as_are_wanted(monkeypatch):
+    monkeypatch.setattr(choose, "CANDIDATES", 10)
+    assert len(near_pairs(TEXTS, on_a_circle, 10, rng())) == 10
+    assert len(pairs_of(TEXTS, "neighbours", on_a_circle, 90, rng())) == 90
+    assert len(pairs_of(TEXTS, "random", None, 100, rng())) == 100
+    assert len(choose.some_of(PAIRS, 15, rng())) == 15
 
 
 def test_bands_are_equally_full_in_every_first_part():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from samesense.inference.labelling.choose import PairsBy
     from samesense.inference.models.model import Model
     from samesense.types import Pair, Precision, Score
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -102,7 +105,7 @@ def label(  # noqa: PLR0913 - the flags of the command
     ]
     with open_labels(Path(output), by, read) as labels:
         opened = partial(_opened, precision=precision)
-        chosen = _chosen(source, columns, pairs_by, opened, model, other, np.random.default_rng(seed))[:pairs]
+        chosen = _chosen(source, columns, pairs, pairs_by, opened, model, other, np.random.default_rng(seed))
         labels.check(chosen)
         if score is None:
             from samesense.inference.labelling.app import run
@@ -164,6 +167,7 @@ def _opened(model: Any, *, precision: Precision) -> Model:
 def _chosen(
     source: Source,
     columns: str | None,
+    count: int,
     by: PairsBy,
     opened: Callable[[Any], Model],
     model: Any,
@@ -173,16 +177,19 @@ def _chosen(
     """Return the pairs in the order in which they should be labelled."""
     from samesense.inference.labelling import choose
 
-    texts, pairs = _read(source, columns)
+    texts, given = _read(source, columns)
     if texts is None and by == "neighbours":
         raise ConfigError("Neighbours are found among texts; the source holds pairs. Choose other `pairs_by`.")
     first = None if by == "random" else opened(model)
     if texts is None:
-        candidates = choose.some_of(pairs, rng)
+        candidates = choose.some_of(given, count, rng)
     else:
-        candidates = choose.pairs_of(texts, by, None if first is None else first.encode, rng)
+        candidates = choose.pairs_of(texts, by, None if first is None else first.encode, count, rng)
     second = None if other is None else opened(other).scores
-    return choose.ordered(candidates, by, None if first is None else first.scores, second, rng)
+    found = choose.ordered(candidates, by, None if first is None else first.scores, second, rng)[:count]
+    if len(found) < count:
+        logger.info(f"there are {len(found)} pairs to choose from, {count} were asked for")
+    return found
 
 
 def _read(source: Source, columns: str | None) -> tuple[list[str] | None, list[Pair]]:

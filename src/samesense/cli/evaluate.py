@@ -25,7 +25,7 @@ def evaluate(
 
     Args:
         model: sentence-transformers folder, output of train, hub name, or default; or a cross-encoder, vectors:FILE,
-            words:FILE, origin:FOLDER, python:module:function or python-score:module:function.
+            words:FILE, origin:FOLDER, python:module:function, python-score:module:function or chat:MODEL.
         data: one or more files with pairs and labels.
         output: results.jsonl to which the results are added.
         precision: arithmetic; float32 keeps the figures comparable between machines.

@@ -15,7 +15,7 @@ from samesense.types import Encode, Floats, Indices, Pair, Score, Scores
 PairsBy = Literal["bands", "neighbours", "disagreement", "random"]
 
 CANDIDATES = 10_000
-"""Pairs at most among which is chosen, as each is scored by the model, or by two."""
+"""Pairs at most among which is chosen, unless more are wanted, as each is scored by the model, or by two."""
 
 TEXTS = 20_000
 """Texts at most that are encoded; of more, these are drawn."""
@@ -27,13 +27,13 @@ BANDS = 10
 """Ranges of the model's score, equally wide, that have their turn."""
 
 
-def near_pairs(texts: Sequence[str], encode: Encode, rng: np.random.Generator) -> list[Pair]:
+def near_pairs(texts: Sequence[str], encode: Encode, count: int, rng: np.random.Generator) -> list[Pair]:
     """Return pairs of a text with one of the :data:`NEAR` nearest others, each pair once, in random order.
 
-    ``encode`` is asked for all texts.
+    There are ``count``, or all that there are if they are fewer. ``encode`` is asked for all texts.
     """
     vectors = unit_rows(encode(texts))
-    asked = rng.permutation(len(texts))[: CANDIDATES // NEAR]
+    asked = rng.permutation(len(texts))[: 1 + 2 * count // NEAR]  # two may be the nearest of each other
     best = [Best(NEAR + 1) for _ in asked]
     nearest(vectors[asked], lambda: [(np.arange(len(texts)), vectors)], best, NEAR + 1)
     places = dict.fromkeys(
@@ -42,41 +42,43 @@ def near_pairs(texts: Sequence[str], encode: Encode, rng: np.random.Generator) -
         for other in found.ids.tolist()
         if one != other
     )
-    return _shuffled([(texts[one], texts[other]) for one, other in places], rng)
+    return _shuffled([(texts[one], texts[other]) for one, other in places], rng)[:count]
 
 
 def random_pairs(texts: Sequence[str], count: int, rng: np.random.Generator) -> list[Pair]:
     """Return pairs of two different texts drawn at random, each pair once; all that there are if they are fewer."""
-    if len(texts) * (len(texts) - 1) // 2 <= count:
-        return _shuffled(list(combinations(texts, 2)), rng)
+    if len(texts) * (len(texts) - 1) // 2 <= 4 * count:  # of more, enough of the drawn ones differ
+        return _shuffled(list(combinations(texts, 2)), rng)[:count]
     drawn = np.sort(rng.integers(len(texts), size=(2 * count + 100, 2)), axis=1).tolist()
     different = dict.fromkeys((one, other) for one, other in drawn if one != other)
     return [(texts[one], texts[other]) for one, other in list(different)[:count]]
 
 
-def pairs_of(texts: Sequence[str], by: PairsBy, encode: Encode | None, rng: np.random.Generator) -> list[Pair]:
+def pairs_of(
+    texts: Sequence[str], by: PairsBy, encode: Encode | None, count: int, rng: np.random.Generator
+) -> list[Pair]:
     """Return candidates among texts: near ones, random ones (without an ``encode``), or half and half for all scores.
 
-    ConfigError if there are not two different texts.
+    They are about ``count``, or :data:`CANDIDATES` if that is more. ConfigError if there are not two different texts.
     """
-    different = list(dict.fromkeys(texts))
+    different, most = list(dict.fromkeys(texts)), max(count, CANDIDATES)
     if len(different) < 2:
         raise ConfigError(f"Pairs are made of two different texts or more; received {len(different)}.")
     if len(different) > TEXTS:
         different = [different[place] for place in np.sort(rng.permutation(len(different))[:TEXTS])]
     if encode is None:
-        return random_pairs(different, CANDIDATES, rng)
-    near = near_pairs(different, encode, rng)
+        return random_pairs(different, most, rng)
     if by == "neighbours":
-        return near
-    half = CANDIDATES // 2
-    return list(dict.fromkeys([*near[:half], *random_pairs(different, half, rng)]))
+        return near_pairs(different, encode, most, rng)
+    near = near_pairs(different, encode, most // 2, rng)
+    pairs = [*near, *random_pairs(different, most - most // 2, rng)]
+    return list({frozenset(pair): pair for pair in pairs}.values())
 
 
-def some_of(pairs: Sequence[Pair], rng: np.random.Generator) -> list[Pair]:
-    """Return different pairs of those given, in random order, :data:`CANDIDATES` at most."""
+def some_of(pairs: Sequence[Pair], count: int, rng: np.random.Generator) -> list[Pair]:
+    """Return different pairs of those given, in random order, ``count`` or :data:`CANDIDATES` at most."""
     different = {frozenset(pair): pair for pair in pairs if pair[0] != pair[1]}
-    return _shuffled(list(different.values()), rng)[:CANDIDATES]
+    return _shuffled(list(different.values()), rng)[: max(count, CANDIDATES)]
 
 
 def ordered(
