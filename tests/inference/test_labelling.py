@@ -266,3 +266,23 @@ def test_options_that_contradict_each_other_are_said_at_once(tmp_path, options, 
 def test_neighbours_are_not_sought_among_pairs(tmp_path):
     with pytest.raises(ConfigError, match="the source holds pairs"):
         samesense.label(PAIRS, output=tmp_path / "a.tsv", scorer=scored, pairs_by="neighbours")
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [("sentence1\tsentence2\nsame\tsame\n\tb\n", "holds no pair of two different texts"),
+     ("text\na\n\n", "received 1")],
+)  # fmt: skip
+def test_data_without_a_pair_are_said_and_leave_no_file(tmp_path, rows, said):
+    (tmp_path / "a.tsv").write_text(rows)
+    with pytest.raises((ConfigError, DataError), match=said):
+        samesense.label(tmp_path / "a.tsv", output=tmp_path / "b.tsv", scorer=scored, pairs_by="random")
+    assert not (tmp_path / "b.tsv").exists()
+
+
+def test_documents_are_read_as_their_sentences(tmp_path):
+    pytest.importorskip("nupunkt")
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "a.txt").write_text("One is here. Two is there.\n\nThree is gone.\n")
+    made = samesense.label(tmp_path / "docs", output=tmp_path / "b.tsv", scorer=scored, pairs_by="random")
+    assert made.wanted == 3

@@ -10,8 +10,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from samesense.data.formats.memory import Source, names_among
-from samesense.errors import ConfigError, MissingExtraError
+from samesense.data.formats.memory import Source, in_memory, name_of, names_among
+from samesense.errors import ConfigError, DataError, MissingExtraError
 from samesense.inference.names import place_of, split_kind
 
 if TYPE_CHECKING:
@@ -183,6 +183,8 @@ def _chosen(
     first = None if by == "random" else opened(model)
     if texts is None:
         candidates = choose.some_of(given, count, rng)
+        if not candidates:
+            raise DataError(f"{name_of(source)} holds no pair of two different texts. Check that it is the right file.")
     else:
         candidates = choose.pairs_of(texts, by, None if first is None else first.encode, count, rng)
     second = None if other is None else opened(other).scores
@@ -194,6 +196,7 @@ def _chosen(
 
 def _read(source: Source, columns: str | None) -> tuple[list[str] | None, list[Pair]]:
     """Return the texts of a source, or ``None`` and its pairs where a row holds two or more."""
+    from samesense.data.documents import running_documents
     from samesense.data.kinds import tell
     from samesense.data.pairs.data import PairData
     from samesense.data.pairs.read import read_bare_pairs
@@ -204,6 +207,8 @@ def _read(source: Source, columns: str | None) -> tuple[list[str] | None, list[P
     if isinstance(source, Sentences):
         return source.texts, []
     told = tell(source, columns)
+    if told.kind == "documents" and not in_memory(source):
+        return [text for document in running_documents(source) for section in document for text in section], []
     if told.kind not in ("pairs", "tuples"):
         return unlabelled_texts(source, columns), []
     two = told.columns is not None and told.columns.count(",") == 1

@@ -141,7 +141,7 @@ class Labels:
 
 @contextmanager
 def open_labels(path: Path, by: str, inputs: Sequence[str | Path] = ()) -> Iterator[Labels]:
-    """Hold a file of labels by someone, made if it is not there; what it holds is kept and not asked for again.
+    """Hold a file of labels by someone, made if it is not there, and there is a label in the end.
 
     ConfigError if it ends in neither ``.tsv`` nor ``.jsonl``, or holds the labels of someone else; OutputError if it is
     another file, one of ``inputs``, or another process writes to it.
@@ -150,6 +150,12 @@ def open_labels(path: Path, by: str, inputs: Sequence[str | Path] = ()) -> Itera
         raise ConfigError(f"Labels are written to a file that ends in .tsv or .jsonl; received {str(path)!r}.")
     check_place(path, inputs)
     with only_writer_of(path):
-        if not path.exists():
+        made = not path.exists()
+        if made:
             write_text(path, "" if path.suffix == ".jsonl" else HEADER, sync=True)
-        yield Labels(path, by)
+        labels = Labels(path, by)
+        try:
+            yield labels
+        finally:
+            if made and not len(labels):
+                path.unlink()
