@@ -115,6 +115,13 @@ def test_every_page_is_on_the_map():
     assert set((ROOT / "docs").rglob("*.md")) - linked == {index}
 
 
+def test_every_page_is_on_the_site():  # that the site builds, sh scripts/docs says
+    listed = re.findall(r"^ +- (?:.*: )?(\S+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
+    pages = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
+    assert pages <= set(listed)
+    assert len(listed) == len(set(listed))
+
+
 def test_help_of_commands_fits_the_page():  # that it is up to date, scripts/check says
     spec = importlib.util.spec_from_file_location("docs_generate", ROOT / "docs" / "generate.py")
     generate = importlib.util.module_from_spec(spec)

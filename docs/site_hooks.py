@@ -1,0 +1,105 @@
+"""Hooks of mkdocs: pages of the repository outside docs/, links to them, an API reference, and llms.txt."""
+
+from __future__ import annotations
+
+import ast
+import posixpath
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File, Files
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+LINK = re.compile(r"(!?\[[^\]]*\])\(([^)\s#]*)(#[^)\s]*)?\)")
+FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+ROLE = re.compile(r":\w+:<code>~?([\w.]+)</code>")
+ROW = re.compile(r"^\| ([^|]+) \| (\[.+) \|$", re.MULTILINE)
+OUTSIDE = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "LICENSE")
+ABOUT = "about.md"
+"""README.md on the site, where that name would be another index."""
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """Add the pages outside docs/ that others link to, what they link to, and the reference."""
+    pages = [ROOT / name for name in OUTSIDE]
+    pages += [*(ROOT / "benchmarks").glob("*.md"), *(ROOT / "reproduce").rglob("*.md"), *(ROOT / "src").rglob("*.md")]
+    linked = {path for page in [*pages, *DOCS.rglob("*.md")] for path in _targets(page)}
+    for path in sorted({*pages, *linked}):
+        if path.is_file() and not path.is_relative_to(DOCS):
+            files.append(File.generated(config, _uri(path), abs_src_path=str(path)))
+    reference = {"api.md": ("Python", "samesense"), "api-losses.md": ("Losses", "samesense.losses"),
+                 "api-metrics.md": ("Metrics", "samesense.metrics")}  # fmt: skip
+    for uri, (title, package) in reference.items():
+        content = f"# {title}\n\n" + "\n\n".join(f"::: {package}.{name}" for name in _public(package))
+        files.append(File.generated(config, uri, content=content))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Lead links to files outside docs/ to where they are on the site."""
+    home = Path(page.file.abs_src_path).parent if page.file.abs_src_path else DOCS
+    text = markdown.replace("```python no-run", "```python")
+    parts, last = [], 0
+    for fence in FENCE.finditer(text):
+        parts += [_relinked(text[last : fence.start()], home, page.file.src_uri), fence[0]]
+        last = fence.end()
+    return "".join([*parts, _relinked(text[last:], home, page.file.src_uri)])
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Show what docstrings name by a role, such as ``:func:``, as the name alone."""
+    return ROLE.sub(lambda found: f"<code>{found[1].rpartition('.')[2]}</code>", html)
+
+
+def on_post_build(config: Any, **_: Any) -> None:
+    """Write llms.txt: what there is to read, from the map in docs/index.md."""
+    index = (DOCS / "index.md").read_text(encoding="utf-8")
+    lines = ["# samesense", "", f"> {config.site_description}.", "", "## Docs", ""]
+    for what, links in ROW.findall(index):
+        for label, target, _anchor in LINK.findall(links):
+            path = (DOCS / target).resolve()
+            if path.suffix == ".md" and path.is_file():
+                lines.append(f"- {label}({_uri(path).removesuffix('.md').removesuffix('README')}): {what}")
+    (Path(config.site_dir) / "llms.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _public(package: str) -> list[str]:
+    """Return the public names of a package, which is not imported."""
+    init = ROOT.joinpath("src", *package.split("."), "__init__.py")
+    assigned = [node for node in ast.parse(init.read_text(encoding="utf-8")).body if isinstance(node, ast.Assign)]
+    names = next(node.value for node in assigned if ast.unparse(node.targets[0]) == "__all__")
+    return [name for name in ast.literal_eval(names) if not name.startswith("_")]
+
+
+def _targets(page: Path) -> set[Path]:
+    """Return the files that a page links to."""
+    prose = FENCE.sub("", page.read_text(encoding="utf-8"))
+    return {(page.parent / target).resolve() for _, target, _ in LINK.findall(prose) if _is_path(target)}
+
+
+def _relinked(prose: str, home: Path, uri: str) -> str:
+    def changed(found: re.Match[str]) -> str:
+        label, target, anchor = found[1], found[2], found[3] or ""
+        if not _is_path(target):
+            return found[0]
+        path = (home / target).resolve()
+        if path.is_dir():
+            if not (path / "README.md").is_file():
+                return label[1:-1]
+            path /= "README.md"
+        return f"{label}({posixpath.relpath(_uri(path), posixpath.dirname(uri) or '.')}{anchor})"
+
+    return LINK.sub(changed, prose)
+
+
+def _uri(path: Path) -> str:
+    """Return where a file of the repository stands on the site."""
+    if path == ROOT / "README.md":
+        return ABOUT
+    return path.relative_to(DOCS if path.is_relative_to(DOCS) else ROOT).as_posix()
+
+
+def _is_path(target: str) -> bool:
+    return bool(target) and not re.match(r"[a-z]+:", target)
