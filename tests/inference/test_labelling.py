@@ -74,20 +74,21 @@ def test_as_many_candidates_as_are_wanted(monkeypatch):
 
 def test_bands_are_equally_full_in_every_first_part():
     scores = np.concatenate([rng().uniform(0, 0.1, 900), rng().uniform(0.1, 1, 100)])
-    order = in_bands(scores, rng())
+    order = in_bands(scores, rng().permutation(1000), rng())
     assert sorted(order) == list(range(1000))
     edges = np.linspace(scores.min(), scores.max(), 11)[1:-1]
     for count in (10, 40):
         assert set(Counter(np.searchsorted(edges, scores[order[:count]], side="right")).values()) == {count // 10}
-    assert len(in_bands(np.ones(7), rng())) == 7
+    assert len(in_bands(np.ones(7), np.arange(7), rng())) == 7
 
 
-def test_disagreement_is_of_ranks_so_that_scales_do_not_count():
-    one = np.array([0.1, 0.2, 0.3, 0.4])
-    assert disagreement(one, one * 100 - 3).tolist() == [0, 0, 0, 0]
-    assert disagreement(one, np.array([9, 1, 2, 3])).tolist() == [0.75, 0.25, 0.25, 0.25]
-    found = ordered(PAIRS[:4], "disagreement", lambda _: one, lambda _: np.array([1, 9, 2, 3]), rng())
-    assert found[0] == PAIRS[1]
+def test_disagreement_is_within_bands_and_scales_do_not_count():
+    one = np.array([0.0, 0.01, 0.02, 1.0, 0.99, 0.98])
+    assert disagreement(one, one * 100 - 3) == pytest.approx(np.zeros(6), abs=1e-9)
+    assert disagreement(one, np.ones(6)) == pytest.approx(np.abs(one - one.mean()) / one.std())
+    other = np.array([0.0, 0.6, 0.0, 1.0, 1.0, 0.3])
+    found = ordered(PAIRS[:6], "disagreement", lambda _: one, lambda _: other, rng())
+    assert set(found[:2]) == {PAIRS[1], PAIRS[5]}, "of each of the two bands the one on which they differ most"
 
 
 @pytest.mark.parametrize("name", ["labels.tsv", "labels.jsonl"])

@@ -76,8 +76,8 @@ def label(  # noqa: PLR0913 - the flags of the command
         scale: what a person or a chat model is asked for: ``"0-5"`` or ``"yes-no"``.
         pairs: how many are chosen.
         pairs_by: ``"bands"``: evenly over the scores of ``model``; ``"neighbours"``: texts near each other by
-            ``model``; ``"disagreement"``: those first which ``model`` and ``other`` rank most differently;
-            ``"random"``.
+            ``model``; ``"disagreement"``: as bands, and first those on which ``model`` and ``other`` are furthest
+            apart; ``"random"``.
         model: what chooses; whatever :func:`samesense.load` takes, with embeddings if pairs are made of texts.
         other: what it is compared with, for disagreement.
         max_calls: requests to a chat endpoint at most, those included that are tried again.

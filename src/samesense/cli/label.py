@@ -42,8 +42,8 @@ def label(
             OPENAI_BASE_URL and OPENAI_API_KEY), or any other model; without one, a page is shown on this machine.
         scale: what a person or a chat model is asked for.
         pairs: how many are chosen.
-        pairs_by: bands: evenly over the scores of the model; neighbours: near texts; disagreement: first those that
-            --model and --other rank most differently; random.
+        pairs_by: bands: evenly over the scores of the model; neighbours: near texts; disagreement: as bands, and first
+            those on which --model and --other are furthest apart; random.
         model: what chooses: model folder, output of train, hub name, or default.
         other: what the model is compared with, for disagreement.
         max_calls: requests to a chat endpoint at most, those included that are tried again.

@@ -78,6 +78,12 @@ def show_what_goes_on() -> None:
             _open[-1].show()
 
 
+def nothing_goes_on() -> None:
+    """End all that is shown: from now on a person is waited for."""
+    for one in _open[::-1]:
+        one.close()
+
+
 @contextmanager
 def without_bars(*, reports: bool = True) -> Iterator[None]:
     """Keep the bars of transformers ("Loading weights", "Writing model shards") off the terminal of whoever calls us.

@@ -16,6 +16,7 @@ import uvicorn
 
 import samesense
 from samesense.errors import OutputError
+from samesense.execution import progress
 from samesense.inference.labelling import file as label_file
 from samesense.inference.labelling.app import build_app
 from samesense.inference.labelling.desk import Desk
@@ -151,6 +152,8 @@ def test_the_page_needs_nothing_from_elsewhere_and_runs_only_its_own_script(tmp_
 CODE = """
 import sys
 from samesense.cli.main import main
+from samesense.execution import progress
+progress.PATIENCE = progress.INTERVAL = 0.0
 main(["label", sys.argv[1], "--output", sys.argv[2], "--pairs-by", "random", "--port", "0"])
 """
 
@@ -169,8 +172,11 @@ def test_ctrl_c_keeps_what_is_labelled_and_no_torch_is_needed(tmp_path):
                 "POST", "/label", json.dumps({"pair": 1, "score": 2}), {"Content-Type": "application/json"}
             )
             assert connection.getresponse().read()
+            time.sleep(2 * progress.TICK)
             running.send_signal(signal.SIGINT)
-            assert "1 of 3 pairs have a label" in running.stderr.read()
+            said = running.stderr.read()
+            assert "1 of 3 pairs have a label" in said
+            assert "so far" not in said, "a person takes time, of which nothing is said"
             assert running.wait(20) == 0
         finally:
             running.kill()

@@ -8,6 +8,7 @@ from typing import Any
 from fastapi import Depends, FastAPI, Request
 from pydantic import BaseModel, ConfigDict
 
+from samesense.execution.progress import nothing_goes_on
 from samesense.inference.labelling.desk import Desk
 from samesense.inference.serve.exception_handlers import RequestError, add_exception_handlers
 from samesense.inference.serve.limits import Limits
@@ -80,5 +81,6 @@ def build_app(desk: Desk, traffic: Traffic) -> FastAPI:
 
 def run(desk: Desk, port: int) -> None:
     """Show the page until Ctrl-C or SIGTERM; ConfigError if the port is taken."""
+    nothing_goes_on()
     traffic = Traffic(Limits())
-    run_app(build_app(desk, traffic), traffic, name="the page for labels, ended by Ctrl+C", host="127.0.0.1", port=port)
+    run_app(build_app(desk, traffic), traffic, "labelling, until Ctrl+C,", host="127.0.0.1", port=port)

@@ -86,24 +86,25 @@ def ordered(
 ) -> list[Pair]:
     """Return the pairs in the order in which they should be labelled; any first part of it is a choice of that size.
 
-    ``score`` is needed for bands and for disagreement, ``other`` for disagreement; other orders are that of the pairs.
+    ``score`` is needed for bands and for disagreement, which is that within bands, ``other`` for disagreement; other
+    orders are that of the pairs.
 
     Source: Thakur et al. 2021 (Augmented SBERT), section 3.1, chooses by neighbourhood (semantic search) and by the
     distribution of scores, from candidates drawn at random.
     Differs: bands are equally full, while there the scores follow the labels that are already there.
     """
-    if by == "bands" and score is not None:
-        order = in_bands(score(pairs), rng)
-    elif by == "disagreement" and score is not None and other is not None:
-        order = np.argsort(-disagreement(score(pairs), other(pairs)), kind="stable")
-    else:
+    if score is None or by not in ("bands", "disagreement"):
         return pairs
-    return [pairs[place] for place in order]
+    scores = score(pairs)
+    first = rng.permutation(len(pairs)) if other is None else np.argsort(-disagreement(scores, other(pairs)))
+    return [pairs[place] for place in in_bands(scores, first, rng)]
 
 
-def in_bands(scores: Scores, rng: np.random.Generator) -> Indices:
-    """Return places so that :data:`BANDS` equally wide ranges of the scores take turns while they have any left."""
-    order = rng.permutation(len(scores))
+def in_bands(scores: Scores, order: Indices, rng: np.random.Generator) -> Indices:
+    """Return places so that :data:`BANDS` equally wide ranges of the scores take turns while they have any left.
+
+    In each range the places keep their ``order``.
+    """
     edges = np.linspace(scores.min(), scores.max(), BANDS + 1)[1:-1]
     band = np.searchsorted(edges, scores[order], side="right")
     turn = np.empty(len(scores), dtype=np.int64)
@@ -114,10 +115,12 @@ def in_bands(scores: Scores, rng: np.random.Generator) -> Indices:
 
 
 def disagreement(one: Scores, other: Scores) -> Floats:
-    """Return the difference of each pair's ranks by two models, as a share of all pairs, in [0, 1)."""
-    from scipy.stats import rankdata
+    """Return how far apart two models are on each pair, by scores of mean 0 and deviation 1.
 
-    apart: Floats = np.abs(rankdata(one) - rankdata(other)) / len(one)
+    Not by ranks: those of unrelated pairs, which are the most, are chance, and would be furthest apart.
+    """
+    standard = [(scores - scores.mean()) / (scores.std() or 1.0) for scores in (one, other)]
+    apart: Floats = np.abs(standard[0] - standard[1])
     return apart
 
 

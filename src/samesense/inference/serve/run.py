@@ -47,9 +47,9 @@ class GracefulServer(uvicorn.Server):
     A second signal stops it at once.
     """
 
-    def __init__(self, config: uvicorn.Config, traffic: Traffic, name: str) -> None:
+    def __init__(self, config: uvicorn.Config, traffic: Traffic, what: str) -> None:
         super().__init__(config)
-        self._traffic, self._name = traffic, name
+        self._traffic, self._what = traffic, what
         self._until = 0.0
         self._patience = Patience(traffic.limits)
 
@@ -60,7 +60,7 @@ class GracefulServer(uvicorn.Server):
         if self.started:
             host, port = self.servers[0].sockets[0].getsockname()[:2]
             shown = f"[{host}]" if ":" in host else host
-            logger.info(f"serving {self._name!r} at http://{shown}:{port}")
+            logger.info(f"{self._what} at http://{shown}:{port}")
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Begin to stop, at the second signal without waiting."""
@@ -104,7 +104,7 @@ def serve(
     app = build_app(service, keys=keys, hosts=[name.lower() for name in named])
     if host not in LOOPBACK and not keys:
         logger.info("anyone who reaches this address may use the server; --api-key-file FILE asks for a key")
-    run_app(app, service, name=serving.name, host=host, port=port)
+    run_app(app, service, f"serving {serving.name!r}", host=host, port=port)
 
 
 def check_port(port: int) -> None:
@@ -113,14 +113,14 @@ def check_port(port: int) -> None:
         raise ConfigError(f"A port is 0 to 65535; received {port}. Give another --port.")
 
 
-def run_app(app: FastAPI, traffic: Traffic, *, name: str, host: str, port: int) -> None:
-    """Run an application until it is told to stop; ConfigError if the address cannot be listened on."""
+def run_app(app: FastAPI, traffic: Traffic, what: str, *, host: str, port: int) -> None:
+    """Say what goes on and where until it is told to stop; ConfigError if the address cannot be listened on."""
     config = uvicorn.Config(
         app, host=host, port=port, log_level="warning", access_log=False, lifespan="on", ws="none",
         timeout_graceful_shutdown=1,
     )  # fmt: skip
     try:
-        GracefulServer(config, traffic, name).run()
+        GracefulServer(config, traffic, what).run()
     except SystemExit as error:
         raise ConfigError(f"Cannot listen on {host}:{port}; is something else there? Give another --port.") from error
 
