@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Iterator, Sequence
@@ -42,14 +43,15 @@ class Labels:
     def add(self, labelled: Sequence[tuple[Pair, float]]) -> None:
         """Append labels of pairs that have none; on disk when it returns. OutputError if they cannot be written."""
         start, lines = self.path.stat().st_size, [self._line(pair, score) for pair, score in labelled]
-        with writing(self.path), self.path.open("r+b") as stream:
+        added = b"".join(lines)
+        with writing(self.path), self.path.open("r+b", buffering=0) as stream:  # what fails is not written on closing
             stream.seek(start)
             try:
-                stream.write(b"".join(lines))
-                stream.flush()
+                if stream.write(added) != len(added):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
                 os.fsync(stream.fileno())
             except OSError:
-                os.truncate(self.path, start)
+                stream.truncate(start)
                 raise
         for (pair, _), line in zip(labelled, lines, strict=True):
             self._added.append((frozenset(pair), start, start + len(line)))
