@@ -19,6 +19,7 @@ from samesense.recipes.settings import CosentSettings
 from samesense.training.fit import fit
 from samesense.training.losses.pairs import CoSENT, Softmax
 from samesense.training.settings import TrainingSettings
+from tests.conftest import WORDS
 
 SETTINGS = TrainingSettings(learning_rate=2e-3, epochs=3, eval_steps=5, precision="float32", seed=7)  # 30 steps
 
@@ -42,10 +43,10 @@ def killed():
     raise Killed
 
 
-def run_of(trunk, pairs, folder, settings=SETTINGS, selecting=True, **kwargs):
+def run_of(trunk, pairs, folder, settings=SETTINGS, selecting=True, model=None, **kwargs):
     """Run or resume one training; gives the model, the outcome, and the dev curve that was written."""
     train, dev = read_pairs(pairs / "train.tsv"), read_pairs(pairs / "dev.tsv")
-    model = build(str(trunk), device="cpu")
+    model = model or build(str(trunk), device="cpu")
     outcome = fit(
         model,
         as_dataset(CosentSettings().targets(train).columns),
@@ -270,18 +271,31 @@ def test_objective_is_a_plain_loss_of_sentence_transformers(tiny, sentences, tmp
     assert abs(encode(tiny, sentences) - before).max() > 0
 
 
-def test_sparse_gradients_of_words_train_the_same_model(tiny_trunk, toy_pairs, tmp_path, monkeypatch):
+def static_model():
+    """A model that averages vectors of words."""
+    from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+    from tokenizers import Tokenizer, models, pre_tokenizers
+
+    tokenizer = Tokenizer(models.WordLevel({word: n for n, word in enumerate(["[UNK]", *WORDS])}, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    torch.manual_seed(0)
+    return SentenceTransformer(modules=[StaticEmbedding(tokenizer, embedding_dim=6)], device="cpu")
+
+
+@pytest.mark.parametrize("static", [False, True])
+def test_sparse_gradients_of_words_train_the_same_model(static, tiny_trunk, toy_pairs, tmp_path, monkeypatch):
     """With clipping, evaluations and a stop: as with dense ones."""
     settings = SETTINGS.model_copy(update={"weight_decay": 0.0})
 
     def trained(rows, **how):
         monkeypatch.setattr("samesense.training.optimizer._ROWS", rows)
-        return run_of(tiny_trunk, toy_pairs, tmp_path / str(rows), settings, **how)[0]
+        model = static_model() if static else build(str(tiny_trunk), device="cpu")
+        return run_of(tiny_trunk, toy_pairs, tmp_path / str(rows), settings, model=model, **how)[0]
 
     expected = trained(10**9)
     with pytest.raises(Killed):
         trained(1, callbacks=[At(17, killed)])
     found = trained(1, resume=True)
-    assert not any(module.sparse for module in found.modules() if isinstance(module, torch.nn.Embedding))
+    assert not any(getattr(module, "sparse", False) for module in found.modules())
     for one, other in zip(found.parameters(), expected.parameters(), strict=True):
         torch.testing.assert_close(one, other, atol=2e-4, rtol=1e-3)
