@@ -11,8 +11,8 @@ import pytest
 
 from samesense.data import read_pairs
 from samesense.errors import ConfigError, DataError
+from samesense.recipes.job import Job
 from samesense.recipes.methods import METHODS
-from samesense.recipes.runner import Job
 from samesense.recipes.settings import read_settings
 from samesense.recipes.supmpn import recipe as supmpn
 from samesense.recipes.supmpn.recipe import prepare

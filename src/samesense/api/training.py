@@ -25,6 +25,7 @@ def train(  # noqa: PLR0913 - the flags of the command
     method: str = "auto",
     dev: Source | Literal["auto", "none"] | None = "auto",
     test: Source | None = None,
+    guard: Source | None = None,
     config: str = "auto",
     columns: str | None = None,
     label_order: str | None = None,
@@ -44,15 +45,17 @@ def train(  # noqa: PLR0913 - the flags of the command
         dev: labelled pairs that select the best checkpoint by Spearman; ``"auto"`` holds out a tenth of labelled
             pairs, ``"none"`` keeps the last state.
         test: labelled pairs on which the model is evaluated before and after.
+        guard: labelled pairs on which the model must not get worse than its start, one source or several.
         config: TOML file of settings, or a shipped one by name; ``"auto"`` takes the paper's for these data.
         columns, label_order, label_range, drop_bad_rows: see :func:`samesense.read`.
         resume: continue an interrupted run.
         overwrite: replace an earlier run in the folder.
         settings: of the method, such as ``model``, ``loss``, ``epochs``, ``learning_rate``, ``seed``; the page of each
-            method lists them. They win over the file.
+            method lists them. They win over the file. ``merge``, ``learning_curve`` and ``report`` are for the end.
 
     Returns:
-        Prints as a table of the results; ``model`` is the folder of the trained model.
+        Prints as a table of the results; ``verdict`` says whether the model is better than its untouched start, and
+        ``model`` is its folder.
 
     Raises:
         ConfigError, DataError, ModelError, OutputError: before the first step, where the run could not end well.
@@ -66,6 +69,7 @@ def train(  # noqa: PLR0913 - the flags of the command
         method=method,
         dev=dev,
         test=test,
+        guard=guard,
         config=config,
         settings=settings,
         reading=Reading(columns, label_order, label_range, drop_bad_rows),

@@ -8,7 +8,18 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from samesense.cli.flags import flags
-from samesense.cli.output import RESUMES, Flag, Json, Output, Several, logger, on_interrupt, put, put_json
+from samesense.cli.output import (
+    RESUMES,
+    Flag,
+    Json,
+    Output,
+    Several,
+    logger,
+    on_interrupt,
+    put,
+    put_json,
+    say_conclusion,
+)
 from samesense.data import read_pairs
 from samesense.execution.progress import stage
 from samesense.execution.ranks import finish
@@ -75,8 +86,8 @@ def distil(
     for line in done.lines():
         logger.info(line)
     if done.report is not None and json:
-        put_json(asdict(line) for line in done.report.lines)
+        put_json([*(asdict(line) for line in done.report.lines), *done.to_dicts()[-1:]])
     elif done.report is not None:
         put(done.report.text())
-    logger.info(done.gain())
+    say_conclusion(done.conclusion())
     finish()

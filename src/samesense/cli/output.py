@@ -106,6 +106,12 @@ def show_messages() -> None:
         logger.propagate = False  # a library that sets up the root logger would have each message written twice
 
 
+def say_conclusion(lines: Iterable[str]) -> None:
+    """Log how a run ended; what got worse as a warning."""
+    for line in lines:
+        logger.log(logging.WARNING if "WORSE" in line else logging.INFO, line)
+
+
 def named_values(flag: str, given: list[str] | None) -> list[tuple[str, str]]:
     """Return names and values of a flag that takes several ``NAME=VALUE``."""
     found = [(one, *one.partition("=")) for one in given or []]

@@ -20,6 +20,7 @@ from samesense.cli.output import (
     on_interrupt,
     put,
     put_json,
+    say_conclusion,
 )
 from samesense.errors import ConfigError
 from samesense.execution.ranks import finish
@@ -125,8 +126,11 @@ def train(
             raise KeyboardInterrupt
     for line in trained.lines():
         logger.info(line)
-    _put(trained.results, json)
-    logger.info(trained.gain())
+    if json:
+        put_json(trained.to_dicts())
+    else:
+        _put(trained.results, json)
+    say_conclusion(trained.conclusion())
     finish()
 
 

@@ -14,8 +14,9 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 from samesense.data import PairData
 from samesense.data.examples import spread_over
 from samesense.execution.progress import stage, where_time_went
+from samesense.recipes.job import Job, TrainingInputs
 from samesense.recipes.model_adapters import adapter_of, start_settings
-from samesense.recipes.runner import Job, TrainingInputs, checked
+from samesense.recipes.runner import checked
 from samesense.training.fit import fit, pick_precision
 from samesense.types import Pair
 

@@ -108,18 +108,27 @@ class Method:
         *,
         dev: PairData | None = None,
         test: PairData | None = None,
+        guards: Sequence[PairData] = (),
+        concludes: bool = False,
         resume: bool = False,
         overwrite: bool = False,
     ) -> TrainingRun:
-        """Train with settings and data that are there already; see :func:`samesense.recipes.runner.run`."""
+        """Train with settings and data that are there already; see :func:`samesense.recipes.runner.run`.
+
+        For ``guards`` and ``concludes`` see :class:`samesense.recipes.job.Job`.
+        """
         begun = time.perf_counter()
         with stage("loading torch"):
-            from samesense.recipes.runner import Job, run
+            from samesense.recipes.job import Job
+            from samesense.recipes.runner import run
 
             means = resolve_name(self.pipeline or self.prepare)
         self.check(train, settings)
         settings = settings.for_data(train)
-        job = Job(method=self.name, data=train, settings=settings, output=output, dev=dev, test=test, begun=begun)
+        job = Job(
+            method=self.name, data=train, settings=settings, output=output, dev=dev, test=test, guards=guards,
+            concludes=concludes, begun=begun,
+        )  # fmt: skip
         if self.pipeline:
             made: TrainingRun = means(job, resume=resume, overwrite=overwrite)
             return made
@@ -138,7 +147,7 @@ class Method:
         """Return, in words, the steps and the time of so many runs; see :mod:`samesense.recipes.estimate`."""
         with stage("loading torch"):
             from samesense.recipes.estimate import estimate
-            from samesense.recipes.runner import Job
+            from samesense.recipes.job import Job
 
         settings = settings.for_data(train)
         job = Job(method=self.name, data=train, settings=settings, output=output, dev=dev, test=test)

@@ -7,17 +7,15 @@ from typing import TypeVar
 from sentence_transformers import CrossEncoder, SentenceTransformer
 from torch import nn
 
-from samesense.data import PairData
 from samesense.encoder.build import build, is_bare, set_length, set_prompt
 from samesense.encoder.build_cross import build_cross, has_one_logit
 from samesense.encoder.cosine import cosine_score
 from samesense.encoder.cross import as_logits
 from samesense.encoder.encode import as_encode
 from samesense.encoder.pooling import describe_pooling
-from samesense.evaluation.sts import evaluate_pairs
 from samesense.inference.models.load import load
 from samesense.recipes.settings import EncoderSettings
-from samesense.types import Precision, Result, Score
+from samesense.types import Precision, Score, Scorer
 
 Model = TypeVar("Model", SentenceTransformer, CrossEncoder)
 
@@ -40,9 +38,9 @@ class BiEncoder:
         """Return the cosine of embeddings."""
         return cosine_score(as_encode(model, precision=precision))
 
-    def evaluate_start(self, model: SentenceTransformer, settings: EncoderSettings, test: PairData) -> list[Result]:
-        """Return the figures of the start model."""
-        return evaluate_pairs(load(model, name=f"{settings.model} (before)", precision="float32"), test)
+    def start(self, model: SentenceTransformer, settings: EncoderSettings) -> Scorer:
+        """Return the start model, to be evaluated."""
+        return load(model, name=f"{settings.model} (before)", precision="float32", cache=True)
 
 
 class PairEncoder:
@@ -61,11 +59,16 @@ class PairEncoder:
         """Return the logits."""
         return as_logits(model, precision=precision)
 
-    def evaluate_start(self, model: CrossEncoder, settings: EncoderSettings, test: PairData) -> list[Result]:
-        """Return the figures of a start model with a head of its own; a new head says nothing."""
+    def start(self, model: CrossEncoder, settings: EncoderSettings) -> Scorer | None:
+        """Return the start model, to be evaluated, if it has a head of its own; a new head says nothing."""
         if not has_one_logit(settings.model):
-            return []
-        return evaluate_pairs(load(settings.model, name=f"{settings.model} (before)", precision="float32"), test)
+            return None
+        return load(settings.model, name=f"{settings.model} (before)", precision="float32")
+
+
+def has_new_head(settings: EncoderSettings) -> bool:
+    """Return whether training begins with a head whose weights are random."""
+    return isinstance(adapter_of(settings), PairEncoder) and not has_one_logit(settings.model)
 
 
 def prompted(model: Model, settings: EncoderSettings) -> Model:

@@ -1,7 +1,7 @@
 """The folder of a training run: who may write to it, what it holds while the run goes on, and what it says at the end.
 
-model/  manifest.json  history.jsonl  results.jsonl  dev.tsv (pairs held out of the training data, if they were)
-checkpoints/ (while training)  .lock (held while writing)
+model/  manifest.json  history.jsonl  results.jsonl  report.html  dev.tsv (pairs held out of the training data, if they
+were)  learning-curve/ (if asked for)  checkpoints/ (while training)  .lock (held while writing)
 
 A run is trained once its manifest has an outcome and its model is there, and finished once the manifest says so: what
 is left after a stop between the two is to evaluate it.
@@ -39,6 +39,7 @@ from samesense.training.fit import TrainOutput
 logger = logging.getLogger(__name__)
 
 MODEL, CHECKPOINTS, HISTORY, RESULTS = "model", "checkpoints", "history.jsonl", "results.jsonl"
+REPORT, CURVE = "report.html", "learning-curve"
 DEV = ("dev.tsv", "dev.jsonl")
 """Pairs held out of the training data; JSON lines where a text has a tab or a line break, which TSV cannot hold."""
 
@@ -72,7 +73,9 @@ def check(output: Path, record: dict[str, Any], *, resume: bool, overwrite: bool
 def _check_inputs(output: Path, record: dict[str, Any]) -> None:
     """Raise OutputError if what :func:`begin` removes is read by this run."""
     inputs = [part["source"] for part in record["data"].values()] + [str(record["settings"].get("model", ""))]
-    for name in (MODEL, CHECKPOINTS, TENSORBOARD, HISTORY, RESULTS, manifest.FILE) if output.is_dir() else ():
+    for name in (
+        (MODEL, CHECKPOINTS, TENSORBOARD, CURVE, HISTORY, RESULTS, REPORT, manifest.FILE) if output.is_dir() else ()
+    ):
         check_folder(output / name, [place_of(given) for given in inputs])
 
 
@@ -104,9 +107,9 @@ def begin(output: Path, record: dict[str, Any], before: dict[str, Any]) -> dict[
         return record
     (output / RESULTS).unlink(missing_ok=True)
     if not before:
-        for folder in (MODEL, CHECKPOINTS, TENSORBOARD):
+        for folder in (MODEL, CHECKPOINTS, TENSORBOARD, CURVE):
             shutil.rmtree(output / folder, ignore_errors=True)
-        for file in (manifest.FILE, HISTORY, *DEV):
+        for file in (manifest.FILE, HISTORY, REPORT, *DEV):
             (output / file).unlink(missing_ok=True)
     output.mkdir(parents=True, exist_ok=True)
     manifest.write(output, record)

@@ -5,80 +5,48 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from torch import nn
-from transformers import TrainerCallback, set_seed
+from transformers import set_seed
 
 from samesense.data import PairData
 from samesense.data.examples import Examples
+from samesense.encoder.merge import weights_of
 from samesense.encoder.precision import Choice
 from samesense.encoder.standardize import FITTED, standardize
 from samesense.encoder.storage import save
 from samesense.encoder.vocabulary import unknown_share
 from samesense.errors import MissingExtraError
-from samesense.evaluation.sts import evaluate_pairs, evaluate_sts
+from samesense.evaluation.sts import evaluate_sts
 from samesense.execution.progress import Laps, stage
 from samesense.execution.ranks import is_main
 from samesense.inference.models.load import load
 from samesense.recipes import run_folder
+from samesense.recipes.job import Job, TrainingInputs
 from samesense.recipes.matryoshka import described, evaluate_widths
 from samesense.recipes.model_adapters import Adapter, adapter_of, start_settings
-from samesense.recipes.settings import EncoderSettings
+from samesense.recipes.outcome.conclude import check_outcome, conclude, some_texts
+from samesense.recipes.outcome.measure import Measured, measure, rows_of
+from samesense.recipes.outcome.merge import merge
+from samesense.recipes.outcome.sets import Sets, sets_of
 from samesense.recipes.training_run import TrainingRun
 from samesense.reports import append_results
 from samesense.results import Results
 from samesense.training import manifest
-from samesense.training.batches import Batches
 from samesense.training.fit import TrainOutput, check_settings, fit, pick_precision
-from samesense.training.mixing import Mix
 from samesense.types import Precision, Result
 
 if TYPE_CHECKING:
-    from datasets import Dataset, DatasetDict
+    from datasets import Dataset
 
 logger = logging.getLogger(__name__)
 
-Data = TypeVar("Data", bound=Examples)
-Settings = TypeVar("Settings", bound=EncoderSettings)
-
 WARN_UNKNOWN = 0.02
 """Share of tokens that a tokenizer does not know from which on a run warns."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Job(Generic[Data, Settings]):
-    """What is trained on what."""
-
-    method: str  # its name in the manifest
-    data: Data  # what is trained on
-    settings: Settings  # of the method
-    output: Path  # run folder; holds model/, manifest.json, history.jsonl and results.jsonl
-    # labelled pairs; the checkpoint with the best Spearman on them is kept. None keeps the last state
-    dev: PairData | None = None
-    test: PairData | None = None  # labelled pairs on which the model is evaluated before and after
-    begun: float = field(default_factory=time.perf_counter)  # when it was asked for; its times count from there
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrainingInputs:
-    """What a model is trained on, and how."""
-
-    dataset: Dataset | DatasetDict  # text columns, then label where the loss takes one; of several objectives, by name
-    # makes the loss; called once the seed is set, since a loss may have weights of its own
-    loss: Callable[[], nn.Module]
-    summary: Sequence[str] = ()  # lines for people and for the manifest: what was read, formed and left out
-    batches: Batches | Mix = "random"  # how examples are put into batches
-    collator: Callable[..., Any] | None = None  # puts examples into a batch, where the trainer's own does not do
-    callbacks: Sequence[TrainerCallback] = ()  # of the trainer
-    # what takes long, and is done once the folder is taken, so that an interrupted run can be resumed
-    before_training: Callable[[], None] | None = None
-    # evaluates the saved model further; returns results, and what the manifest shall hold besides
-    after_training: Callable[[], tuple[list[Result], dict[str, Any]]] | None = None
 
 
 def run(
@@ -98,7 +66,10 @@ def run(
     laps = Laps(job.begun)
     job = checked(job, build)
     settings, output, adapter = job.settings, job.output, adapter_of(job.settings)
-    data = run_folder.data_identity({"train": job.data, "dev": job.dev, "test": job.test})
+    sets = sets_of(job.dev, job.test, job.guards, cut=job.concludes)
+    check_outcome(job, sets)
+    guards = {f"guard {one.name}": one for one in job.guards}
+    data = run_folder.data_identity({"train": job.data, "dev": job.dev, "test": job.test, **guards})
     record = manifest.describe(job.method, settings.model_dump(), data)
     before = run_folder.check(output, record, resume=resume, overwrite=overwrite)
     with stage(f"loading {settings.model}"):
@@ -116,33 +87,31 @@ def run(
         run_folder.check(output, record, resume=resume, overwrite=overwrite)  # another run may have ended since
         record = run_folder.begin(output, record, before)
         _log_start(model, inputs, [f"model {settings.model}, {adapter.describe(model, settings)}", _arithmetic(choice)])
-        test = job.test if is_main() else None
         laps.count("loading")
-        with stage("evaluation of the start on test"):
-            results = [] if test is None else adapter.evaluate_start(model, settings, test)
+        texts = some_texts(sets, partial(_texts, inputs.dataset)) if job.concludes else []
+        with stage("evaluation of the start"):
+            scorer = adapter.start(model, settings) if is_main() else None
+            start = None if scorer is None else measure(scorer, sets.compared, texts)
         laps.count("evaluation")
         trained = run_folder.finished_training(output, before)
         if trained is None:
-            if inputs.before_training is not None:
-                inputs.before_training()
-                laps.count("teachers")
-            record |= {"start": _standardize(job, model, inputs, choice)}
-            trained = _train(job, adapter, model, inputs, choice, resume=resume)
-            laps.add(trained.spent)
-            if is_main() and not trained.interrupted:
-                with stage("saving the model"):
-                    run_folder.save_model(output, record, trained, partial(save, model))
-            laps.count("saving")
+            trained, record = _trained(job, adapter, model, inputs, choice, sets, record, laps, resume=resume)
+        results: list[Result] = []
+        verdict = None
         if is_main():
             more: dict[str, Any] = {}
             if not trained.interrupted:
-                with stage("evaluation"):
-                    further, more = _evaluate(job, inputs)
-                results += further
+                end, results, more = _evaluate(job, inputs, sets, start, texts)
+                laps.count("evaluation")
                 append_results(output / run_folder.RESULTS, results)
+                again = partial(_on_part, job, sets, prepare, build)
+                verdict = conclude(job, sets, start, end, trained, record, again) if job.concludes else None
+                if verdict is None and job.concludes:  # while a part for the learning curve was trained
+                    return TrainingRun(output, replace(trained, interrupted=True), Results(results), laps.seconds)
+                more |= {} if verdict is None else {"verdict": verdict.to_dict()}
             run_folder.end(output, record, trained, more)
         laps.count("evaluation")
-        return TrainingRun(output, trained, Results(results), laps.seconds)
+        return TrainingRun(output, trained, Results(results), laps.seconds, verdict)
 
 
 def checked(job: Job[Any, Any], build: Callable[[Job[Any, Any]], Any] | None) -> Job[Any, Any]:
@@ -166,8 +135,45 @@ def _standardize(job: Job[Any, Any], model: Any, inputs: TrainingInputs, choice:
     return said
 
 
+def _trained(
+    job: Job[Any, Any],
+    adapter: Adapter,
+    model: Any,
+    inputs: TrainingInputs,
+    choice: Choice,
+    sets: Sets,
+    record: dict[str, Any],
+    laps: Laps,
+    *,
+    resume: bool,
+) -> tuple[TrainOutput, dict[str, Any]]:
+    """Train, or go on with it, and put the model into its folder; returns what the manifest says of it too."""
+    if inputs.before_training is not None:
+        inputs.before_training()
+        laps.count("teachers")
+    record |= {"start": _standardize(job, model, inputs, choice)}
+    start = weights_of(model) if job.settings.merge else {}
+    scored = None if sets.selecting is None else dev_score(adapter, sets.selecting, choice.precision)
+    trained = _train(job, model, inputs, choice, scored, resume=resume)
+    laps.add(trained.spent)
+    if is_main() and not trained.interrupted:
+        if job.settings.merge and scored is not None:
+            record |= {"merge": asdict(merge(model, start, scored, sets.verdict))}
+            laps.count("evaluation")
+        with stage("saving the model"):
+            run_folder.save_model(job.output, record, trained, partial(save, model))
+    laps.count("saving")
+    return trained, record
+
+
 def _train(
-    job: Job[Any, Any], adapter: Adapter, model: Any, inputs: TrainingInputs, choice: Choice, *, resume: bool
+    job: Job[Any, Any],
+    model: Any,
+    inputs: TrainingInputs,
+    choice: Choice,
+    scored: Callable[[Any], float] | None,
+    *,
+    resume: bool,
 ) -> TrainOutput:
     """Train in place, or go on with it."""
     set_seed(job.settings.seed)  # a loss may have weights of its own
@@ -177,7 +183,7 @@ def _train(
         inputs.loss(),
         job.settings.model_copy(update={"precision": choice.precision}),
         job.output,
-        dev_score=None if job.dev is None else dev_score(adapter, job.dev, choice.precision),
+        dev_score=scored,
         batches=inputs.batches,
         collator=inputs.collator,
         resume=resume,
@@ -186,16 +192,36 @@ def _train(
     )
 
 
-def _evaluate(job: Job[Any, Any], inputs: TrainingInputs) -> tuple[list[Result], dict[str, Any]]:
-    """Return the results of the saved model, and what the manifest shall hold of it."""
-    results: list[Result] = []
-    if job.test is not None:
-        saved = load(job.output, precision="float32", seed=job.settings.seed)
-        results = evaluate_pairs(saved, job.test)
-    further, more = ([], {}) if inputs.after_training is None else inputs.after_training()
-    cut, section = _at_widths(job)
+def _on_part(
+    job: Job[Any, Any],
+    sets: Sets,
+    prepare: Callable[[Any, Job[Any, Any]], TrainingInputs],
+    build: Callable[[Job[Any, Any]], Any] | None,
+    part: Examples,
+    folder: Path,
+    **how: bool,
+) -> TrainingRun:
+    """Train on a part of the data as the run did on all."""
+    own = replace(
+        job, data=part, output=folder, dev=sets.selecting, test=None, guards=(), concludes=False,
+        begun=time.perf_counter(),
+    )  # fmt: skip
+    return run(own, lambda model, job: replace(prepare(model, job), after_training=None), build=build, **how)
+
+
+def _evaluate(
+    job: Job[Any, Any], inputs: TrainingInputs, sets: Sets, start: Measured | None, texts: Sequence[str]
+) -> tuple[Measured, list[Result], dict[str, Any]]:
+    """Return the saved model's figures, all results of the run, and what the manifest shall hold of it."""
+    with stage("evaluation"):
+        saved = load(job.output, precision="float32", seed=job.settings.seed, cache=True)
+        end = measure(saved, sets.compared, texts, trained=True)
+        further, more = ([], {}) if inputs.after_training is None else inputs.after_training()
+        cut, section = _at_widths(job)
     sections = {**more.get(run_folder.SECTIONS, {}), **section}
-    return [*results, *further, *cut], more | ({run_folder.SECTIONS: sections} if sections else {})
+    before = [] if start is None else rows_of(start, sets.compared)
+    results = [*before, *rows_of(end, sets.compared), *further, *cut]
+    return end, results, more | ({run_folder.SECTIONS: sections} if sections else {})
 
 
 def _at_widths(job: Job[Any, Any]) -> tuple[list[Result], dict[str, str]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -24,6 +25,7 @@ from samesense.recipes.fitting import Fitting, fitting_method
 from samesense.recipes.methods import DATA_TYPES, Method
 from samesense.recipes.mixed.data import Mixture
 from samesense.recipes.mixture import mixture
+from samesense.recipes.outcome.sets import Sets, sets_of
 from samesense.recipes.reading import Reading
 from samesense.recipes.settings import EncoderSettings
 from samesense.types import Result
@@ -46,6 +48,7 @@ class TrainingPlan:
     train: Examples  # what is trained on
     dev: PairData | None = None  # labelled pairs that choose the best checkpoint, if any
     test: PairData | None = None  # labelled pairs on which the model is evaluated before and after, if any
+    guards: tuple[PairData, ...] = ()  # labelled pairs on which the model must not get worse
     held_out: bool = False  # whether dev was held out of the training data
     told: tuple[str, ...] = ()  # lines for people: what the data are, which decided the method
 
@@ -56,6 +59,7 @@ class TrainingPlan:
             *self.told,
             *self._data_lines(),
             f"selection: {self._selection()}",
+            *self._conclusion(),
             f"settings: {self.config}{settings}",
         ]
 
@@ -79,9 +83,25 @@ class TrainingPlan:
         if self.dev is None:
             return self.method.selects
         if not self.held_out:
-            return f"Spearman on {len(self.dev)} pairs of {self.dev.name}"
+            return f"Spearman on {self._selecting()} pairs of {self.dev.name}"
         part = self.train.labelled() if isinstance(self.train, Mixture) else None
-        return f"Spearman on {len(self.dev)} pairs held out, {_shared(self.dev, part.data if part else self.train)}"
+        return f"Spearman on {self._selecting()} pairs held out, {_shared(self.dev, part.data if part else self.train)}"
+
+    @cached_property
+    def sets(self) -> Sets:
+        """What selects, and on what the trained model is compared with its start."""
+        return sets_of(self.dev, self.test, self.guards, cut=not self.method.pipeline)
+
+    def _selecting(self) -> int:
+        return 0 if self.sets.selecting is None else len(self.sets.selecting)
+
+    def _conclusion(self) -> list[str]:
+        """Return on what there will be a verdict, and what more is done."""
+        found = self.sets.verdict
+        said = [f"verdict: on {len(found.data)} pairs {found.how or f'of {found.name}'}"] if found else []
+        if self.settings.learning_curve:
+            said.append("learning curve: 7 more trainings on parts of the data, which take 1.5 times as long")
+        return said
 
     def dry_run(self, output: str | Path, folds: str | None = None, *, free: bool = True) -> list[str]:
         """Return, for people, what is made of the data, the steps, and an estimate of the time.
@@ -103,6 +123,14 @@ class TrainingPlan:
         return [*made, *self.method.estimate(train, self.settings, Path(output), runs=runs)]
 
     def _pairs(self) -> PairData:
+        given = {
+            "guard": bool(self.guards),
+            "merge": self.settings.merge,
+            "learning_curve": self.settings.learning_curve,
+        }
+        wrong = next((name for name, on in given.items() if on), None)
+        if wrong is not None:
+            raise ConfigError(f"Cross-validation makes no model, and `{wrong}` is for one. Leave it out.")
         if isinstance(self.train, PairData):
             return self.train
         raise ConfigError(
@@ -113,8 +141,9 @@ class TrainingPlan:
     def run(self, output: str | Path, *, resume: bool = False, overwrite: bool = False) -> TrainingRun:
         """Train; see :func:`train`. A dev set that was held out is kept in the folder."""
         trained = self.method.run(
-            self.train, self.settings, Path(output), dev=self.dev, test=self.test, resume=resume, overwrite=overwrite
-        )
+            self.train, self.settings, Path(output), dev=self.dev, test=self.test, guards=self.guards, concludes=True,
+            resume=resume, overwrite=overwrite,
+        )  # fmt: skip
         if self.held_out and self.dev is not None and is_main():
             from samesense.recipes.run_folder import write_dev
 
@@ -139,6 +168,7 @@ def train(  # noqa: PLR0913 - what a run may be told
     method: str = "auto",
     dev: Source | None = "auto",
     test: Source | None = None,
+    guard: Source | None = None,
     config: str = "auto",
     settings: Mapping[str, Any] | None = None,
     reading: Reading = Reading(),  # noqa: B008 - frozen
@@ -149,7 +179,9 @@ def train(  # noqa: PLR0913 - what a run may be told
 
     ConfigError, DataError, ModelError and OutputError come before the first step, where a run could not end well.
     """
-    planned = plan(data, method=method, dev=dev, test=test, config=config, settings=settings, reading=reading)
+    planned = plan(
+        data, method=method, dev=dev, test=test, guard=guard, config=config, settings=settings, reading=reading
+    )
     return planned.run(output, resume=resume, overwrite=overwrite)
 
 
@@ -159,6 +191,7 @@ def plan(
     method: str = "auto",
     dev: Source | None = "auto",
     test: Source | None = None,
+    guard: Source | None = None,
     config: str = "auto",
     settings: Mapping[str, Any] | None = None,
     reading: Reading = Reading(),  # noqa: B008 - frozen
@@ -168,7 +201,8 @@ def plan(
     ``method`` is a name in :data:`~samesense.recipes.methods.METHODS`, or ``"auto"`` for what suits the data. ``dev``
     are labelled pairs that choose the best checkpoint by Spearman, or their source; ``"auto"`` holds out a tenth of
     labelled pairs, or a hundredth of a harvest; ``"none"`` or ``None`` keeps the last state. ``test`` are pairs on
-    which the model is evaluated before and after. ``config`` is the name of a shipped file of settings, the path of the
+    which the model is evaluated before and after, and ``guard`` one source of pairs or several on which it must not get
+    worse; ``None`` takes those of the settings. ``config`` is the name of a shipped file of settings, the path of the
     user's own, or ``"auto"`` for the paper's; ``settings`` win over it. ConfigError for an unknown method or setting,
     or a value out of range; DataError if a source cannot be used.
     """
@@ -184,6 +218,7 @@ def plan(
         else _opened(fitting, sources, config, own, stays)
     )
     test_data = _pairs(test, reading)
+    guards = [_pairs(one, reading) for one in (bound.guard if guard is None else as_sources(guard))]
     held_out = isinstance(dev, str) and dev == "auto"
     if held_out:
         examples, dev_data = hold_out(examples, bound.seed)
@@ -191,7 +226,7 @@ def plan(
         dev_data = _pairs(dev, reading)
     return TrainingPlan(
         method=fitting.method, config=name, settings=bound, given=given, train=examples, dev=dev_data, test=test_data,
-        held_out=held_out, told=fitting.told,
+        guards=tuple(one for one in guards if one is not None), held_out=held_out, told=fitting.told,
     )  # fmt: skip
 
 

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from samesense.execution.progress import where_time_went
+from samesense.reports.run_verdict import Verdict
 from samesense.results import Results
 
 if TYPE_CHECKING:
@@ -24,12 +25,14 @@ class TrainingRun:
         output: steps, seconds, precision, and the best dev score.
         results: figures on test, before and after, and those that the method adds.
         spent: seconds of this call, by what they were spent on.
+        verdict: whether the model is better than its untouched start; ``None`` for a run that was interrupted.
     """
 
     folder: Path
     output: TrainOutput
     results: Results
     spent: Mapping[str, float] = field(default_factory=dict)
+    verdict: Verdict | None = None
 
     @property
     def model(self) -> Path:
@@ -47,29 +50,26 @@ class TrainingRun:
         spent = [where_time_went(self.spent)] if self.spent else []
         return [*said, *spent, f"model: {self.model}"]
 
-    def gain(self) -> str:
-        """Return, in a line for people, what the trained model gained over its start, in Spearman x100."""
+    def conclusion(self) -> list[str]:
+        """Return, for people, whether the model is better than its start, and where that is shown."""
+        if self.output.interrupted:
+            return []
         start, best = self.output.start_dev_spearman, self.output.best_dev_spearman
-        shown = [one for one in self.results if (one.metric, one.subset, one.task) == ("spearman", "all", "sts")]
-        found = [
-            f"{change(own[0].value, own[-1].value)} on {name}"
-            for name in dict.fromkeys(one.dataset for one in shown)
-            if (own := [one for one in shown if one.dataset == name])[0].model != own[-1].model
-        ]
+        said = [] if self.verdict is None else self.verdict.lines()
         if start is not None and best is not None:
-            found.append(f"{change(start, best)} on dev, which selected")
-        if not shown:
-            found.append("on test not known: give --test")
-        elif not any(one.model != shown[0].model for one in shown):
-            found.append("on test not known: the start had no score of its own, as its head is new")
-        return f"gain over the start: {'; '.join(found)}"
+            said.append(f"dev, which selected: {change(start, best)}")
+        page = self.folder / "report.html"
+        return [*said, *([f"report: {page}"] if page.is_file() else [])]
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Return the results and, last, the verdict, as plain JSON types."""
+        return [*self.results.to_dicts(), *([] if self.verdict is None else [self.verdict.to_dict()])]
 
     def __str__(self) -> str:
-        shown = [*self.lines(), *([str(self.results)] if self.results else [])]
-        return "\n".join([*shown, *([] if self.output.interrupted else [self.gain()])])
+        return "\n".join([*self.lines(), *([str(self.results)] if self.results else []), *self.conclusion()])
 
     def _repr_html_(self) -> str:
-        said = "<br>".join(map(escape, [*self.lines(), *([] if self.output.interrupted else [self.gain()])]))
+        said = "<br>".join(map(escape, [*self.lines(), *self.conclusion()]))
         return f"<p>{said}</p>\n{self.results._repr_html_() if self.results else ''}"
 
 

@@ -95,12 +95,12 @@ def cases_table(content: Content, suite: str, dataset: str) -> Html:
     for model, one in found.items():
         cases = against_gold(one)
         if cases:
-            parts += [element("h3", f"{model} against the gold"), _cases(cases)]
+            parts += [element("h3", f"{model} against the gold"), shown_cases(cases)]
     first, *others = found.values()
     for other in others:
         if list(first.examples) == list(other.examples):
             cases = against_each_other(first, other)
-            parts += [element("h3", f"{first.model} against {other.model}"), _cases(cases)] if cases else []
+            parts += [element("h3", f"{first.model} against {other.model}"), shown_cases(cases)] if cases else []
     note = (
         "Percentile: share of pairs that are less similar, in per cent; pairs are chosen by its difference. Of "
         "several seeds the first is shown."
@@ -108,7 +108,8 @@ def cases_table(content: Content, suite: str, dataset: str) -> Html:
     return folded("Cases", _small(note), *parts)
 
 
-def _cases(cases: Sequence[Case]) -> Html:
+def shown_cases(cases: Sequence[Case]) -> Html:
+    """Return pairs with their texts, labels and scores as a table."""
     models = list(cases[0].scores)
     header = ["sentences", "gold", "percentile", *(word for model in models for word in (model, "percentile"))]
     rows = []

@@ -41,13 +41,18 @@ def html_page(content: Content) -> str:
             *(element("section", element("h2", heading), inside, id=name) for name, heading, inside in sections),
         ]
     )
+    return document(content.title, body)
+
+
+def document(title: str, body: Html) -> str:
+    """Return a whole page with the house's style."""
     head = joined(
         [
             Html('<meta charset="utf-8">'),
             Html(f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'),
             Html('<meta name="viewport" content="width=device-width, initial-scale=1">'),
             Html('<meta name="color-scheme" content="light dark">'),
-            element("title", content.title),
+            element("title", title),
             element("style", Html(_style())),
         ]
     )

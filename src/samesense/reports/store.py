@@ -83,6 +83,7 @@ class Run:
     name: str  # what the report calls it; seeds of one thing have one name
     settings: dict[str, Any]  # as the run was started with
     curve: Curve | None  # Spearman on dev along the steps; None if it was never evaluated on dev
+    losses: Curve | None  # training loss along the steps, of the steps since the point before
     results: list[Result]  # of the trained model on test data
 
 
@@ -92,16 +93,17 @@ def read_run(folder: str | Path, name: str | None = None) -> Run:
     if not (home / "manifest.json").is_file():
         raise DataError(f"{folder} holds no training run (no manifest.json). Give the `output` folder of a training.")
     manifest = json.loads(_read(home / "manifest.json"))
-    steps: dict[float, float] = {}
-    if (home / "history.jsonl").is_file():
-        for line in _read(home / "history.jsonl").splitlines():
-            entry = json.loads(line)
-            if isinstance(entry, dict) and {DEV, "step"} <= entry.keys():
-                steps[entry["step"]] = entry[DEV]
+    history = home / "history.jsonl"
+    logs = [json.loads(line) for line in _read(history).splitlines()] if history.is_file() else []
     shown = name or home.resolve().name
-    curve = Curve(shown, tuple(steps), tuple(steps.values())) if steps else None
+    curve, losses = (_curve(shown, logs, key) for key in (DEV, "loss"))
     results = read_results(home / "results.jsonl") if (home / "results.jsonl").is_file() else []
-    return Run(shown, manifest.get("settings", {}), curve, [row for row in results if row.seed is not None])
+    return Run(shown, manifest.get("settings", {}), curve, losses, [row for row in results if row.seed is not None])
+
+
+def _curve(name: str, logs: Sequence[Any], key: str) -> Curve | None:
+    steps = {entry["step"]: entry[key] for entry in logs if isinstance(entry, dict) and {key, "step"} <= entry.keys()}
+    return Curve(name, tuple(steps), tuple(steps.values())) if steps else None
 
 
 def sweep_points(runs: Sequence[Run], setting: str) -> dict[str, dict[float, list[float]]]:

@@ -16,9 +16,9 @@ from samesense.recipes.context.documents import Documents
 from samesense.recipes.context.settings import ContextSettings
 from samesense.recipes.estimate import measured_step
 from samesense.recipes.harvest.recipe import harvest
+from samesense.recipes.job import Job
 from samesense.recipes.origin import recipe as origin_recipe
 from samesense.recipes.origin.settings import OriginSettings
-from samesense.recipes.runner import Job
 from samesense.recipes.surrogate.data import read_harvest
 from samesense.recipes.surrogate.recipe import prepare
 from samesense.recipes.surrogate.settings import SurrogateSettings

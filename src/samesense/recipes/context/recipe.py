@@ -26,10 +26,10 @@ from samesense.recipes.context.documents import Documents
 from samesense.recipes.context.report import COMPARED, evaluate, speed, write_report
 from samesense.recipes.context.settings import ContextSettings
 from samesense.recipes.harvest.recipe import harvest
+from samesense.recipes.job import Job
 from samesense.recipes.origin import recipe as origin_recipe
 from samesense.recipes.origin.stages import Interrupted, Stages, fingerprint
 from samesense.recipes.run_folder import data_identity, run_or_resume
-from samesense.recipes.runner import Job
 from samesense.recipes.runner import run as run_job
 from samesense.recipes.surrogate.data import SHARDS, read_harvest
 from samesense.recipes.surrogate.recipe import KEPT, describe_kept, prepare

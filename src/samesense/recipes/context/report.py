@@ -21,9 +21,9 @@ from samesense.inference.models.load import load
 from samesense.recipes.compare.models import open_models
 from samesense.recipes.context.documents import Documents
 from samesense.recipes.context.settings import ContextSettings
+from samesense.recipes.job import Job
 from samesense.recipes.origin.recipe import documents_of
 from samesense.recipes.origin.settings import OriginSettings
-from samesense.recipes.runner import Job
 from samesense.recipes.surrogate.recipe import KEPT, TASK, describe_kept
 from samesense.reports import append_results, read_results
 from samesense.reports.significance import paired_comparisons

@@ -22,7 +22,7 @@ from typing import Any
 from sentence_transformers import SentenceTransformer
 from torch import nn
 
-from samesense.data import PairData
+from samesense.data import PairData, read_pairs
 from samesense.data.sentences import Sentences
 from samesense.encoder.storage import check_free
 from samesense.encoder.students import make_student
@@ -30,11 +30,11 @@ from samesense.errors import ConfigError, ModelError
 from samesense.recipes.distil.report import KEPT, StudentReport, report_student
 from samesense.recipes.distil.settings import NO_TEACHER, DistilSettings
 from samesense.recipes.estimate import estimate as estimate_job
+from samesense.recipes.job import Job, TrainingInputs
 from samesense.recipes.model_adapters import prompted
 from samesense.recipes.run_folder import SECTIONS
-from samesense.recipes.runner import Job, TrainingInputs
 from samesense.recipes.runner import run as run_job
-from samesense.recipes.training_run import TrainingRun, change
+from samesense.recipes.training_run import TrainingRun
 from samesense.recipes.unsupervised.rankcse import describe, terms, with_teachers
 from samesense.training.losses.distillation import Distillation
 from samesense.training.teachers import TeacherStore
@@ -47,15 +47,8 @@ class Distillate(TrainingRun):
 
     report: StudentReport | None = None
 
-    def gain(self) -> str:
-        """Return, in a line for people, what the student gained over its start on dev: on test it is not measured."""
-        start, best = self.output.start_dev_spearman, self.output.best_dev_spearman
-        if start is None or best is None:
-            return "gain over the start: not known: give --dev"
-        return f"gain over the start: {change(start, best)} on dev, which selected"
-
     def __str__(self) -> str:
-        report = [] if self.report is None else [self.report.text(), self.gain()]
+        report = [] if self.report is None else [self.report.text(), "\n".join(self.conclusion())]
         return "\n\n".join(["\n".join(self.lines()), *report])
 
 
@@ -80,12 +73,17 @@ def run(
     def report() -> tuple[list[Result], dict[str, Any]]:
         evaluated = tests or ([] if dev is None else [dev])
         reports.append(report_student(output, settings, train.texts, evaluated))
-        return reports[0].results, {KEPT: reports[0].content(), SECTIONS: {"Distilled": reports[0].text()}}
+        known = {tests[0].name} if tests else set()  # on which the run itself evaluates the student
+        results = [row for row in reports[0].results if row.seed is None or row.dataset not in known]
+        return results, {KEPT: reports[0].content(), SECTIONS: {"Distilled": reports[0].text()}}
 
     def prepared(model: SentenceTransformer, job: Job[Sentences, DistilSettings]) -> TrainingInputs:
         return replace(prepare(model, job), after_training=report)
 
-    job = Job(method="distil", data=train, settings=settings, output=output, dev=dev)
+    job = Job(
+        method="distil", data=train, settings=settings, output=output, dev=dev, test=tests[0] if tests else None,
+        guards=[read_pairs(source) for source in settings.guard], concludes=True,
+    )  # fmt: skip
     done = run_job(job, prepared, build=build_student, resume=resume, overwrite=overwrite)
     return Distillate(**vars(done), report=reports[0] if reports else None)
 

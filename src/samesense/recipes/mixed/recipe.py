@@ -22,9 +22,9 @@ from torch import nn
 
 from samesense.errors import ConfigError
 from samesense.execution.ranks import world_size
+from samesense.recipes.job import Job, TrainingInputs
 from samesense.recipes.mixed.data import Mixture, Part
 from samesense.recipes.mixed.settings import MixedSettings
-from samesense.recipes.runner import Job, TrainingInputs
 from samesense.training.mixing import Mix, MixedCollator
 from samesense.training.texts import TrainingTexts
 from samesense.types import Result

@@ -138,7 +138,9 @@ def run(
         perplexity = {"before": math.exp(start), "after": math.exp(best)}
         run_folder.end(output, record, trained, {PERPLEXITY: perplexity})
         laps.count("saving")
-        return Pretraining(output, trained, Results(), laps.seconds, **perplexity)
+        return Pretraining(
+            output, trained, Results(), laps.seconds, before=perplexity["before"], after=perplexity["after"]
+        )
 
 
 def _transformer_of(encoder: SentenceTransformer, name: str) -> str:

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from sentence_transformers import SentenceTransformer
 
-from samesense.recipes.runner import Job, TrainingInputs, as_dataset
+from samesense.recipes.job import Job, TrainingInputs
+from samesense.recipes.runner import as_dataset
 from samesense.recipes.sections.data import SectionTriplets
 from samesense.recipes.settings import SectionsSettings
 from samesense.training.losses.tuples import Triplet

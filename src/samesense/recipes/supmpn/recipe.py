@@ -21,7 +21,8 @@ from samesense.data.tuples.augment import Augment, augmented, shown
 from samesense.data.tuples.completion import Completion, key_of
 from samesense.data.tuples.data import TupleData
 from samesense.data.tuples.paraphrase import augment_named
-from samesense.recipes.runner import Job, TrainingInputs, as_dataset
+from samesense.recipes.job import Job, TrainingInputs
+from samesense.recipes.runner import as_dataset
 from samesense.recipes.supmpn.settings import SupmpnSettings
 from samesense.recipes.unsupervised.views import set_dropout
 from samesense.training.texts import TrainingTexts

@@ -26,8 +26,8 @@ from torch import nn
 from samesense.errors import MissingExtraError
 from samesense.evaluation.sts import evaluate_pairs
 from samesense.inference.models.load import load
+from samesense.recipes.job import Job, TrainingInputs
 from samesense.recipes.run_folder import SECTIONS
-from samesense.recipes.runner import Job, TrainingInputs
 from samesense.recipes.surrogate.data import Harvested, targets_of
 from samesense.recipes.surrogate.settings import SurrogateSettings
 from samesense.training.losses.cross import CrossMSE

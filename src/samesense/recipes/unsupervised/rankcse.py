@@ -21,7 +21,8 @@ from torch import nn
 
 from samesense.data.sentences import Sentences
 from samesense.errors import ConfigError
-from samesense.recipes.runner import Job, TrainingInputs, as_dataset
+from samesense.recipes.job import Job, TrainingInputs
+from samesense.recipes.runner import as_dataset
 from samesense.recipes.teachers import open_teacher
 from samesense.recipes.unsupervised.settings import RankcseSettings
 from samesense.recipes.unsupervised.views import check_two_views, geometry_callbacks, new_head, set_dropout

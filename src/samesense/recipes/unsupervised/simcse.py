@@ -19,7 +19,8 @@ from samesense.data import PairData
 from samesense.data.pairs.targets import Targets
 from samesense.data.sentences import Sentences
 from samesense.errors import ConfigError
-from samesense.recipes.runner import Job, TrainingInputs, as_dataset
+from samesense.recipes.job import Job, TrainingInputs
+from samesense.recipes.runner import as_dataset
 from samesense.recipes.unsupervised.settings import SimcseSettings
 from samesense.recipes.unsupervised.views import check_two_views, geometry_callbacks, new_head, set_dropout
 from samesense.training.losses.base import EmbeddingLoss

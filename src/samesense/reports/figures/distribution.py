@@ -46,15 +46,17 @@ def rating_groups(labels: Scores) -> Groups:
     return [(names[at], np.flatnonzero(band == at)) for at in range(BANDS) if (band == at).any()]
 
 
-def distribution(evidence: Sequence[Evidence], *, styles: Mapping[str, Style], name: str) -> Plot:
-    """Draw the scores of each rating group, one panel a model.
+def distribution(
+    evidence: Sequence[Evidence], *, styles: Mapping[str, Style], name: str, abreast: int = PANELS
+) -> Plot:
+    """Draw the scores of each rating group, one panel a model, so many ``abreast`` at most.
 
     Source: figures of this kind are Fig. 5 of Liu et al. 2023 (RankCSE) and Fig. 5 of Huang et al. 2024 (CoSENT).
     """
     if not evidence or any(one.labels is None for one in evidence):
         raise DataError("A distribution by rating needs scores with labels, of one model or more.")
     with styled():
-        lines = -(-len(evidence) // PANELS)
+        lines = -(-len(evidence) // abreast)
         columns = -(-len(evidence) // lines)
         alike = all(np.abs(one.values).max() <= 1 for one in evidence)
         figure = new_figure(max(4.2, 2.8 * columns), 2.9 * lines)

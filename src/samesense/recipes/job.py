@@ -1,0 +1,60 @@
+"""What a run is made of: the job, and what a model is trained on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from torch import nn
+from transformers import TrainerCallback
+
+from samesense.data import PairData
+from samesense.data.examples import Examples
+from samesense.recipes.settings import EncoderSettings
+from samesense.training.batches import Batches
+from samesense.training.mixing import Mix
+from samesense.types import Result
+
+if TYPE_CHECKING:
+    from datasets import Dataset, DatasetDict
+
+Data = TypeVar("Data", bound=Examples)
+Settings = TypeVar("Settings", bound=EncoderSettings)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job(Generic[Data, Settings]):
+    """What is trained on what."""
+
+    method: str  # its name in the manifest
+    data: Data  # what is trained on
+    settings: Settings  # of the method
+    output: Path  # run folder; holds model/, manifest.json, history.jsonl and results.jsonl
+    # labelled pairs; the checkpoint with the best Spearman on them is kept. None keeps the last state
+    dev: PairData | None = None
+    test: PairData | None = None  # labelled pairs on which the model is evaluated before and after
+    guards: Sequence[PairData] = ()  # labelled pairs on which the model must not get worse
+    # whether it ends with a verdict, for which a part of dev is set aside where there is no test, and with a report;
+    # else it is a part of something larger, which compares its models itself
+    concludes: bool = False
+    begun: float = field(default_factory=time.perf_counter)  # when it was asked for; its times count from there
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingInputs:
+    """What a model is trained on, and how."""
+
+    dataset: Dataset | DatasetDict  # text columns, then label where the loss takes one; of several objectives, by name
+    # makes the loss; called once the seed is set, since a loss may have weights of its own
+    loss: Callable[[], nn.Module]
+    summary: Sequence[str] = ()  # lines for people and for the manifest: what was read, formed and left out
+    batches: Batches | Mix = "random"  # how examples are put into batches
+    collator: Callable[..., Any] | None = None  # puts examples into a batch, where the trainer's own does not do
+    callbacks: Sequence[TrainerCallback] = ()  # of the trainer
+    # what takes long, and is done once the folder is taken, so that an interrupted run can be resumed
+    before_training: Callable[[], None] | None = None
+    # evaluates the saved model further; returns results, and what the manifest shall hold besides
+    after_training: Callable[[], tuple[list[Result], dict[str, Any]]] | None = None

@@ -1,0 +1,102 @@
+"""What to do where a run has made its model worse, by what was seen in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from samesense.data import PairData, examine
+from samesense.data.examples import Examples
+from samesense.recipes.settings import EncoderSettings
+from samesense.reports.figures.curves import Curve
+from samesense.reports.run_verdict import Verdict
+
+COLLAPSED = 0.2
+"""Rise of the mean cosine of random pairs from which on texts are said to have moved together; the default start has
+0.05, and good trainings change it by less than 0.1."""
+
+LOWER = 10
+"""A learning rate that ruins a model at once is too high by about this factor."""
+
+EARLY = 1 / 3
+"""Share of the steps before which the best state is early."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What was seen of a run."""
+
+    settings: EncoderSettings
+    data: Examples
+    steps: int
+    curve: Curve | None = None  # Spearman on dev along the steps, the untouched start first
+    cones: tuple[float, float] | None = None  # mean cosine of random pairs before and after
+
+
+def advice(verdict: Verdict, seen: Seen) -> tuple[str, ...]:
+    """Return what to do, the likeliest first; nothing where nothing got worse."""
+    failed = any("has no figure" in said for said in (verdict.reason, *verdict.problems))
+    if not verdict.harmed and not failed:
+        return ()
+    task_worse = failed or (verdict.task is not None and verdict.task.word == "worse")
+    found = [*(_of_training(verdict, seen) if task_worse else []), *_of_both(verdict, seen)]
+    return (*found, *(_of_data(seen) if task_worse else []))
+
+
+def _of_training(verdict: Verdict, seen: Seen) -> Iterator[str]:
+    """Yield what the curve on dev and the cone say of the training."""
+    rate = seen.settings.learning_rate
+    lower = f"a lower learning rate: --learning-rate {rate / LOWER:.2g} in place of {rate:.2g}"
+    collapsed = seen.cones is not None and seen.cones[1] - seen.cones[0] > COLLAPSED
+    start, first, best, at = _shape(seen.curve)
+    if collapsed and seen.cones is not None:
+        yield (
+            f"take {lower}, as random texts have moved together (mean cosine {seen.cones[0]:.2f} before, "
+            f"{seen.cones[1]:.2f} after)"
+        )
+    if start is None or best is None or first is None:
+        if seen.curve is None:
+            yield "give --dev FILE: nothing selected, and the last state was kept"
+        if not collapsed:
+            yield f"take {lower}, or fewer --epochs than {seen.settings.epochs:g}"
+    elif best < start:
+        if not collapsed:
+            fell = (
+                f"{100 * start:.1f} at the start, {100 * first:.1f} at the first evaluation, {100 * best:.1f} at best"
+            )
+            yield f"take {lower}, as dev fell and never came back ({fell})"
+    elif at is not None and at <= EARLY * seen.steps:
+        yield f"take fewer --epochs than {seen.settings.epochs:g}: dev was best at step {at:.0f} of {seen.steps}"
+    else:
+        yield (
+            f"look at dev: it rose from {100 * start:.1f} to {100 * best:.1f} while the verdict's pairs lost, so it is "
+            "of another kind; take dev pairs like those that the model is for"
+        )
+
+
+def _shape(curve: Curve | None) -> tuple[float | None, float | None, float | None, float | None]:
+    """Return dev at the start, at the first evaluation after it, and at best with its step."""
+    if curve is None or curve.steps[0] != 0 or len(curve.steps) < 2:
+        return None, None, None, None
+    at, best = curve.best
+    return curve.values[0], curve.values[1], best, at
+
+
+def _of_both(verdict: Verdict, seen: Seen) -> Iterator[str]:
+    """Yield what keeps more of the start."""
+    hurt = [one.dataset for one in verdict.guards if one.word == "worse"]
+    why = f", which keeps more of what the start did on {' and '.join(hurt)}" if hurt else ""
+    if verdict.merge is None and seen.curve is not None:
+        yield f"try --merge{why or ', which goes back towards the start as far as dev says'}"
+    if hurt and not (verdict.task is not None and verdict.task.word == "worse"):
+        yield f"train on pairs like {' and '.join(hurt)} too, or take a lower --learning-rate or fewer --epochs"
+
+
+def _of_data(seen: Seen) -> Iterator[str]:
+    """Yield what the doctor has to say of the training data."""
+    if isinstance(seen.data, PairData):
+        yield from (f"see to the data: {warning}" for warning in _warnings(seen.data))
+
+
+def _warnings(data: PairData) -> Sequence[str]:
+    return examine(data).warnings

@@ -1,0 +1,100 @@
+"""The end of a run: its verdict, what follows from it, and its page."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from samesense.execution.progress import stage
+from samesense.files import write_text
+from samesense.recipes.job import Job
+from samesense.recipes.model_adapters import has_new_head
+from samesense.recipes.outcome.advice import Seen, advice
+from samesense.recipes.outcome.learning_curve import Train, check_learning_curve, measure_curve
+from samesense.recipes.outcome.measure import CONE, Measured, compared
+from samesense.recipes.outcome.merge import check_merge
+from samesense.recipes.outcome.sets import Sets
+from samesense.recipes.run_folder import REPORT
+from samesense.reports.run_page import RunPage, run_page
+from samesense.reports.run_verdict import Verdict, merged_from
+from samesense.reports.store import read_run
+from samesense.training.fit import TrainOutput
+from samesense.types import Evidence
+
+logger = logging.getLogger(__name__)
+
+
+def check_outcome(job: Job[Any, Any], sets: Sets) -> None:
+    """Raise ConfigError, before anything is computed, if the run could not be merged or have a learning curve."""
+    if job.settings.merge:
+        check_merge(sets, new_head=has_new_head(job.settings))
+    if job.settings.learning_curve and job.concludes:
+        check_learning_curve(job.data, sets)
+
+
+def some_texts(sets: Sets, of_training: Callable[[int], Sequence[str]]) -> list[str]:
+    """Return texts by which the cone is measured: those of the verdict's set, or else of the training data."""
+    first = sets.verdict
+    given = of_training(CONE) if first is None else [*first.data.sentences1, *first.data.sentences2]
+    distinct = list(dict.fromkeys(given))
+    return [distinct[at] for at in np.random.default_rng(0).permutation(len(distinct))[:CONE]]
+
+
+def conclude(
+    job: Job[Any, Any],
+    sets: Sets,
+    start: Measured | None,
+    end: Measured,
+    trained: TrainOutput,
+    record: Mapping[str, Any],
+    train: Train,
+) -> Verdict | None:
+    """Return the verdict, and write the page; ``None`` if a training for the learning curve was interrupted."""
+    verdict = compared(start, end, sets)
+    if "merge" in record:
+        verdict = replace(verdict, merge=merged_from(record["merge"]))
+    cones = None if start is None else _cones(start, end)
+    curve = read_run(job.output).curve
+    verdict = replace(verdict, advice=advice(verdict, Seen(job.settings, job.data, trained.steps, curve, cones)))
+    first = sets.verdict
+    if job.settings.learning_curve and first is not None and first.name in end.by_set:
+        scores = end.by_set[first.name].evidence[0].values
+        points = measure_curve(job.data, job.output, first, scores, train)
+        if points is None:
+            return None
+        verdict = replace(verdict, curve=points)
+    if job.settings.report:
+        page = RunPage(
+            name=job.output.resolve().name,
+            verdict=verdict,
+            history=read_run(job.output),
+            before=[] if start is None else _evidence(start),
+            after=_evidence(end),
+            cones=(None if start is None else start.cosines, end.cosines),
+            record=record,
+        )
+        write_page(page, job.output)
+    return verdict
+
+
+def _evidence(measured: Measured) -> list[Evidence]:
+    return [one for found in measured.by_set.values() for one in found.evidence]
+
+
+def _cones(start: Measured, end: Measured) -> tuple[float, float] | None:
+    if start.cosines is None or end.cosines is None:
+        return None
+    return float(start.cosines.mean()), float(end.cosines.mean())
+
+
+def write_page(page: RunPage, output: Any) -> None:
+    """Write the page of a run; if it cannot be drawn, the cause is said, and the run is as good as with it."""
+    try:
+        with stage("drawing the report"):
+            write_text(output / REPORT, run_page(page))
+    except Exception as error:  # the model is there: nothing that is drawn may lose it
+        logger.warning(f"no {REPORT}: {type(error).__name__}: {error}")

@@ -1,0 +1,105 @@
+"""What more labels would give: models trained on parts of the data, and a power law through their figures.
+
+A half and smaller parts are trained with the settings of the run: an eighth four times, a quarter twice, a half once,
+each on other rows, which takes one and a half times as long as the run itself; small parts differ most, and cost least.
+Every model is selected on the same dev pairs and evaluated on the set of the verdict.
+
+Source: see :func:`samesense.metrics.power_law.fit_learning_curve`.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from samesense.data.examples import Examples
+from samesense.errors import ConfigError
+from samesense.execution.progress import progress_bar
+from samesense.files import read_json, write_json
+from samesense.inference.models.load import load
+from samesense.metrics.power_law import fit_learning_curve
+from samesense.recipes.outcome.sets import ComparedSet, Sets
+from samesense.recipes.run_folder import CURVE, run_or_resume
+from samesense.reports.run_verdict import Curve
+from samesense.types import Floats, Scores
+
+if TYPE_CHECKING:
+    from samesense.recipes.training_run import TrainingRun
+
+logger = logging.getLogger(__name__)
+
+PARTS = ((8, 4), (4, 2), (2, 1))
+"""An eighth four times, a quarter twice, a half once: denominators, and how many such parts are trained on."""
+
+FEWEST = 32
+"""Rows of the smallest part, at least: two batches of the usual size."""
+
+AHEAD = 4
+"""How far the curve is drawn beyond the data; nothing is said of more than twice."""
+
+Train = Callable[..., "TrainingRun"]
+"""Trains on a part of the data into a folder: ``train(part, folder, resume=..., overwrite=...)``."""
+
+
+def check_learning_curve(data: Examples, sets: Sets) -> None:
+    """Raise ConfigError if there is nothing to evaluate on, or too few rows to be cut."""
+    if sets.verdict is None:
+        raise ConfigError(f"`learning_curve` needs pairs to evaluate on, and {sets.reason}.")
+    smallest = len(data) // PARTS[0][0]
+    if smallest < FEWEST:
+        raise ConfigError(
+            f"`learning_curve` trains on an eighth of the data, {FEWEST} rows at least; received {len(data)} rows. "
+            "Give more data, or leave it out."
+        )
+    data.take(range(smallest))  # data of several kinds say here that they are not cut
+
+
+def measure_curve(data: Examples, output: Path, on: ComparedSet, whole: Scores, train: Train) -> Curve | None:
+    """Train on the parts that are not there yet, and fit the curve; ``None`` if that was interrupted.
+
+    ``whole`` are the scores of the run's own model on the set. A model is deleted once it has scored the pairs.
+    """
+    home = output / CURVE
+    rows, scores = [len(data)], [whole]
+    parts = [(share, at) for share, times in PARTS for at in range(times)]
+    order = np.random.default_rng(0).permutation(len(data))
+    with progress_bar("learning curve", "part", len(parts)) as bar:
+        for share, at in parts:
+            size = len(data) // share
+            part = data.take(sorted(order[at * size : (at + 1) * size].tolist()))
+            found = _scores_of(part, home / f"{size}-{at + 1}", on, train)
+            if found is None:
+                return None
+            rows.append(size)
+            scores.append(found)
+            bar.update()
+    return fitted(np.array(rows), np.stack(scores), np.asarray(on.data.labels), on.name)
+
+
+def _scores_of(part: Examples, folder: Path, on: ComparedSet, train: Train) -> Scores | None:
+    """Return the scores of a model that is trained on a part, or was; ``None`` if it was interrupted."""
+    path = folder / "scores.json"
+    if not path.is_file():
+        logger.info(f"learning curve: {len(part):,} rows, {folder.name}")
+        if not run_or_resume(folder, partial(train, part, folder)):
+            return None
+        write_json(path, {"scores": load(folder, precision="float32").scores(on.data.pairs()).tolist()})
+    shutil.rmtree(folder / "model", ignore_errors=True)
+    return np.asarray(read_json(path)["scores"], dtype=np.float64)
+
+
+def fitted(rows: Any, scores: Floats, labels: Floats, dataset: str) -> Curve:
+    """Return the curve through the figures of all models."""
+    law = fit_learning_curve(rows, scores, labels)
+    most = int(max(rows))
+    twice = law.at(2 * most, less=most)
+    grid = np.geomspace(min(rows), AHEAD * most, 40)
+    band = [(float(at), one.value, one.low, one.high) for at in grid if (one := law.at(at))]
+    points = [(int(size), float(figure)) for size, figure in zip(rows, law.figures, strict=True)]
+    return Curve(rows=most, points=points, gain=twice.value, low=twice.low, high=twice.high, band=band, dataset=dataset)

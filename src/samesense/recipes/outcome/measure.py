@@ -1,0 +1,90 @@
+"""The figures of a model on the sets of a run, and how narrow the cone is in which its vectors lie."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from samesense.encoder.cosine import unit
+from samesense.errors import DataError, ModelError
+from samesense.recipes.outcome.sets import ComparedSet, Sets
+from samesense.reports.run_verdict import Finding, Verdict, compare
+from samesense.types import Floats, Result, Scorer, TaskResult
+
+CONE = 500
+"""Texts whose cosines with each other say how narrow a cone is; their mean is then exact to about 0.01."""
+
+SHOWN_PAIRS = 20_000
+"""Cosines of them that are kept at most."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A model on the sets of a run."""
+
+    by_set: dict[str, TaskResult]  # by the name of the set; without those on which it has no figure
+    failures: dict[str, str]  # why it has none, by the name of the set
+    cosines: Floats | None = None  # of random pairs of different texts (pairs,); None where nothing is embedded
+
+
+def measure(
+    scorer: Scorer, sets: Sequence[ComparedSet], texts: Sequence[str] = (), *, trained: bool = False
+) -> Measured:
+    """Evaluate a model on every set; ``texts`` are those by which its cone is measured, if it embeds.
+
+    DataError or ModelError if it has no figure on one of them, unless it is ``trained``: training may have ruined it.
+    """
+    by_set: dict[str, TaskResult] = {}
+    failures: dict[str, str] = {}
+    for one in sets:
+        try:
+            by_set[one.name] = one.task.evaluate(scorer)
+        except (DataError, ModelError) as error:
+            if not trained:
+                raise
+            failures[one.name] = str(error)
+    return Measured(by_set, failures, _cosines(scorer, texts) if scorer.embeds and len(texts) > 1 else None)
+
+
+def _cosines(scorer: Scorer, texts: Sequence[str]) -> Floats | None:
+    rows = unit(np.asarray(scorer.encode(texts), dtype=np.float32)).astype(np.float64)
+    cosines: Floats = (rows @ rows.T)[np.triu_indices(len(rows), 1)]
+    if not np.isfinite(cosines).all():
+        return None
+    return cosines[:: max(1, -(-len(cosines) // SHOWN_PAIRS))]
+
+
+def rows_of(measured: Measured, sets: Sequence[ComparedSet]) -> list[Result]:
+    """Return the results of a model set by set; those of guards have a task of their own."""
+    return [
+        replace(row, task="guard") if one.role == "guard" else row
+        for one in sets
+        if one.name in measured.by_set
+        for row in measured.by_set[one.name].results
+    ]
+
+
+def compared(start: Measured | None, end: Measured, sets: Sets) -> Verdict:
+    """Compare the end with the start, set by set; without a start, a cross-encoder with a new head, nothing is."""
+    found: dict[ComparedSet, Finding] = {}
+    problems: dict[ComparedSet, str] = {}
+    for one in sets.compared:
+        if start is None:
+            problems[one] = "the start has no score of its own, as its head is new"
+        elif one.name in end.failures:
+            problems[one] = f"the trained model has no figure on {one.name}: {end.failures[one.name]}"
+        else:
+            try:
+                found[one] = compare(one.role, start.by_set[one.name], end.by_set[one.name], how=one.how)
+            except DataError as error:
+                problems[one] = str(error)
+    first = sets.verdict
+    reason = sets.reason if first is None else problems.pop(first, "")
+    return Verdict(
+        task=None if first is None else found.pop(first, None),
+        guards=tuple(found.values()),
+        reason=reason,
+        problems=tuple(f"guard {one.name}: not compared, {why}" for one, why in problems.items()),
+    )

@@ -1,0 +1,97 @@
+"""On which pairs the trained model is compared with its start, and which select."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from samesense.data import PairData
+from samesense.errors import ConfigError, DataError
+from samesense.evaluation.sts import StsTask
+from samesense.reports.run_verdict import Role
+
+FEWEST = 100
+"""Pairs that the part of dev for the verdict has at least, and the part that selects: with fewer, the 95 % interval of
+a gain is wider than most gains (measured on STS-B: 8 points on each side with 100 pairs, 4 with 400)."""
+
+MOST = 1000
+"""Pairs that it has at most: more are left to select."""
+
+SEED = 0
+"""Of the cut, whatever the seed of the run: seeds of one method are compared on the same pairs."""
+
+
+@dataclass(frozen=True, eq=False)
+class ComparedSet:
+    """Pairs on which start and end are compared."""
+
+    role: Role
+    data: PairData
+    name: str  # of the set, in results
+    how: str = ""  # how it was cut, in words
+
+    @property
+    def task(self) -> StsTask:
+        """The evaluation; DataError if no score could correlate with its labels."""
+        return StsTask(self.data, dataset=self.name)
+
+
+@dataclass(frozen=True)
+class Sets:
+    """What selects, and what is compared on."""
+
+    selecting: PairData | None
+    compared: tuple[ComparedSet, ...]  # the set of the verdict first, if there is one; then guards
+    reason: str = ""  # why there is no verdict
+
+    @property
+    def verdict(self) -> ComparedSet | None:
+        """The set of the verdict."""
+        return next((one for one in self.compared if one.role != "guard"), None)
+
+
+def sets_of(dev: PairData | None, test: PairData | None, guards: Sequence[PairData] = (), *, cut: bool = True) -> Sets:
+    """Return the set of the verdict and the guards, and the pairs that are left to select.
+
+    The verdict is on test, or else on half of dev, at most 1000 pairs, which then selects nothing: no sentence stands
+    in both parts, or, where nearly all pairs hang together by their sentences, no pair. Without ``cut`` all of dev
+    selects.
+
+    Raises:
+        ConfigError: if two sets have one name.
+        DataError: if no score could correlate with the labels of a set.
+    """
+    names = [one.name for one in (test, *guards) if one is not None]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise ConfigError(f"Test and guards stand in one table, and two of them are called {twice}. Rename a file.")
+    selecting, reason = dev, ""
+    first: tuple[ComparedSet, ...] = ()
+    if test is not None:
+        first = (ComparedSet("test", test, test.name),)
+    elif cut:
+        selecting, first, reason = _cut(dev)
+    compared = (*first, *(ComparedSet("guard", one, one.name) for one in guards))
+    for one in compared:
+        _ = one.task
+    return Sets(selecting, compared, reason)
+
+
+def _cut(dev: PairData | None) -> tuple[PairData | None, tuple[ComparedSet, ...], str]:
+    """Return the part of dev that selects, the one for the verdict, and why there is none."""
+    if dev is None:
+        return None, (), "there are neither test nor dev pairs. Give --test FILE"
+    if len(dev) < 2 * FEWEST:
+        why = (
+            f"all {len(dev)} pairs of dev select, and half of them are set apart from {2 * FEWEST} on. Give --test FILE"
+        )
+        return dev, (), why
+    share = min(0.5, MOST / len(dev))
+    for apart in ("sentences", "pairs"):
+        with suppress(DataError):
+            selecting, kept = dev.split(share, SEED, apart=apart)
+            if len(kept) >= FEWEST and min(len(set(selecting.labels)), len(set(kept.labels))) > 1:
+                how = f"of dev that selected nothing and share no {apart.removesuffix('s')} with those that did"
+                return selecting, (ComparedSet("dev", kept, f"{dev.name} (apart)", how),), ""
+    return dev, (), "dev cannot be cut in two, as its pairs repeat or one part would have one label. Give --test FILE"

@@ -1,0 +1,113 @@
+"""Figures of one training run: narrow, so that two stand side by side and one fills a phone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from samesense.errors import DataError
+from samesense.reports.figures.curves import Curve
+from samesense.reports.figures.plot import INK, MUTED, Plot, new_figure, style_of, styled
+from samesense.types import Floats
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+WIDTH = 4.4
+"""Inches; on a phone of 360 points hardly anything is scaled down."""
+
+BINS = 60
+
+START, END = style_of(6), style_of(0)
+"""How the untouched start and the trained model look in every figure of a run."""
+
+
+def training_curve(dev: Curve | None, loss: Curve | None, *, name: str = "training") -> Plot:
+    """Draw Spearman on dev along the steps, the untouched start at step 0 and as a line, and the loss below it."""
+    panels = [(curve, label) for curve, label in ((dev, "Spearman on dev (x100)"), (loss, "training loss")) if curve]
+    if not panels:
+        raise DataError("A training curve needs a run with a dev score or a loss.")
+    with styled():
+        figure = new_figure(WIDTH, 0.6 + 2.1 * len(panels))
+        axes = figure.subplots(len(panels), 1, squeeze=False, sharex=True).ravel()
+        for panel, (curve, label) in zip(axes, panels, strict=True):
+            factor = 100 if curve is dev else 1
+            panel.plot(
+                curve.steps,
+                factor * np.array(curve.values),
+                color=END.colour,
+                marker="o",
+                markersize=3.5,
+                linewidth=1.6,
+            )
+            panel.set_ylabel(label)
+            panel.set_xlim(left=0)
+            if curve is dev:
+                _mark(panel, curve)
+        axes[-1].set_xlabel("step")
+    best = "" if dev is None else "A ring marks the state that was kept, the dashed line the untouched start. "
+    return Plot(name, f"{best}The loss is the mean since the point before.", figure)
+
+
+def _mark(axes: Axes, dev: Curve) -> None:
+    """Mark the best state, and where the start was."""
+    at, best = dev.best
+    if at:
+        axes.plot([at], [100 * best], "o", markersize=10, markerfacecolor="none", markeredgecolor=END.colour)
+    if dev.steps[0] == 0:
+        axes.axhline(100 * dev.values[0], color=START.colour, linestyle="--", linewidth=1.2)
+
+
+def cones(before: Floats | None, after: Floats | None, *, name: str = "cones") -> Plot:
+    """Draw how the cosines of random pairs of texts are spread, ``(pairs,)``, before and after.
+
+    Source: Ethayarajh (2019), "How contextual are contextualized word representations?", for their mean as a measure of
+        the cone in which embeddings lie.
+    """
+    drawn = [
+        (one, words, own) for one, words, own in ((before, "start", START), (after, "trained", END)) if one is not None
+    ]
+    if not drawn:
+        raise DataError("Cones need the cosines of a model that embeds.")
+    with styled():
+        figure = new_figure(WIDTH, 2.7)
+        axes = figure.subplots()
+        ends = min(float(one.min()) for one, *_ in drawn), max(float(one.max()) for one, *_ in drawn)
+        edges = np.linspace(ends[0] - 0.01, ends[1] + 0.01, BINS + 1)
+        for one, words, own in drawn:
+            axes.hist(
+                one, edges.tolist(), histtype="stepfilled",
+                color=own.colour, alpha=0.45, edgecolor=own.colour, linewidth=1.2,
+                density=True, label=f"{words}, mean {one.mean():.2f}",
+            )  # fmt: skip
+            axes.axvline(float(one.mean()), color=own.colour, linestyle="--", linewidth=1.4)
+        axes.set(xlabel="cosine of two random texts", yticks=[])
+        axes.legend(fontsize=8.5)
+    caption = "Cosines of random pairs of different texts; the dashed lines are their means."
+    return Plot(name, caption, figure)
+
+
+def extrapolated(
+    points: Sequence[tuple[int, float]], band: Sequence[tuple[float, float, float, float]], *, name: str = "more-data"
+) -> Plot:
+    """Draw the figures of models that were trained on parts of the data, and the curve with its band beyond them."""
+    with styled():
+        figure = new_figure(WIDTH, 3.0)
+        axes = figure.subplots()
+        rows, middle, low, high = 100 * np.array(band).T
+        rows = rows / 100
+        axes.fill_between(rows, low, high, color=END.colour, alpha=0.2, linewidth=0)
+        axes.plot(rows, middle, color=END.colour, linewidth=1.6)
+        axes.plot([at for at, _ in points], [100 * one for _, one in points], "o", color=INK, markersize=4)
+        most = max(at for at, _ in points)
+        axes.axvline(2 * most, color=MUTED, linestyle=":", linewidth=1.2)
+        axes.annotate("twice", (2 * most, axes.get_ylim()[0]), (3, 3), textcoords="offset points", fontsize=8.5)
+        axes.set_xscale("log", base=2)
+        ticks = sorted({at for at, _ in points} | {2 * most})
+        axes.set_xticks(ticks, [f"{tick:,}" for tick in ticks], rotation=30)
+        axes.set_xticks([], minor=True)
+        axes.set(xlabel="training rows", ylabel="Spearman (x100)")
+    caption = "A dot is a model trained on so many rows; the curve is a power law with a limit, with its 95 % band."
+    return Plot(name, caption, figure)

@@ -1,0 +1,178 @@
+"""The page of one training run: whether it helped, and what is behind that; laid out as the page of a comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from samesense.errors import MissingExtraError
+from samesense.reports.details import against_each_other, against_gold, shown_cases
+from samesense.reports.figures.distribution import distribution
+from samesense.reports.figures.plot import Plot
+from samesense.reports.figures.run import END, START, cones, extrapolated, training_curve
+from samesense.reports.headline import measure_of
+from samesense.reports.markup import Html, element, figure, folded, joined, table
+from samesense.reports.page import document
+from samesense.reports.run_verdict import Finding, Verdict
+from samesense.reports.store import Run
+from samesense.types import Evidence, Floats
+
+ANSWERS = {
+    "better": "Better than its start.",
+    "no difference": "No difference from its start.",
+    "worse": "Worse than its start.",
+    "none": "No verdict.",
+}
+
+
+TESTED = (
+    "Paired bootstrap over the same examples; better or worse where the interval leaves out 0. Each set is tested by "
+    "itself."
+)
+
+PLACED = (
+    "Percentile: share of pairs that are less similar, in per cent. Shown are the pairs whose percentiles differ most."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunPage:
+    """What the page of a run shows."""
+
+    name: str  # of the run
+    verdict: Verdict
+    history: Run  # dev scores and losses along the steps
+    # scores of the start and of the trained model, set by set, that of the verdict first; empty for no start
+    before: Sequence[Evidence] = ()
+    after: Sequence[Evidence] = ()
+    cones: tuple[Floats | None, Floats | None] = (None, None)  # cosines of random pairs before and after
+    record: Mapping[str, Any]  # manifest of the run
+
+
+def run_page(page: RunPage) -> str:
+    """Lay out the page of a run as one self-contained HTML page, the same for the same content."""
+    sections = [
+        ("training", "Training", _training(page)),
+        ("scores", "Scores by label", _scores(page)),
+        ("errors", "Worst errors", _errors(page)),
+        ("cones", "Cones before and after", _cones(page)),
+        ("more-data", "More data", _more_data(page)),
+        ("run", "The run", _run(page)),
+    ]
+    sections = [one for one in sections if one[2]]
+    links = [element("a", heading, href=f"#{name}") for name, heading, _ in sections]
+    shown = (element("section", element("h2", heading), inside, id=name) for name, heading, inside in sections)
+    return document(
+        page.name, joined([element("h1", page.name), _opening(page.verdict), element("nav", joined(links)), *shown])
+    )
+
+
+def _opening(verdict: Verdict) -> Html:
+    """Return the verdict first, then the sets it rests on, then what follows from it."""
+    why = verdict.task.line() if verdict.task else verdict.reason
+    parts = [element("p", ANSWERS[verdict.word], class_="answer"), _lead(why)]
+    harmed = [one.dataset for one in verdict.guards if one.word == "worse"]
+    if harmed:
+        parts.append(element("p", f"Worse on a guard: {', '.join(harmed)}.", class_="answer"))
+    if verdict.findings:
+        header = ["set", "", "examples", "figure", "start", "trained", "difference", "95 % interval", ""]
+        parts.append(table(header, map(_row, verdict.findings), class_="numbers"))
+        parts.append(element("p", TESTED, class_="note"))
+    more = [*verdict.problems, *(one.line() for one in (verdict.merge, verdict.curve) if one)]
+    parts += map(_lead, more)
+    if verdict.advice:
+        parts += [element("h3", "What to do"), element("ul", *(element("li", one) for one in verdict.advice))]
+    return element("section", joined(parts), id="answer")
+
+
+def _lead(line: str) -> Html:
+    return element("p", f"{line[:1].upper()}{line[1:]}.", class_="lead")
+
+
+def _row(one: Finding) -> list[object]:
+    measure = measure_of(one.metric)
+    figures = [measure.text(one.start), measure.text(one.end)]
+    signed = [f"{measure.factor * value:+.{measure.digits}f}" for value in (one.end - one.start, one.low, one.high)]
+    role = {"dev": "part of dev", "guard": "guard"}.get(one.role, one.role)
+    interval = f"{signed[1]} to {signed[2]}"
+    word = element("td", one.word, class_="undefined" if one.word == "worse" else "")
+    return [one.dataset, role, f"{one.n:,}", measure.label, *figures, signed[0], interval, word]
+
+
+def _drawn(*draw: Callable[[], Plot]) -> Html:
+    """Return figures side by side; without matplotlib, what draws them."""
+    try:
+        return element("div", *(figure(one()) for one in draw), class_="abreast")
+    except MissingExtraError as error:
+        return element("p", f"No figure: {error}", class_="note")
+
+
+def _training(page: RunPage) -> Html | None:
+    dev, losses = page.history.curve, page.history.losses
+    if dev is None and losses is None:
+        return None
+    return _drawn(lambda: training_curve(dev, losses))
+
+
+def _scores(page: RunPage) -> Html | None:
+    shown = [one for one in (*page.before[:1], *page.after[:1]) if one.labels is not None]
+    if not shown or page.verdict.task is None:
+        return None
+    styles = {**{one.model: START for one in page.before[:1]}, **{one.model: END for one in page.after[:1]}}
+    return _drawn(lambda: distribution(shown, styles=styles, name="scores", abreast=2))
+
+
+def _errors(page: RunPage) -> Html | None:
+    """Return the pairs that the trained model places worst, and those that training moved most."""
+    parts = []
+    for at, after in enumerate(page.after):
+        if after.labels is None:
+            continue
+        parts.append(_cases(f"{after.dataset}: trained against the labels", against_gold(after), fold=at > 0))
+        before = next((one for one in page.before if one.dataset == after.dataset), None)
+        if before is not None:
+            moved = against_each_other(before, after)
+            parts.append(_cases(f"{after.dataset}: moved most by training", moved, fold=True))
+    return joined([element("p", PLACED, class_="note"), *filter(None, parts)]) if any(parts) else None
+
+
+def _cases(title: str, cases: Sequence[Any], *, fold: bool) -> Html | None:
+    if not cases:
+        return None
+    shown = shown_cases(cases)
+    return folded(title, shown) if fold else joined([element("h3", title), shown])
+
+
+def _cones(page: RunPage) -> Html | None:
+    before, after = page.cones
+    if after is None:
+        return None
+    means = " and ".join(
+        f"{one.mean():.3f} {when}" for one, when in ((before, "before"), (after, "after")) if one is not None
+    )
+    said = f"The mean cosine of two random texts is {means}. The nearer to 1, the narrower the cone in which all lie."
+    return joined([element("p", said), _drawn(lambda: cones(before, after))])
+
+
+def _more_data(page: RunPage) -> Html | None:
+    curve = page.verdict.curve
+    if curve is None:
+        return None
+    return joined([_lead(curve.line()), _drawn(lambda: extrapolated(curve.points, curve.band))])
+
+
+def _run(page: RunPage) -> Html:
+    """Return the data and the settings, folded."""
+    record = page.record
+    data = [[part, one["source"], f"{one['rows']:,}"] for part, one in record["data"].items()]
+    settings = [[name, str(value)] for name, value in record["settings"].items() if value not in (None, (), [], {}, "")]
+    notes = [element("li", line) for line in record.get("summary", [])]
+    return joined(
+        [
+            table(["data", "source", "rows"], data, class_="numbers"),
+            element("ul", *notes) if notes else "",
+            folded("Settings", table(["setting", ""], settings)),
+            folded("Versions", table(["package", ""], list(record.get("versions", {}).items()))),
+        ]
+    )

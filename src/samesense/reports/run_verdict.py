@@ -1,0 +1,187 @@
+"""Whether training helped, in words: the trained model beside its untouched start, set by set."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+from samesense.errors import DataError
+from samesense.reports.headline import measure_of
+from samesense.reports.significance import paired_comparisons
+from samesense.types import TaskResult
+
+Word = Literal["better", "no difference", "worse"]
+
+Role = Literal["test", "dev", "held-out sections", "guard"]
+"""What a set is for: the task, by test, by a part of dev, or by sections; or a guard, which must not suffer."""
+
+CLAIMS: Mapping[Word, str] = {"better": "better than", "no difference": "no difference from", "worse": "worse than"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """Two models on one set."""
+
+    role: Role
+    dataset: str  # name of the set
+    n: int  # examples
+    metric: str  # name of the figure
+    start: float  # figure of the model before
+    end: float  # figure of the model after
+    low: float  # lower end of the 95 % interval of the difference, by paired bootstrap
+    high: float  # upper end of it
+    p_value: float  # two-sided, of this set alone
+    how: str = ""  # how the set was cut, in words
+    against: str = "the start"  # what the model before is
+
+    @property
+    def word(self) -> Word:
+        """``worse`` or ``better`` where the interval leaves out 0."""
+        return "better" if self.low > 0 else "worse" if self.high < 0 else "no difference"
+
+    def line(self) -> str:
+        """Return the finding in a line for people."""
+        return f"{CLAIMS[self.word]} {self.against} on {self.dataset}: {self.figures()}"
+
+    def figures(self) -> str:
+        """Return both figures, the difference, its interval and the number of examples."""
+        measure = measure_of(self.metric)
+        start, end, lead, low, high = (
+            f"{measure.factor * value:{sign}.{measure.digits}f}"
+            for value, sign in (
+                (self.start, ""), (self.end, ""), (self.end - self.start, "+"), (self.low, "+"), (self.high, "+")
+            )
+        )  # fmt: skip
+        cut = f" {self.how}" if self.how else ""
+        return f"{lead} (95 % interval {low} to {high}), {measure.label} {start} to {end}, {self.n:,} examples{cut}"
+
+
+def compare(role: Role, before: TaskResult, after: TaskResult, *, how: str = "", against: str = "the start") -> Finding:
+    """Return how the model after stands beside the one before, by their first figure on one set.
+
+    DataError if the comparison is undefined.
+    """
+    name = before.evidence[0].model
+    comparisons, problems = paired_comparisons(
+        [*before.evidence, *after.evidence], [*before.results, *after.results], against=name
+    )
+    if not comparisons:
+        raise DataError(problems[0] if problems else f"{before.evidence[0].dataset}: there is no figure to compare.")
+    one = comparisons[0]
+    figures = [
+        next(row.value for row in side.results if (row.metric, row.subset) == (one.metric, "all"))
+        for side in (before, after)
+    ]
+    return Finding(
+        role=role, dataset=one.dataset, n=one.n, metric=one.metric, start=figures[0], end=figures[1], low=one.low,
+        high=one.high, p_value=one.p_value, how=how, against=against,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Merged:
+    """Which weights between start and end were chosen on dev."""
+
+    share: float  # of the way from the start to the end; 1 is the end itself
+    dev: Mapping[str, float]  # Spearman on dev by share
+    beside_end: Finding | None = None  # the merged model and the end, on the set of the verdict
+
+    def line(self) -> str:
+        """Return in a line for people what was chosen, and whether it beats the end."""
+        scores = {float(share): 100 * score for share, score in self.dev.items()}
+        if self.share == 1:
+            return f"merge: the end itself is the best on dev ({scores[1.0]:.2f}), and is what is kept"
+        said = (
+            f"merge: {self.share:.0%} of the way from the start to the end, chosen on dev "
+            f"({scores[self.share]:.2f}, the end {scores[1.0]:.2f})"
+        )
+        return f"{said}; {self.beside_end.line()}" if self.beside_end else f"{said}; beside the end not tested"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Curve:
+    """What more labels would give, by models that were trained on parts of the data."""
+
+    rows: int  # all of the training data
+    points: Sequence[tuple[int, float]]  # rows and figure of each model
+    gain: float  # of twice the rows, as the curve has it
+    low: float  # lower end of its 95 % band
+    high: float  # upper end of it
+    band: Sequence[tuple[float, float, float, float]]  # rows, figure, lower and upper end of its band
+    dataset: str
+
+    def line(self) -> str:
+        """Return in a line for people what twice the labels would give."""
+        return (
+            f"learning curve: twice the data ({2 * self.rows:,}) would give about {100 * self.gain:+.1f} "
+            f"(band {100 * self.low:+.1f} to {100 * self.high:+.1f}) on {self.dataset}"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """Whether a run has made its model better than the untouched start, and what follows.
+
+    Attributes:
+        task: on test, or on the part of dev that selected nothing; ``None`` where there is no verdict.
+        guards: on the sets that must not suffer.
+        reason: why there is none.
+        problems: guards that could not be compared, and why.
+        merge: what ``merge`` chose, where it was asked for.
+        curve: what more labels would give, where that was asked for.
+        advice: what to do, where something got worse.
+    """
+
+    task: Finding | None = None
+    guards: tuple[Finding, ...] = ()
+    reason: str = ""
+    problems: tuple[str, ...] = ()
+    merge: Merged | None = None
+    curve: Curve | None = None
+    advice: tuple[str, ...] = ()
+
+    @property
+    def word(self) -> Word | Literal["none"]:
+        """``better``, ``no difference`` or ``worse``; ``none`` where there is no verdict."""
+        return "none" if self.task is None else self.task.word
+
+    @property
+    def findings(self) -> list[Finding]:
+        """Those of the task and of the guards."""
+        return [*([self.task] if self.task else []), *self.guards]
+
+    @property
+    def harmed(self) -> bool:
+        """Whether the task or a guard got worse."""
+        return any(one.word == "worse" for one in self.findings)
+
+    def lines(self) -> list[str]:
+        """Return the verdict for people, in lines."""
+        return [
+            *([f"verdict: {_loud(self.task)}"] if self.task else []),
+            *([] if self.task else [f"no verdict: {self.reason}"]),
+            *(f"guard: {_loud(one)}" for one in self.guards),
+            *self.problems,
+            *([self.merge.line()] if self.merge else []),
+            *([self.curve.line()] if self.curve else []),
+            *(f"advice: {one}" for one in self.advice),
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain JSON types."""
+        content = asdict(replace(self, task=None, guards=()))
+        sets = [{**asdict(one), "difference": one.end - one.start, "verdict": one.word} for one in self.findings]
+        return {"verdict": self.word, "sets": sets} | {
+            name: value for name, value in content.items() if value and name not in ("task", "guards")
+        }
+
+
+def _loud(one: Finding) -> str:
+    return one.line().replace("worse", "WORSE", 1) if one.word == "worse" else one.line()
+
+
+def merged_from(content: Mapping[str, Any]) -> Merged:
+    """Return what :func:`dataclasses.asdict` made of it."""
+    beside = content["beside_end"]
+    return Merged(**{**content, "beside_end": None if beside is None else Finding(**beside)})
