@@ -185,6 +185,8 @@ class _Context(Method):
     """Running documents: more than one training."""
 
     def check(self, train: Any, settings: Any) -> list[str]:
+        if settings.learning_curve:
+            raise ConfigError("`learning_curve` cuts training data, and documents are not cut to a part. Leave it out.")
         origin = settings.origin_settings()
         for source in train.sources:
             next(running_documents(source, language=origin.language, paragraphs=origin.paragraphs))

@@ -10,21 +10,13 @@ from samesense.errors import MissingExtraError
 from samesense.reports.details import against_each_other, against_gold, shown_cases
 from samesense.reports.figures.distribution import distribution
 from samesense.reports.figures.plot import Plot
-from samesense.reports.figures.run import END, START, cones, extrapolated, training_curve
+from samesense.reports.figures.run import END, START, cones, dev_curve, extrapolated, loss_curve
 from samesense.reports.headline import measure_of
 from samesense.reports.markup import Html, element, figure, folded, joined, table
 from samesense.reports.page import document
 from samesense.reports.run_verdict import Finding, Verdict
 from samesense.reports.store import Run
 from samesense.types import Evidence, Floats
-
-ANSWERS = {
-    "better": "Better than its start.",
-    "no difference": "No difference from its start.",
-    "worse": "Worse than its start.",
-    "none": "No verdict.",
-}
-
 
 TESTED = (
     "Paired bootstrap over the same examples; better or worse where the interval leaves out 0. Each set is tested by "
@@ -44,8 +36,8 @@ class RunPage:
     verdict: Verdict
     history: Run  # dev scores and losses along the steps
     # scores of the start and of the trained model, set by set, that of the verdict first; empty for no start
-    before: Sequence[Evidence] = ()
-    after: Sequence[Evidence] = ()
+    before: Sequence[Evidence] = ()  # of a model called start
+    after: Sequence[Evidence] = ()  # of one called trained
     cones: tuple[Floats | None, Floats | None] = (None, None)  # cosines of random pairs before and after
     record: Mapping[str, Any]  # manifest of the run
 
@@ -70,34 +62,34 @@ def run_page(page: RunPage) -> str:
 
 def _opening(verdict: Verdict) -> Html:
     """Return the verdict first, then the sets it rests on, then what follows from it."""
-    why = verdict.task.line() if verdict.task else verdict.reason
-    parts = [element("p", ANSWERS[verdict.word], class_="answer"), _lead(why)]
+    answer = verdict.task.line() if verdict.task else f"No verdict: {verdict.reason}"
+    parts = [_sentence(answer, "answer")]
     harmed = [one.dataset for one in verdict.guards if one.word == "worse"]
     if harmed:
-        parts.append(element("p", f"Worse on a guard: {', '.join(harmed)}.", class_="answer"))
-    if verdict.findings:
-        header = ["set", "", "examples", "figure", "start", "trained", "difference", "95 % interval", ""]
-        parts.append(table(header, map(_row, verdict.findings), class_="numbers"))
-        parts.append(element("p", TESTED, class_="note"))
+        parts.append(_sentence(f"Worse on what must not suffer: {', '.join(harmed)}", "answer"))
     more = [*verdict.problems, *(one.line() for one in (verdict.merge, verdict.curve) if one)]
-    parts += map(_lead, more)
+    parts += [_sentence(line) for line in more]
     if verdict.advice:
         parts += [element("h3", "What to do"), element("ul", *(element("li", one) for one in verdict.advice))]
+    if verdict.findings:
+        header = ["set", "", "difference", "95 % interval", "start", "trained", "figure", "examples"]
+        parts += [table(header, map(_row, verdict.findings), class_="numbers"), element("p", TESTED, class_="note")]
     return element("section", joined(parts), id="answer")
 
 
-def _lead(line: str) -> Html:
-    return element("p", f"{line[:1].upper()}{line[1:]}.", class_="lead")
+def _sentence(line: str, class_: str = "lead") -> Html:
+    return element("p", f"{line[:1].upper()}{line[1:].removesuffix('.')}.", class_=class_)
 
 
 def _row(one: Finding) -> list[object]:
     measure = measure_of(one.metric)
-    figures = [measure.text(one.start), measure.text(one.end)]
-    signed = [f"{measure.factor * value:+.{measure.digits}f}" for value in (one.end - one.start, one.low, one.high)]
-    role = {"dev": "part of dev", "guard": "guard"}.get(one.role, one.role)
-    interval = f"{signed[1]} to {signed[2]}"
+    lead, low, high = (
+        f"{measure.factor * value:+.{measure.digits}f}" for value in (one.end - one.start, one.low, one.high)
+    )
+    role = {"dev": "", "guard": " (guard)"}.get(one.role, f" ({one.role})")
     word = element("td", one.word, class_="undefined" if one.word == "worse" else "")
-    return [one.dataset, role, f"{one.n:,}", measure.label, *figures, signed[0], interval, word]
+    figures = [measure.text(one.start), measure.text(one.end), measure.label]
+    return [f"{one.dataset}{role}", word, lead, f"{low} to {high}", *figures, f"{one.n:,}"]
 
 
 def _drawn(*draw: Callable[[], Plot]) -> Html:
@@ -112,14 +104,16 @@ def _training(page: RunPage) -> Html | None:
     dev, losses = page.history.curve, page.history.losses
     if dev is None and losses is None:
         return None
-    return _drawn(lambda: training_curve(dev, losses))
+    shown = [lambda: dev_curve(dev)] if dev is not None else []
+    shown += [lambda: loss_curve(losses)] if losses is not None else []
+    return _drawn(*shown)
 
 
 def _scores(page: RunPage) -> Html | None:
     shown = [one for one in (*page.before[:1], *page.after[:1]) if one.labels is not None]
     if not shown or page.verdict.task is None:
         return None
-    styles = {**{one.model: START for one in page.before[:1]}, **{one.model: END for one in page.after[:1]}}
+    styles = {"start": START, "trained": END}
     return _drawn(lambda: distribution(shown, styles=styles, name="scores", abreast=2))
 
 
@@ -159,7 +153,7 @@ def _more_data(page: RunPage) -> Html | None:
     curve = page.verdict.curve
     if curve is None:
         return None
-    return joined([_lead(curve.line()), _drawn(lambda: extrapolated(curve.points, curve.band))])
+    return joined([_sentence(curve.line()), _drawn(lambda: extrapolated(curve.points, curve.band))])
 
 
 def _run(page: RunPage) -> Html:

@@ -181,6 +181,22 @@ def _loud(one: Finding) -> str:
     return one.line().replace("worse", "WORSE", 1) if one.word == "worse" else one.line()
 
 
+def verdict_from(content: Mapping[str, Any]) -> Verdict:
+    """Return the verdict that :meth:`Verdict.to_dict` wrote, less its learning curve."""
+    sets = [
+        Finding(**{name: value for name, value in one.items() if name not in ("difference", "verdict")})
+        for one in content["sets"]
+    ]
+    return Verdict(
+        task=next((one for one in sets if one.role != "guard"), None),
+        guards=tuple(one for one in sets if one.role == "guard"),
+        reason=content.get("reason", ""),
+        problems=tuple(content.get("problems", ())),
+        merge=merged_from(content["merge"]) if "merge" in content else None,
+        advice=tuple(content.get("advice", ())),
+    )
+
+
 def merged_from(content: Mapping[str, Any]) -> Merged:
     """Return what :func:`dataclasses.asdict` made of it."""
     beside = content["beside_end"]

@@ -23,7 +23,7 @@ from typing import Any
 from samesense.context.origin.origin import FILE as ORIGIN_FILE
 from samesense.files import only_writer, read_json, replacing_folder
 from samesense.recipes.context.documents import Documents
-from samesense.recipes.context.report import COMPARED, evaluate, speed, write_report
+from samesense.recipes.context.report import COMPARED, VERDICT, evaluate, speed, write_report
 from samesense.recipes.context.settings import ContextSettings
 from samesense.recipes.harvest.recipe import harvest
 from samesense.recipes.job import Job
@@ -36,6 +36,7 @@ from samesense.recipes.surrogate.recipe import KEPT, describe_kept, prepare
 from samesense.recipes.surrogate.settings import SurrogateSettings
 from samesense.recipes.training_run import TrainingRun
 from samesense.reports import read_results
+from samesense.reports.run_verdict import verdict_from
 from samesense.results import Results
 from samesense.training import manifest
 from samesense.training.fit import TrainOutput, check_settings
@@ -54,7 +55,8 @@ def run(job: Job[Documents, ContextSettings], *, resume: bool = False, overwrite
     """
     settings, output = job.settings, job.output
     check_settings(settings)  # which is needed last
-    data = {"documents": job.data.prints, **data_identity({"dev": job.dev, "test": job.test})}
+    pairs = data_identity({"dev": job.dev, "test": job.test, **{f"guard {one.name}": one for one in job.guards}})
+    data = {"documents": job.data.prints, **pairs}
     stages = Stages(output, manifest.describe("context", settings.model_dump(), data), overwrite=overwrite)
     later = _Later(job)
     with only_writer(output):
@@ -67,13 +69,17 @@ def run(job: Job[Documents, ContextSettings], *, resume: bool = False, overwrite
         try:
             stages.run("harvest", later.harvest_inputs(), [HARVEST], later.harvest)
             stages.run("surrogate", later.surrogate_inputs(), [SURROGATE], later.surrogate)
-            stages.run("evaluation", later.evaluation_inputs(), [MODEL, RESULTS, COMPARED], later.evaluation)
+            stages.run("evaluation", later.evaluation_inputs(), [MODEL, RESULTS, COMPARED, VERDICT], later.evaluation)
         except Interrupted:
             return TrainingRun(output, later.train_output(), Results())
         write_report(output)
+        stages.record["verdict"] = read_json(output / VERDICT)
         stages.finish()
         logger.info(f"report: {output / REPORT}")
-        return TrainingRun(output, later.train_output(), Results(read_results(output / RESULTS)))
+        return TrainingRun(
+            output, later.train_output(), Results(read_results(output / RESULTS)),
+            verdict=verdict_from(stages.record["verdict"]),
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -121,9 +127,10 @@ class _Later:
 
     def evaluation_inputs(self) -> dict[str, Any]:
         """Return the content of the model, and what it is evaluated on."""
+        guards = {f"guard {one.name}": one for one in self.job.guards}
         return {
             "model": fingerprint(str(self.job.output / SURROGATE / MODEL)),
-            **data_identity({"dev": self.job.dev, "test": self.job.test}),
+            **data_identity({"dev": self.job.dev, "test": self.job.test, **guards}),
         }
 
     def evaluation(self) -> list[str]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -16,7 +18,7 @@ from samesense.evaluation.run import Evaluations, evaluate_candidates
 from samesense.evaluation.sections import PER_DOCUMENT, TRIPLET_SEED, SectionTask
 from samesense.evaluation.sts import StsTask
 from samesense.evaluation.task import Task
-from samesense.files import write_text
+from samesense.files import write_json, write_text
 from samesense.inference.models.load import load
 from samesense.recipes.compare.models import open_models
 from samesense.recipes.context.documents import Documents
@@ -24,20 +26,30 @@ from samesense.recipes.context.settings import ContextSettings
 from samesense.recipes.job import Job
 from samesense.recipes.origin.recipe import documents_of
 from samesense.recipes.origin.settings import OriginSettings
+from samesense.recipes.outcome.advice import Seen, advice
+from samesense.recipes.outcome.conclude import write_page
 from samesense.recipes.surrogate.recipe import KEPT, TASK, describe_kept
 from samesense.reports import append_results, read_results
+from samesense.reports.run_page import RunPage
+from samesense.reports.run_verdict import Role, Verdict, compare
 from samesense.reports.significance import paired_comparisons
 from samesense.reports.standing import rank
+from samesense.reports.store import read_run
 from samesense.reports.sweeps import difference_table
 from samesense.reports.tables import markdown, markdown_table
-from samesense.reports.verdict import verdict
+from samesense.reports.verdict import verdict as verdict_lines
 from samesense.training import manifest
-from samesense.types import Pair
+from samesense.types import Pair, TaskResult
+
+NO_START = "the start has no score of its own, as its head is new"
+
+VERDICT = "verdict.json"
+"""File with what the manifest says of it."""
 
 START, WHITENED, SURROGATE = "start", "whitened start", "surrogate"
 """Names of what is compared; the last is also the folder of its run."""
 
-HELD_OUT = "held-out sections"
+HELD_OUT: Final = "held-out sections"
 """Name of the triplets of documents that were held out."""
 
 FEWEST_TRIPLETS = 50
@@ -64,7 +76,8 @@ def evaluate(output: Path, job: Job[Documents, ContextSettings]) -> list[str]:
     own = [row for row in read_results(folder / "results.jsonl") if row.task == TASK]
     sections, said = _sections(job)
     pairs = [None if data is None else StsTask(data, dataset=data.name) for data in (job.test, job.dev)]
-    tasks: list[Task] = [task for task in (pairs[0], sections, pairs[1]) if task is not None]
+    guards = [StsTask(data, dataset=data.name) for data in job.guards]
+    tasks: list[Task] = [task for task in (pairs[0], sections, pairs[1], *guards) if task is not None]
     specs = [f"{SURROGATE}={folder}"]
     if settings.encoder == "bi":  # a cross-encoder begins with a head that says nothing yet
         specs = [f"{START}={settings.model}", f"{WHITENED}={settings.model}+whiten", *specs]
@@ -75,9 +88,42 @@ def evaluate(output: Path, job: Job[Documents, ContextSettings]) -> list[str]:
     append_results(path, [*found.results, *own])
     write_text(output / COMPARED, f"{difference_table(comparisons)}\n" if comparisons else "")
     lines = [f"{one.dataset}: no figure of {one.model}, {one.reason}" for one in found.failures]
-    shown = [f"evaluated on {data.name} ({len(data):,} pairs)" for data in (job.test, job.dev) if data is not None]
+    evaluated = [data for data in (job.test, job.dev, *job.guards) if data is not None]
+    shown = [f"evaluated on {data.name} ({len(data):,} pairs)" for data in evaluated]
+    _conclude(output, job, found, [("test", pairs[0]), (HELD_OUT, sections), *(("guard", one) for one in guards)])
     advice = _recommended(found, tasks[0].dataset, settings) if tasks and len(specs) > 1 else []
     return [*advice, said, *shown, *lines, *problems]
+
+
+def _conclude(
+    output: Path, job: Job[Documents, ContextSettings], found: Evaluations, tasks: Sequence[tuple[Role, Task | None]]
+) -> None:
+    """Write whether the Surrogate is better than the start, for the manifest, and the page of the run."""
+    findings, problems = [], [f"{one.dataset}: {one.reason}" for one in found.failures]
+    for role, task in tasks:
+        with suppress(DataError, StopIteration):  # StopIteration: a failure is among the problems, or there is no start
+            findings += [] if task is None else [compare(role, *(_of(found, task, one) for one in (START, SURROGATE)))]
+    first = next((one for one in findings if one.role != "guard"), None)
+    guards = tuple(one for one in findings if one.role == "guard")
+    reason = NO_START if job.settings.encoder == "cross" else f"neither test pairs nor {FEWEST_TRIPLETS} triplets"
+    verdict = Verdict(task=first, guards=guards, reason="" if first else reason, problems=tuple(problems))
+    run, record = read_run(output / SURROGATE), manifest.read(output / SURROGATE)
+    seen = Seen(job.settings, job.data, record["outcome"]["steps"], run.curve)
+    verdict = replace(verdict, advice=advice(verdict, seen))
+    write_json(output / VERDICT, verdict.to_dict())
+    if job.settings.report:
+        before, after = ([e for e in found.evidence if e.model == one] for one in (START, SURROGATE))
+        page = RunPage(
+            name=output.resolve().name, verdict=verdict, history=run, before=before,
+            after=[replace(one, model="trained") for one in after], record=record,
+        )  # fmt: skip
+        write_page(page, output)
+
+
+def _of(found: Evaluations, task: Task, model: str) -> TaskResult:
+    """Return what is known of a model on a task; StopIteration for nothing."""
+    rows = [row for row in found.results if (row.dataset, row.model) == (task.dataset, model)]
+    return TaskResult(rows, [next(e for e in found.evidence if (e.dataset, e.model) == (task.dataset, model))])
 
 
 def _sections(job: Job[Documents, ContextSettings]) -> tuple[SectionTask | None, str]:
@@ -119,7 +165,7 @@ def _recommended(found: Evaluations, dataset: str, settings: ContextSettings) ->
         START: f"stay with {settings.model}; nothing that was made here is better",
         WHITENED: f"whitening alone does more: samesense whiten {settings.model} TEXTS --output FOLDER",
     }
-    return [*verdict(ranking), f"recommended: {how[ranking.places[0].model]}"]
+    return [*verdict_lines(ranking), f"recommended: {how[ranking.places[0].model]}"]
 
 
 def speed(folder: Path, pairs: Sequence[Pair]) -> float:

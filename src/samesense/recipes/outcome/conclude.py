@@ -72,8 +72,8 @@ def conclude(
             name=job.output.resolve().name,
             verdict=verdict,
             history=read_run(job.output),
-            before=[] if start is None else _evidence(start),
-            after=_evidence(end),
+            before=[] if start is None else _evidence(start, "start"),
+            after=_evidence(end, "trained"),
             cones=(None if start is None else start.cosines, end.cosines),
             record=record,
         )
@@ -81,8 +81,8 @@ def conclude(
     return verdict
 
 
-def _evidence(measured: Measured) -> list[Evidence]:
-    return [one for found in measured.by_set.values() for one in found.evidence]
+def _evidence(measured: Measured, name: str) -> list[Evidence]:
+    return [replace(one, model=name) for found in measured.by_set.values() for one in found.evidence]
 
 
 def _cones(start: Measured, end: Measured) -> tuple[float, float] | None:

@@ -14,6 +14,7 @@ from samesense.types import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 WIDTH = 4.4
 """Inches; on a phone of 360 points hardly anything is scaled down."""
@@ -24,40 +25,36 @@ START, END = style_of(6), style_of(0)
 """How the untouched start and the trained model look in every figure of a run."""
 
 
-def training_curve(dev: Curve | None, loss: Curve | None, *, name: str = "training") -> Plot:
-    """Draw Spearman on dev along the steps, the untouched start at step 0 and as a line, and the loss below it."""
-    panels = [(curve, label) for curve, label in ((dev, "Spearman on dev (x100)"), (loss, "training loss")) if curve]
-    if not panels:
-        raise DataError("A training curve needs a run with a dev score or a loss.")
+def dev_curve(dev: Curve, *, name: str = "dev") -> Plot:
+    """Draw Spearman on dev along the steps, the untouched start at step 0 and as a line."""
     with styled():
-        figure = new_figure(WIDTH, 0.6 + 2.1 * len(panels))
-        axes = figure.subplots(len(panels), 1, squeeze=False, sharex=True).ravel()
-        for panel, (curve, label) in zip(axes, panels, strict=True):
-            factor = 100 if curve is dev else 1
-            panel.plot(
-                curve.steps,
-                factor * np.array(curve.values),
-                color=END.colour,
-                marker="o",
-                markersize=3.5,
-                linewidth=1.6,
-            )
-            panel.set_ylabel(label)
-            panel.set_xlim(left=0)
-            if curve is dev:
-                _mark(panel, curve)
-        axes[-1].set_xlabel("step")
-    best = "" if dev is None else "A ring marks the state that was kept, the dashed line the untouched start. "
-    return Plot(name, f"{best}The loss is the mean since the point before.", figure)
+        axes = _steps(dev, 100, "Spearman on dev (x100)")
+        at, best = dev.best
+        if at:
+            axes.plot([at], [100 * best], "o", markersize=10, markerfacecolor="none", markeredgecolor=END.colour)
+        if dev.steps[0] == 0:
+            axes.axhline(100 * dev.values[0], color=START.colour, linestyle="--", linewidth=1.2)
+    return Plot(name, "Spearman on dev. A ring marks the best state, the dashed line the untouched start.", _of(axes))
 
 
-def _mark(axes: Axes, dev: Curve) -> None:
-    """Mark the best state, and where the start was."""
-    at, best = dev.best
-    if at:
-        axes.plot([at], [100 * best], "o", markersize=10, markerfacecolor="none", markeredgecolor=END.colour)
-    if dev.steps[0] == 0:
-        axes.axhline(100 * dev.values[0], color=START.colour, linestyle="--", linewidth=1.2)
+def loss_curve(loss: Curve, *, name: str = "loss") -> Plot:
+    """Draw the training loss along the steps."""
+    with styled():
+        axes = _steps(loss, 1, "training loss")
+    return Plot(name, "Training loss, the mean of the steps since the point before.", _of(axes))
+
+
+def _steps(curve: Curve, factor: float, label: str) -> Axes:
+    axes = new_figure(WIDTH, 2.7).subplots()
+    values = factor * np.array(curve.values)
+    axes.plot(curve.steps, values, color=END.colour, marker="o", markersize=3.5, linewidth=1.6)
+    axes.set(xlabel="step", ylabel=label)
+    axes.set_xlim(left=0)
+    return axes
+
+
+def _of(axes: Axes) -> Figure:
+    return axes.figure  # type: ignore[return-value]  # of axes of no figure in a figure
 
 
 def cones(before: Floats | None, after: Floats | None, *, name: str = "cones") -> Plot:
