@@ -71,7 +71,7 @@ def test_duplicates_at_a_desk(go, tiny_desk):
     _, err = go(
         f"train tickets.csv --drop-bad-rows --test later.csv --model {tiny_desk} --output run --max-steps 4", *columns
     )
-    assert "leak" not in err and line_of(err, "gain over the start")
+    assert "leak" not in err and line_of(err, "verdict: ")
     card = Path("run/model/README.md").read_text(encoding="utf-8")
     assert rows[0][1] not in card and "tickets.csv" in card
     out, _ = go("calibrate run --min-precision 0.5")
@@ -112,7 +112,7 @@ def test_bare_sentences(go, tiny_trunk, sentences):
     out, err = go(f"train texts.txt --model {tiny_trunk} --output run --max-steps 2 --batch-size 8 --dry-run")
     assert line_of(err, "steps: 2 of 8 examples") and line_of(err, "estimate of the time")
     _, err = go(f"train texts.txt --model {tiny_trunk} --output run --max-steps 2 --batch-size 8")
-    assert line_of(err, "gain over the start").endswith("on test not known: give --test")
+    assert line_of(err, "no verdict: ").endswith("Give --test FILE")
     go("encode run texts.txt --output vectors.npy")
     assert np.load("vectors.npy").shape == (len(sentences), 32)
 

@@ -39,9 +39,9 @@ def test_training_and_what_uses_its_model(run, tiny_trunk, toy_pairs, tmp_path):
     assert code == 0
     assert heads(err) == [
         "samesense train", "loading torch", f"loading {tiny_trunk}", "preparing the examples",
-        "measuring which arithmetic is faster", "evaluation of the start on test",
-        "encode (evaluation of the start on test)", "train", "evaluation on dev", "encode (evaluation on dev)",
-        "saving the model", "evaluation", f"loading {output}", "encode (evaluation)",
+        "measuring which arithmetic is faster", "evaluation of the start",
+        "encode (evaluation of the start)", "train", "evaluation on dev", "encode (evaluation on dev)",
+        "saving the model", "evaluation", f"loading {output}", "encode (evaluation)", "drawing the report",
     ]  # fmt: skip
     counted = [line for line in err.splitlines() if line.startswith("train: ")]
     assert list(dict.fromkeys(line.split(",")[0] for line in counted)) == [f"train: {n} of 4 steps" for n in range(5)]
@@ -49,7 +49,7 @@ def test_training_and_what_uses_its_model(run, tiny_trunk, toy_pairs, tmp_path):
     assert all(figure in second for figure in (", loss ", ", dev ", ", best ", " gone, about ", " left"))
     parts = [part.rsplit(" ", 1)[0] for part in said(err, "time: ").partition(" in all: ")[2].split(", ")]
     assert parts == ["loading", "evaluation", "training", "saving"]
-    assert said(err, "gain over the start: ").endswith("on dev, which selected")
+    assert said(err, "verdict: ").endswith("60 examples") and said(err, "dev, which selected: ")
 
     code, _, err = run("evaluate", output, "--data", files["test"])
     assert (code, heads(err)[:3]) == (0, ["samesense evaluate", f"loading {output}", "encode"])

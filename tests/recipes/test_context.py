@@ -108,7 +108,10 @@ def test_from_documents_to_an_evaluated_model_and_only_what_changed_again(docume
         "worker-days",
     ):
         assert word in report
-    assert json.loads((output / "manifest.json").read_text())["status"] == "finished"
+    record = json.loads((output / "manifest.json").read_text())
+    assert record["status"] == "finished" and record["verdict"]["verdict"] == trained.verdict.word
+    assert trained.verdict.task.end == pytest.approx(found["sts", "surrogate", "spearman"])
+    assert (output / "report.html").is_file()
 
     output = shutil.copytree(output, tmp_path / "made")
     _, lines = make(documents, output, given, test=test)

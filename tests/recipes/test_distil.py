@@ -215,8 +215,9 @@ def test_the_command(tiny_trunk, toy_pairs, tmp_path, capsys, shown):
     assert "steps: 1 of 64 examples each" in told.err and "estimate of the time: " in told.err
     assert not (tmp_path / "run").exists()
     told = run("--test", str(toy_pairs / "dev.tsv"), str(toy_pairs / "test.tsv"), "--json")
-    assert told.err.splitlines()[-1] == "gain over the start: not known: give --dev"
+    assert told.err.splitlines()[-1] == f"report: {tmp_path / 'run' / 'report.html'}"
     assert "time: " in told.err and "teachers 0:" in told.err
     lines = [json.loads(line) for line in told.out.splitlines()]
-    assert [line["model"] for line in lines] == ["student", str(tiny_trunk)]
+    assert [line["model"] for line in lines[:-1]] == ["student", str(tiny_trunk)]
+    assert lines[-1]["verdict"] in ("better", "no difference", "worse")
     assert set(lines[0]["spearman"]) == {"dev.tsv", "test.tsv"}

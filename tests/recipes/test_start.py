@@ -118,12 +118,13 @@ def test_every_run_ends_with_what_it_gained(tuned, toy_pairs, tmp_path):
     before, after = (100 * one.value for one in run.results if one.metric == "spearman")
     start, best = 100 * run.output.start_dev_spearman, 100 * run.output.best_dev_spearman
     assert after > before + 5
-    assert str(run).splitlines()[-1] == (
-        f"gain over the start: {after - before:+.2f} ({before:.2f} to {after:.2f}) on test.tsv; "
-        f"{best - start:+.2f} ({start:.2f} to {best:.2f}) on dev, which selected"
-    )
+    verdict, dev, page = str(run).splitlines()[-3:]
+    assert verdict.startswith(f"verdict: better than the start on test.tsv: {after - before:+.2f} (95 % interval +")
+    assert verdict.endswith(f"Spearman {before:.2f} to {after:.2f}, 60 examples")
+    assert dev == f"dev, which selected: {best - start:+.2f} ({start:.2f} to {best:.2f})"
+    assert page == f"report: {tmp_path / 'run' / 'report.html'}"
     blind = train(data, dev="none", output=tmp_path / "blind", settings=settings)
-    assert blind.gain() == "gain over the start: on test not known: give --test"
+    assert blind.conclusion()[0] == "no verdict: there are neither test nor dev pairs. Give --test FILE"
 
 
 def test_a_narrow_start_is_spread_before_training_and_evaluated_as_it_was(tiny_trunk, toy_pairs, tmp_path):
@@ -154,6 +155,4 @@ def test_a_new_head_has_nothing_to_gain_over(tiny_trunk, toy_pairs, tmp_path):
     run = train(
         toy_pairs / "train.tsv", dev="none", test=toy_pairs / "test.tsv", output=tmp_path / "run", settings=settings
     )
-    assert run.gain() == (
-        "gain over the start: on test not known: the start had no score of its own, as its head is new"
-    )
+    assert run.conclusion()[0] == "no verdict: the start has no score of its own, as its head is new"

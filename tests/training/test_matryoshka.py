@@ -111,7 +111,7 @@ def test_a_run_says_what_each_width_is_worth(tiny_trunk, toy_pairs, tmp_path):
         "cosine, mean pooling, float32, at most 64 tokens, first 4 dimensions; "
     )
     own = next(row for row in run.results if (row.task, row.model, row.metric) == ("sts", home, "spearman"))
-    assert f"to {100 * own.value:.2f}) on test.tsv" in run.gain()
+    assert run.verdict.task.end == pytest.approx(own.value)
     card = ModelCard.load(run.model / "README.md")
     assert f"| all | test.tsv | {100 * own.value:.2f} |" in card.text
     assert f"| 4 | test.tsv | {100 * narrow(run):.2f} |" in card.text

@@ -12,7 +12,7 @@ from samesense.cli.output import Flag, logger, put
 if TYPE_CHECKING:
     from samesense.inference.calibration.calibration import Calibration
     from samesense.reports.report import Report
-    from samesense.reports.significance import Comparison
+    from samesense.reports.run_verdict import Verdict
     from samesense.types import Evidence
 
 LEARNING_RATE = 1e-4
@@ -38,6 +38,8 @@ def quickstart(output: Path = Path("runs/quickstart"), /, *, model: str = "defau
     from samesense.data.formats.memory import Name
     from samesense.inference.calibration.fit import calibrate
     from samesense.reports.figures.plot import need_matplotlib
+    from samesense.reports.run_verdict import verdict_from
+    from samesense.training import manifest
 
     need_matplotlib()
     files = {part: str(sample_path(part)) for part in ("train", "dev", "test")}
@@ -52,34 +54,23 @@ def quickstart(output: Path = Path("runs/quickstart"), /, *, model: str = "defau
     logger.info("3 of 4: choose by the dev pairs from which score on two questions are called the same")
     trained = samesense.calibrate(str(output), dev).calibration
     logger.info("4 of 4: compare the trained model with its start on the test pairs")
-    page = output / "report.html"
-    report = samesense.compare({"start": model, "trained": str(output)}, files["test"], runs=[str(output)], output=page)
-    for line in ["", *summary(report, start, trained), *_next_steps(output, page)]:
+    report = samesense.compare({"start": model, "trained": str(output)}, files["test"], speed=False)
+    verdict = verdict_from(manifest.read(output)["verdict"])
+    for line in ["", *summary(verdict, report, start, trained), *_next_steps(output)]:
         put(line)
 
 
-def summary(report: Report, start: Calibration, trained: Calibration) -> list[str]:
+def summary(verdict: Verdict, report: Report, start: Calibration, trained: Calibration) -> list[str]:
     """Return, for people, whether the model called trained is better than start, at which threshold, and where."""
     scored = {one.model: one for one in report.evidence if one.metric == "spearman"}
     both = [(scored["start"], start), (scored["trained"], trained)]
-    gain = next(one for one in report.comparisons if one.metric == "spearman")
     return [
-        *_verdict(report, gain),
+        *verdict.lines(),
         "",
         f"Threshold: questions that score {trained.threshold():.2f} or more are called the same. On the test pairs:",
         *(f"  {one.model:<8}{_precision_recall(one, fitted)}" for one, fitted in both),
         "",
         *_differing(*both),
-    ]
-
-
-def _verdict(report: Report, gain: Comparison) -> list[str]:
-    figures = {one.model: 100 * one.value for one in report.results if one.metric == "spearman"}
-    better = "better" if gain.low > 0 else "worse" if gain.high < 0 else "no clear difference"
-    return [
-        f"Verdict: {better}. Spearman x100 on {gain.n} test pairs: start {figures['start']:.1f}, trained "
-        f"{figures['trained']:.1f},",
-        f"gain {100 * gain.difference:+.1f}, 95 % interval {100 * gain.low:+.1f} to {100 * gain.high:+.1f}.",
     ]
 
 
@@ -112,10 +103,10 @@ def _called(same: bool) -> str:
     return "same" if same else "not the same"
 
 
-def _next_steps(output: Path, page: Path) -> list[str]:
+def _next_steps(output: Path) -> list[str]:
     return [
         "",
-        f"Report with figures, to open in a browser: {page}",
+        f"Report with figures, to open in a browser: {output / 'report.html'}",
         "With your own data:",
         "  samesense train pairs.tsv --test test.tsv --output runs/mine    # columns sentence1, sentence2, label",
         "  samesense calibrate runs/mine --data dev.tsv --min-precision 0.9",

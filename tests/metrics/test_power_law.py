@@ -1,0 +1,67 @@
+"""Learning curves: the power law, its twin, and how often its band holds the truth."""
+
+import numpy as np
+import pytest
+
+from samesense.errors import DataError
+from samesense.metrics.power_law import EXPONENTS, fit_learning_curve, power_laws
+from tests.references.power_law import power_law
+
+ROWS = np.array([1000, 125, 125, 125, 125, 250, 250, 500])
+
+
+def test_a_law_without_noise_is_found_and_goes_on():
+    sizes = ROWS / 1000
+    exponent = EXPONENTS[20]
+    limit, factor, found = power_laws(sizes, (0.9 - 0.1 * sizes**-exponent)[None])[0]
+    assert (limit, factor, found) == pytest.approx((0.9, 0.1, exponent))
+
+
+def test_every_fit_equals_its_twin():
+    figures = 0.8 + 0.2 * np.random.default_rng(0).normal(size=(20, len(ROWS)))  # some want a limit above 1
+    found = power_laws(ROWS / 1000, figures)
+    for own, law in zip(figures, found, strict=True):
+        assert law == pytest.approx(power_law(ROWS.tolist(), own.tolist(), EXPONENTS), abs=1e-9)
+    assert found[:, 0].max() == 1.0
+
+
+def made(seed, pairs=300):
+    """Scores of models that near the labels by a power law, each with a fate of its own."""
+    source = np.random.default_rng(seed)
+    labels = source.normal(size=pairs)
+    shared = source.normal(size=pairs)
+    scores = [labels + (0.4 + 0.3 * (n / 1000) ** -0.4) * (shared + 0.5 * source.normal(size=pairs)) for n in ROWS]
+    return np.stack(scores), labels
+
+
+def test_the_band_holds_what_twice_the_rows_give():
+    inside = 0
+    for seed in range(20):
+        scores, labels = made(seed)
+        twice = fit_learning_curve(ROWS, scores, labels, samples=200).at(2000, less=1000)
+        assert twice.low <= twice.high
+        inside += twice.low <= 0.024 <= twice.high  # the gain of 100,000 pairs
+    assert inside >= 14
+
+
+def test_the_same_again_and_the_figures_are_those_of_the_models():
+    scores, labels = made(1)
+    one, other = (fit_learning_curve(ROWS, scores, labels, samples=50) for _ in range(2))
+    assert one.at(2000) == other.at(2000)
+    ranks = np.argsort(np.argsort(labels))
+    expected = np.corrcoef(np.argsort(np.argsort(scores[0])), ranks)[0, 1]
+    assert one.figures[0] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("rows", "why"), [([1, 2, 3], "4 models"), ([1, 1, 2, 2], "3 sizes")])
+def test_too_few_models_are_refused(rows, why):
+    scores, labels = made(0)
+    with pytest.raises(DataError, match=why):
+        fit_learning_curve(rows, scores[: len(rows)], labels)
+
+
+def test_constant_scores_are_refused():
+    scores, labels = made(0)
+    scores[3] = 1.0
+    with pytest.raises(DataError, match="undefined"):
+        fit_learning_curve(ROWS, scores, labels)

@@ -1,0 +1,251 @@
+"""What came of a run: its verdict, guards, weights between start and end, a learning curve, and its page."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from samesense.data import read_pairs
+from samesense.data.pairs.data import concat, plain_text
+from samesense.encoder.build import build
+from samesense.encoder.merge import interpolate, weights_of
+from samesense.errors import ConfigError
+from samesense.inference.models.load import load
+from samesense.metrics import spearman
+from samesense.recipes.outcome import conclude, learning_curve
+from samesense.recipes.outcome.merge import merge
+from samesense.recipes.outcome.sets import FEWEST, sets_of
+from samesense.recipes.train import train
+from tests.messages import listen
+
+GOOD = {"learning_rate": 2e-3, "max_steps": 20, "eval_steps": 10, "batch_size": 16, "precision": "float32"}
+
+
+@pytest.fixture
+def files(toy_pairs):
+    return {part: read_pairs(toy_pairs / f"{part}.tsv") for part in ("train", "dev", "test")}
+
+
+@pytest.fixture
+def many(files):
+    """280 pairs, of which a part can be set apart."""
+    return replace(concat([replace(one, source="many.tsv") for one in files.values()]), source="many.tsv")
+
+
+def test_a_part_of_dev_is_set_apart_and_shares_no_sentence(many):
+    found = sets_of(many, None)
+    assert found.verdict.role == "dev" and len(found.verdict.data) >= FEWEST <= len(found.selecting)
+    texts = [{*map(plain_text, [*one.sentences1, *one.sentences2])} for one in (found.selecting, found.verdict.data)]
+    assert not texts[0] & texts[1] and found.verdict.name == "many.tsv (apart)"
+    assert "share no sentence with those that did" in found.verdict.how
+    assert len(found.selecting) + len(found.verdict.data) == len(many)
+    large = concat([replace(many, sentences1=[f"{at} {one}" for one in many.sentences1]) for at in range(16)])
+    assert 990 <= len(sets_of(large, None).verdict.data) <= 1000
+
+
+def test_a_sentence_in_every_pair_leaves_pairs_apart(many):
+    hub = replace(many, sentences1=["the hub"] * len(many))
+    assert "share no pair" in sets_of(hub, None).verdict.how
+
+
+def test_no_verdict_is_invented(many, files):
+    small = sets_of(files["dev"], None)
+    assert (small.verdict, small.selecting) == (None, files["dev"]) and "all 60 pairs of dev select" in small.reason
+    assert "neither test nor dev" in sets_of(None, None).reason
+    whole = sets_of(many, files["test"])
+    assert whole.selecting is many and whole.verdict.role == "test"
+    assert sets_of(many, None, cut=False).selecting is many
+    one_label = replace(many, labels=[0.0] * (len(many) - 1) + [1.0])
+    assert "cannot be cut" in sets_of(one_label, None).reason
+
+
+def test_two_sets_of_one_name_are_refused(files):
+    with pytest.raises(ConfigError, match=r"two of them are called test\.tsv"):
+        sets_of(None, files["test"], [replace(files["dev"], source="elsewhere/test.tsv")])
+
+
+def test_a_run_says_where_it_is_better_and_a_guard_where_it_is_not(files, tiny_trunk, tmp_path):
+    """Labels of the guard are those of the start: nothing that is learnt can bring the model nearer to them."""
+    start = load(str(tiny_trunk), precision="float32").scores(files["test"].pairs())
+    guard = replace(files["test"], labels=np.round(start, 6).tolist(), source="guard.tsv")
+    output = tmp_path / "run"
+    run = train(
+        files["train"], dev=files["dev"], test=files["test"], guard=[guard], output=output,
+        settings={**GOOD, "model": str(tiny_trunk)},
+    )  # fmt: skip
+    verdict = run.verdict
+    after = load(run.model, precision="float32").scores(files["test"].pairs())
+    assert (verdict.word, [one.word for one in verdict.guards]) == ("better", ["worse"])
+    assert verdict.task.start == pytest.approx(spearman(start, files["test"].labels))
+    assert verdict.task.end == pytest.approx(spearman(after, files["test"].labels), abs=1e-6)
+    assert verdict.guards[0].start == pytest.approx(1.0)
+    assert any("--merge" in one for one in verdict.advice)
+    record = json.loads((output / "manifest.json").read_text())
+    assert record["verdict"] == json.loads(json.dumps(verdict.to_dict()))
+    assert record["data"]["guard guard.tsv"]["rows"] == 60
+    assert {row.task for row in run.results if row.dataset == "guard.tsv"} == {"guard"}
+    said = str(run).splitlines()
+    assert any(line.startswith("verdict: better than the start on test.tsv: +") for line in said)
+    assert any(line.startswith("guard: WORSE than the start on guard.tsv: -") for line in said)
+    assert said[-1] == f"report: {output / 'report.html'}"
+    page = (output / "report.html").read_text()
+    assert page.index("Better than the start on test.tsv") < page.index("<svg")
+    assert "Worse on what must not suffer: guard.tsv" in page
+    assert sum(text in page for text in files["test"].sentences1) >= 5  # the worst errors with their texts
+    assert page.count("<svg") == 4 and "http" not in page.replace("http-equiv", "")
+    assert run.to_dicts()[-1]["verdict"] == "better"
+
+
+def test_without_a_test_the_verdict_is_on_pairs_that_selected_nothing(many, tiny_trunk, tmp_path):
+    said = listen()
+    run = train(
+        many, dev=many, output=tmp_path / "run",
+        settings={**GOOD, "max_steps": 2, "eval_steps": 1, "model": str(tiny_trunk), "report": False},
+    )  # fmt: skip
+    kept = sets_of(many, None)
+    assert (run.verdict.task.dataset, run.verdict.task.n) == ("many.tsv (apart)", len(kept.verdict.data))
+    own = load(run.model, precision="float32").scores(kept.selecting.pairs())
+    assert run.output.best_dev_spearman == pytest.approx(spearman(own, kept.selecting.labels), abs=1e-3)
+    assert not (tmp_path / "run" / "report.html").exists() and not any("report" in line for line in said)
+
+
+def test_what_cannot_be_drawn_is_said_and_loses_nothing(files, tiny_trunk, tmp_path, monkeypatch):
+    def fails(page):
+        raise RuntimeError("no ink")
+
+    monkeypatch.setattr(conclude, "run_page", fails)
+    said = listen()
+    run = train(
+        files["train"], dev=None, output=tmp_path / "run", settings={**GOOD, "max_steps": 1, "model": str(tiny_trunk)}
+    )
+    assert (run.model / "modules.json").is_file() and "no report.html: RuntimeError: no ink" in said
+    assert run.verdict.word == "none" and json.loads((run.folder / "manifest.json").read_text())["status"] == "finished"
+
+
+def test_a_run_anew_leaves_no_page_of_the_run_before(files, tiny_trunk, tmp_path):
+    settings = {**GOOD, "max_steps": 1, "model": str(tiny_trunk)}
+    train(files["train"], dev=None, output=tmp_path / "run", settings=settings)
+    assert (tmp_path / "run" / "report.html").is_file()
+    train(files["train"], dev=None, output=tmp_path / "run", settings={**settings, "report": False}, overwrite=True)
+    assert not (tmp_path / "run" / "report.html").exists()
+
+
+def test_weights_between_are_between(tiny):
+    start = weights_of(tiny)
+    with torch.no_grad():
+        for weight in tiny.parameters():
+            weight.add_(1.0)
+    end = weights_of(tiny)
+    interpolate(tiny, start, end, 0.25)
+    for name, weight in tiny.state_dict().items():
+        expected = 0.75 * start[name] + 0.25 * end[name] if weight.is_floating_point() else end[name]
+        assert torch.allclose(weight, expected), name
+    interpolate(tiny, start, end, 1.0)
+    assert all(torch.equal(weight, end[name]) for name, weight in tiny.state_dict().items())
+    with pytest.raises(ConfigError, match="training has changed them"):
+        interpolate(tiny, {}, end, 0.5)
+
+
+def test_the_best_share_on_dev_is_kept_and_compared_with_the_end(tiny, files):
+    start = weights_of(tiny)
+    with torch.no_grad():
+        for weight in tiny.parameters():
+            weight.add_(torch.randn_like(weight))
+    end = weights_of(tiny)
+    name = max(end, key=lambda one: end[one].numel())
+
+    def nearest_to_a_third(model):
+        moved = (model.state_dict()[name] - start[name]).norm() / (end[name] - start[name]).norm()
+        return -abs(float(moved) - 0.33)
+
+    found = merge(tiny, start, nearest_to_a_third, sets_of(None, files["test"]).verdict)
+    assert found.share == 0.3 and list(found.dev) == [str(tenth / 10) for tenth in range(1, 11)]
+    assert torch.allclose(tiny.state_dict()[name], torch.lerp(start[name], end[name], 0.3))
+    own = load(tiny, precision="float32").scores(files["test"].pairs())
+    assert found.beside_end.end == pytest.approx(spearman(own, files["test"].labels), abs=1e-5)
+    assert found.beside_end.against == "the end" and "chosen on dev" in found.line()
+
+
+@pytest.mark.parametrize("more", [{}, {"matryoshka": (8,)}, {"standardize": "whiten"}])
+def test_a_merged_model_is_what_is_saved(files, tiny_trunk, tmp_path, more):
+    settings = {**GOOD, "merge": True, "report": False, "model": str(tiny_trunk), **more}
+    run = train(files["train"], dev=files["dev"], test=files["test"], output=tmp_path / "run", settings=settings)
+    merged = run.verdict.merge
+    own = load(run.model, precision="float32").scores(files["dev"].pairs())
+    assert spearman(own, files["dev"].labels) == pytest.approx(merged.dev[str(merged.share)], abs=1e-4)
+    assert merged.dev["1.0"] == pytest.approx(run.output.best_dev_spearman, abs=1e-4)
+    assert max(merged.dev.values()) == merged.dev[str(merged.share)]
+    assert json.loads((run.folder / "manifest.json").read_text())["verdict"]["merge"]["share"] == merged.share
+
+
+def test_a_run_stopped_before_its_evaluation_remembers_what_was_merged(files, tiny_trunk, tmp_path, monkeypatch):
+    settings = {**GOOD, "max_steps": 4, "eval_steps": 2, "merge": True, "report": False, "model": str(tiny_trunk)}
+    how = {"dev": files["dev"], "test": files["test"], "output": tmp_path / "run", "settings": settings}
+
+    def stopped(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("samesense.recipes.runner.conclude", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            train(files["train"], **how)
+    weights = weights_of(build(str(tmp_path / "run"), device="cpu"))
+    run = train(files["train"], **how, resume=True)
+    assert run.verdict.merge.share in [tenth / 10 for tenth in range(1, 11)]
+    assert all(torch.equal(one, weights[name]) for name, one in build(str(run.folder)).state_dict().items())
+
+
+def test_merge_is_refused_where_there_is_nothing_to_choose_by_or_to_go_back_to(files, tiny_trunk, tmp_path):
+    settings = {**GOOD, "merge": True, "model": str(tiny_trunk)}
+    with pytest.raises(ConfigError, match="on dev, and there is none"):
+        train(files["train"], dev=None, output=tmp_path / "run", settings=settings)
+    with pytest.raises(ConfigError, match="a cross-encoder with a new head is none"):
+        train(files["train"], dev=files["dev"], output=tmp_path / "run", settings={**settings, "encoder": "cross"})
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_learning_curve_goes_on_where_it_was_stopped(many, files, tiny_trunk, tmp_path, monkeypatch):
+    settings = {**GOOD, "max_steps": 2, "eval_steps": 1, "learning_curve": True, "model": str(tiny_trunk)}
+    how = {"dev": files["dev"], "test": files["test"], "output": tmp_path / "run", "settings": settings}
+    trained = []
+    scores = learning_curve._scores_of
+
+    def stops_at_the_third(part, folder, on, train):
+        if len(trained) == 2:
+            raise KeyboardInterrupt
+        trained.append(folder.name)
+        return scores(part, folder, on, train)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(learning_curve, "_scores_of", stops_at_the_third)
+        with pytest.raises(KeyboardInterrupt):
+            train(many, **how)
+    said = listen()
+    run = train(many, **how, resume=True)
+    begun = [line for line in said if line.startswith("learning curve: ")]
+    assert [line.split()[2] for line in begun] == ["35", "35", "70", "70", "140"]
+    curve = run.verdict.curve
+    assert [rows for rows, _ in curve.points] == [280, 35, 35, 35, 35, 70, 70, 140]
+    assert curve.points[0][1] == pytest.approx(run.verdict.task.end)
+    assert curve.low <= curve.high and "twice the data (560)" in curve.line()
+    assert not list((tmp_path / "run" / "learning-curve").glob("*/model"))
+    assert "Twice the data" in (tmp_path / "run" / "report.html").read_text().replace("twice", "Twice")
+    assert json.loads((tmp_path / "run" / "manifest.json").read_text())["verdict"]["curve"]["rows"] == 280
+
+
+def test_a_learning_curve_is_refused_where_it_would_say_nothing(files, many, tiny_trunk, tmp_path):
+    settings = {**GOOD, "learning_curve": True, "model": str(tiny_trunk)}
+    with pytest.raises(ConfigError, match="all 60 pairs of dev select"):
+        train(many, dev=files["dev"], output=tmp_path / "run", settings=settings)
+    with pytest.raises(ConfigError, match="an eighth of the data, 32 rows at least; received 160 rows"):
+        train(files["train"], dev=files["dev"], test=files["test"], output=tmp_path / "run", settings=settings)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_new_head_has_nothing_to_be_compared_with(tiny_trunk, files, tmp_path):
+    settings = {**GOOD, "max_steps": 2, "model": str(tiny_trunk), "encoder": "cross"}
+    run = train(files["train"], dev=None, test=files["test"], output=tmp_path / "run", settings=settings)
+    assert run.verdict.lines() == ["no verdict: the start has no score of its own, as its head is new"]
+    assert (tmp_path / "run" / "report.html").is_file()

@@ -1,0 +1,81 @@
+"""A verdict in words: which of three it is, what is said loudly, and that it survives a file."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from samesense.errors import DataError
+from samesense.metrics import paired_bootstrap
+from samesense.reports.run_verdict import Finding, Merged, Verdict, compare, verdict_from
+from samesense.types import Evidence, Result, TaskResult
+
+FINDING = Finding(
+    role="test", dataset="test.tsv", n=1379, metric="spearman", start=0.8214, end=0.8297, low=0.0036, high=0.0133,
+    p_value=0.001,
+)  # fmt: skip
+
+
+def made(model, values, labels, value):
+    pairs = [(str(row), "other") for row in range(len(values))]
+    common = {"task": "sts", "dataset": "test.tsv", "metric": "spearman", "model": model}
+    result = Result(**common, split="test", subset="all", value=value, n=len(values), protocol="made")
+    return TaskResult(
+        [result], [Evidence(**common, statistic="spearman", values=values, labels=labels, examples=pairs)]
+    )
+
+
+@pytest.mark.parametrize(("low", "high", "word"), [
+    (0.001, 0.01, "better"), (-0.01, -0.001, "worse"), (-0.01, 0.01, "no difference"), (0.0, 0.01, "no difference"),
+])  # fmt: skip
+def test_the_word_is_that_of_the_interval(low, high, word):
+    assert replace(FINDING, low=low, high=high).word == word
+
+
+def test_the_interval_is_that_of_the_paired_bootstrap():
+    source = np.random.default_rng(0)
+    labels = source.normal(size=200)
+    before, after = (labels + noise * source.normal(size=200) for noise in (1.5, 0.8))
+    found = compare("test", made("start", before, labels, 0.4), made("end", after, labels, 0.7))
+    expected = paired_bootstrap(after, before, labels, "spearman", samples=2000)
+    assert (found.low, found.high, found.p_value) == (expected.low, expected.high, expected.p_value)
+    assert (found.start, found.end, found.n, found.word) == (0.4, 0.7, 200, "better")
+    turned = compare("guard", made("start", after, labels, 0.7), made("end", before, labels, 0.4))
+    assert (turned.word, turned.low) == ("worse", pytest.approx(-found.high))
+
+
+def test_what_cannot_be_compared_is_an_error():
+    labels = np.arange(20.0)
+    with pytest.raises(DataError, match="undefined"):
+        compare("test", made("start", labels, labels, 1.0), made("end", np.eye(20)[0] * 0, labels, 0.0))
+
+
+def test_lines_begin_with_the_verdict_and_are_loud_about_harm():
+    hurt = replace(FINDING, role="guard", dataset="guard.tsv", end=0.80, low=-0.03, high=-0.01)
+    merged = Merged(share=0.6, dev={"0.6": 0.85, "1.0": 0.84}, beside_end=replace(FINDING, against="the end"))
+    verdict = Verdict(task=FINDING, guards=(hurt,), merge=merged, advice=("rest",))
+    assert verdict.lines() == [
+        "verdict: better than the start on test.tsv: +0.83 (95 % interval +0.36 to +1.33), Spearman 82.14 to 82.97, "
+        "1,379 examples",
+        "guard: WORSE than the start on guard.tsv: -2.14 (95 % interval -3.00 to -1.00), Spearman 82.14 to 80.00, "
+        "1,379 examples",
+        "merge: 60% of the way from the start to the end, chosen on dev (85.00, the end 84.00); better than the end on "
+        "test.tsv: +0.83 (95 % interval +0.36 to +1.33), Spearman 82.14 to 82.97, 1,379 examples",
+        "advice: rest",
+    ]
+    assert (verdict.word, verdict.harmed) == ("better", True)
+    none = Verdict(reason="there is nothing to compare on")
+    assert (none.word, none.lines()) == ("none", ["no verdict: there is nothing to compare on"])
+    assert "the end itself" in Merged(share=1.0, dev={"1.0": 0.5}).line()
+
+
+def test_a_verdict_comes_back_from_a_file():
+    merged = Merged(share=0.6, dev={"0.6": 0.85, "1.0": 0.84}, beside_end=replace(FINDING, against="the end"))
+    for verdict in (
+        Verdict(task=FINDING, guards=(replace(FINDING, role="guard"),), merge=merged, advice=("rest",)),
+        Verdict(reason="none", problems=("a guard",)),
+    ):
+        content = json.loads(json.dumps(verdict.to_dict()))
+        assert content["verdict"] == verdict.word
+        assert verdict_from(content).lines() == verdict.lines()
