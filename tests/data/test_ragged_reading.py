@@ -104,7 +104,7 @@ def test_simcse_csv_json_in_cells_and_parquet_lists(tmp_path):
 
 def test_rows_of_an_anchor_are_merged_or_not(tmp_path):
     path = jsonl(tmp_path / "texts.jsonl", LAYOUTS["texts.jsonl"])
-    apart = read_tuples(path, merge=False)
+    apart = read_tuples(path, group_anchors=False)
     assert apart.anchors == ["A dog runs.", "It rains.", "A dog runs."]
     assert apart.positives == [["An animal moves."], ["Water falls."], ["A dog moves."]]
     assert read_tuples(path).left_out["repeated rows"] == 1  # the negative stands there twice

@@ -30,7 +30,7 @@ def test_nothing_is_advised_where_nothing_got_worse():
 
 
 @pytest.mark.parametrize(("what", "wanted"), [
-    (seen(0.8, 0.3, 0.2), "--learning-rate 0.0002 in place of 0.002, as dev fell and never came back (80.0 at the start"),
+    (seen(0.8, 0.3, 0.2), "--learning-rate 0.0002 in place of 0.002, as dev fell and never came back (80.0"),
     (seen(0.8, 0.84, 0.8, 0.7, 0.6), "fewer --epochs than 3: dev was best at step 25 of 100"),
     (seen(0.8, 0.84, 0.86), "look at dev: it rose from 80.0 to 86.0"),
     (seen(), "give --dev FILE: nothing selected"),

@@ -30,7 +30,10 @@ from samesense.recipes.train import plan
 from samesense.training.manifest import FILE
 from samesense.types import Result
 
-SHOWN = ("model", "loss", "learning_rate", "epochs", "max_steps", "batch_size", "max_seq_length", "eval_steps", "seed")
+SHOWN = (
+    "model", "loss", "learning_rate", "epochs", "max_steps", "batch_size", "max_seq_length", "eval_steps", "seed",
+    "guard", "merge", "learning_curve", "report",
+)  # fmt: skip
 """Settings that the help shows; the rest is in the help of each method."""
 
 WITHOUT = (*READING, "parts")
@@ -89,7 +92,7 @@ def train(
             first rows of the data say.
         dev: pairs that select the best state; auto holds out a tenth of labelled pairs, or a hundredth of a harvest;
             none keeps the last state.
-        test: pairs on which the model is evaluated before and after.
+        test: pairs for evaluation before and after; else half of dev is set apart for it, from 200 pairs on.
         config: TOML file of settings, or a shipped one by name; auto takes the paper's.
         settings: single settings; they win over the file.
         folds: cross-validate instead of making a model: so many random folds, or by-topic, each subset one.
@@ -97,7 +100,7 @@ def train(
         overwrite: replace an earlier run in the output folder.
         dry_run: check all that the run would, say what the data is, which settings hold, how many steps there are and
             about how long they take, by timing a few, and stop.
-        json: print one JSON object a result.
+        json: print one JSON object a result, and the verdict last.
     """
     if folds is not None and (dev not in ("auto", "none") or test is not None):
         raise ConfigError("--folds splits the pairs by itself, and none selects. Leave out --dev and --test.")

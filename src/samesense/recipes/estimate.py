@@ -16,6 +16,9 @@ from samesense.data.examples import spread_over
 from samesense.execution.progress import stage, where_time_went
 from samesense.recipes.job import Job, TrainingInputs
 from samesense.recipes.model_adapters import adapter_of, start_settings
+from samesense.recipes.outcome.conclude import check_outcome
+from samesense.recipes.outcome.learning_curve import COST
+from samesense.recipes.outcome.sets import sets_of
 from samesense.recipes.runner import checked
 from samesense.training.fit import fit, pick_precision
 from samesense.types import Pair
@@ -38,6 +41,8 @@ def estimate(
     asked about a part of the sentences only.
     """
     job = checked(job, build)
+    sets = sets_of(job.dev, job.test, job.guards, cut=job.concludes)
+    check_outcome(job, sets)
     settings, adapter, seconds = job.settings, adapter_of(job.settings), {}
     with TemporaryDirectory() as scratch, stage("measuring a few steps"):
         started = time.perf_counter()
@@ -55,8 +60,11 @@ def estimate(
         score = adapter.score(model, choice.precision)
         evaluations = 0 if job.dev is None else 1 + steps // every
         seconds["training"] = step * steps
-        seconds["evaluation"] = evaluations * _scoring(score, job.dev) + 2 * _scoring(score, job.test)
+        before_and_after = 2 * sum(_scoring(score, one.data) for one in sets.compared)
+        seconds["evaluation"] = evaluations * _scoring(score, sets.selecting) + before_and_after
         seconds["saving"] = saving * (1 + steps // every)
+    if settings.learning_curve:
+        seconds["learning curve"] = COST * (seconds["training"] + seconds["saving"] + seconds["evaluation"])
     whole = where_time_went({what: runs * spent for what, spent in seconds.items()})
     return [
         f"steps: {steps:,} of {min(settings.batch_size, examples):,} examples each, of {examples:,}; "

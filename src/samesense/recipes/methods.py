@@ -142,6 +142,7 @@ class Method:
         *,
         dev: PairData | None = None,
         test: PairData | None = None,
+        guards: Sequence[PairData] = (),
         runs: int = 1,
     ) -> list[str]:
         """Return, in words, the steps and the time of so many runs; see :mod:`samesense.recipes.estimate`."""
@@ -150,7 +151,10 @@ class Method:
             from samesense.recipes.job import Job
 
         settings = settings.for_data(train)
-        job = Job(method=self.name, data=train, settings=settings, output=output, dev=dev, test=test)
+        job = Job(
+            method=self.name, data=train, settings=settings, output=output, dev=dev, test=test, guards=guards,
+            concludes=runs == 1,
+        )  # fmt: skip
         if self.pipeline:
             found: list[str] = resolve_name(self.estimator)(job)
             return found
@@ -239,7 +243,7 @@ METHODS: dict[str, Method] = {
             data=(TupleData,),
             reader=read_for_supmpn,
             prepare="samesense.recipes.supmpn.recipe:prepare",
-            reading=("columns", "merge", "label_order", "drop_bad_rows"),
+            reading=("columns", "group_anchors", "label_order", "drop_bad_rows"),
         ),
         Method(
             name="sections",

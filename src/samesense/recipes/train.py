@@ -115,7 +115,9 @@ class TrainingPlan:
             check_free(Path(output), overwrite=False)
         made = self.method.check(self.train, self.settings)
         if folds is None:
-            found = self.method.estimate(self.train, self.settings, Path(output), dev=self.dev, test=self.test)
+            found = self.method.estimate(
+                self.train, self.settings, Path(output), dev=self.dev, test=self.test, guards=self.guards
+            )
             return [*made, *found]
         from samesense.recipes.folds import first_of_folds
 

@@ -27,7 +27,7 @@ def read_tuples(
     sources: Source,
     *,
     columns: str | None = None,
-    merge: bool = True,
+    group_anchors: bool = True,
     label_order: str | None = None,
     drop_bad_rows: bool = False,
     limit_reported: int = 5,
@@ -37,7 +37,7 @@ def read_tuples(
     Args:
         sources: files, folders saved by ``datasets`` or hub names; see ``load_rows``. The layouts may differ.
         columns: ``"anchor,positive"``, ``"anchor,positive,negative"`` or ``"premise,hypothesis,label"`` by other names.
-        merge: put rows of one anchor together. Rows of NLI data always are.
+        group_anchors: put rows of one anchor together. Rows of NLI data always are.
         label_order: names of integer inference classes 0, 1, 2 in order.
         drop_bad_rows: leave bad rows out and count them, instead of refusing the source.
         limit_reported: how many bad rows the error shows.
@@ -49,7 +49,8 @@ def read_tuples(
     named = as_sources(sources)
     left_out = {_NO_LABEL: 0, _BAD: 0}
     readers = [
-        _Reader(name_of(source), number, columns, merge, label_order, left_out) for number, source in enumerate(named)
+        _Reader(name_of(source), number, columns, group_anchors, label_order, left_out)
+        for number, source in enumerate(named)
     ]
     limit = None if drop_bad_rows else limit_reported
     said = (reader.statements(source, limit) for reader, source in zip(readers, named, strict=True))
@@ -72,11 +73,11 @@ class _Reader:
         source: str,
         number: int,
         columns: str | None,
-        merge: bool,
+        group_anchors: bool,
         label_order: str | None,
         counts: dict[str, int],
     ) -> None:
-        self.source, self.number, self.columns, self.merge = source, number, columns, merge
+        self.source, self.number, self.columns, self.group_anchors = source, number, columns, group_anchors
         self.label_order, self.counts = label_order, counts
         self.classes: dict[str, tuple[Side | None, str]] = {}
 
@@ -106,7 +107,7 @@ class _Reader:
         number, cells = row
         wrong = _problems(number, layout.anchor, [cells.get(layout.anchor)])
         anchor = str(cells.get(layout.anchor))
-        group = anchor if self.merge else f"{self.number} {number}"
+        group = anchor if self.group_anchors else f"{self.number} {number}"
         said: list[Statement] = []
         for name, side in layout.partners:
             texts = texts_in(cells.get(name))

@@ -80,10 +80,7 @@ def run(
     def prepared(model: SentenceTransformer, job: Job[Sentences, DistilSettings]) -> TrainingInputs:
         return replace(prepare(model, job), after_training=report)
 
-    job = Job(
-        method="distil", data=train, settings=settings, output=output, dev=dev, test=tests[0] if tests else None,
-        guards=[read_pairs(source) for source in settings.guard], concludes=True,
-    )  # fmt: skip
+    job = _job(train, settings, output, dev, tests)
     done = run_job(job, prepared, build=build_student, resume=resume, overwrite=overwrite)
     return Distillate(**vars(done), report=reports[0] if reports else None)
 
@@ -104,8 +101,18 @@ def estimate(
     _check(settings, tests)
     if free:
         check_free(output, overwrite=False)
-    job = Job(method="distil", data=train, settings=settings, output=output, dev=dev)
+    job = _job(train, settings, output, dev, tests)
     return estimate_job(job, prepare, build=build_student)
+
+
+def _job(
+    train: Sentences, settings: DistilSettings, output: Path, dev: PairData | None, tests: Sequence[PairData]
+) -> Job[Sentences, DistilSettings]:
+    """Return what is trained; the student is compared with its start on the first test set."""
+    return Job(
+        method="distil", data=train, settings=settings, output=output, dev=dev, test=tests[0] if tests else None,
+        guards=[read_pairs(source) for source in settings.guard], concludes=True,
+    )  # fmt: skip
 
 
 def _check(settings: DistilSettings, tests: Sequence[PairData]) -> None:

@@ -21,6 +21,7 @@ import numpy as np
 from samesense.data.examples import Examples
 from samesense.errors import ConfigError
 from samesense.execution.progress import progress_bar
+from samesense.execution.ranks import world_size
 from samesense.files import read_json, write_json
 from samesense.inference.models.load import load
 from samesense.metrics.power_law import fit_learning_curve
@@ -37,6 +38,9 @@ logger = logging.getLogger(__name__)
 PARTS = ((8, 4), (4, 2), (2, 1))
 """An eighth four times, a quarter twice, a half once: denominators, and how many such parts are trained on."""
 
+COST = sum(times / share for share, times in PARTS)
+"""How many times as long as the run itself all of them take."""
+
 FEWEST = 32
 """Rows of the smallest part, at least: two batches of the usual size."""
 
@@ -49,6 +53,8 @@ Train = Callable[..., "TrainingRun"]
 
 def check_learning_curve(data: Examples, sets: Sets) -> None:
     """Raise ConfigError if there is nothing to evaluate on, or too few rows to be cut."""
+    if world_size() > 1:
+        raise ConfigError("`learning_curve` trains one model after the other, in one process. Leave torchrun out.")
     if sets.verdict is None:
         raise ConfigError(f"`learning_curve` needs pairs to evaluate on, and {sets.reason}.")
     smallest = len(data) // PARTS[0][0]

@@ -28,7 +28,7 @@ class SupmpnSettings(PlacesSettings, Filter, EncoderSettings):
     bare_length: ClassVar[int] = 32
 
     loss: str = Field("supmpn", description="what is minimised; info-nce is supmpn with one positive and one negative")
-    merge: bool = Field(True, description="put rows of one anchor together; those of NLI data always are")
+    group_anchors: bool = Field(True, description="put rows of one anchor together; those of NLI data always are")
     columns: str | None = Field(
         None, description="anchor,positive or anchor,positive,negative or premise,hypothesis,label or text,class"
     )
@@ -141,7 +141,7 @@ def read_for_supmpn(sources: Sequence[Source], settings: SupmpnSettings) -> Tupl
     return read_tuples(
         sources,
         columns=settings.columns,
-        merge=settings.merge,
+        group_anchors=settings.group_anchors,
         label_order=settings.label_order,
         drop_bad_rows=settings.drop_bad_rows,
     )
