@@ -1,0 +1,77 @@
+"""The page of a run: the verdict first, texts as texts, every figure, and words in the place of one that lacks."""
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from samesense.errors import MissingExtraError
+from samesense.reports.figures import plot
+from samesense.reports.figures.curves import Curve
+from samesense.reports.run_page import RunPage, run_page
+from samesense.reports.run_verdict import Curve as LearningCurve
+from samesense.reports.run_verdict import Finding, Verdict
+from samesense.reports.store import Run
+from samesense.types import Evidence
+
+LABELS = np.tile([0.0, 1.0, 2.0], 20)
+PAIRS = [(f"<b>text</b> {row}", f"other & {row}") for row in range(60)]
+FINDING = Finding(
+    role="test", dataset="test.tsv", n=60, metric="spearman", start=0.5, end=0.4, low=-0.2, high=-0.05, p_value=0.001
+)
+RECORD = {"data": {"train": {"source": "train.tsv", "rows": 9}}, "settings": {"seed": 1, "dev": None}, "versions": {}}
+
+
+def evidence(model, seed):
+    values = LABELS / 3 + 0.3 * np.random.default_rng(seed).normal(size=60)
+    return Evidence(
+        task="sts", dataset="test.tsv", metric="spearman", model=model, statistic="spearman", values=values,
+        labels=LABELS, examples=PAIRS,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def page():
+    band = [(rows, 0.5, 0.4, 0.6) for rows in (30.0, 60.0, 240.0)]
+    points = [(240, 0.5), (30, 0.4), (60, 0.45)]
+    more = LearningCurve(rows=240, points=points, gain=0.01, low=-0.01, high=0.03, band=band, dataset="test.tsv")
+    history = Run("run", {}, Curve("run", (0, 5, 10), (0.5, 0.6, 0.4)), Curve("run", (5, 10), (2.0, 1.0)), [])
+    cosines = np.random.default_rng(0).uniform(-1, 1, size=(2, 300))
+    return RunPage(
+        name="a <run>", verdict=Verdict(task=FINDING, advice=("take <less>",), curve=more), history=history,
+        before=[evidence("start", 0)], after=[evidence("trained", 1)], cones=(cosines[0], cosines[1]), record=RECORD,
+    )  # fmt: skip
+
+
+def words(html):
+    return re.sub(r"\s+", " ", re.sub(r"<svg.*?</svg>|<style.*?</style>|<[^>]+>", " ", html, flags=re.DOTALL))
+
+
+def test_the_verdict_comes_first_and_every_part_is_there(page):
+    html = run_page(page)
+    said = words(html)
+    order = ["Worse than the start on test.tsv: -10.00", "Learning curve: twice the data (480)", "take &lt;less&gt;",
+             "Spearman on dev", "Scores by label", "Worst errors", "Cones before and after", "train.tsv"]  # fmt: skip
+    assert sorted(order, key=said.rindex) == order
+    assert html.count("<svg") == 5 and "<b>" not in html and "&lt;b&gt;text&lt;/b&gt;" in html
+    assert html == run_page(page)
+
+
+def test_a_page_holds_what_there_is(page):
+    blank = Run("run", {}, None, None, [])
+    verdict = Verdict(reason="nothing to compare on")
+    empty = replace(page, verdict=verdict, history=blank, before=(), after=(), cones=(None, None))
+    said = words(run_page(empty))
+    assert "No verdict: nothing to compare on." in said and "The run" in said
+    assert not any(part in said for part in ("Training", "Scores by label", "Worst errors", "Cones"))
+
+
+def test_without_matplotlib_there_are_words(page, monkeypatch):
+    def lacks():
+        raise MissingExtraError("matplotlib", "report")
+
+    monkeypatch.setattr(plot, "need_matplotlib", lacks)
+    html = run_page(page)
+    assert "<svg" not in html and "No figure: " in html and "samesense[report]" in html
+    assert "Worse than the start" in html and "&lt;b&gt;text" in html
