@@ -51,8 +51,10 @@ def words(html):
 def test_the_verdict_comes_first_and_every_part_is_there(page):
     html = run_page(page)
     said = words(html)
-    order = ["Worse than the start on test.tsv: -10.00", "take &lt;less&gt;",
-             "Spearman on dev", "Scores by label", "Worst errors", "Cones before and after", "Learning curve: twice the data (480)", "train.tsv"]  # fmt: skip
+    order = [
+        "Worse than the start on test.tsv: -10.00", "take &lt;less&gt;", "Spearman on dev", "Scores by label",
+        "Worst errors", "Cones before and after", "Learning curve: twice the data (480)", "train.tsv",
+    ]  # fmt: skip
     assert sorted(order, key=said.rindex) == order
     assert html.count("<svg") == 5 and "<b>" not in html and "&lt;b&gt;text&lt;/b&gt;" in html
     assert html == run_page(page)
