@@ -56,6 +56,18 @@ def _messages_as_on_the_command_line():
 
 
 @pytest.fixture
+def drawn():
+    """The page of a run has its figures."""
+
+
+@pytest.fixture(autouse=True)
+def _pages_of_runs_have_no_figures(request, monkeypatch):
+    """Leave out what takes seconds a run, unless the test asks for it."""
+    if "drawn" not in request.fixturenames:
+        monkeypatch.setattr("samesense.reports.run_page._drawn", lambda *draw: "")
+
+
+@pytest.fixture
 def shown(monkeypatch):
     """Progress is shown too, at every step."""
     monkeypatch.setattr(progress, "PATIENCE", 0.0)

@@ -66,7 +66,7 @@ def test_two_sets_of_one_name_are_refused(files):
         sets_of(None, files["test"], [replace(files["dev"], source="elsewhere/test.tsv")])
 
 
-def test_a_run_says_where_it_is_better_and_a_guard_where_it_is_not(files, tiny_trunk, tmp_path):
+def test_a_run_says_where_it_is_better_and_a_guard_where_it_is_not(files, tiny_trunk, tmp_path, drawn):
     """Labels of the guard are those of the start: nothing that is learnt can bring the model nearer to them."""
     start = load(str(tiny_trunk), precision="float32").scores(files["test"].pairs())
     guard = replace(files["test"], labels=np.round(start, 6).tolist(), source="guard.tsv")

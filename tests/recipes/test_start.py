@@ -119,7 +119,7 @@ def test_every_run_ends_with_what_it_gained(tuned, toy_pairs, tmp_path):
     start, best = 100 * run.output.start_dev_spearman, 100 * run.output.best_dev_spearman
     assert after > before + 5
     verdict, dev, page = str(run).splitlines()[-3:]
-    assert verdict.startswith(f"verdict: better than the start on test.tsv: {after - before:+.2f} (95 % interval +")
+    assert verdict.startswith("verdict: ") and f" the start on test.tsv: {after - before:+.2f} (95 % " in verdict
     assert verdict.endswith(f"Spearman {before:.2f} to {after:.2f}, 60 examples")
     assert dev == f"dev, which selected: {best - start:+.2f} ({start:.2f} to {best:.2f})"
     assert page == f"report: {tmp_path / 'run' / 'report.html'}"

@@ -15,6 +15,8 @@ from samesense.reports.run_verdict import Finding, Verdict
 from samesense.reports.store import Run
 from samesense.types import Evidence
 
+pytestmark = pytest.mark.usefixtures("drawn")
+
 LABELS = np.tile([0.0, 1.0, 2.0], 20)
 PAIRS = [(f"<b>text</b> {row}", f"other & {row}") for row in range(60)]
 FINDING = Finding(

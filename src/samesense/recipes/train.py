@@ -98,7 +98,7 @@ class TrainingPlan:
     def _conclusion(self) -> list[str]:
         """Return on what there will be a verdict, and what more is done."""
         found = self.sets.verdict
-        said = [f"verdict: on {len(found.data)} pairs {found.how or f'of {found.name}'}"] if found else []
+        said = [f"beside the start: {len(found.data)} pairs {found.how or f'of {found.name}'}"] if found else []
         if self.settings.learning_curve:
             said.append("learning curve: 7 more trainings on parts of the data, which take 1.5 times as long")
         return said
