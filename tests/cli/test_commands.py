@@ -203,8 +203,9 @@ def test_train_evaluate_resume(run, tiny_trunk, toy_pairs, tmp_path):
     assert not (tmp_path / "dry").exists()
     code, out, err = run("train", toy_pairs / "train.tsv", "-o", tmp_path / "run", *common, "--json")
     assert code == 0, err
-    rows = [json.loads(line) for line in out.splitlines()]
+    *rows, verdict = [json.loads(line) for line in out.splitlines()]
     assert [row["metric"] for row in rows] == ["spearman", "pearson"] * 2
+    assert (verdict["sets"][0]["dataset"], verdict["sets"][0]["end"]) == ("test.tsv", rows[2]["value"])
     assert "pairs held out" in err
     code, out, err = run(
         "evaluate", tmp_path / "run", "--data", toy_pairs / "test.tsv", toy_pairs / "dev.tsv", "--json"

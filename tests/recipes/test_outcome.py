@@ -206,6 +206,7 @@ def test_merge_is_refused_where_there_is_nothing_to_choose_by_or_to_go_back_to(f
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_a_learning_curve_goes_on_where_it_was_stopped(many, files, tiny_trunk, tmp_path, monkeypatch):
     settings = {**GOOD, "max_steps": 2, "eval_steps": 1, "learning_curve": True, "model": str(tiny_trunk)}
     how = {"dev": files["dev"], "test": files["test"], "output": tmp_path / "run", "settings": settings}

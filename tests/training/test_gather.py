@@ -85,10 +85,11 @@ def test_the_command_under_torchrun_leaves_one_whole_run(tiny_trunk, toy_pairs, 
     command = ["samesense", "train", toy_pairs / "train.tsv", "--dev", toy_pairs / "dev.tsv"]
     command += ["--test", toy_pairs / "test.tsv", "--model", tiny_trunk, "--max-steps", 6, "--batch-size", 8]
     command += ["--learning-rate", "2e-3", "--precision", "float32", "--json", "--output", tmp_path / "run"]
-    rows = [json.loads(line) for line in torchrun(*command).splitlines()]
+    *rows, verdict = [json.loads(line) for line in torchrun(*command).splitlines()]
+    assert verdict["sets"][0]["end"] == rows[2]["value"]
     assert [row["metric"] for row in rows] == ["spearman", "pearson"] * 2
     record = json.loads((tmp_path / "run" / "manifest.json").read_text())
     assert (record["status"], record["outcome"]["steps"]) == ("finished", 6)
     assert sorted(p.name for p in (tmp_path / "run").iterdir() if p.name != "model") == [
-        ".lock", "history.jsonl", "manifest.json", "results.jsonl",
+        ".lock", "history.jsonl", "manifest.json", "report.html", "results.jsonl",
     ]  # fmt: skip
