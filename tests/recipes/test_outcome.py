@@ -11,7 +11,7 @@ from samesense.data import read_pairs
 from samesense.data.pairs.data import concat, plain_text
 from samesense.encoder.build import build
 from samesense.encoder.merge import interpolate, weights_of
-from samesense.errors import ConfigError
+from samesense.errors import ConfigError, DataError
 from samesense.inference.models.load import load
 from samesense.metrics import spearman
 from samesense.recipes.outcome import conclude, learning_curve
@@ -234,6 +234,17 @@ def test_a_learning_curve_goes_on_where_it_was_stopped(many, files, tiny_trunk, 
     assert not list((tmp_path / "run" / "learning-curve").glob("*/model"))
     assert "Twice the data" in (tmp_path / "run" / "report.html").read_text().replace("twice", "Twice")
     assert json.loads((tmp_path / "run" / "manifest.json").read_text())["verdict"]["curve"]["rows"] == 280
+
+
+def test_a_learning_curve_that_cannot_be_fitted_loses_nothing(many, files, tiny_trunk, tmp_path, monkeypatch):
+    def fails(*_):
+        raise DataError("one label only")
+
+    monkeypatch.setattr(conclude, "measure_curve", fails)
+    settings = {**GOOD, "max_steps": 1, "learning_curve": True, "model": str(tiny_trunk)}
+    run = train(many, dev=None, test=files["test"], output=tmp_path / "run", settings=settings)
+    assert "learning curve: none, one label only" in run.conclusion()
+    assert json.loads((run.folder / "manifest.json").read_text())["status"] == "finished"
 
 
 def test_a_learning_curve_is_refused_where_it_would_say_nothing(files, many, tiny_trunk, tmp_path):

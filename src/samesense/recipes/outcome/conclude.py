@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from samesense.errors import SamesenseError
 from samesense.execution.progress import stage
 from samesense.files import write_text
 from samesense.recipes.job import Job
@@ -63,10 +64,14 @@ def conclude(
     first = sets.verdict
     if job.settings.learning_curve and first is not None and first.name in end.by_set:
         scores = end.by_set[first.name].evidence[0].values
-        points = measure_curve(job.data, job.output, first, scores, train)
-        if points is None:
-            return None
-        verdict = replace(verdict, curve=points)
+        try:
+            points = measure_curve(job.data, job.output, first, scores, train)
+        except SamesenseError as error:  # of a small part; the run's own model is there
+            verdict = replace(verdict, problems=(*verdict.problems, f"learning curve: none, {error}"))
+        else:
+            if points is None:
+                return None
+            verdict = replace(verdict, curve=points)
     if job.settings.report:
         page = RunPage(
             name=job.output.resolve().name,

@@ -9,7 +9,7 @@ Differs: the share is chosen by Spearman on dev, where WiSE-FT shows all and rec
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from contextlib import suppress
 from typing import Any
 
 from torch import Tensor
@@ -18,10 +18,9 @@ from samesense.encoder.merge import interpolate, weights_of
 from samesense.errors import ConfigError, DataError, ModelError
 from samesense.execution.progress import progress_bar
 from samesense.inference.models.load import load
-from samesense.recipes.outcome.measure import measure
 from samesense.recipes.outcome.sets import ComparedSet, Sets
 from samesense.reports.run_verdict import Merged, compare
-from samesense.types import Scorer, TaskResult
+from samesense.types import TaskResult
 
 SHARES = tuple(tenth / 10 for tenth in range(1, 11))
 """Shares of the way from the start to the end that are tried."""
@@ -59,14 +58,12 @@ def merge(
     best = max(dev, key=lambda share: (dev[share], share))
     beside = None
     if best < 1 and first is not None:
-        interpolate(model, start, end, 1.0)
-        own = _evaluated(first, load(model, name="the end", precision="float32"))
-        interpolate(model, start, end, best)
-        merged = _evaluated(first, load(model, name="merged", precision="float32"))
-        if own is not None and merged is not None:
-            beside = replace(compare(first.role, own, merged, how=first.how), against="the end")
-    else:
-        interpolate(model, start, end, best)
+        with suppress(DataError, ModelError):  # no figure, nothing to compare
+            interpolate(model, start, end, 1.0)
+            own = _evaluated(first, model, "the end")
+            interpolate(model, start, end, best)
+            beside = compare(first.role, own, _evaluated(first, model, "merged"), how=first.how, against="the end")
+    interpolate(model, start, end, best)
     return Merged(share=best, dev={str(share): dev[share] for share in sorted(dev)}, beside_end=beside)
 
 
@@ -78,8 +75,5 @@ def _score(dev_score: Callable[[Any], float], model: Any) -> float:
         return -1.0
 
 
-def _evaluated(one: ComparedSet, scorer: Scorer) -> TaskResult | None:
-    try:
-        return measure(scorer, [one]).by_set[one.name]
-    except (DataError, ModelError):
-        return None
+def _evaluated(one: ComparedSet, model: Any, name: str) -> TaskResult:
+    return one.task.evaluate(load(model, name=name, precision="float32"))
