@@ -47,7 +47,7 @@ def _flag(name: str, settings: Mapping[str, type[BaseModel]], *, show: bool) -> 
     title = "Settings" if len(found) == len(settings) else f"Settings of {' and '.join(found)}"
     order = len(settings) - len(found)
     group = Group(title, sort_key=(order, title))
-    parameter = Parameter(show_default=False, help=shown, group=group, show=show)
+    parameter = Parameter(show_default=False, help=shown, group=group, show=show, negative_iterable="")
     return Annotated[annotation | None, parameter], Field(default=None)
 
 

@@ -32,7 +32,7 @@ from samesense.types import Result
 
 SHOWN = (
     "model", "loss", "learning_rate", "epochs", "max_steps", "batch_size", "max_seq_length", "eval_steps", "seed",
-    "guard", "merge", "learning_curve", "report",
+    "guard", "merge",
 )  # fmt: skip
 """Settings that the help shows; the rest is in the help of each method."""
 
@@ -92,7 +92,7 @@ def train(
             first rows of the data say.
         dev: pairs that select the best state; auto holds out a tenth of labelled pairs, or a hundredth of a harvest;
             none keeps the last state.
-        test: pairs for evaluation before and after; else half of dev is set apart for it, from 200 pairs on.
+        test: pairs for evaluation before and after; without it half of dev, from 200 pairs on.
         config: TOML file of settings, or a shipped one by name; auto takes the paper's.
         settings: single settings; they win over the file.
         folds: cross-validate instead of making a model: so many random folds, or by-topic, each subset one.

@@ -55,13 +55,9 @@ class EncoderSettings(TrainingSettings):
     prompt: str | None = Field(
         None, description="text before every text, in training and use, or one of the model's prompts [its default]"
     )
-    guard: tuple[str, ...] = Field(
-        (), description="labelled pairs on which the model must not get worse: tested at the end, beside its start"
-    )
-    merge: bool = Field(False, description="keep the weights between start and end that are the best on dev")
-    learning_curve: bool = Field(
-        False, description="train on parts of the data too, and say what twice as much would give"
-    )
+    guard: tuple[str, ...] = Field((), description="pairs on which the model must not get worse")
+    merge: bool = Field(False, description="keep weights between start and end, by dev")
+    learning_curve: bool = Field(False, description="say what twice the data would give")
     report: bool = Field(True, description="write report.html into the run folder")
 
     license: str | None = Field(None, description="licence of the model, for its card [the base's]")
