@@ -38,7 +38,7 @@ def page():
     band = [(rows, 0.5, 0.4, 0.6) for rows in (30.0, 60.0, 240.0)]
     points = [(240, 0.5), (30, 0.4), (60, 0.45)]
     more = LearningCurve(rows=240, points=points, gain=0.01, low=-0.01, high=0.03, band=band, dataset="test.tsv")
-    history = Run("run", {}, Curve("run", (0, 5, 10), (0.5, 0.6, 0.4)), Curve("run", (5, 10), (2.0, 1.0)), [])
+    history = Run("run", {}, Curve("run", (0, 5, 10), (0.5, 0.6, 0.4)), [], Curve("run", (5, 10), (2.0, 1.0)))
     cosines = np.random.default_rng(0).uniform(-1, 1, size=(2, 300))
     return RunPage(
         name="a <run>", verdict=Verdict(task=FINDING, advice=("take <less>",), curve=more), history=history,
@@ -63,7 +63,7 @@ def test_the_verdict_comes_first_and_every_part_is_there(page):
 
 
 def test_a_page_holds_what_there_is(page):
-    blank = Run("run", {}, None, None, [])
+    blank = Run("run", {}, None, [])
     verdict = Verdict(reason="nothing to compare on")
     empty = replace(page, verdict=verdict, history=blank, before=(), after=(), cones=(None, None))
     said = words(run_page(empty))

@@ -83,8 +83,8 @@ class Run:
     name: str  # what the report calls it; seeds of one thing have one name
     settings: dict[str, Any]  # as the run was started with
     curve: Curve | None  # Spearman on dev along the steps; None if it was never evaluated on dev
-    losses: Curve | None  # training loss along the steps, of the steps since the point before
     results: list[Result]  # of the trained model on test data
+    losses: Curve | None = None  # training loss along the steps, of the steps since the point before
 
 
 def read_run(folder: str | Path, name: str | None = None) -> Run:
@@ -98,7 +98,7 @@ def read_run(folder: str | Path, name: str | None = None) -> Run:
     shown = name or home.resolve().name
     curve, losses = (_curve(shown, logs, key) for key in (DEV, "loss"))
     results = read_results(home / "results.jsonl") if (home / "results.jsonl").is_file() else []
-    return Run(shown, manifest.get("settings", {}), curve, losses, [row for row in results if row.seed is not None])
+    return Run(shown, manifest.get("settings", {}), curve, [row for row in results if row.seed is not None], losses)
 
 
 def _curve(name: str, logs: Sequence[Any], key: str) -> Curve | None:
