@@ -225,7 +225,8 @@ def test_the_command_holds_out_selects_and_goes_on_from_the_model(folder, tiny_t
     app([*words, "--output", str(tmp_path / "s")], exit_on_error=False, result_action="return_value")
     out, err = capsys.readouterr()
     assert "cosines learn Origin's scores, as they are" in err
-    assert [json.loads(line)["dataset"] for line in out.splitlines()] == ["small.held"] * 3
+    *rows, verdict = [json.loads(line) for line in out.splitlines()]
+    assert [row["dataset"] for row in rows] == ["small.held"] * 3 and verdict["verdict"] == "none"
     further = ["train", str(toy_pairs / "train.tsv"), "--loss", "mse", "--model", str(tmp_path / "s"), *quick]
     app([*further, "--output", str(tmp_path / "f")], exit_on_error=False, result_action="return_value")
     assert load(str(tmp_path / "f"), precision="float32").scores([("a dog eats", "a cat sleeps")]).shape == (1,)
