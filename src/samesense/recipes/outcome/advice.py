@@ -12,8 +12,8 @@ from samesense.reports.figures.curves import Curve
 from samesense.reports.run_verdict import Verdict
 
 COLLAPSED = 0.2
-"""Rise of the mean cosine of random pairs from which on texts are said to have moved together; the default start has
-0.05, and good trainings change it by less than 0.1."""
+"""Rise of the mean cosine of random pairs from which on texts are said to have moved together. On STS-B it rose by 0.04
+in a run that helped, 0.17 in one that made no difference, and 0.96 in one that ruined the model."""
 
 LOWER = 10
 """A learning rate that ruins a model at once is too high by about this factor."""
