@@ -43,6 +43,10 @@ def test_a_part_of_dev_is_set_apart_and_shares_no_sentence(many):
     assert len(found.selecting) + len(found.verdict.data) == len(many)
     large = concat([replace(many, sentences1=[f"{at} {one}" for one in many.sentences1]) for at in range(16)])
     assert 990 <= len(sets_of(large, None).verdict.data) <= 1000
+    for test in (None, many):
+        found = sets_of(large, test).selecting
+        assert len(found) == 1000 and set(found.pairs()) <= set(large.pairs())
+    assert len(sets_of(large, many, cut=False).selecting) == len(large)
 
 
 def test_a_sentence_in_every_pair_leaves_pairs_apart(many):

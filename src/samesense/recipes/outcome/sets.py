@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+import numpy as np
+
 from samesense.data import PairData
 from samesense.errors import ConfigError, DataError
 from samesense.evaluation.sts import StsTask
@@ -17,7 +19,8 @@ a gain is wider than most gains. On STS-B it reaches 2 points to each side with 
 little, 10 after one that changed much; with 50 pairs 4 and 15, with 400 pairs 1 and 5."""
 
 MOST = 1000
-"""Pairs that it has at most: more are left to select."""
+"""Pairs that it has at most, and of those that are left, pairs that select: ten evaluations of 3,000 texts took a fifth of
+the time of 720 steps of 16 pairs."""
 
 SEED = 0
 """Of the cut, whatever the seed of the run: seeds of one method are compared on the same pairs."""
@@ -56,8 +59,8 @@ def sets_of(dev: PairData | None, test: PairData | None, guards: Sequence[PairDa
     """Return the set of the verdict and the guards, and the pairs that are left to select.
 
     The verdict is on test, or else on half of dev, at most 1000 pairs, which then selects nothing: no sentence stands
-    in both parts, or, where nearly all pairs hang together by their sentences, no pair. Without ``cut`` all of dev
-    selects.
+    in both parts, or, where nearly all pairs hang together by their sentences, no pair. Of what is left, 1000 pairs
+    drawn at random select. Without ``cut`` all of dev selects.
 
     Raises:
         ConfigError: if two sets have one name.
@@ -73,6 +76,8 @@ def sets_of(dev: PairData | None, test: PairData | None, guards: Sequence[PairDa
         first = (ComparedSet("test", test, test.name),)
     elif cut:
         selecting, first, reason = _cut(dev)
+    if cut and selecting is not None and len(selecting) > MOST:
+        selecting = selecting.take(np.sort(np.random.default_rng(SEED).permutation(len(selecting))[:MOST]))
     compared = (*first, *(ComparedSet("guard", one, one.name) for one in guards))
     for one in compared:
         _ = one.task
