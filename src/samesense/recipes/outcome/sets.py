@@ -19,8 +19,8 @@ a gain is wider than most gains. On STS-B it reaches 2 points to each side with 
 little, 10 after one that changed much; with 50 pairs 4 and 15, with 400 pairs 1 and 5."""
 
 MOST = 1000
-"""Pairs that it has at most, and of those that are left, pairs that select: ten evaluations of 3,000 texts took a fifth of
-the time of 720 steps of 16 pairs."""
+"""Pairs that it has at most, and of those that are left, pairs that select: ten evaluations of 3,000 texts took a fifth
+of the time of 720 steps of 16 pairs."""
 
 SEED = 0
 """Of the cut, whatever the seed of the run: seeds of one method are compared on the same pairs."""
