@@ -16,10 +16,10 @@ from samesense.inference.models.model import Model
 from samesense.inference.onnx.export import export
 from samesense.recipes.distil.recipe import build_student, prepare
 from samesense.recipes.distil.settings import choose_distil
+from samesense.recipes.job import Job
 from samesense.recipes.race.clock import FEW_STEPS, Clock
 from samesense.recipes.race.starts import measured, speed
 from samesense.recipes.run_folder import run_or_resume
-from samesense.recipes.runner import Job
 from samesense.recipes.runner import run as run_job
 
 logger = logging.getLogger(__name__)
