@@ -29,6 +29,7 @@ OWN = {
 
 @pytest.mark.parametrize("name", sorted(set(COMMANDS) - COMMAND_ONLY))
 def test_command_and_function_have_the_same_defaults(name):
+    name = name.replace("-", "_")
     command = dict(inspect.signature(getattr(import_module(f"samesense.cli.{name}"), name)).parameters)
     function = inspect.signature(getattr(samesense, name)).parameters
     settings = any(parameter.kind is parameter.VAR_KEYWORD for parameter in function.values())

@@ -14,11 +14,12 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from samesense.api.data import doctor, read
+    from samesense.api.data import doctor, mine_negatives, read
     from samesense.api.duplicates import dedup, match
     from samesense.api.evaluation import calibrate, compare, drift, evaluate
     from samesense.api.label import label
     from samesense.api.publish import export, push
+    from samesense.api.race import race
     from samesense.api.training import cross_validate, distil, harvest, origin, pretrain, sweep, train
     from samesense.api.use import encode, explain, mine, rerank, similarity, whiten
     from samesense.inference.models.load import load
@@ -27,10 +28,11 @@ if TYPE_CHECKING:
 __version__ = version("samesense")
 
 _HOMES = {
-    "samesense.api.data": ("doctor", "read"),
+    "samesense.api.data": ("doctor", "mine_negatives", "read"),
     "samesense.api.evaluation": ("calibrate", "compare", "drift", "evaluate"),
     "samesense.api.label": ("label",),
     "samesense.api.publish": ("export", "push"),
+    "samesense.api.race": ("race",),
     "samesense.api.training": ("cross_validate", "distil", "harvest", "origin", "pretrain", "sweep", "train"),
     "samesense.api.duplicates": ("dedup", "match"),
     "samesense.api.use": ("encode", "explain", "mine", "rerank", "similarity", "whiten"),
@@ -58,9 +60,11 @@ __all__ = [
     "load",
     "match",
     "mine",
+    "mine_negatives",
     "origin",
     "pretrain",
     "push",
+    "race",
     "read",
     "rerank",
     "similarity",

@@ -157,7 +157,7 @@ def test_a_long_name_has_a_folder(file, tmp_path):
 
 def test_files_that_decide_count_by_their_content(file, tmp_path):
     from samesense.recipes.context.settings import ContextSettings
-    from samesense.recipes.sweep.plan import _deciding
+    from samesense.recipes.sweep.plan import deciding
 
     config, vectors = tmp_path / "origin.toml", tmp_path / "words.vec"
     vectors.write_text("a 1 2\n", encoding="utf-8")
@@ -165,7 +165,7 @@ def test_files_that_decide_count_by_their_content(file, tmp_path):
     def key(text):
         config.write_text(text, encoding="utf-8")
         own = {"origin_config": str(config), "origin": {"word_vectors": str(vectors)}}
-        return _deciding(ContextSettings(**own), {})
+        return deciding(ContextSettings(**own), {})
 
     one = key("windows = 50\n")
     assert key("windows = 50  # the same\n") == one

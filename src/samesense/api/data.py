@@ -1,4 +1,4 @@
-"""``samesense.read`` and ``samesense.doctor``: data from anywhere, and what is wrong with them."""
+"""``samesense.read``, ``doctor`` and ``mine_negatives``: data from anywhere, what is wrong with them, and more."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from samesense.data.formats.memory import Source, as_sources, holds_sentences, in_memory, name_of
-from samesense.errors import ConfigError
+from samesense.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from samesense.data import PairData
     from samesense.data.sentences import Sentences
+    from samesense.data.tuples.data import TupleData
+    from samesense.inference.negatives import Sampling
+    from samesense.types import Precision, Score
 
 logger = logging.getLogger(__name__)
 
@@ -111,3 +114,109 @@ def doctor(
 
 def _name(source: Source) -> str:
     return getattr(source, "name", "") or name_of(source) if in_memory(source) else str(source)
+
+
+def mine_negatives(  # noqa: PLR0913 - the flags of the command
+    data: Source,
+    *,
+    model: Any = "default",
+    corpus: Source | None = None,
+    score: Any = None,
+    num_negatives: int = 5,
+    range_min: int = 0,
+    range_max: int = 100,
+    absolute_margin: float | None = None,
+    relative_margin: float | None = 0.05,
+    max_score: float | None = None,
+    min_score: float | None = None,
+    sampling: Sampling = "top",
+    seed: int = 42,
+    columns: str | None = None,
+    corpus_columns: str | None = None,
+    label_order: str | None = None,
+    drop_bad_rows: bool = False,
+    precision: Precision = "auto",
+) -> TupleData:
+    """Find hard negatives for anchors with positives: texts near an anchor that are none of its positives.
+
+    Args:
+        data: anchors with one or several positives, also with negatives, which stay; pairs labelled 0 and 1; NLI pairs.
+        model: finds what is near; whatever :func:`samesense.load` takes and has embeddings.
+        corpus: further texts that may be negatives, beside the positives and negatives of all anchors.
+        score: scores pairs in place of the model's cosine, for all margins and limits: a cross-encoder or another model
+            (whatever :func:`samesense.load` takes), or a function from pairs to scores.
+        num_negatives: negatives an anchor gets, at most.
+        range_min: so many of the nearest texts are passed over.
+        range_max: nearest texts that are considered, those included.
+        absolute_margin: how much lower than the positive's a negative's score must be.
+        relative_margin: the same as a share of the positive's score: 0.05 lets in what has 95 % of it; ``None``: no
+            such margin.
+        max_score: highest score of a negative.
+        min_score: lowest score of a negative.
+        sampling: of what is left, the highest scores (``"top"``), or any (``"random"``).
+        seed: of random sampling.
+        columns: of the data, as in ``"question,answer"`` or ``"question1,question2,is_duplicate"``.
+        corpus_columns: column of the corpus's texts, if several hold texts.
+        label_order, drop_bad_rows: see :func:`samesense.read`.
+        precision: arithmetic; auto is bfloat16 where the processor computes in it.
+
+    Returns:
+        What :func:`samesense.train` takes: ``anchors``, ``positives`` and ``negatives``, a list of texts each.
+    """
+    from samesense.api.use import texts_of
+    from samesense.inference.models.load import load
+    from samesense.inference.negatives import Choice
+    from samesense.inference.negatives import mine_negatives as run
+
+    choice = Choice(
+        num_negatives=num_negatives, range_min=range_min, range_max=range_max, absolute_margin=absolute_margin,
+        relative_margin=relative_margin, max_score=max_score, min_score=min_score, sampling=sampling, seed=seed,
+    )  # fmt: skip
+    anchors = _anchors(data, columns=columns, label_order=label_order, drop_bad_rows=drop_bad_rows)
+    texts = () if corpus is None else texts_of(corpus, corpus_columns)
+    finder = load(model, precision=precision)
+    if not finder.embeds:
+        raise ConfigError(
+            f"`model` finds texts by their embeddings, and {finder.name} has none: {finder.protocol}. Give it as "
+            "`score`."
+        )
+    return run(anchors, finder, choice, corpus=texts, score=None if score is None else _score_of(score, precision))
+
+
+def _anchors(data: Source, **how: Any) -> TupleData:
+    """Return anchors with positives, of whatever says what they are."""
+    from samesense.data import PairData, concat
+    from samesense.data.kinds import MEANINGS, tell
+    from samesense.data.tuples.data import TupleData
+    from samesense.data.tuples.labelled import tuples_of_pairs
+    from samesense.data.tuples.read import read_tuples
+
+    if isinstance(data, TupleData):
+        return data
+    if isinstance(data, PairData):
+        return tuples_of_pairs(data)
+    sources = as_sources(data)
+    told = [tell(source, how["columns"]) for source in sources]
+    kinds = {one.kind for one in told}
+    if kinds == {"pairs"}:
+        read = (labelled_pairs(s, **{**how, "columns": one.columns}) for s, one in zip(sources, told, strict=True))
+        return tuples_of_pairs(concat(list(read)))
+    if kinds != {"tuples"}:
+        other = next(one for one in told if one.kind != "tuples")
+        raise DataError(
+            f"Negatives are mined for anchors with positives; {name_of(sources[told.index(other)])} holds "
+            f"{MEANINGS[other.kind].what}, by {other.by}. Give pairs labelled 0 and 1, or columns anchor and positive."
+        )
+    return read_tuples(sources, **{**how, "columns": told[0].columns})
+
+
+def _score_of(score: Any, precision: Precision) -> Score:
+    """Return a score of pairs: a function as it is, of a model its own."""
+    from samesense.inference.models.load import load
+    from samesense.inference.models.model import Model
+
+    is_function = callable(score) and not hasattr(score, "predict") and not hasattr(score, "encode")
+    if is_function and not isinstance(score, Model):
+        found: Score = score
+        return found
+    return load(score, precision=precision).scores

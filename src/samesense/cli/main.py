@@ -37,14 +37,17 @@ app = App(
 )
 GROUPS = {
     "Train": ("quickstart", "train", "pretrain", "distil", "whiten", "origin", "harvest"),
-    "Evaluate": ("evaluate", "compare", "calibrate", "drift", "sweep"),
+    "Evaluate": ("evaluate", "compare", "calibrate", "drift", "sweep", "race"),
     "Use": ("similarity", "explain", "encode", "mine", "dedup", "match", "index", "rerank", "serve", "export", "push"),
-    "Data": ("doctor", "label", "augment"),
+    "Data": ("doctor", "label", "augment", "mine-negatives"),
 }
 COMMANDS = tuple(name for names in GROUPS.values() for name in names)
-"""Every command; each is the function of its name in the module of its name."""
+"""Every command; each is the function of its name in the module of its name, with _ in the place of -."""
 
-LONG = (*GROUPS["Train"], *GROUPS["Evaluate"], "encode", "mine", "dedup", "match", "index", "export", "push", "label")
+LONG = (
+    *(*GROUPS["Train"], *GROUPS["Evaluate"]),
+    *("encode", "mine", "dedup", "match", "index", "export", "push", "label", "mine-negatives"),
+)
 """Commands that may take long."""
 
 ANEW = "Nothing half-written is left: give the same command again."
@@ -56,8 +59,9 @@ def help_of(command: str) -> str:
 
     The file is parsed and not imported: ``samesense --help`` would otherwise take twice as long.
     """
-    module = ast.parse(Path(__file__).with_name(f"{command}.py").read_text(encoding="utf-8"))
-    functions = [node for node in module.body if isinstance(node, ast.FunctionDef) and node.name == command]
+    name = command.replace("-", "_")
+    module = ast.parse(Path(__file__).with_name(f"{name}.py").read_text(encoding="utf-8"))
+    functions = [node for node in module.body if isinstance(node, ast.FunctionDef) and node.name == name]
     text = ast.get_docstring(functions[0] if functions else module) or ""
     return text.partition("\n\nArgs:")[0]
 
@@ -69,7 +73,10 @@ app.register_install_completion_command(
 for _place, (_title, _names) in enumerate(GROUPS.items()):
     _group = Group(_title, sort_key=_place)
     for _name in _names:
-        app.command(f"samesense.cli.{_name}:{_name}", name=_name, help=help_of(_name), group=_group, sort_key=_place)
+        _module = _name.replace("-", "_")
+        app.command(
+            f"samesense.cli.{_module}:{_module}", name=_name, help=help_of(_name), group=_group, sort_key=_place
+        )
 
 
 def main(arguments: list[str] | None = None) -> None:

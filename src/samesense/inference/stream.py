@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Literal
 
@@ -13,10 +13,11 @@ import numpy as np
 from samesense.data.formats.files import SUFFIXES, leads_to, split_suffix
 from samesense.data.formats.lines import numbered_lines, read_lines
 from samesense.data.sentences import one_text_a_row
-from samesense.encoder.cosine import checked_rows
+from samesense.encoder.cosine import checked_rows, nonzero_rows
 from samesense.errors import ConfigError, DataError
 from samesense.execution.progress import progress_bar
 from samesense.files import replacing
+from samesense.inference.search.exact import unit_rows
 from samesense.types import Embeddings
 
 if TYPE_CHECKING:
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
 Format = Literal["npy", "parquet", "jsonl"]
 FORMATS: dict[str, Format] = {".npy": "npy", ".parquet": "parquet", ".jsonl": "jsonl"}
+
+BLOCK_TEXTS = 16384
+"""Texts encoded and written at once."""
 
 LINE_END = "\r\n"
 """What is taken off the end of a line."""
@@ -127,3 +131,19 @@ def encode_with_bar(model: Model, texts: list[str], *, normalize: bool) -> Embed
         rows = model.encode(texts, normalize=normalize, on_progress=bar.update)
     checked_rows(rows, texts)
     return rows
+
+
+def write_unit_vectors(model: Model, texts: Sequence[str], path: Path) -> int:
+    """Write the vectors of texts to a file of bare float32, scaled to unit length, and return how long each is.
+
+    They are encoded block by block. ModelError if a vector is not finite or all zeros.
+    """
+    dim = 0
+    with progress_bar("encode", "text", len(texts)) as bar, replacing(path) as beside, beside.open("wb") as stream:
+        for start in range(0, len(texts), BLOCK_TEXTS):
+            block = list(texts[start : start + BLOCK_TEXTS])
+            rows = np.asarray(model.encode(block, normalize=True, on_progress=bar.update))
+            unit = unit_rows(nonzero_rows(checked_rows(rows, block), block))
+            stream.write(unit.tobytes())
+            dim = unit.shape[1]
+    return dim

@@ -13,21 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from samesense.encoder.cosine import checked_rows, nonzero_rows
 from samesense.errors import DataError, OutputError
-from samesense.execution.progress import progress_bar
 from samesense.failures import DAMAGED
 from samesense.files import clear_temporary, is_temporary, map_array, read_json, replacing, write_json
 from samesense.hashes import json_hash, rows_hash
 from samesense.inference.duplicates.links import Links
 from samesense.inference.models.model import Model
-from samesense.inference.search.exact import unit_rows
+from samesense.inference.stream import write_unit_vectors
 from samesense.places import check_folder
 from samesense.types import Embeddings
 
 ABOUT, VECTORS, LINKS = "about.json", "vectors.bin", "links.npz"
-BLOCK_TEXTS = 16384
-"""Texts encoded and written at once."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +86,7 @@ def open_work(folder: Path | None, what: str, model: Model, texts: Sequence[str]
     if folder is None:
         holder = TemporaryDirectory(prefix="samesense-")
         place = Path(holder.name)
-        return Work(place, About(what, "", "", len(texts), _encode(model, texts, place / VECTORS)), holder)
+        return Work(place, About(what, "", "", len(texts), write_unit_vectors(model, texts, place / VECTORS)), holder)
     known = {"what": what, "texts": rows_hash(texts), "model": json_hash(model.identity)}
     check_folder(folder)
     if (folder / ABOUT).exists():
@@ -99,7 +95,7 @@ def open_work(folder: Path | None, what: str, model: Model, texts: Sequence[str]
         raise OutputError(f"{folder} is not empty, and holds no vectors of ours. Give a folder of its own: `work`.")
     if folder.exists():
         clear_temporary(folder)  # of an encoding that was killed
-    about = About(**known, rows=len(texts), dim=_encode(model, texts, folder / VECTORS))
+    about = About(**known, rows=len(texts), dim=write_unit_vectors(model, texts, folder / VECTORS))
     write_json(folder / ABOUT, asdict(about))
     return Work(folder, about)
 
@@ -125,18 +121,3 @@ def _earlier(folder: Path, known: dict[str, str], rows: int) -> About:
     if about.rows != rows or not isinstance(about.dim, int) or about.dim < 1:
         raise DataError(f"{folder / ABOUT} is damaged: {about}. {fix}")
     return about
-
-
-def _encode(model: Model, texts: Sequence[str], path: Path) -> int:
-    """Write the vectors of the texts, scaled to unit length, block by block; return how many numbers each has."""
-    dim = 0
-    bar = progress_bar("encode", "text", len(texts))
-    with replacing(path) as beside, beside.open("wb") as stream:
-        for start in range(0, len(texts), BLOCK_TEXTS):
-            block = list(texts[start : start + BLOCK_TEXTS])
-            rows = np.asarray(model.encode(block, normalize=True, on_progress=bar.update))
-            unit = unit_rows(nonzero_rows(checked_rows(rows, block), block))
-            stream.write(unit.tobytes())
-            dim = unit.shape[1]
-    bar.close()
-    return dim

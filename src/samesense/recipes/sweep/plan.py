@@ -142,8 +142,8 @@ def _cell(plan: Plan, entry: DataEntry, variant: Variant, seed: int) -> Cell:
     bound = _bind(plan, entry, variant.name, {**given, "seed": seed})
     settings, splits = bound.settings, plan.splits[entry.name, bound.reading]
     identity = {
-        "settings": _deciding(settings, plan.starts),
-        "start": _fingerprint(settings.model, plan.starts),
+        "settings": deciding(settings, plan.starts),
+        "start": fingerprint_of(settings.model, plan.starts),
         "layers": bound.layers,
         "test_precision": plan.file.test_precision,
         **splits.identity(),
@@ -168,7 +168,7 @@ def _start(plan: Plan, entry: DataEntry, variants: Sequence[Variant]) -> Cell:
     identity = {
         METHOD: bound.method.name,  # whose pooling a bare transformer takes
         "settings": settings.model_dump(include={"pooling", "first", "max_seq_length"}),
-        "start": _fingerprint(settings.model, plan.starts),
+        "start": fingerprint_of(settings.model, plan.starts),
         "layers": bound.layers,
         "test_precision": plan.file.test_precision,
         "tests": splits.identity()["tests"],
@@ -229,7 +229,7 @@ APART = frozenset({"model", "teacher_cache", "teacher_dtype"})
 how many digits, vectors of teachers are kept decides nothing that matters."""
 
 
-def _deciding(settings: EncoderSettings, known: dict[str, str]) -> dict[str, Any]:
+def deciding(settings: EncoderSettings, known: dict[str, str]) -> dict[str, Any]:
     """Return the settings that decide the figures of a cell; models that teach count by their content."""
     found = settings.model_dump(exclude_defaults=True, exclude=set(APART))
     if "teacher" in found:
@@ -258,13 +258,13 @@ def _teacher(name: str, known: dict[str, str]) -> str:
 
     base, maps = split_maps(name)
     if not split_kind(base)[0]:
-        return _fingerprint(base, known) + maps
+        return fingerprint_of(base, known) + maps
     if base not in known:
         known[base] = load(base).identity
     return known[base] + maps
 
 
-def _fingerprint(model: str, known: dict[str, str]) -> str:
+def fingerprint_of(model: str, known: dict[str, str]) -> str:
     """Return what tells a start model from others: a hash of its files, or its name on the hub."""
     if model not in known:
         from samesense.encoder.build import resolve

@@ -1,0 +1,73 @@
+"""``samesense.race``: which method, start model and settings, within a budget of time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from samesense.api.data import Scale
+from samesense.data.formats.memory import Source
+
+if TYPE_CHECKING:
+    from samesense.recipes.race.board import RaceResult
+
+
+def race(  # noqa: PLR0913 - the flags of the command
+    data: Source,
+    *,
+    output: str | Path,
+    budget: str | float = "30m",
+    models: Sequence[str] = (),
+    at_hand: bool = True,
+    dev: Source | Literal["auto"] = "auto",
+    test: Source | None = None,
+    cpu_drop: float = 2.0,
+    seed: int = 42,
+    columns: str | None = None,
+    label_order: str | None = None,
+    label_range: Scale | None = None,
+    drop_bad_rows: bool = False,
+) -> RaceResult:
+    """Find the best model for some data within a budget of time: methods, start models and settings by halving on dev.
+
+    The same call goes on with a race that was stopped, and with one that is over it gives the result again.
+
+    Args:
+        data: what :func:`samesense.train` takes: labelled pairs, anchors with positives, sentences with classes, or
+            unlabelled sentences with ``dev``.
+        output: folder of the race; the best model is in its folder ``model``, the one for a CPU in ``cpu``.
+        budget: time of all calls together, as in ``"90s"``, ``"30m"``, ``"2h"``, or seconds.
+        models: start models, by folder or hub name.
+        at_hand: also take those that need no download: the default, a static model made of it, and
+            sentence-transformers models in the cache of the hub.
+        dev: labelled pairs that select; ``"auto"`` holds out a tenth of labelled pairs.
+        test: labelled pairs on which the recommended models are evaluated once, at the end.
+        cpu_drop: points of Spearman x100 on dev that the model for a CPU may lose beside the best.
+        seed: of every run.
+        columns, label_order, label_range, drop_bad_rows: see :func:`samesense.read`.
+
+    Returns:
+        Prints as the leaderboard; ``model`` and ``cpu_model`` are folders.
+
+    Raises:
+        ConfigError, DataError, ModelError, OutputError: before anything is written, where no race can be held.
+        KeyboardInterrupt: after Ctrl-C, everything kept.
+    """
+    from samesense.execution.progress import stage
+    from samesense.recipes.race.clock import now, seconds_of
+    from samesense.recipes.reading import Reading
+    from samesense.recipes.train import plan
+
+    begun, seconds = now(), seconds_of(budget)
+    reading = Reading(columns, label_order, label_range, drop_bad_rows)
+    planned = plan(data, dev=dev, test=test, settings={"seed": seed}, reading=reading)
+    with stage("loading torch"):
+        from samesense.recipes.race.run import race as run
+        from samesense.recipes.race.state import Race
+
+    asked = Race(
+        planned=planned, models=models, at_hand=at_hand, budget=seconds, output=Path(output), cpu_drop=cpu_drop,
+        seed=seed, begun=begun,
+    )  # fmt: skip
+    return run(asked)

@@ -1,0 +1,58 @@
+"""``samesense race``: which method, start model and settings, within a budget of time."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from samesense.cli.output import AS_THEY_ARE, GOES_ON, Json, Output, ReadFlags, Several, on_interrupt, put, put_json
+
+
+def race(
+    data: Several,
+    /,
+    *,
+    output: Output,
+    budget: str = "30m",
+    models: Annotated[tuple[str, ...], Parameter(consume_multiple=True, negative="")] = (),
+    at_hand: bool = True,
+    dev: str = "auto",
+    test: str | None = None,
+    cpu_drop: float = 2.0,
+    seed: int = 42,
+    how: ReadFlags = AS_THEY_ARE,
+    json: Json = False,
+) -> None:
+    """Find the best model for some data within a budget of time: methods, start models and settings by halving on dev.
+
+    samesense race train.tsv --budget 30m --output races/mine
+
+    The same command goes on with a race that was stopped.
+
+    Args:
+        data: files, folders or hub names, as train takes them: labelled pairs, anchors with positives, sentences with
+            classes, or unlabelled sentences with --dev.
+        output: folder of the race; the best model is in its folder model, the one for a CPU in cpu.
+        budget: time of all calls together, as in 90s, 30m or 2h.
+        models: start models, by folder or hub name.
+        at_hand: also take those that need no download: the default, a static model made of it, and
+            sentence-transformers models in the cache of the hub.
+        dev: pairs that select; auto holds out a tenth of labelled pairs.
+        test: pairs on which the recommended models are evaluated once, at the end.
+        cpu_drop: points of Spearman x100 on dev that the model for a CPU may lose beside the best.
+        seed: of every run.
+        json: print leaderboard, recommended models and figures on test as one JSON object.
+    """
+    import samesense
+    from samesense.recipes.race.state import FILE
+
+    with on_interrupt(GOES_ON, output / FILE):
+        found = samesense.race(
+            data, output=output, budget=budget, models=models, at_hand=at_hand, dev=dev, test=test, cpu_drop=cpu_drop,
+            seed=seed, **vars(how),
+        )  # fmt: skip
+    if json:
+        put_json([found.to_dict()])
+    else:
+        put(str(found))

@@ -1,0 +1,230 @@
+"""Hard negatives: of the texts that a model puts near an anchor, those that are none of its positives.
+
+Many of the nearest are positives that nobody labelled. How near the anchor's own positive is says where they begin:
+what comes close to it, or closer, is left out.
+
+Source: Moreira et al. 2024, "NV-Retriever: Improving text embedding models with effective hard-negative mining"
+    (arXiv 2407.15831): ``absolute_margin`` is their TopK-MarginPos, ``relative_margin`` their TopK-PercPos, of which
+    95 % was the best, ``range_min`` their TopK shifted by N, ``max_score`` their TopK-Abs. The names are those of
+    ``mine_hard_negatives`` in sentence-transformers.
+Differs: of several positives the farthest counts. A share of a score below 0 is taken off it, so that a margin never
+    lets more in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Literal
+
+import numpy as np
+
+from samesense.data.tuples.completion import key_of
+from samesense.data.tuples.data import TupleData
+from samesense.encoder.cosine import row_cosines
+from samesense.errors import ConfigError, DataError
+from samesense.evaluation.task import checked_scores
+from samesense.execution.progress import progress_bar
+from samesense.files import map_array
+from samesense.inference.models.model import Model
+from samesense.inference.search.exact import Best, Ids, nearest
+from samesense.inference.search.lists import blocks
+from samesense.inference.stream import write_unit_vectors
+from samesense.types import Embeddings, Pair, Score, Scores
+
+Sampling = Literal["top", "random"]
+
+BLOCK_ANCHORS = 1024
+"""Anchors whose candidates are held at once."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """Which of the texts near an anchor become its negatives.
+
+    Attributes:
+        num_negatives: how many, at most.
+        range_min: so many of the nearest are passed over.
+        range_max: the nearest that are considered, those included.
+        absolute_margin: how much lower than the positive's a negative's score must be.
+        relative_margin: the same as a share of the positive's score: 0.05 lets in what has 95 % of it.
+        max_score: highest score of a negative.
+        min_score: lowest one.
+        sampling: the nearest that are left (``"top"``), or any of them.
+        seed: of ``"random"``.
+    """
+
+    num_negatives: int = 5
+    range_min: int = 0
+    range_max: int = 100
+    absolute_margin: float | None = None
+    relative_margin: float | None = 0.05
+    max_score: float | None = None
+    min_score: float | None = None
+    sampling: Sampling = "top"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.num_negatives < 1:
+            raise ConfigError(f"An anchor gets one negative or more; received `num_negatives` {self.num_negatives}.")
+        if not 0 <= self.range_min < self.range_max:
+            raise ConfigError(
+                f"The nearest from `range_min` to `range_max` are considered, 0 or more and rising; received "
+                f"{self.range_min} and {self.range_max}."
+            )
+        for name, margin in (("absolute_margin", self.absolute_margin), ("relative_margin", self.relative_margin)):
+            if margin is not None and not 0 <= margin < np.inf:
+                raise ConfigError(f"`{name}` is 0 or more; received {margin:g}. Example: 0.05")
+        if self.min_score is not None and self.max_score is not None and self.min_score > self.max_score:
+            raise ConfigError(
+                f"`min_score` is not above `max_score`; received {self.min_score:g} and {self.max_score:g}."
+            )
+
+    def ceiling(self, positives: Scores) -> float:
+        """Return the highest score that a negative may have beside positives with these scores ``(positives,)``."""
+        lowest = float(positives.min())
+        tops = [np.inf if self.max_score is None else self.max_score]
+        if self.absolute_margin is not None:
+            tops.append(lowest - self.absolute_margin)
+        if self.relative_margin is not None:
+            tops.append(lowest - self.relative_margin * abs(lowest))
+        return min(tops)
+
+    def chosen(self, scores: Scores, ceiling: float, row: int) -> Ids:
+        """Return the places of the negatives among candidates with these scores ``(candidates,)``, highest first."""
+        order = np.argsort(-scores, kind="stable")
+        floor = -np.inf if self.min_score is None else self.min_score
+        kept = order[(scores[order] <= ceiling) & (scores[order] >= floor)]
+        if self.sampling == "random" and len(kept) > self.num_negatives:
+            drawn = np.random.default_rng((self.seed, row)).permutation(len(kept))[: self.num_negatives]
+            kept = kept[np.sort(drawn)]
+        return kept[: self.num_negatives]
+
+
+def mine_negatives(
+    data: TupleData,
+    model: Model,
+    choice: Choice,
+    *,
+    corpus: Iterable[str] = (),
+    score: Score | None = None,
+) -> TupleData:
+    """Return the data with mined negatives behind those that each anchor has.
+
+    Candidates are the positives and negatives of all anchors, and the texts of a corpus, equal ones (but for case and
+    spaces) once. None becomes a negative of a text that it is, or is a positive of, in either direction. An anchor
+    without a positive gets none. Vectors lie in a temporary file, so that memory grows with the texts alone; all
+    candidates are compared.
+
+    Args:
+        data: anchors with positives.
+        model: finds the candidates.
+        choice: which of them are taken.
+        corpus: further candidates.
+        score: gives the scores on which margins and limits are, in place of the model's cosine: of a cross-encoder,
+            or any other.
+
+    Raises:
+        DataError: if there are no candidates, or the anchors are sentences with classes.
+        ModelError: if a vector or a score cannot be used.
+    """
+    if data.classes is not None:
+        raise DataError(f"{data.source}: sentences with classes have those of other classes as negatives already.")
+    pool = _Pool(data, corpus)
+    if not pool.candidates:
+        raise DataError(f"{data.source}: there are no texts to be negatives. Give anchors with positives, or a corpus.")
+    found: list[list[str]] = [[] for _ in data.anchors]
+    near_positives = 0
+    with TemporaryDirectory(prefix="samesense-") as folder:
+        path = Path(folder) / "vectors.bin"
+        dim = write_unit_vectors(model, pool.texts, path)
+        vectors: Embeddings = map_array(path, np.float32, len(pool.texts) * dim).reshape(-1, dim)
+        with progress_bar("negatives", "anchor", len(data)) as bar:
+            for start in range(0, len(data), BLOCK_ANCHORS):
+                rows = range(start, min(len(data), start + BLOCK_ANCHORS))
+                for row, texts, scores in _scored(data, rows, pool, vectors, choice, score):
+                    count = len(data.positives[row])
+                    ceiling = choice.ceiling(scores[:count])
+                    near_positives += int((scores[count:] > ceiling).sum())
+                    found[row] = [texts[count + at] for at in choice.chosen(scores[count:], ceiling, row)]
+                bar.update(len(rows))
+    negatives = [[*own, *mined] for own, mined in zip(data.negatives, found, strict=True)]
+    return replace(data, negatives=negatives, left_out={**data.left_out, "neighbours too near": near_positives})
+
+
+class _Pool:
+    """All texts, candidates first, and which candidates are no negatives of an anchor."""
+
+    def __init__(self, data: TupleData, corpus: Iterable[str]) -> None:
+        self._key = key_of("same")
+        given = (text for side in (data.positives, data.negatives) for own in side for text in own)
+        first: dict[int, str] = {}
+        for texts in (given, corpus):
+            for text in texts:
+                first.setdefault(self._key(text), text)
+        self.candidates = len(first)
+        rest = (text for rows in ([data.anchors], data.positives) for own in rows for text in own)
+        place = {text: row for row, text in enumerate(dict.fromkeys([*first.values(), *rest]))}
+        self.texts, self._place = list(place), place
+        self._row = {key: row for row, key in enumerate(first)}
+        self._own: dict[int, set[int]] = {}
+        for anchor, positives in zip(data.anchors, data.positives, strict=True):
+            for text in positives:
+                self._join(anchor, text)
+                self._join(text, anchor)
+
+    def _join(self, text: str, other: str) -> None:
+        row = self._row.get(self._key(other))
+        if row is not None:
+            self._own.setdefault(self._key(text), set()).add(row)
+
+    def rows(self, texts: Sequence[str]) -> list[int]:
+        """Return the rows of the vectors of texts."""
+        return [self._place[text] for text in texts]
+
+    def barred(self, anchor: str, negatives: Sequence[str]) -> set[int]:
+        """Return the candidates that are no new negatives of an anchor: itself, its positives, those it has."""
+        own = {self._row[key] for key in map(self._key, [anchor, *negatives]) if key in self._row}
+        return own | self._own.get(self._key(anchor), set())
+
+
+Scored = tuple[int, list[str], Scores]
+"""Row of an anchor; its positives, then its candidates, nearest first; the score of each with the anchor."""
+
+
+def _scored(
+    data: TupleData, block: range, pool: _Pool, vectors: Embeddings, choice: Choice, score: Score | None
+) -> list[Scored]:
+    """Return positives and candidates of the anchors of a block that have a positive."""
+    rows = [row for row in block if data.positives[row]]
+    found = [
+        _by_cosine(row, data, [*pool.rows(data.positives[row]), *ids], pool, vectors)
+        for row, ids in zip(rows, _nearest(data, rows, pool, vectors, choice), strict=True)
+    ]
+    if score is None or not found:
+        return found
+    pairs: list[Pair] = [(data.anchors[row], text) for row, texts, _ in found for text in texts]
+    parts = np.split(checked_scores(score(pairs), pairs), np.cumsum([len(texts) for _, texts, _ in found])[:-1])
+    return [(row, texts, part) for (row, texts, _), part in zip(found, parts, strict=True)]
+
+
+def _by_cosine(row: int, data: TupleData, others: list[int], pool: _Pool, vectors: Embeddings) -> Scored:
+    (own,) = pool.rows([data.anchors[row]])
+    scores = row_cosines(vectors[own : own + 1], vectors[others])
+    return row, [pool.texts[at] for at in others], scores
+
+
+def _nearest(
+    data: TupleData, rows: Sequence[int], pool: _Pool, vectors: Embeddings, choice: Choice
+) -> Iterator[list[int]]:
+    """Yield the candidates of each anchor that are considered, the nearest first."""
+    barred = [pool.barred(data.anchors[row], data.negatives[row]) for row in rows]
+    count = choice.range_max + max(map(len, barred), default=0)
+    best = [Best(choice.range_max + len(own)) for own in barred]
+    queries = vectors[pool.rows([data.anchors[row] for row in rows])]
+    nearest(queries, lambda: blocks(vectors[: pool.candidates]), best, count)
+    for one, own in zip(best, barred, strict=True):
+        ids = [at for at in one.ids.tolist() if at not in own]
+        yield ids[choice.range_min : choice.range_max]

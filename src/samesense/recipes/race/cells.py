@@ -1,0 +1,153 @@
+"""The runs of a race, as cells of a sweep: each is trained or taken up where it was left, and evaluated on dev."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from dataclasses import asdict
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from samesense.data import PairData
+from samesense.metrics import bootstrap_interval, spearman
+from samesense.recipes.race.board import Line
+from samesense.recipes.race.clock import Clock, Costs
+from samesense.recipes.race.entrants import Entrant
+from samesense.recipes.race.state import Race, State
+from samesense.recipes.settings import EncoderSettings
+from samesense.recipes.sweep.cell import SCORES, CellJob, read_record, run_cell, status_of
+from samesense.recipes.sweep.plan import Cell, deciding, fingerprint_of
+from samesense.recipes.sweep.splits import Splits
+from samesense.training import manifest
+from samesense.types import Scores
+
+logger = logging.getLogger(__name__)
+
+DEV = "dev"
+"""Name of the pairs that select, on which cells are evaluated."""
+
+LOOKS = 4
+"""Evaluations on dev within a run of the last rung, of which the best state is kept."""
+
+
+class Cells:
+    """Runs entrants, and writes down what they took and gave."""
+
+    def __init__(self, asked: Race, state: State, clock: Clock, dev: PairData) -> None:
+        self.asked, self.state, self.clock, self.dev = asked, state, clock, dev
+        self._known: dict[str, str] = {}
+
+    @cached_property
+    def dev_texts(self) -> list[str]:
+        """The different texts of dev."""
+        return list(dict.fromkeys([*self.dev.sentences1, *self.dev.sentences2]))
+
+    def costs(self) -> Costs:
+        """Return the costs as measured by the runs that are finished."""
+        costs = Costs(texts_a_step=2.0 * self.asked.planned.settings.batch_size, dev_texts=len(self.dev_texts))
+        for line in self.state.lines:
+            if "seconds" in line:
+                costs.learn(line["name"], line["start"], line["steps"], line["training"], line["seconds"])
+        return costs
+
+    def most_steps(self, entrant: Entrant) -> int:
+        """Return the steps of the recipe's own epochs."""
+        settings = self._settings(entrant, {})
+        return settings.steps(settings.examples(self.asked.planned.train))
+
+    def run(self, entrant: Entrant, steps: int, *, final: bool = False) -> None:
+        """Train an entrant for so many steps, or evaluate its start for 0, unless that is done.
+
+        In the ``final`` rung the best state on dev is kept, else the last. KeyboardInterrupt if it was interrupted.
+        """
+        if self.state.line(entrant.name, steps, final=final) is not None:
+            return
+        job = self._job(entrant, steps, final=final)
+        logger.info(f"{entrant.name}" + (f", {steps} steps" if steps else ""))
+        if status_of(job.folder) != "finished" and run_cell(job) == "interrupted":
+            raise KeyboardInterrupt
+        record = read_record(job.folder)
+        if record["status"] == "failed":
+            self._failed(entrant, steps, record["error"].splitlines()[-1])
+            return
+        start = entrant.start
+        line = self.line(
+            entrant.name, "trained" if steps else "start", _scores_in(job.folder), start.speed, start.megabytes,
+            steps, str(job.folder / "model") if steps else start.model,
+        )  # fmt: skip
+        run = manifest.read(job.folder) if steps else None
+        took = {
+            "training": run["outcome"]["spent"].get("training", 0.0) if run else 0.0,
+            "seconds": record["seconds"],
+            "precision": run["precision"][0] if run else None,
+        }
+        self.state.lines.append({**asdict(line), **took, "start": start.name, "final": final})
+        self._forget(start.name)
+        self.save()
+
+    def _failed(self, entrant: Entrant, steps: int, reason: str) -> None:
+        logger.warning(f"{entrant.name}: {reason}")
+        self.state.note(f"failed: {entrant.name}, {steps} steps: {reason}")
+        self.save()
+
+    def line(
+        self, name: str, form: str, scores: Scores, speed: float, megabytes: float, steps: int, place: str
+    ) -> Line:
+        """Return a line of the leaderboard from the scores of the pairs of dev."""
+        labels = np.asarray(self.dev.labels)
+        low, high = bootstrap_interval(scores, labels, "spearman")
+        dev = float(spearman(scores, labels))
+        logger.info(f"dev {100 * dev:.2f}")
+        return Line(
+            name=name, form=form, dev=dev, low=low, high=high, speed=round(speed, 1), megabytes=round(megabytes, 1),
+            steps=steps, place=place,
+        )  # fmt: skip
+
+    def save(self) -> None:
+        """Write what is known, and the time that was used."""
+        self.state.spent = self.clock.spent
+        self.state.save()
+
+    def _settings(self, entrant: Entrant, more: dict[str, Any]) -> EncoderSettings:
+        planned = self.asked.planned
+        given = {**entrant.given, "model": entrant.start.model, "seed": self.asked.seed, **more}
+        known = (line["precision"] for line in self.state.lines if line.get("start") == entrant.start.name)
+        precision = next(filter(None, known), None)  # measured by the first run of a start model, and not again
+        given |= {"precision": precision} if precision else {}
+        _, settings = planned.method.choose(planned.config, given, lambda: planned.train)
+        return settings.for_data(planned.train)
+
+    def _job(self, entrant: Entrant, steps: int, *, final: bool) -> CellJob:
+        every = {"max_steps": steps, "eval_steps": max(1, steps // LOOKS) if final else steps} if steps else {}
+        settings, planned = self._settings(entrant, every), self.asked.planned
+        splits = Splits(planned.train, self.dev if final else None, {DEV: self.dev})
+        identity = {
+            "method": planned.method.name,
+            "settings": deciding(settings, self._known),
+            "start": fingerprint_of(settings.model, self._known),
+            "steps": steps,
+            **splits.identity(),
+        }
+        cell = Cell(
+            variant=entrant.name, dataset=DEV, seed=self.asked.seed if steps else None, method=planned.method,
+            settings=settings, reading="", layers=None, given={**entrant.given, **every}, identity=identity,
+        )  # fmt: skip
+        return CellJob(cell, splits, cell.folder(self.asked.output), "float32")
+
+    def _forget(self, start: str) -> None:
+        """Keep of every start model the best trained one alone."""
+        own = [line for line in self.state.lines if line.get("start") == start and line["steps"] and line["place"]]
+        best = max(own, key=lambda line: line["dev"], default=None)
+        for line in own:
+            if line is not best:
+                shutil.rmtree(line["place"], ignore_errors=True)
+                line["place"] = None
+
+
+def _scores_in(folder: Path) -> Scores:
+    with np.load(folder / SCORES) as kept:
+        found: Scores = kept[f"sts:{DEV}:spearman"]
+    return found

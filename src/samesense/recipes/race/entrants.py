@@ -1,0 +1,126 @@
+"""Who takes part in a race: start models, and what each is trained with; nothing here is trained yet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from samesense.data import PairData
+from samesense.data.examples import Examples
+from samesense.data.sentences import Sentences
+from samesense.data.tuples.data import TupleData
+from samesense.errors import ConfigError, SamesenseError
+from samesense.recipes.train import TrainingPlan
+
+LOSSES: dict[str, tuple[str, ...]] = {
+    "scored": ("cosent", "mse", "angle"),
+    "binary": ("cosent", "info-nce", "contrastive"),
+    "nli": ("cosent", "info-nce", "softmax"),
+    "triple": ("info-nce", "triplet", "cosent"),
+    "tuples": ("supmpn", "info-nce"),
+    "classes": ("supmpn", "supcon"),
+}
+"""What is tried by the kind of the data, the method's own loss first; unlabelled sentences have SimCSE's alone."""
+
+RATES = {"transformer": (1e-4, 2e-5), "static": (1e-2, 1e-3)}
+"""Learning rates: the papers' 2e-5 and one for few steps; token vectors move with larger ones only."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Start:
+    """A start model and what was measured of it.
+
+    Attributes:
+        name: what tables call it.
+        model: folder or name by which it is opened.
+        static: vectors of tokens, and no transformer.
+        speed: sentences a second that it encodes.
+        megabytes: of its weights in memory.
+    """
+
+    name: str
+    model: str
+    static: bool
+    speed: float
+    megabytes: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entrant:
+    """A start model with the settings that it is trained by."""
+
+    start: Start
+    given: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        """What tables call it."""
+        return ", ".join([self.start.name, *(_word(key, value) for key, value in self.given.items())])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what makes it again, as plain JSON types."""
+        return {"start": asdict(self.start), "given": dict(self.given)}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Entrant:
+        """Return what :meth:`to_dict` wrote."""
+        return cls(start=Start(**content["start"]), given=content["given"])
+
+
+def _word(key: str, value: Any) -> str:
+    return str(value) if key == "loss" else f"{key} {value}"
+
+
+def kind_of_examples(train: Examples) -> str:
+    """Return what the losses to be tried depend on; ConfigError for data that no race is held on."""
+    if isinstance(train, PairData):
+        return train.kind
+    if isinstance(train, TupleData):
+        return "classes" if train.classes else "tuples"
+    if isinstance(train, Sentences):
+        return "texts"
+    raise ConfigError(
+        "A race is held on labelled pairs, anchors with positives, sentences with classes, or unlabelled sentences; "
+        f"received {train.source}, {type(train).__name__.lower()}. Train it: samesense train"
+    )
+
+
+def entrants(planned: TrainingPlan, starts: Sequence[Start]) -> list[Entrant]:
+    """Return every start model with every loss and rate that fits the data.
+
+    ``starts`` come best first. The order is that in which entrants are left out from the end where time is short: the
+    better a start model, and the more usual a setting, the earlier.
+    """
+    known = LOSSES.get(kind_of_examples(planned.train))
+    losses = [{"loss": loss} for loss in known if fits(planned, {"loss": loss})] if known else [{}]
+    found = []
+    for rank, start in enumerate(starts):
+        rates = RATES["static" if start.static else "transformer"]
+        for at, loss in enumerate(losses):
+            for second, rate in enumerate(rates):
+                entrant = Entrant(start=start, given={**loss, "learning_rate": rate})
+                found.append((rank + at + second, rank, entrant))
+    return [entrant for *_, entrant in sorted(found, key=lambda one: one[:2])]
+
+
+def fits(planned: TrainingPlan, given: Mapping[str, Any]) -> bool:
+    """Return whether the data can be trained on with these settings."""
+    try:
+        _, settings = planned.method.choose(planned.config, given, lambda: planned.train)
+        planned.method.check(planned.train, settings)
+        settings.examples(planned.train)
+    except SamesenseError:
+        return False
+    return True
+
+
+def texts_of(train: Examples) -> list[str]:
+    """Return the different texts of the training data."""
+    if isinstance(train, PairData):
+        found = [*train.sentences1, *train.sentences2]
+    elif isinstance(train, TupleData):
+        found = [*train.anchors, *(text for side in (train.positives, train.negatives) for own in side for text in own)]
+    else:
+        found = train.texts if isinstance(train, Sentences) else []
+    return list(dict.fromkeys(found))

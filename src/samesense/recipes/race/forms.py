@@ -1,0 +1,137 @@
+"""Smaller forms of a race's winner: weights of eight bits, fewer layers, and token vectors."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from samesense.data.sentences import Sentences
+from samesense.encoder.build import build
+from samesense.errors import SamesenseError
+from samesense.inference.models.load import load
+from samesense.inference.models.model import Model
+from samesense.inference.onnx.export import export
+from samesense.recipes.distil.recipe import build_student, prepare
+from samesense.recipes.distil.settings import choose_distil
+from samesense.recipes.job import Job
+from samesense.recipes.race.clock import FEW_STEPS, Clock
+from samesense.recipes.race.starts import measured, speed
+from samesense.recipes.run_folder import run_or_resume
+from samesense.recipes.runner import run as run_job
+
+logger = logging.getLogger(__name__)
+
+BATCH = 64
+"""Sentences of a step of distillation."""
+
+EXPORT_SECONDS = 10.0
+"""Seconds left below which no export is begun: one of a small model takes about as long."""
+
+PASSES = 10
+"""Most times that a student sees a text."""
+
+WIDTH = 256
+"""Of static vectors, at most: see :mod:`samesense.recipes.distil`."""
+
+LEAST_TEXTS = 4 * BATCH
+"""Sentences below which a student learns nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Winner:
+    """What smaller forms are made of: the best model, where it lies, its speed and depth, and texts like its data."""
+
+    place: str
+    name: str
+    speed: float
+    depth: int
+    width: int
+    texts: list[str]
+    sample: list[str]
+    seed: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Form:
+    """A smaller form: the model, opened, and what is measured of it."""
+
+    form: str
+    name: str
+    model: Model
+    speed: float
+    megabytes: float
+    steps: int
+    place: str
+
+
+Make = Callable[[Winner, Path, Clock], Form | str | None]
+"""Makes a form in a folder; returns why not, in words, or None if it was interrupted."""
+
+
+def shape_of(place: str) -> tuple[int, int]:
+    """Return the layers of a model, 0 for a static one, and the width of its vectors."""
+    model = build(place)
+    config = getattr(getattr(model[0], "model", None), "config", None)
+    return int(getattr(config, "num_hidden_layers", 0)), int(model.get_embedding_dimension() or 0)
+
+
+def int8(winner: Winner, folder: Path, clock: Clock) -> Form | str | None:
+    """Export the winner with weights of eight bits."""
+    if not (folder / "modules.json").is_file():
+        if clock.for_forms < EXPORT_SECONDS:
+            return "int8: no time was left"
+        try:
+            export(winner.place, folder, int8=True, weights=False)
+        except SamesenseError as error:
+            return f"int8: {error}"
+    model = load(folder, backend="onnx-int8")
+    size = sum(path.stat().st_size for path in folder.rglob("*int8*.onnx")) / 1e6
+    return Form(
+        form="int8", name=f"{winner.name}, int8", model=model, speed=speed(model.encode_anew, winner.sample),
+        megabytes=size, steps=0, place=str(folder),
+    )  # fmt: skip
+
+
+def static(winner: Winner, folder: Path, clock: Clock) -> Form | str | None:
+    """Distil the winner into vectors of its tokens."""
+    return _distilled(f"static:{min(WIDTH, winner.width)}", winner, folder, clock.for_forms / 2, step=0.1)
+
+
+def layers(winner: Winner, folder: Path, clock: Clock) -> Form | str | None:
+    """Distil the winner into half of its layers."""
+    if winner.depth < 2:
+        return "layers: the winner has one layer only"
+    step = 4 * BATCH / (2 * winner.speed)
+    return _distilled(f"layers:{winner.depth // 2}", winner, folder, clock.for_forms, step=step)
+
+
+FORMS: dict[str, Make] = {"int8": int8, "static": static, "layers": layers}
+
+
+def _distilled(student: str, winner: Winner, folder: Path, seconds: float, *, step: float) -> Form | str | None:
+    form = student.partition(":")[0]
+    count = min(len(winner.texts), int(0.3 * seconds * winner.speed))
+    steps = min(int(0.45 * seconds / step), PASSES * count // BATCH)
+    if count < LEAST_TEXTS or steps < FEW_STEPS:
+        return f"{form}: no time was left, or there are too few texts"
+    texts = [winner.texts[at * len(winner.texts) // count] for at in range(count)]
+    given = {
+        "model": student, "teacher": (winner.place,), "batch_size": BATCH, "max_steps": steps, "eval_steps": steps,
+        "seed": winner.seed,
+    }  # fmt: skip
+    _, settings = choose_distil("auto", given)
+    job = Job(
+        method="distil", data=Sentences(texts=texts, source="the training data", name="training data"),
+        settings=settings, output=folder,
+    )  # fmt: skip
+    if not run_or_resume(folder, partial(run_job, job, prepare, build=build_student)):
+        return None
+    place = str(folder / "model")
+    found = measured(student, place, build(place), winner.sample)
+    return Form(
+        form=form, name=f"{winner.name}, distilled into {student}", model=load(place, precision="float32"),
+        speed=found.speed, megabytes=found.megabytes, steps=steps, place=place,
+    )  # fmt: skip

@@ -1,0 +1,213 @@
+"""A race: start models evaluated, entrants trained in rungs of rising length, smaller forms of the winner, and the end.
+
+race.json  runs/  starts/  forms/  model/ (the best)  cpu/ (the one for a CPU, if it is another)  leaderboard.md
+
+Each rung trains what is left of the entrants anew, for longer, and passes on one in three. Every rung has the same
+time, and every entrant of it the same share. Selection sees dev alone; test is evaluated once, at the end, for what is
+recommended.
+
+Source: Jamieson and Talwalkar 2016, "Non-stochastic Best Arm Identification and Hyperparameter Optimization", for
+    successive halving.
+Differs: the resource is time, not steps, so that small models have more steps in it. An entrant begins anew in each
+    rung, as its learning rate falls to 0 at the end of a run. The best score of all rungs wins, and an untrained start
+    takes part.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import asdict
+
+from samesense.data.examples import spread_over
+from samesense.errors import ConfigError, ModelError
+from samesense.files import only_writer
+from samesense.places import check_folder
+from samesense.recipes.race.board import RaceResult, quality_of
+from samesense.recipes.race.cells import LOOKS, Cells
+from samesense.recipes.race.clock import FEW_STEPS, KEPT, Clock, rungs, that_fit
+from samesense.recipes.race.end import finish
+from samesense.recipes.race.entrants import Entrant, Start, entrants, kind_of_examples, texts_of
+from samesense.recipes.race.forms import FORMS, Form, Winner, shape_of
+from samesense.recipes.race.starts import TIMED, at_hand, open_at_hand, open_named
+from samesense.recipes.race.state import Race, Rung, State
+from samesense.recipes.sweep.plan import fingerprint_of
+from samesense.recipes.sweep.splits import sample_rows
+
+logger = logging.getLogger(__name__)
+
+DEV_PAIRS_A_SECOND, LEAST_DEV, MOST_DEV = 2.0, 200, 2000
+"""Pairs of dev that are used, by the seconds of the budget, and their bounds: every run is evaluated on them."""
+
+
+def race(asked: Race) -> RaceResult:
+    """Hold a race, or go on with it; see :func:`samesense.race`."""
+    hand = _checked(asked)
+    cells = _cells(asked)
+    sample = _sample(cells)
+    named = [] if cells.state.starts else open_named(asked.models, sample)  # so that a wrong name leaves nothing behind
+    with only_writer(asked.output):
+        try:
+            cells.save()
+            if not cells.state.starts:
+                others = [name for name in hand if name not in asked.models]
+                texts = texts_of(asked.planned.train)
+                static = asked.output / "starts" / "static-of-default"
+                found = [*named, *open_at_hand(others, static, texts, sample, cells.clock)]
+                if not found:
+                    raise ModelError("No start model could be opened in the time. Give a larger `budget`.")
+                cells.state.starts = [asdict(start) for start in found]
+                cells.save()
+            _run(cells)
+            return finish(cells)
+        finally:
+            cells.save()
+
+
+def _checked(asked: Race) -> list[str]:
+    """Return the models at hand; raises for what no race can be held on, before anything is opened."""
+    planned = asked.planned
+    kind_of_examples(planned.train)
+    if planned.dev is None:
+        raise ConfigError("A race selects on labelled pairs, and there are none to hold out. Give them: `dev` FILE")
+    if not 0 <= asked.cpu_drop <= 100:
+        raise ConfigError(f"`cpu_drop` is points of Spearman x100, from 0 to 100; received {asked.cpu_drop:g}.")
+    tests = [] if planned.test is None else [planned.test.source]
+    check_folder(asked.output, [planned.train.source, planned.dev.source, *tests, *asked.models])
+    hand = at_hand() if asked.at_hand else []
+    if not hand and not asked.models:
+        raise ConfigError("A race needs a start model, and none is at hand. Name one: `models`")
+    return hand
+
+
+def _cells(asked: Race) -> Cells:
+    """Return the race in its folder, or a new one."""
+    train, dev = asked.planned.train, asked.planned.dev
+    assert dev is not None  # noqa: S101 - checked
+    known: dict[str, str] = {}
+    identity = {
+        "train": train.sha256,
+        "dev": dev.sha256,
+        "models": {name: fingerprint_of(name, known) for name in asked.models},
+        "at hand": asked.at_hand,
+        "seed": asked.seed,
+        "budget": asked.budget,
+    }
+    state = State.open(asked.output, identity)
+    count = min(MOST_DEV, max(LEAST_DEV, int(DEV_PAIRS_A_SECOND * asked.budget)))
+    return Cells(asked, state, Clock(asked.budget, state.spent, asked.begun), sample_rows(dev, count, 0))
+
+
+def _sample(cells: Cells) -> list[str]:
+    return [cells.dev_texts[at] for at in spread_over(len(cells.dev_texts), TIMED)]
+
+
+def _run(cells: Cells) -> None:
+    """Make the runs that are not made yet."""
+    if cells.state.result is not None:
+        return
+    if not cells.state.rungs:
+        _evaluate_starts(cells)
+        _enter(cells)
+    _run_rungs(cells)
+    if not cells.state.forms:
+        _make_forms(cells)
+        cells.state.forms = True
+        cells.save()
+
+
+def _evaluate_starts(cells: Cells) -> None:
+    """Evaluate the untrained starts, the fastest first while there is time, and put the best ones first."""
+    state = cells.state
+    for start in sorted(state.starts, key=lambda start: -start["speed"]):
+        if cells.clock.for_starts < 0 and state.lines:
+            state.note(f"no time was left for the start model {start['name']}")
+        else:
+            cells.run(Entrant(start=Start(**start), given={}), 0)
+    scores = {line["name"]: line["dev"] for line in state.lines}
+    left = [start for start in state.starts if start["name"] in scores]
+    if not left:
+        raise ModelError(f"No start model could be evaluated: {'; '.join(state.notes)}")
+    state.starts = sorted(left, key=lambda start: -scores[start["name"]])
+
+
+def _enter(cells: Cells) -> None:
+    """Choose who takes part: as many as the first rung has time for."""
+    every = entrants(cells.asked.planned, [Start(**start) for start in cells.state.starts])
+    if not every:
+        raise ConfigError("The data fit none of the losses that a race tries. Train on them: samesense train")
+    chosen = that_fit(every, cells.costs(), cells.clock.for_rungs)
+    logger.info(f"{len(chosen)} of {len(every)} combinations take part; rungs: {rungs(len(chosen))}")
+    if len(chosen) < len(every):
+        said = f"there was time for {len(chosen)} of {len(every)} combinations of start model, loss and learning rate"
+        cells.state.note(said)
+    cells.state.entrants = [entrant.to_dict() for entrant in chosen]
+    cells.state.rungs = [{entrant.name: None for entrant in chosen}]
+    cells.save()
+
+
+def _run_rungs(cells: Cells) -> None:
+    state, clock = cells.state, cells.clock
+    count = rungs(len(state.entrants))
+    for number in range(count):
+        if number == len(state.rungs):
+            state.rungs.append(dict.fromkeys(_best_of(cells, state.rungs[-1])))
+            cells.save()
+        rung = state.rungs[number]
+        until = clock.spent + clock.for_rungs / (count - number)
+        for at, name in enumerate(rung):
+            share = (until - clock.spent) / (len(rung) - at)
+            if _bind_steps(cells, rung, name, share, final=number == count - 1):
+                cells.run(state.entrant(name), int(rung[name] or 0), final=number == count - 1)
+
+
+def _bind_steps(cells: Cells, rung: Rung, name: str, seconds: float, *, final: bool) -> bool:
+    """Decide how many steps an entrant has, unless that is decided; returns whether there is time for them."""
+    if rung[name] is not None:
+        return True
+    entrant, costs = cells.state.entrant(name), cells.costs()
+    looks = (1 + LOOKS) * costs.evaluation_of(entrant) if final else 0.0
+    steps = min(costs.steps_in(entrant, seconds - looks), cells.most_steps(entrant))
+    if steps < min(FEW_STEPS, cells.most_steps(entrant)):
+        cells.state.note(f"no time was left for {name}" + (" in the last rung" if final else ""))
+        return False
+    rung[name] = steps
+    cells.save()
+    return True
+
+
+def _best_of(cells: Cells, rung: Rung) -> list[str]:
+    """Return the names that go on: the best third, rounded up."""
+    scored = {name: line["dev"] for name, steps in rung.items() if steps and (line := cells.state.line(name, steps))}
+    return sorted(scored, key=lambda name: -scored[name])[: -(-len(rung) // KEPT)]
+
+
+def _make_forms(cells: Cells) -> None:
+    """Make smaller forms of the best model, as far as there is time."""
+    state, best = cells.state, quality_of(cells.state.board())
+    place = str(best.place)
+    depth, width = shape_of(place)
+    if not depth:
+        state.note("no smaller forms were made: the best model is a static one")
+        return
+    texts = texts_of(cells.asked.planned.train)
+    winner = Winner(
+        place=place, name=best.name, speed=best.speed, depth=depth, width=width, texts=texts, sample=_sample(cells),
+        seed=cells.asked.seed,
+    )  # fmt: skip
+    for form, make in FORMS.items():
+        if not any(line["form"] == form for line in state.lines):
+            logger.info(f"smaller form of the best: {form}")
+            _take(cells, make(winner, cells.asked.output / "forms" / form, cells.clock))
+
+
+def _take(cells: Cells, found: Form | str | None) -> None:
+    """Put a form on the board, or note why it was not made."""
+    if found is None:
+        raise KeyboardInterrupt
+    if isinstance(found, str):
+        cells.state.note(f"not made: {found}")
+    else:
+        scores = found.model.scores(cells.dev.pairs())
+        line = cells.line(found.name, found.form, scores, found.speed, found.megabytes, found.steps, found.place)
+        cells.state.lines.append(asdict(line))
+    cells.save()

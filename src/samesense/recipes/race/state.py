@@ -1,0 +1,124 @@
+"""What a race has done so far, in one file, so that the same call goes on with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from samesense.errors import ConfigError, DataError, OutputError
+from samesense.files import is_empty, read_json, write_json
+from samesense.recipes.race.board import Line
+from samesense.recipes.race.entrants import Entrant
+from samesense.recipes.train import TrainingPlan
+
+FILE = "race.json"
+
+
+Rung = dict[str, int | None]
+"""Entrants by name, and the steps of each that was begun."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Race:
+    """What is raced on what.
+
+    Attributes:
+        planned: data, method and dev, as for a training.
+        models: start models that are named.
+        at_hand: also take those at hand.
+        budget: seconds.
+        output: folder.
+        cpu_drop: points of Spearman x100 that the model for a CPU may lose beside the best.
+        seed: of every run.
+        begun: when it was asked for.
+    """
+
+    planned: TrainingPlan
+    models: Sequence[str]
+    at_hand: bool
+    budget: float
+    output: Path
+    cpu_drop: float
+    seed: int
+    begun: float
+
+
+@dataclass
+class State:
+    """A race in its folder.
+
+    Attributes:
+        folder: of the race.
+        identity: what tells it from another race: data, models, seed, budget.
+        spent: seconds of all calls, up to the last :meth:`save`.
+        starts: start models, best first once they are evaluated.
+        entrants: those of the first rung.
+        rungs: those of each rung, and their steps.
+        lines: what was evaluated.
+        notes: what was left out, in words.
+        forms: whether the smaller forms are made.
+        result: figures on test and the time used, once it is over.
+    """
+
+    folder: Path
+    identity: Mapping[str, Any]
+    spent: float = 0.0
+    starts: list[dict[str, Any]] = field(default_factory=list)
+    entrants: list[dict[str, Any]] = field(default_factory=list)
+    rungs: list[Rung] = field(default_factory=list)
+    lines: list[dict[str, Any]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    forms: bool = False
+    result: dict[str, Any] | None = None
+
+    @classmethod
+    def open(cls, folder: Path, identity: Mapping[str, Any]) -> State:
+        """Return the race in a folder, or a new one.
+
+        OutputError if the folder holds something else; ConfigError if it holds another race.
+        """
+        if not (folder / FILE).is_file():
+            if folder.is_dir() and not is_empty(folder):
+                raise OutputError(f"{folder} is not empty and holds no race. Choose another output folder.")
+            return cls(folder, identity)
+        fix = f"Delete the folder {folder} to begin anew."
+        kept = read_json(folder / FILE, fix)
+        try:
+            state = cls(folder, **kept)
+        except TypeError as error:
+            raise DataError(f"{folder / FILE} is damaged: {error}. {fix}") from error
+        differing = [name for name in identity if state.identity.get(name) != identity[name]]
+        if differing:
+            raise ConfigError(
+                f"{folder} holds another race: it differs in {', '.join(differing)}. Choose another output folder."
+            )
+        return state
+
+    def save(self) -> None:
+        """Write it."""
+        content = {name: value for name, value in vars(self).items() if name != "folder"}
+        write_json(self.folder / FILE, content, sync=True)
+
+    def note(self, said: str) -> None:
+        """Note what was left out, once."""
+        if said not in self.notes:
+            self.notes.append(said)
+
+    def line(self, name: str, steps: int, *, final: bool = False) -> dict[str, Any] | None:
+        """Return what is known of an entrant after so many steps, or of its run in the last rung."""
+        wanted = name, steps, final
+        return next((one for one in self.lines if (one["name"], one["steps"], one.get("final")) == wanted), None)
+
+    def board(self) -> list[Line]:
+        """Return the lines of the leaderboard."""
+        names = [one.name for one in fields(Line)]
+        return [Line(**{name: line[name] for name in names}) for line in self.lines]
+
+    def entrant(self, name: str) -> Entrant:
+        """Return an entrant by its name; DataError if there is none."""
+        found = next((one for one in map(Entrant.from_dict, self.entrants) if one.name == name), None)
+        if found is None:
+            raise DataError(f"{self.folder / FILE} is damaged: it has no entrant {name}. Delete the folder.")
+        return found

@@ -1,0 +1,171 @@
+"""Hard negatives: against plain loops, never a positive, and written so that training reads them as they are."""
+
+import numpy as np
+import pytest
+
+import samesense
+from samesense.data.tuples.data import Statement, grouped, tuple_data
+from samesense.errors import ConfigError, DataError, ModelError
+from samesense.inference import negatives
+from samesense.recipes.train import plan
+from tests.command import run_command
+from tests.inference.made_vectors import cosines, encode, vector
+from tests.models import made_model
+from tests.references.negatives import mined
+
+ROWS = [(f"anchor {i}", [f"near {i}", f"close {i}"][: 1 + i % 2], [f"far {i}"] * (i % 3 == 0)) for i in range(17)]
+CORPUS = [f"text {i}" for i in range(60)]
+
+
+def data_of(rows):
+    said = [
+        Statement(anchor, anchor, text, side)
+        for anchor, *sides in rows
+        for side, texts in zip(("positive", "negative"), sides, strict=True)
+        for text in texts
+    ]
+    return tuple_data(grouped(said), source="made", name="made")
+
+
+def cosine(one, other):
+    return cosines(vector(one), [vector(other)])[0]
+
+
+def by_letters(one, other):
+    return sum(map(ord, one + other)) * 7919 % 1000 / 100 - 5
+
+
+@pytest.fixture
+def model():
+    return made_model(encode=encode)
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"relative_margin": None}, {}),
+        ({"relative_margin": None, "range_min": 4, "range_max": 11}, {"first": 4, "last": 11}),
+        ({"relative_margin": 0.2}, {"relative": 0.2}),
+        ({"relative_margin": 0.2, "absolute_margin": 0.1}, {"relative": 0.2, "absolute": 0.1}),
+        ({"relative_margin": None, "max_score": 0.3, "min_score": -0.4}, {"highest": 0.3, "lowest": -0.4}),
+    ],
+)
+@pytest.mark.parametrize("score", [None, by_letters])
+@pytest.mark.parametrize("corpus", [[], CORPUS])
+def test_as_by_plain_loops(model, monkeypatch, settings, told, score, corpus):
+    monkeypatch.setattr(negatives, "BLOCK_ANCHORS", 5)
+    how = {"count": 3, "first": 0, "last": 100, **told}
+    expected = mined(ROWS, corpus, score or cosine, rank=cosine, **how)
+    assert any(expected)
+    found = samesense.mine_negatives(
+        data_of(ROWS),
+        model=model,
+        corpus=corpus or None,
+        num_negatives=3,
+        score=score and (lambda pairs: np.array([score(*pair) for pair in pairs])),
+        **settings,
+    )
+    assert found.negatives == [[*own, *new] for (*_, own), new in zip(ROWS, expected, strict=True)]
+
+
+def test_none_is_a_positive_a_copy_of_one_or_the_anchor_itself(model):
+    rows = [("a", ["b", "c"], []), ("B", ["d"], []), ("e", ["C "], []), ("f", ["a"], [])]
+    found = samesense.mine_negatives(data_of(rows), model=model, relative_margin=None, corpus=["A", "b", "new"])
+    assert [set(own) for own in found.negatives] == [
+        {"d", "new"},
+        {"c", "new"},
+        {"b", "d", "a", "new"},
+        {"b", "c", "d", "new"},
+    ]
+
+
+def test_random_ones_are_the_same_each_time_and_within_the_limits(model):
+    how = {"model": model, "relative_margin": None, "sampling": "random", "num_negatives": 4, "range_max": 20}
+    one, again = (samesense.mine_negatives(data_of(ROWS), seed=1, **how).negatives for _ in range(2))
+    other = samesense.mine_negatives(data_of(ROWS), seed=2, **how).negatives
+    top = samesense.mine_negatives(data_of(ROWS), **{**how, "sampling": "top", "num_negatives": 20}).negatives
+    assert one == again != other
+    assert all(set(few) <= set(many) for few, many in zip(one, top, strict=True))
+
+
+@pytest.mark.parametrize(("suffix", "form"), [("jsonl", "lists"), ("tsv", "lists"), ("csv", "triplets")])
+def test_what_the_command_writes_is_trained_on_as_it_is(capsys, tmp_path, monkeypatch, suffix, form, model):
+    monkeypatch.setattr("samesense.inference.models.load.load", lambda name, **how: model)
+    pairs, output = tmp_path / "pairs.tsv", tmp_path / f"out.{suffix}"
+    rows = "".join(f"{anchor}\t{positives[0]}\n" for anchor, positives, _ in ROWS)
+    pairs.write_text(f"question\tanswer\n{rows}")
+    arguments = ("--relative-margin", "none", "--num-negatives", "2", "--format", form, "--output", output)
+    code, out, err = run_command(capsys, "mine-negatives", pairs, *arguments)
+    assert (code, out) == (0, "")
+    assert f"{len(ROWS)} anchors with {len(ROWS)} positives and {2 * len(ROWS)} negatives" in err
+    expected = mined([(a, p[:1], []) for a, p, _ in ROWS], [], cosine, count=2, first=0, last=100)
+    train = plan(str(output), dev="none", method="auto" if form == "lists" else "supmpn").train
+    assert (train.anchors, train.negatives) == ([anchor for anchor, *_ in ROWS], expected)
+
+
+def test_labels_say_what_is_a_positive(model):
+    binary = [("a", "b", 1), ("a", "x", 0), ("c", "d", 1)]
+    found = samesense.mine_negatives(binary, model=model, relative_margin=None)
+    assert (found.anchors, found.positives) == (["a", "c"], [["b"], ["d"]])
+    assert [set(own) for own in found.negatives] == [{"x", "d"}, {"b", "x"}]
+    nli = [
+        {"premise": "a", "hypothesis": text, "label": label} for text, label in (("b", "entailment"), ("c", "neutral"))
+    ]
+    nli += [
+        {"premise": "d", "hypothesis": text, "label": label}
+        for text, label in (("e", "entailment"), ("f", "contradiction"))
+    ]
+    found = samesense.mine_negatives(nli, model=model, relative_margin=None)
+    assert [set(own) for own in found.negatives] == [{"e", "f"}, {"f", "b"}]
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        ([("a", "b", 0.5), ("c", "d", 4.5)], "scores do not say which pairs are positives"),
+        (["one text", "another text"], "holds unlabelled sentences"),
+    ],
+)
+def test_what_has_no_positives(model, data, said):
+    with pytest.raises(DataError, match=said):
+        samesense.mine_negatives(data, model=model)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"num_negatives": 0}, "num_negatives"),
+        ({"range_min": 5, "range_max": 5}, "received 5 and 5"),
+        ({"relative_margin": -0.1}, "`relative_margin` is 0 or more; received -0.1"),
+        ({"min_score": 0.5, "max_score": 0.4}, "received 0.5 and 0.4"),
+        ({"model": made_model(score=lambda pairs: np.zeros(len(pairs)))}, "Give it as `score`"),
+    ],
+)
+def test_what_cannot_be_asked_for(model, settings, said):
+    with pytest.raises(ConfigError, match=said):
+        samesense.mine_negatives(data_of(ROWS), **{"model": model, **settings})
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (("--output", "out.txt"), "--output is a table"),
+        (("--output", "pairs.tsv"), "would be written over"),
+        (("--output", "out.jsonl", "--range-max", "0"), "--range-max"),
+        (("--output", "out.jsonl", "--score", "broken"), "Scores must be finite"),
+    ],
+)
+def test_nothing_half_written(capsys, tmp_path, monkeypatch, more, said):
+    broken = made_model(encode=encode, score=lambda pairs: np.full(len(pairs), np.nan))
+    monkeypatch.setattr("samesense.inference.models.load.load", lambda name, **how: broken)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pairs.tsv").write_text("anchor\tpositive\na\tb\nc\td\n")
+    code, out, err = run_command(capsys, "mine-negatives", "pairs.tsv", *more)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert said in err
+    assert [path.name for path in tmp_path.iterdir()] == ["pairs.tsv"]
+
+
+def test_a_score_that_cannot_be_used(model):
+    with pytest.raises(ModelError, match="one score for each"):
+        samesense.mine_negatives(data_of(ROWS), model=model, score=lambda pairs: np.zeros(3))

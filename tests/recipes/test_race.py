@@ -1,0 +1,230 @@
+"""Races: who goes on, what is recommended, how the budget is kept, and going on after a stop."""
+
+import itertools
+import json
+from dataclasses import asdict
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy.stats import spearmanr
+
+import samesense
+from samesense.errors import ConfigError, DataError, ModelError, OutputError
+from samesense.recipes.race import cells, clock, entrants, run
+from samesense.recipes.race.board import Line, RaceResult, cpu_of, quality_of
+from samesense.recipes.race.clock import Clock, Costs, rungs, seconds_of, that_fit
+from samesense.recipes.race.entrants import Entrant, Start
+from samesense.recipes.train import plan
+from tests.command import run_command
+
+
+@pytest.fixture
+def short(monkeypatch):
+    """Time stands almost still, and few combinations are tried."""
+    ticks = itertools.count()
+    monkeypatch.setattr(clock, "now", lambda: next(ticks) / 1000)
+    monkeypatch.setattr(entrants, "LOSSES", {"scored": ("cosent",)})
+    monkeypatch.setattr(run, "FORMS", {})
+
+
+@pytest.fixture
+def asked(short, tiny_trunk, toy_pairs, tmp_path):
+    parts = {part: toy_pairs / f"{part}.tsv" for part in ("dev", "test")}
+    train = samesense.read(toy_pairs / "train.tsv").take(range(48))
+    return {"data": train, **parts, "models": [str(tiny_trunk)], "at_hand": False, "output": tmp_path / "race"}
+
+
+def score_of(place, pairs):
+    return spearmanr(samesense.load(place, precision="float32").scores(pairs.pairs()), pairs.labels).statistic
+
+
+@pytest.mark.slow
+def test_the_best_go_on_and_the_best_of_all_wins(asked, monkeypatch):
+    monkeypatch.setattr(entrants, "LOSSES", {"scored": ("cosent", "mse")})
+    held = samesense.race(**asked)
+    state = json.loads((held.folder / "race.json").read_text())
+    dev = {(line["name"], line["steps"]): line["dev"] for line in state["lines"] if not line["final"]}
+    first, second, third = state["rungs"]
+    assert [len(first), len(second), len(third)] == [4, 2, 1]
+    for one, following in itertools.pairwise(state["rungs"]):
+        ranked = sorted(one, key=lambda name: -dev[name, one[name]])
+        assert list(following) == ranked[: len(following)]
+    assert held.quality.dev == max(line["dev"] for line in state["lines"])
+    assert held.lines == sorted(held.lines, key=lambda line: -line.dev)
+    assert all(line.low < line.dev < line.high for line in held.lines)
+    assert score_of(held.model, samesense.read(asked["dev"])) == pytest.approx(held.quality.dev, abs=1e-6)
+    tested = next(row for row in held.test if row.metric == "spearman")
+    assert score_of(held.folder, samesense.read(asked["test"])) == pytest.approx(tested.value, abs=1e-6)
+    assert held.spent <= held.budget
+    assert held.quality.name in str(held) and "recommended" in str(held)
+
+
+@pytest.mark.slow
+def test_only_the_last_rung_selects_within_a_run(asked):
+    held = samesense.race(**asked)
+    state = json.loads((held.folder / "race.json").read_text())
+    runs = [json.loads(path.read_text()) for path in sorted((held.folder / "runs").glob("*/manifest.json"))]
+    selecting = [one for one in runs if one["outcome"]["best_dev_spearman"] is not None]
+    assert len(selecting) == len(state["rungs"][-1]) == 1
+    assert not any("test" in one["data"] for one in runs)
+
+
+@pytest.mark.slow
+def test_a_stop_loses_nothing_and_a_second_call_does_nothing(asked, monkeypatch, tmp_path):
+    calls, real = [], cells.run_cell
+
+    def stopped(job):
+        calls.append(job.cell.name)
+        return "interrupted" if len(calls) == 3 else real(job)
+
+    monkeypatch.setattr(cells, "run_cell", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        samesense.race(**asked)
+    held = samesense.race(**asked)
+    assert len(calls) == len(held.lines) + 1
+    again = samesense.race(**asked)
+    assert (len(calls), again.to_dict()) == (len(held.lines) + 1, held.to_dict())
+    whole = samesense.race(**{**asked, "output": tmp_path / "whole"})
+    assert [(line.name, line.steps, line.dev) for line in whole.lines] == [
+        (line.name, line.steps, line.dev) for line in held.lines
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "said"),
+    [
+        ({"budget": "soon"}, ConfigError, "as in 90s, 30m or 2h; received 'soon'"),
+        ({"budget": "1s"}, ConfigError, "30 seconds or more; received 1s"),
+        ({"cpu_drop": -1}, ConfigError, "received -1"),
+        ({"models": ["/no/such/model"]}, ModelError, "There is no model folder at /no/such/model"),
+        ({"models": []}, ConfigError, "none is at hand"),
+        ({"data": ["one text", "another text"], "dev": "auto"}, ConfigError, "selects on labelled pairs"),
+        ({"data": "nothing.tsv"}, DataError, "nothing.tsv"),
+        ({"dev": "nothing.tsv"}, DataError, "nothing.tsv"),
+    ],
+)
+def test_what_no_race_can_be_held_on_leaves_nothing(asked, tmp_path, change, error, said):
+    with pytest.raises(error, match=said):
+        samesense.race(**{**asked, **change})
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_a_folder_that_holds_something_else_is_left_alone(asked):
+    asked["output"].mkdir()
+    (asked["output"] / "notes.txt").write_text("mine")
+    with pytest.raises(OutputError, match="is not empty and holds no race"):
+        samesense.race(**asked)
+    (asked["output"] / "notes.txt").unlink()
+    samesense.race(**asked)
+    with pytest.raises(ConfigError, match="it differs in seed, budget"):
+        samesense.race(**{**asked, "budget": "20m", "seed": 1})
+
+
+def test_the_command_prints_what_the_function_gives(asked, capsys, monkeypatch):
+    monkeypatch.setattr(entrants, "RATES", {"transformer": (1e-4,)})
+    words = ["--dev", asked["dev"], "--models", *asked["models"], "--no-at-hand", "--output", asked["output"]]
+    train = asked["dev"].parent / "test.tsv"
+    code, out, _ = run_command(capsys, "race", train, *words)
+    assert code == 0
+    assert out.startswith("| model")
+    code, out, _ = run_command(capsys, "race", train, *words, "--json")
+    told = json.loads(out)
+    assert told["quality"]["dev"] == max(line["dev"] for line in told["lines"])
+
+
+START = Start(name="m", model="m", static=False, speed=500.0, megabytes=90.0)
+
+
+def line(name, dev, speed, form="trained", place="there"):
+    return Line(name=name, form=form, dev=dev, low=0, high=1, speed=speed, megabytes=1, steps=1, place=place)
+
+
+def test_what_is_recommended():
+    best, small, fast, gone = (
+        line("a", 0.8, 10),
+        line("b", 0.79, 90),
+        line("c", 0.7, 900),
+        line("d", 0.9, 1, place=None),
+    )
+    eight = line("a, int8", 0.81, 40, form="int8")
+    board = [best, small, fast, gone, eight]
+    assert quality_of(board) == best
+    assert [cpu_of(board, drop).name for drop in (0.0, 0.5, 1.5, 20)] == ["a, int8", "a, int8", "b", "c"]
+    shown = RaceResult(folder="x", lines=board, quality=best, cpu=small, spent=61, budget=90).table().split("\n")
+    assert len({len(row) for row in shown}) == 1
+
+
+def test_rungs_and_who_takes_part():
+    assert [rungs(count) for count in (1, 2, 3, 4, 9, 10, 27)] == [1, 2, 2, 3, 3, 4, 4]
+    costs = Costs(texts_a_step=32, dev_texts=1000)
+    every = [Entrant(start=START, given={"learning_rate": 10.0**-at}) for at in range(30)]
+    counts = [len(that_fit(every, costs, seconds)) for seconds in (1, 30, 100, 1000, 10_000)]
+    assert counts == sorted(counts)
+    assert (counts[0], counts[-1]) == (1, 30)
+    assert [seconds_of(text) for text in ("90s", "30m", "1.5h", 45)] == [90, 1800, 5400, 45]
+
+
+def test_costs_are_guessed_and_then_known():
+    costs, entrant = Costs(texts_a_step=32, dev_texts=1000), Entrant(start=START, given={"loss": "mse"})
+    other = Entrant(start=START, given={"loss": "cosent"})
+    guess = costs.step_of(entrant)
+    costs.learn(entrant.name, "m", 10, 20.0, 25.0)
+    assert costs.step_of(entrant) == costs.step_of(other) == 2.0 != guess
+    assert costs.steps_in(entrant, 5.9 + 20.0) == 10
+
+
+@pytest.mark.parametrize("budget", [60, 180, 600, 3600])
+@pytest.mark.parametrize("slower", [0.3, 1, 3])
+def test_the_budget_is_kept_though_guesses_are_wrong(tiny_trunk, toy_pairs, tmp_path, monkeypatch, budget, slower):
+    """Runs are simulated: each takes the time of a true cost that is some times the guess."""
+    time = SimpleNamespace(now=0.0)
+    monkeypatch.setattr(clock, "now", lambda: time.now)
+    monkeypatch.setattr(cells.Cells, "most_steps", lambda self, entrant: 20_000)
+    state = run.State(tmp_path, {}, starts=[asdict(START) | {"name": name, "speed": speed} for name, speed in SPEEDS])
+    planned = plan(toy_pairs / "train.tsv", dev=toy_pairs / "dev.tsv")
+    made = cells.Cells(SimpleNamespace(planned=planned, output=tmp_path), state, Clock(budget), planned.dev)
+
+    def simulated(self, entrant, steps, *, final=False):
+        true = Costs(texts_a_step=32, dev_texts=len(self.dev_texts))
+        took = {"training": slower * steps * true.step_of(entrant), "seconds": slower * true.overhead_of(entrant)}
+        took["seconds"] += took["training"] + (slower * 5 * true.evaluation_of(entrant) if final else 0)
+        time.now += took["seconds"]
+        dev = 0.5 + 0.4 * np.tanh(steps / 500)
+        self.state.lines.append(
+            {**asdict(line(entrant.name, dev, 1)), **took, "steps": steps, "start": entrant.start.name, "final": final}
+        )
+
+    monkeypatch.setattr(cells.Cells, "run", simulated)
+    run._evaluate_starts(made)
+    starts = time.now
+    run._enter(made)
+    run._run_rungs(made)
+    assert any(one["steps"] for one in state.lines)
+    last = max(one["seconds"] for one in state.lines if one["steps"])
+    assert time.now <= max(0.8 * budget, starts) + last
+    if budget == 3600:
+        assert len(state.entrants) == 18
+        assert time.now > 0.3 * budget
+
+
+SPEEDS = (("fast", 20_000.0), ("small", 2000.0), ("large", 300.0))
+
+
+@pytest.mark.slow
+def test_smaller_forms_of_the_winner(asked, monkeypatch, toy_pairs):
+    monkeypatch.undo()
+    pytest.importorskip("onnxruntime")
+    ticks = itertools.count()
+    monkeypatch.setattr(clock, "now", lambda: next(ticks) / 1000)
+    monkeypatch.setattr(entrants, "LOSSES", {"scored": ("cosent",)})
+    monkeypatch.setattr(entrants, "RATES", {"transformer": (1e-3,)})
+    held = samesense.race(**{**asked, "data": toy_pairs / "train.tsv", "cpu_drop": 100})
+    assert {one.form for one in held.lines} == {"start", "trained", "int8", "layers", "static"}
+    assert held.cpu.speed == max(one.speed for one in held.lines)
+    assert held.cpu_model == held.folder / "cpu"
+    backend = "onnx-int8" if held.cpu.form == "int8" else "auto"
+    found = samesense.load(held.cpu_model, backend=backend, precision="auto" if backend != "auto" else "float32")
+    dev = samesense.read(asked["dev"])
+    assert spearmanr(found.scores(dev.pairs()), dev.labels).statistic == pytest.approx(held.cpu.dev, abs=1e-4)
