@@ -27,8 +27,8 @@ logger = logging.getLogger(__name__)
 BATCH = 64
 """Sentences of a step of distillation."""
 
-EXPORT_SECONDS = 10.0
-"""Seconds left below which no export is begun: one of a small model takes about as long."""
+EXPORT_SECONDS = 30.0
+"""Seconds left below which no export is begun: one of a model of six layers takes about as long."""
 
 PASSES = 10
 """Most times that a student sees a text."""
