@@ -70,14 +70,15 @@ def compared(args: argparse.Namespace, batch_size: int, steps: int) -> None:
 
     ways = {
         "sentence-transformers defaults": peer,
-        "sentence-transformers, bf16 and fused AdamW": lambda: peer(bf16=True, optim="adamw_torch_fused"),
+        "sentence-transformers, bf16 and fused AdamW": lambda: peer(bf16=True, use_cpu=True, optim="adamw_torch_fused"),
         "samesense, float32": lambda: ours("float32"),
         "samesense, auto": lambda: ours("auto"),
     }
     seconds = alternate(ways, args.rounds)
     facts = {"model": args.model, "data": data.name, "batch_size": batch_size, "steps": steps}
     facts["auto"] = chosen["auto"]
-    report("training", seconds, batch_size * steps, "pairs", "sentence-transformers defaults", **facts)
+    name = f"training, {batch_size} pairs a step"
+    report(name, seconds, batch_size * steps, "pairs", "sentence-transformers defaults", **facts)
     print("auto chose", chosen["auto"])
 
 

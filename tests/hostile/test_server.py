@@ -106,7 +106,7 @@ def test_names_by_which_the_server_may_be_asked(given, host, status, monkeypatch
     from samesense.inference.serve import run
 
     seen = {}
-    monkeypatch.setattr(run, "GracefulServer", lambda config, service: seen.update(app=config.app) or _Never())
+    monkeypatch.setattr(run, "GracefulServer", lambda config, *_: seen.update(app=config.app) or _Never())
     run.serve(served(), **given)
     from starlette.testclient import TestClient
 

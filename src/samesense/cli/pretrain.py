@@ -46,6 +46,6 @@ def pretrain(
         done = run(documents, chosen, output, resume=resume, overwrite=overwrite)
         if done.output.interrupted:
             raise KeyboardInterrupt
-    for line in (*done.lines(), done.gain()):
+    for line in (*done.lines(), *done.conclusion()):
         logger.info(line)
     logger.info(f"next: samesense train PAIRS --model {output} --output FOLDER")

@@ -24,14 +24,7 @@ from samesense.recipes.mixed.data import Mixture, refuse
 from samesense.recipes.mixed.settings import MixedSettings
 from samesense.recipes.reading import Reading, read_labelled
 from samesense.recipes.sections.data import SectionTriplets, read_triplets
-from samesense.recipes.settings import (
-    CosentSettings,
-    EncoderSettings,
-    SectionsSettings,
-    bind,
-    choose,
-    read_settings,
-)
+from samesense.recipes.settings import CosentSettings, EncoderSettings, SectionsSettings, bind, choose, read_settings
 from samesense.recipes.supmpn.settings import SupmpnSettings, read_for_supmpn
 from samesense.recipes.surrogate.data import Harvested, read_harvest
 from samesense.recipes.surrogate.settings import SurrogateSettings
@@ -135,26 +128,18 @@ class Method:
         return run(job, means, resume=resume, overwrite=overwrite)
 
     def estimate(
-        self,
-        train: Examples,
-        settings: EncoderSettings,
-        output: Path,
-        *,
-        dev: PairData | None = None,
-        test: PairData | None = None,
-        guards: Sequence[PairData] = (),
-        runs: int = 1,
+        self, train: Examples, settings: EncoderSettings, output: Path, *, runs: int = 1, **pairs: Any
     ) -> list[str]:
-        """Return, in words, the steps and the time of so many runs; see :mod:`samesense.recipes.estimate`."""
+        """Return, in words, the steps and the time of so many runs; see :mod:`samesense.recipes.estimate`.
+
+        ``pairs`` are ``dev``, ``test`` and ``guards``, as for :meth:`run`.
+        """
         with stage("loading torch"):
             from samesense.recipes.estimate import estimate
             from samesense.recipes.job import Job
 
-        settings = settings.for_data(train)
-        job = Job(
-            method=self.name, data=train, settings=settings, output=output, dev=dev, test=test, guards=guards,
-            concludes=runs == 1,
-        )  # fmt: skip
+        own = settings.for_data(train)
+        job = Job(method=self.name, data=train, settings=own, output=output, concludes=runs == 1, **pairs)
         if self.pipeline:
             found: list[str] = resolve_name(self.estimator)(job)
             return found

@@ -66,11 +66,11 @@ class Pretraining(TrainingRun):
     before: float | None = None
     after: float | None = None
 
-    def gain(self) -> str:
-        """Return, in a line for people, what was gained over the start."""
+    def conclusion(self) -> list[str]:
+        """Return, for people, what was gained over the start."""
         if self.before is None or self.after is None:
-            return "gain over the start: not known, the run was interrupted"
-        return f"perplexity of the masked tokens of held-out text: {self.before:.4g} before, {self.after:.4g} after"
+            return []
+        return [f"perplexity of the masked tokens of held-out text: {self.before:.4g} before, {self.after:.4g} after"]
 
 
 def run(
