@@ -225,8 +225,8 @@ def load() -> str:
 
 
 SPEED = (
-    "Two cores of an x86-64 server with AVX512-BF16 and without AMX, sentence-transformers 6.2 in the same process, in "
-    "turns. `sh scripts/bench`"
+    "Two cores of an x86-64 server with AVX512-BF16 and without AMX, for training of one with AMX, "
+    "sentence-transformers 6.2 in the same process, in turns. `sh scripts/bench`"
 )
 
 MODELS = (
