@@ -1,6 +1,7 @@
 import io
 import json
 import logging
+import os
 import re
 import subprocess
 import sys
@@ -346,3 +347,22 @@ def test_a_misspelt_name_is_no_sentence_to_train_on(run, tmp_path, monkeypatch, 
     code, _, err = run(*command)
     assert code == 2 and "nosuch" in err and "memory" not in err
     assert not (tmp_path / "run").exists()
+
+
+SLEEPING = """
+import os
+from samesense.cli.main import main
+try:
+    main(["--version"])
+finally:
+    print(os.environ["OMP_WAIT_POLICY"])
+"""
+
+
+@pytest.mark.parametrize(("given", "expected"), [({}, "PASSIVE"), ({"OMP_WAIT_POLICY": "ACTIVE"}, "ACTIVE")])
+def test_threads_of_every_command_sleep_while_they_wait(given, expected):
+    """Said before torch is loaded, in a process of its own; what the user has set stays."""
+    environment = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"} | given
+    words = [sys.executable, "-c", SLEEPING]
+    ran = subprocess.run(words, env=environment, capture_output=True, text=True, check=True)
+    assert ran.stdout.split()[-1] == expected

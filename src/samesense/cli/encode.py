@@ -10,7 +10,6 @@ from cyclopts import Group, Parameter
 from samesense.cli.output import Flag, PrecisionFlag, TextColumns, logger
 from samesense.errors import ConfigError
 from samesense.inference.models.backends import BackendOption
-from samesense.inference.models.optional_deps import let_threads_sleep
 
 if TYPE_CHECKING:
     from samesense.execution.tasks import Executor
@@ -84,7 +83,6 @@ def _one_file(
     if output != "-":
         check_place(output, [source, place_of(model)])
     texts = read_texts(source, columns)
-    let_threads_sleep()
     from samesense.inference.models.load import load
 
     opened = load(model, sample=texts, **how)
@@ -124,6 +122,5 @@ def _shards(model: str, source: Path, output: Path, given: dict[str, Any], execu
     from samesense.recipes.settings import bind
 
     settings = bind(ShardSettings, given)
-    let_threads_sleep()
     done = encode_shards(model, source, output, settings, executor)
     logger.info(f"{output}: {done.rows} vectors of {done.dim} dimensions in {done.shards} shards")

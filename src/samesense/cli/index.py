@@ -13,7 +13,6 @@ from cyclopts import App, Parameter
 from samesense.cli.output import Flag, Json, PrecisionFlag, TextColumns, logger, put, put_json, put_row
 from samesense.errors import ConfigError
 from samesense.execution.progress import Laps, progress_bar, where_time_went
-from samesense.inference.models.optional_deps import let_threads_sleep
 
 if TYPE_CHECKING:
     from samesense.inference.collection.collection import Collection
@@ -229,7 +228,6 @@ def _open(folder: Path) -> Collection:
 
 
 def _embedder(name: str, precision: Any) -> Embedder:
-    let_threads_sleep()
     from samesense.inference.collection.embedder import embedder_of
     from samesense.inference.models.load import load
 

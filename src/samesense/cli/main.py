@@ -16,7 +16,7 @@ from samesense.cli.output import as_flags, show_messages
 from samesense.errors import ConfigError, SamesenseError
 from samesense.execution.progress import show_what_goes_on, stage
 from samesense.failures import system_reason
-from samesense.inference.models.optional_deps import needs_torch
+from samesense.inference.models.optional_deps import let_threads_sleep, needs_torch
 
 HELP = """\
 Sentence similarity: train from any supervision, evaluate, put to use.
@@ -82,6 +82,7 @@ for _place, (_title, _names) in enumerate(GROUPS.items()):
 def main(arguments: list[str] | None = None) -> None:
     """Run a command: exit code 0 when done, 1 when a part failed, 2 on misuse or bad input, 130 when interrupted."""
     _quiet()
+    let_threads_sleep()
     show_messages()
     try:
         with needs_torch():
