@@ -36,8 +36,8 @@ def needs_torch() -> Iterator[None]:
 def let_threads_sleep() -> None:
     """Make torch's threads sleep while they wait, which others on the machine notice; before torch is imported.
 
-    Does nothing once torch is there, or where the user has set the policy. Costs nothing where a process is alone; of two
-    trainings at once on two cores, each is 3.6 times as fast as with threads that spin.
+    Does nothing once torch is there, or where the user has set the policy. Costs nothing where a process is alone; of
+    two trainings at once on two cores, each is 3.6 times as fast as with threads that spin.
     """
     if "torch" not in sys.modules:
         os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
