@@ -6,7 +6,6 @@ The dev set and the settings that ``"auto"`` stands for are chosen here; nothing
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -16,11 +15,10 @@ from samesense.data import PairData, examine, read_pairs
 from samesense.data.examples import Examples
 from samesense.data.formats.memory import Rows, Source, as_sources
 from samesense.data.kinds import tell
-from samesense.data.pairs.data import plain_text
-from samesense.data.sentences import Sentences
 from samesense.data.tuples.data import TupleData
-from samesense.errors import ConfigError, DataError
+from samesense.errors import ConfigError
 from samesense.execution.ranks import is_main
+from samesense.recipes.dev_part import hold_out, leak, plain_texts, shared
 from samesense.recipes.fitting import Fitting, fitting_method
 from samesense.recipes.methods import DATA_TYPES, Method
 from samesense.recipes.mixed.data import Mixture
@@ -32,9 +30,6 @@ from samesense.types import Result
 
 if TYPE_CHECKING:
     from samesense.recipes.training_run import TrainingRun
-
-HELD_OUT_SHARE = 0.1
-"""Share of labelled training pairs that is held out to choose the best checkpoint, where no dev set is given."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +72,7 @@ class TrainingPlan:
         else:
             summary = getattr(train, "summary", None)
         said = f"data: {summary or f'{train.name}, {len(train)} examples'}"
-        return [said, *(f"  {_leak(train, other, part)}" for part, other in others.items() if _plain_texts(train))]
+        return [said, *(f"  {leak(train, other, part)}" for part, other in others.items() if plain_texts(train))]
 
     def _selection(self) -> str:
         if self.dev is None:
@@ -85,7 +80,7 @@ class TrainingPlan:
         if not self.held_out:
             return f"Spearman on {self._selecting()} pairs of {self.dev.name}"
         part = self.train.labelled() if isinstance(self.train, Mixture) else None
-        return f"Spearman on {self._selecting()} pairs held out, {_shared(self.dev, part.data if part else self.train)}"
+        return f"Spearman on {self._selecting()} pairs held out, {shared(self.dev, part.data if part else self.train)}"
 
     @cached_property
     def sets(self) -> Sets:
@@ -232,33 +227,6 @@ def plan(
     )  # fmt: skip
 
 
-def _plain_texts(data: Examples) -> set[str]:
-    """Return the texts of pairs, anchors or sentences, without case and punctuation; none of other data."""
-    if isinstance(data, PairData):
-        texts = [*data.sentences1, *data.sentences2]
-    elif isinstance(data, TupleData):
-        texts = [*data.anchors, *(text for side in (data.positives, data.negatives) for own in side for text in own)]
-    else:
-        texts = data.texts if isinstance(data, Sentences) else []
-    return set(map(plain_text, texts))
-
-
-def _leak(train: Examples, other: PairData, name: str) -> str:
-    sentences = _plain_texts(other)
-    return f"also in {name}: {len(sentences & _plain_texts(train))} of its {len(sentences)} sentences"
-
-
-def _shared(dev: PairData, train: Examples) -> str:
-    """Return in words how many sentences of the pairs held out are trained on."""
-    if not isinstance(train, PairData):
-        return "of other pairs"
-    own = _plain_texts(dev)
-    count = len(own & _plain_texts(train))
-    if not count:
-        return "no sentence of which is trained on"
-    return f"{count} of whose {len(own)} sentences are also trained on, as the pairs hang together"
-
-
 def _sources(data: Source) -> list[Source] | Examples:
     if isinstance(data, DATA_TYPES):
         return cast(Examples, data)
@@ -304,28 +272,3 @@ def _pairs(source: Source | None, how: Reading) -> PairData | None:
     if how.columns is None and (told := tell(source)).kind == "pairs":
         how = replace(how, columns=told.columns)
     return read_pairs(source, **vars(how.for_evaluation(source)))
-
-
-def hold_out(train: Examples, seed: int) -> tuple[Examples, PairData | None]:
-    """Split a dev set off the training data; none where they are no labelled pairs.
-
-    No sentence stands in both, or, where nearly all pairs hang together by their sentences, no pair.
-
-    A harvest has held out its own. Of data of several kinds, labelled pairs are split: scored ones, if there are any.
-    """
-    if isinstance(train, Mixture) and (part := train.labelled()) is not None:
-        rest, dev = hold_out(part.data, seed)
-        return train.with_data(part.name, rest), dev
-    if not isinstance(train, PairData):
-        return train, getattr(train, "dev", None)
-    with suppress(DataError):  # where nearly all pairs hang together, pairs are kept apart, and it is said
-        rest, dev = train.split(HELD_OUT_SHARE, seed, apart="sentences")
-        if min(len(set(rest.labels)), len(set(dev.labels))) > 1:
-            return rest, dev
-    rest, dev = train.split(HELD_OUT_SHARE, seed)
-    if len(set(dev.labels)) < 2 or len(set(rest.labels)) < 2:
-        raise DataError(
-            f"Holding out {HELD_OUT_SHARE:.0%} of {len(train)} pairs gives {len(dev)} for selection, and one side has "
-            "one label only. Give a dev set, or dev none to keep the last state."
-        )
-    return rest, dev

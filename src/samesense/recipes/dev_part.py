@@ -1,0 +1,69 @@
+"""The labelled pairs that are held out of training to select, and what is trained on of the pairs of dev and test."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from samesense.data import PairData
+from samesense.data.examples import Examples
+from samesense.data.pairs.data import plain_text
+from samesense.data.sentences import Sentences
+from samesense.data.tuples.data import TupleData
+from samesense.errors import DataError
+from samesense.recipes.mixed.data import Mixture
+
+HELD_OUT_SHARE = 0.1
+"""Share of labelled training pairs that is held out to choose the best checkpoint, where no dev set is given."""
+
+
+def hold_out(train: Examples, seed: int) -> tuple[Examples, PairData | None]:
+    """Split a dev set off the training data; none where they are no labelled pairs.
+
+    No sentence stands in both, or, where nearly all pairs hang together by their sentences, no pair.
+
+    A harvest has held out its own. Of data of several kinds, labelled pairs are split: scored ones, if there are any.
+    """
+    if isinstance(train, Mixture) and (part := train.labelled()) is not None:
+        rest, dev = hold_out(part.data, seed)
+        return train.with_data(part.name, rest), dev
+    if not isinstance(train, PairData):
+        return train, getattr(train, "dev", None)
+    with suppress(DataError):  # where nearly all pairs hang together, pairs are kept apart, and it is said
+        rest, dev = train.split(HELD_OUT_SHARE, seed, apart="sentences")
+        if min(len(set(rest.labels)), len(set(dev.labels))) > 1:
+            return rest, dev
+    rest, dev = train.split(HELD_OUT_SHARE, seed)
+    if len(set(dev.labels)) < 2 or len(set(rest.labels)) < 2:
+        raise DataError(
+            f"Holding out {HELD_OUT_SHARE:.0%} of {len(train)} pairs gives {len(dev)} for selection, and one side has "
+            "one label only. Give a dev set, or dev none to keep the last state."
+        )
+    return rest, dev
+
+
+def plain_texts(data: Examples) -> set[str]:
+    """Return the texts of pairs, anchors or sentences, without case and punctuation; none of other data."""
+    if isinstance(data, PairData):
+        texts = [*data.sentences1, *data.sentences2]
+    elif isinstance(data, TupleData):
+        texts = [*data.anchors, *(text for side in (data.positives, data.negatives) for own in side for text in own)]
+    else:
+        texts = data.texts if isinstance(data, Sentences) else []
+    return set(map(plain_text, texts))
+
+
+def leak(train: Examples, other: PairData, name: str) -> str:
+    """Return in words how many sentences of some pairs are trained on."""
+    sentences = plain_texts(other)
+    return f"also in {name}: {len(sentences & plain_texts(train))} of its {len(sentences)} sentences"
+
+
+def shared(dev: PairData, train: Examples) -> str:
+    """Return in words how many sentences of the pairs held out are trained on."""
+    if not isinstance(train, PairData):
+        return "of other pairs"
+    own = plain_texts(dev)
+    count = len(own & plain_texts(train))
+    if not count:
+        return "no sentence of which is trained on"
+    return f"{count} of whose {len(own)} sentences are also trained on, as the pairs hang together"
