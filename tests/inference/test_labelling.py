@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import samesense
-from samesense.encoder import chat
 from samesense.errors import ConfigError, DataError, ModelError, OutputError
 from samesense.inference.labelling import choose
 from samesense.inference.labelling.choose import disagreement, in_bands, near_pairs, ordered, pairs_of, random_pairs
 from samesense.inference.labelling.file import HEADER, open_labels
+from samesense.inference.models import chat
 from tests.chat_stub import stub
 from tests.command import run_command
 from tests.network import _no_network  # noqa: F401

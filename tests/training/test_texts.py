@@ -6,6 +6,7 @@ from datasets import Dataset
 
 from samesense.encoder.batching import tokenised
 from samesense.encoder.build import build
+from samesense.encoder.packing import packing, packs
 from samesense.recipes.runner import as_dataset
 from samesense.training.fit import fit
 from samesense.training.losses.pairs import CoSENT
@@ -72,3 +73,16 @@ def test_training_precision_is_timed_on_the_texts_of_training(asking, sentences,
     )
     precision.training_precision(asking, sentences[:3], "auto", 9)
     assert set(widths) == {(3, 9)}
+
+
+def test_training_precision_is_timed_on_packed_texts_as_in_training(tiny, sentences, monkeypatch):
+    from samesense.training import fit as place
+
+    seen = []
+    monkeypatch.setattr(place, "training_precision", lambda model, *_: seen.append(packs(model)))
+    data = Dataset.from_dict({"a": sentences[:4], "b": sentences[4:8], "label": [0.0, 1.0, 2.0, 3.0]})
+    place.pick_precision(tiny, data, TrainingSettings())
+    with packing(tiny):  # of a run that has begun
+        place.pick_precision(tiny, data, TrainingSettings())
+        seen.append(packs(tiny))
+    assert seen == [True] * 3 and not packs(tiny)

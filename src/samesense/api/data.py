@@ -212,11 +212,8 @@ def _anchors(data: Source, **how: Any) -> TupleData:
 
 def _score_of(score: Any, precision: Precision) -> Score:
     """Return a score of pairs: a function as it is, of a model its own."""
+    from samesense.inference.models.functions import is_function
     from samesense.inference.models.load import load
-    from samesense.inference.models.model import Model
 
-    is_function = callable(score) and not hasattr(score, "predict") and not hasattr(score, "encode")
-    if is_function and not isinstance(score, Model):
-        found: Score = score
-        return found
-    return load(score, precision=precision).scores
+    found: Score = score if is_function(score) else load(score, precision=precision).scores
+    return found

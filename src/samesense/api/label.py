@@ -17,8 +17,8 @@ from samesense.inference.names import place_of, split_kind
 if TYPE_CHECKING:
     import numpy as np
 
-    from samesense.encoder.chat import ScaleName
     from samesense.inference.labelling.choose import PairsBy
+    from samesense.inference.models.chat import ScaleName
     from samesense.inference.models.model import Model
     from samesense.types import Pair, Precision, Score
 
@@ -146,13 +146,14 @@ def _is_chat(scorer: Any) -> bool:
 
 def _scorer(scorer: Any, scale: ScaleName, max_calls: int | None, precision: Precision) -> tuple[Score | None, str]:
     """Return what scores, and what the file calls it; ``None`` for a person."""
-    from samesense.encoder.chat import SCALES, Chat
+    from samesense.inference.models.chat import SCALES, Chat
+    from samesense.inference.models.functions import is_function
 
     if scorer is None:
         return None, f"person, {SCALES[scale].name}"
     if _is_chat(scorer):
         return Chat(split_kind(scorer)[1], scale=scale, max_calls=max_calls), f"{scorer}, {SCALES[scale].name}"
-    if callable(scorer) and not (hasattr(scorer, "encode") or hasattr(scorer, "predict")):  # a model can be called, too
+    if is_function(scorer):
         return scorer, getattr(scorer, "__qualname__", type(scorer).__name__)
     opened = _opened(scorer, precision=precision)
     return opened.scores, opened.name

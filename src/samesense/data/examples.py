@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol, Self
 
+import numpy as np
+
 
 @dataclass(frozen=True)
 class Conflict:
@@ -33,6 +35,14 @@ def conflict_lines(conflicts: list[Conflict], *, all_rows: bool) -> list[str]:
 def spread_over(length: int, count: int) -> list[int]:
     """Return at most so many places that are spread over all, so that what is sorted is met from end to end."""
     return [at * length // count for at in range(count)] if length > count else list(range(length))
+
+
+def drawn_from(length: int, count: int, seed: int) -> list[int]:
+    """Return at most so many places that are drawn at random, in order; all if there are no more."""
+    if length <= count:
+        return list(range(length))
+    drawn: list[int] = sorted(np.random.default_rng(seed).choice(length, count, replace=False).tolist())
+    return drawn
 
 
 class Examples(Protocol):

@@ -41,15 +41,18 @@ def hold_out(train: Examples, seed: int) -> tuple[Examples, PairData | None]:
     return rest, dev
 
 
-def plain_texts(data: Examples) -> set[str]:
-    """Return the texts of pairs, anchors or sentences, without case and punctuation; none of other data."""
+def texts_of(data: Examples) -> list[str]:
+    """Return the texts of pairs, anchors or sentences; none of other data."""
     if isinstance(data, PairData):
-        texts = [*data.sentences1, *data.sentences2]
-    elif isinstance(data, TupleData):
-        texts = [*data.anchors, *(text for side in (data.positives, data.negatives) for own in side for text in own)]
-    else:
-        texts = data.texts if isinstance(data, Sentences) else []
-    return set(map(plain_text, texts))
+        return [*data.sentences1, *data.sentences2]
+    if isinstance(data, TupleData):
+        return [*data.anchors, *(text for side in (data.positives, data.negatives) for own in side for text in own)]
+    return data.texts if isinstance(data, Sentences) else []
+
+
+def plain_texts(data: Examples) -> set[str]:
+    """Return the texts that :func:`texts_of` gives, without case and punctuation."""
+    return set(map(plain_text, texts_of(data)))
 
 
 def leak(train: Examples, other: PairData, name: str) -> str:

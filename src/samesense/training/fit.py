@@ -282,10 +282,11 @@ def pick_precision(
     if isinstance(dataset, dict):  # of several objectives the first
         dataset = next(iter(dataset.values()))
     columns = [values for name, values in dataset[: settings.batch_size].items() if name != "label"]
+    texts: Any = [text for column in columns for text in column]
     if isinstance(model, CrossEncoder):
-        pairs: Any = list(zip(*columns, strict=True))  # one text of a cross-encoder is a pair
-        return training_precision(model, pairs, settings.precision, max_length)
-    return training_precision(model, [text for column in columns for text in column], settings.precision, max_length)
+        texts = list(zip(*columns, strict=True))  # one text of a cross-encoder is a pair
+    with packing(model):  # as in training
+        return training_precision(model, texts, settings.precision, max_length)
 
 
 def _resumed(loss: nn.Module, checkpoints: Path, also: list[str]) -> Path | None:

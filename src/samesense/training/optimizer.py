@@ -112,6 +112,9 @@ def sparse_embeddings(loss: nn.Module, allowed: bool) -> Iterator[bool]:
 
     Not those that another layer shares, such as a head that guesses words: their gradient is dense.
     """
+    if not allowed or world_size() > 1:
+        yield False
+        return
     held = Counter(id(one) for module in loss.modules() for one in module._parameters.values())
     chosen = [
         module
@@ -123,8 +126,6 @@ def sparse_embeddings(loss: nn.Module, allowed: bool) -> Iterator[bool]:
         and held[id(module.weight)] == 1
         and not module.sparse
     ]
-    if not allowed or world_size() > 1:
-        chosen = []
     for module in chosen:
         module.sparse = True
     try:

@@ -6,13 +6,11 @@ import re
 import signal
 import subprocess
 import sys
-import threading
 import time
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-import uvicorn
 
 import samesense
 from samesense.errors import OutputError
@@ -25,7 +23,7 @@ from samesense.inference.serve.limits import Limits
 from samesense.inference.serve.pages import page_of
 from samesense.inference.serve.traffic import Traffic
 from tests.inference.serve.browser import CHROMIUM, browser
-from tests.inference.serve.toy import Running
+from tests.inference.serve.toy import listening
 
 PAIRS = [("<img src=x onerror=alert(1)>", "a & b"), ("one", "two"), ("three", "four")]
 PAGE = page_of("label.html")
@@ -36,18 +34,8 @@ def labelling(path, pairs=PAIRS, scale="0-5"):
     """A page on a free port, and how to call it."""
     with open_labels(path, f"person, {scale}") as labels:
         traffic = Traffic(Limits())
-        app = build_app(Desk(pairs, labels, scale), traffic)
-        server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="critical", timeout_graceful_shutdown=1))
-        thread = threading.Thread(target=server.run, daemon=True)
-        thread.start()
-        while not server.started:
-            assert thread.is_alive()
-            time.sleep(0.005)
-        try:
-            yield Running(traffic, server.servers[0].sockets[0].getsockname()[1])
-        finally:
-            server.should_exit = True
-            thread.join(10)
+        with listening(build_app(Desk(pairs, labels, scale), traffic), traffic) as page:
+            yield page
 
 
 def rows(path):

@@ -122,15 +122,21 @@ class Running:
 def running(serving=None, keys=()):
     """A server on a free port, stopped at the end."""
     service = Service(serving or served())
-    config = uvicorn.Config(build_app(service, keys=keys), port=0, log_level="critical", timeout_graceful_shutdown=1)
-    server = uvicorn.Server(config)
+    with listening(build_app(service, keys=keys), service) as server:
+        yield server
+
+
+@contextmanager
+def listening(app, traffic):
+    """An application on a free port, in a thread of its own, and how to call it; stopped at the end."""
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="critical", timeout_graceful_shutdown=1))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     while not server.started:
         assert thread.is_alive()
         time.sleep(0.005)
     try:
-        yield Running(service, server.servers[0].sockets[0].getsockname()[1])
+        yield Running(traffic, server.servers[0].sockets[0].getsockname()[1])
     finally:
         server.should_exit = True
         thread.join(10)

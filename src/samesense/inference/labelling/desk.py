@@ -6,9 +6,9 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
-from samesense.encoder.chat import SCALES, ScaleName
 from samesense.errors import OutputError
 from samesense.inference.labelling.file import Labels
+from samesense.inference.models.chat import SCALES, ScaleName
 from samesense.inference.serve.exception_handlers import RequestError, invalid
 from samesense.types import Pair
 

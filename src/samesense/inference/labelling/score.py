@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from samesense.encoder.chat import Chat
 from samesense.errors import ModelError
 from samesense.execution.progress import progress_bar
 from samesense.inference.labelling.file import Labels
+from samesense.inference.models.chat import Chat
 from samesense.types import Pair, Score
 
 BLOCK = 64

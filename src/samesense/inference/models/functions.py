@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from samesense.encoder.chat import Chat
 from samesense.encoder.cosine import checked_rows, unit
 from samesense.errors import ConfigError
 from samesense.hashes import content_hash
+from samesense.inference.models.chat import Chat
 from samesense.inference.models.model import Model
 from samesense.types import Embeddings, Encode
 
@@ -61,6 +61,11 @@ class FunctionEncoder:
         if on_progress is not None:
             on_progress(len(texts))
         return unit(rows) if normalize else rows
+
+
+def is_function(given: object) -> bool:
+    """Return whether something is a function, and not a model, which can be called, too."""
+    return callable(given) and not (hasattr(given, "encode") or hasattr(given, "predict"))
 
 
 def open_kind(kind: str, place: str, device: str | None) -> Model:

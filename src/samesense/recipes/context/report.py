@@ -28,6 +28,7 @@ from samesense.recipes.origin.recipe import documents_of
 from samesense.recipes.origin.settings import OriginSettings
 from samesense.recipes.outcome.advice import Seen, advice
 from samesense.recipes.outcome.conclude import write_page
+from samesense.recipes.outcome.measure import NO_START
 from samesense.recipes.surrogate.recipe import KEPT, TASK, describe_kept
 from samesense.reports import append_results, read_results
 from samesense.reports.run_page import RunPage
@@ -40,8 +41,6 @@ from samesense.reports.tables import markdown, markdown_table
 from samesense.reports.verdict import verdict as verdict_lines
 from samesense.training import manifest
 from samesense.types import Pair, TaskResult
-
-NO_START = "the start has no score of its own, as its head is new"
 
 VERDICT = "verdict.json"
 """File with what the manifest says of it."""

@@ -20,6 +20,10 @@ SHOWN_PAIRS = 20_000
 """Cosines of them that are kept at most."""
 
 
+NO_START = "the start has no score of its own, as its head is new"
+"""Why a cross-encoder with a new head is not compared with its start."""
+
+
 @dataclass(frozen=True)
 class Measured:
     """A model on the sets of a run."""
@@ -72,7 +76,7 @@ def compared(start: Measured | None, end: Measured, sets: Sets) -> Verdict:
     problems: dict[ComparedSet, str] = {}
     for one in sets.compared:
         if start is None:
-            problems[one] = "the start has no score of its own, as its head is new"
+            problems[one] = NO_START
         elif one.name in end.failures:
             problems[one] = f"the trained model has no figure on {one.name}: {end.failures[one.name]}"
         else:

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-import numpy as np
-
 from samesense.data import PairData
+from samesense.data.examples import drawn_from
 from samesense.errors import ConfigError, DataError
 from samesense.evaluation.sts import StsTask
 from samesense.reports.run_verdict import Role
@@ -77,7 +76,7 @@ def sets_of(dev: PairData | None, test: PairData | None, guards: Sequence[PairDa
     elif cut:
         selecting, first, reason = _cut(dev)
     if cut and selecting is not None and len(selecting) > MOST:
-        selecting = selecting.take(np.sort(np.random.default_rng(SEED).permutation(len(selecting))[:MOST]))
+        selecting = selecting.take(drawn_from(len(selecting), MOST, SEED))
     compared = (*first, *(ComparedSet("guard", one, one.name) for one in guards))
     for one in compared:
         _ = one.task

@@ -113,14 +113,3 @@ def fits(planned: TrainingPlan, given: Mapping[str, Any]) -> bool:
     except SamesenseError:
         return False
     return True
-
-
-def texts_of(train: Examples) -> list[str]:
-    """Return the different texts of the training data."""
-    if isinstance(train, PairData):
-        found = [*train.sentences1, *train.sentences2]
-    elif isinstance(train, TupleData):
-        found = [*train.anchors, *(text for side in (train.positives, train.negatives) for own in side for text in own)]
-    else:
-        found = train.texts if isinstance(train, Sentences) else []
-    return list(dict.fromkeys(found))

@@ -22,11 +22,12 @@ from samesense.data.examples import spread_over
 from samesense.errors import ConfigError, ModelError
 from samesense.files import only_writer
 from samesense.places import check_folder
+from samesense.recipes.dev_part import texts_of
 from samesense.recipes.race.board import RaceResult, quality_of
 from samesense.recipes.race.cells import LOOKS, Cells
 from samesense.recipes.race.clock import FEW_STEPS, KEPT, Clock, rungs, that_fit
 from samesense.recipes.race.end import finish
-from samesense.recipes.race.entrants import Entrant, Start, entrants, kind_of_examples, texts_of
+from samesense.recipes.race.entrants import Entrant, Start, entrants, kind_of_examples
 from samesense.recipes.race.forms import FORMS, Form, Winner, shape_of
 from samesense.recipes.race.starts import TIMED, at_hand, open_at_hand, open_named
 from samesense.recipes.race.state import Race, Rung, State
@@ -50,7 +51,7 @@ def race(asked: Race) -> RaceResult:
             cells.save()
             if not cells.state.starts:
                 others = [name for name in hand if name not in asked.models]
-                texts = texts_of(asked.planned.train)
+                texts = _texts(cells)
                 static = asked.output / "starts" / "static-of-default"
                 found = [*named, *open_at_hand(others, static, texts, sample, cells.clock)]
                 if not found:
@@ -95,6 +96,11 @@ def _cells(asked: Race) -> Cells:
     state = State.open(asked.output, identity)
     count = min(MOST_DEV, max(LEAST_DEV, int(DEV_PAIRS_A_SECOND * asked.budget)))
     return Cells(asked, state, Clock(asked.budget, state.spent, asked.begun), sample_rows(dev, count, 0))
+
+
+def _texts(cells: Cells) -> list[str]:
+    """Return the different texts of the training data."""
+    return list(dict.fromkeys(texts_of(cells.asked.planned.train)))
 
 
 def _sample(cells: Cells) -> list[str]:
@@ -189,7 +195,7 @@ def _make_forms(cells: Cells) -> None:
     if not depth:
         state.note("no smaller forms were made: the best model is a static one")
         return
-    texts = texts_of(cells.asked.planned.train)
+    texts = _texts(cells)
     winner = Winner(
         place=place, name=best.name, speed=best.speed, depth=depth, width=width, texts=texts, sample=_sample(cells),
         seed=cells.asked.seed,

@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-import numpy as np
-
 from samesense.data import PairData, read_pairs
-from samesense.data.examples import Examples
+from samesense.data.examples import Examples, drawn_from
 from samesense.errors import ConfigError, DataError
 from samesense.recipes.methods import METHODS, Method
 from samesense.recipes.reading import Reading
@@ -65,9 +63,7 @@ def read_splits(
 
 def sample_rows(data: Rows, rows: int | None, seed: int) -> Rows:
     """Return a random part of so many rows, in the order of the source; all of them if there are no more."""
-    part = data
-    if rows is not None and rows < len(data):
-        part = data.take(np.sort(np.random.default_rng(seed).choice(len(data), rows, replace=False)))
+    part = data if rows is None or rows >= len(data) else data.take(drawn_from(len(data), rows, seed))
     if isinstance(part, PairData) and len(set(part.labels)) < 2:
         raise DataError(
             f"{data.source}: all {len(part)} labels that are used are {part.labels[0]:g}: nothing to rank. Take more "

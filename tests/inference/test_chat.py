@@ -5,9 +5,9 @@ import json
 import pytest
 
 import samesense
-from samesense.encoder import chat
-from samesense.encoder.chat import SCALES, Chat, messages, read_answer
 from samesense.errors import ConfigError, ModelError
+from samesense.inference.models import chat
+from samesense.inference.models.chat import SCALES, Chat, messages, read_answer
 from tests.chat_stub import stub
 from tests.network import _no_network  # noqa: F401
 
