@@ -138,7 +138,7 @@ def test_a_killed_run_ends_as_one_that_was_not(prepared, here, name, request):
     seconds, expected = time.monotonic() - started, outcome(name, prepared, here)
     assert expected
     draw, kills = random.Random(name), 0
-    for _ in range(rounds(short=1, long=6)):
+    for _ in range(rounds(short=1, long=8)):
         shutil.rmtree(here / "out")
         for made in ("page.md", "kept.txt"):
             (here / made).unlink(missing_ok=True)

@@ -177,8 +177,11 @@ def test_a_person_labels_by_keyboard_in_a_real_browser(tmp_path):
     with labelling(path) as server, browser() as page:
         page.open(f"http://127.0.0.1:{server.port}/", "document.querySelector('#one')?.textContent")
         assert page.run("document.querySelector('#one').textContent") == PAIRS[0][0]
-        for key, done in (("4", 1), ("0", 2), ("u", 1), ("s", 1), ("3", 2)):
-            page.press(key, ord(key.upper()))
-            page.wait(f"document.querySelector('#progress').value == {done} || null")
+        for key, done, said in (
+            ("4", 1, "4:"), ("0", 2, "0:"), ("u", 1, "taken back"), ("s", 1, "skipped"), ("3", 2, "3:"),
+        ):  # fmt: skip
+            page.press(key, ord(key.upper()))  # one that comes before the next pair is shown is not taken for it
+            page.wait(f"document.querySelector('#said').textContent.startsWith({said!r}) || null")
+            assert page.run("document.querySelector('#progress').value") == done
         assert page.complaints() == []
     assert [row[2] for row in rows(path)] == ["4", "3"]
