@@ -206,7 +206,7 @@ def _read(source: Source, columns: str | None) -> tuple[list[str] | None, list[P
     if isinstance(source, PairData):
         return None, list(zip(source.sentences1, source.sentences2, strict=True))
     if isinstance(source, Sentences):
-        return source.texts, []
+        return list(source.texts), []
     told = tell(source, columns)
     if told.kind == "documents" and not in_memory(source):
         return [text for document in running_documents(source) for section in document for text in section], []

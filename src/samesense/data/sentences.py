@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -25,6 +26,7 @@ from samesense.data.formats.lines import read_lines
 from samesense.data.formats.memory import Source, as_sources, in_memory, name_of, short_name
 from samesense.data.formats.sources import load_rows
 from samesense.data.formats.text_columns import SEEN, named_column, text_column
+from samesense.data.mapped import each, gathered, taken
 from samesense.errors import ConfigError, DataError
 from samesense.hashes import content_hash
 
@@ -36,13 +38,13 @@ class Sentences:
     """Sentences of one or several sources, in their order.
 
     Attributes:
-        texts: the sentences.
+        texts: the sentences; many are mapped from a file, see :func:`~samesense.data.mapped.gathered`.
         source: the files, folders or names as the user gave them.
         name: short name for people.
         left_out: how many texts of the sources were left out, by reason.
     """
 
-    texts: list[str]
+    texts: Sequence[str]
     source: str
     name: str
     left_out: dict[str, int] = field(default_factory=dict)
@@ -52,12 +54,12 @@ class Sentences:
 
     def take(self, indices: Iterable[int]) -> Sentences:
         """Return the sentences at these positions, in the order given."""
-        return replace(self, texts=[self.texts[int(index)] for index in indices])
+        return replace(self, texts=taken(self.texts, indices))
 
     @cached_property
     def sha256(self) -> str:
         """Fingerprint of the texts in order, where one ends and the next begins included; equal from any file."""
-        encoded = (text.encode("utf-8", "surrogatepass") for text in self.texts)
+        encoded = (text.encode("utf-8", "surrogatepass") for text in each(self.texts))
         return content_hash(part for content in encoded for part in (len(content).to_bytes(8, "little"), content))
 
     @property
@@ -97,14 +99,22 @@ def read_unlabelled(
         raise ConfigError(
             f"Lengths must be 1 or more and leave a range; received {min_chars} to {max_chars} characters."
         )
-    texts = [text for source in given for text in all_texts(source, columns)]
-    filled = [text for text in texts if text.strip()]
-    fitting = [text for text in filled if low <= len(text) and (high is None or len(text) <= high)]
-    kept = fitting if keep_repeated else list(dict.fromkeys(fitting))
+    left_out = Counter[str]()
+
+    def fitting() -> Iterator[str]:
+        for text in (text for source in given for text in all_texts(source, columns)):
+            length = len(text) if text.strip() else 0
+            if length and low <= length and (high is None or length <= high):
+                left_out["fitting"] += 1
+                yield text
+            else:
+                left_out["too short or too long" if length else "empty"] += 1
+
+    kept = gathered(fitting(), once=not keep_repeated)
     source = " + ".join(map(name_of, given))
     if not kept:
         raise DataError(
-            f"{source or 'No source'}: no sentence is left of {len(texts)}, {len(texts) - len(filled)} of them empty. "
+            f"{source or 'No source'}: no sentence is left of {left_out.total()}, {left_out['empty']} of them empty. "
             "Give a file with one sentence a line, or with a column of texts."
         )
     return Sentences(
@@ -112,9 +122,9 @@ def read_unlabelled(
         source=source,
         name=" + ".join(map(short_name, given)),
         left_out={
-            "empty": len(texts) - len(filled),
-            "too short or too long": len(filled) - len(fitting),
-            "repeated": len(fitting) - len(kept),
+            "empty": left_out["empty"],
+            "too short or too long": left_out["too short or too long"],
+            "repeated": left_out["fitting"] - len(kept),
         },
     )
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 
 from samesense.data import PairData
 from samesense.data.examples import Examples
+from samesense.data.mapped import each
 from samesense.data.pairs.data import plain_text
 from samesense.data.sentences import Sentences
 from samesense.data.tuples.data import TupleData
@@ -41,7 +43,7 @@ def hold_out(train: Examples, seed: int) -> tuple[Examples, PairData | None]:
     return rest, dev
 
 
-def texts_of(data: Examples) -> list[str]:
+def texts_of(data: Examples) -> Sequence[str]:
     """Return the texts of pairs, anchors or sentences; none of other data."""
     if isinstance(data, PairData):
         return [*data.sentences1, *data.sentences2]
@@ -58,7 +60,8 @@ def plain_texts(data: Examples) -> set[str]:
 def leak(train: Examples, other: PairData, name: str) -> str:
     """Return in words how many sentences of some pairs are trained on."""
     sentences = plain_texts(other)
-    return f"also in {name}: {len(sentences & plain_texts(train))} of its {len(sentences)} sentences"
+    met = {plain for text in each(texts_of(train)) if (plain := plain_text(text)) in sentences}
+    return f"also in {name}: {len(met)} of its {len(sentences)} sentences"
 
 
 def shared(dev: PairData, train: Examples) -> str:

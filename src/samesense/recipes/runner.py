@@ -15,6 +15,7 @@ from transformers import set_seed
 
 from samesense.data import PairData
 from samesense.data.examples import Examples
+from samesense.data.mapped import is_mapped
 from samesense.encoder.merge import weights_of
 from samesense.encoder.precision import Choice
 from samesense.encoder.standardize import FITTED, standardize
@@ -252,7 +253,16 @@ def as_dataset(columns: Mapping[str, Sequence[Any]]) -> Dataset:
         from datasets import Dataset
     except ImportError as error:
         raise MissingExtraError("datasets", "train") from error
-    return Dataset.from_dict(dict(columns))
+    mapped = {name: values for name, values in columns.items() if is_mapped(values)}
+    if not mapped:
+        return Dataset.from_dict(dict(columns))
+    ((name, texts),) = mapped.items()
+    found: Dataset = texts.source  # type: ignore[attr-defined]
+    if name not in found.column_names:
+        found = found.rename_column(texts.column_name, name)  # type: ignore[attr-defined]
+    for other in columns.keys() - {name}:
+        found = found.add_column(other, np.asarray(columns[other]))
+    return found
 
 
 def _texts(dataset: Any, rows: int) -> list[str]:

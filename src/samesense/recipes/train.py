@@ -18,7 +18,7 @@ from samesense.data.kinds import tell
 from samesense.data.tuples.data import TupleData
 from samesense.errors import ConfigError
 from samesense.execution.ranks import is_main
-from samesense.recipes.dev_part import hold_out, leak, plain_texts, shared
+from samesense.recipes.dev_part import hold_out, leak, shared, texts_of
 from samesense.recipes.fitting import Fitting, fitting_method
 from samesense.recipes.methods import DATA_TYPES, Method
 from samesense.recipes.mixed.data import Mixture
@@ -72,7 +72,7 @@ class TrainingPlan:
         else:
             summary = getattr(train, "summary", None)
         said = f"data: {summary or f'{train.name}, {len(train)} examples'}"
-        return [said, *(f"  {leak(train, other, part)}" for part, other in others.items() if plain_texts(train))]
+        return [said, *(f"  {leak(train, other, part)}" for part, other in others.items() if len(texts_of(train)))]
 
     def _selection(self) -> str:
         if self.dev is None:

@@ -23,6 +23,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from samesense.data.mapped import each, taken
 from samesense.data.sentences import Sentences
 from samesense.encoder.cosine import checked_rows, nonzero_rows
 from samesense.errors import ConfigError, DataError, ModelError
@@ -132,7 +133,9 @@ def _make(place: Path, teacher: Teacher, sentences: Sentences, about: dict[str, 
     """Encode what is not yet there, beside ``place``, and rename it."""
     part = place.with_suffix(".part")
     part.mkdir(exist_ok=True)
-    order = np.argsort([-len(text) for text in sentences.texts], kind="stable")  # equal lengths meet: little padding
+    order = np.argsort(
+        [-len(text) for text in each(sentences.texts)], kind="stable"
+    )  # equal lengths meet: little padding
     blocks = [order[start : start + BLOCK_TEXTS] for start in range(0, len(order), BLOCK_TEXTS)]
     done = _array(part / "done.npy", (len(blocks),), "uint8")
     before = sum(len(block) for block, flag in zip(blocks, done, strict=True) if flag)
@@ -143,7 +146,7 @@ def _make(place: Path, teacher: Teacher, sentences: Sentences, about: dict[str, 
     with progress_bar(f"teacher {teacher.name}", "sentence", len(sentences), initial=before) as bar:
         for number in np.flatnonzero(done == 0):
             rows = blocks[number]
-            vectors = _embedded(encode, [sentences.texts[row] for row in rows])
+            vectors = _embedded(encode, taken(sentences.texts, rows))
             kept = _array(part / "vectors.npy", (len(sentences), vectors.shape[1]), about["dtype"])
             kept[rows] = vectors
             kept.flush()

@@ -10,7 +10,7 @@ Differs: a scale other than 0 to 5 is mapped to 0..1 linearly. How triplets and 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,7 +33,7 @@ class Targets:
         settings: what the loss module must know of the data, such as the number of classes.
     """
 
-    columns: dict[str, list[Any]]
+    columns: Mapping[str, Sequence[Any]]
     summary: str
     settings: Mapping[str, Any] = field(default_factory=dict)
 

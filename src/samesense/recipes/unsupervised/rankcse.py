@@ -12,7 +12,7 @@ Differs: teachers, of any number, are asked once and not in every step, without 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -75,11 +75,11 @@ def with_teachers(
     )
 
 
-def columns(train: Sentences, settings: RankcseSettings) -> dict[str, list[Any]]:
+def columns(train: Sentences, settings: RankcseSettings) -> dict[str, Sequence[Any]]:
     """Return the sentences, and as label of each the number of its row if there are teachers to be asked by it."""
-    found: dict[str, list[Any]] = {"sentence": train.texts}
+    found: dict[str, Sequence[Any]] = {"sentence": train.texts}
     if settings.asked:
-        found["label"] = list(range(len(train)))
+        found["label"] = range(len(train))
     return found
 
 
