@@ -17,12 +17,14 @@ from typing import Any
 import samesense
 from samesense.files import append_json, read_json_lines
 
+NLI: dict[str, Any] = {"loss": "info-nce"}  # contradictions of a premise are its hard negatives
+BOTH: dict[str, Any] = {"from": ("nli", "scored"), "parts": {"nli": NLI}}
 WAYS: dict[str, dict[str, Any]] = {
-    "nli": {"parts": ("nli",)},
-    "scored": {"parts": ("scored",)},
-    "both, proportional": {"parts": ("nli", "scored"), "mixing": "proportional"},
-    "both, round-robin": {"parts": ("nli", "scored"), "mixing": "round-robin"},
-    "both, in turn": {"parts": ("nli", "scored"), "mixing": "in-turn", "weights": (1.0, 1.0)},
+    "nli": {"from": ("nli",), **NLI},
+    "scored": {"from": ("scored",)},
+    "both, proportional": {**BOTH, "mixing": "proportional"},
+    "both, weighted": {**BOTH, "mixing": "weighted", "weights": (1.0, 1.0)},
+    "both, in turn": {**BOTH, "mixing": "in-turn", "weights": (1.0, 1.0)},
 }
 
 
@@ -32,7 +34,7 @@ def train(args: argparse.Namespace, way: str, seed: int) -> list[dict[str, Any]]
     scored = samesense.read(args.scored)
     data = {"nli": _some(nli, args.nli_rows, args.rows_seed), "scored": _some(scored, args.rows, args.rows_seed)}
     settings = dict(WAYS[way])
-    parts = [data[name] for name in settings.pop("parts")]
+    parts = [data[name] for name in settings.pop("from")]
     folder = args.output / f"{way.replace(', ', '-').replace(' ', '-')}-{seed}"
     run = samesense.train(
         parts if len(parts) > 1 else parts[0],
