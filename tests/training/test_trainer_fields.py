@@ -2,6 +2,11 @@
 
 import importlib.util
 import json
+import os
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
 from itertools import pairwise
 from typing import ClassVar
 
@@ -184,3 +189,20 @@ def test_tensorboard_has_loss_and_dev_score(tiny_trunk, toy_pairs, tmp_path):
     assert [event.step for event in scores] == [0, 1, 2, 3, 4, 5]
     assert max(event.value for event in scores[1:]) == pytest.approx(run.output.best_dev_spearman)
     assert "train/loss" in events.Tags()["scalars"]
+
+
+def test_trackio_has_loss_and_dev_score_without_a_network(tiny_trunk, toy_pairs, tmp_path):
+    pytest.importorskip("trackio")
+    code = (
+        "import sys, samesense; train, dev, model, output = sys.argv[1:]; "
+        "samesense.train(train, dev=dev, model=model, output=output, report_to='trackio', max_steps=3, eval_steps=1, "
+        "batch_size=8, precision='float32', report=False)"
+    )
+    given = [str(toy_pairs / "train.tsv"), str(toy_pairs / "dev.tsv"), str(tiny_trunk), str(tmp_path / "mine")]
+    env = {**os.environ, "TRACKIO_DIR": str(tmp_path / "kept"), "HF_HUB_OFFLINE": "1"}  # read when it is imported
+    subprocess.run([sys.executable, "-c", code, *given], env=env, check=True, capture_output=True)
+    with closing(sqlite3.connect(tmp_path / "kept" / "samesense.db")) as kept:
+        rows = [(name, json.loads(logged)) for name, logged in kept.execute("SELECT run_name, metrics FROM metrics")]
+    assert {name for name, _ in rows} == {"mine"}
+    assert sum("eval/dev_spearman" in logged for _, logged in rows) == 4
+    assert any("train/loss" in logged for _, logged in rows)

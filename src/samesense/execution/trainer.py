@@ -75,6 +75,7 @@ def training_arguments(
         greater_is_better=greater_is_better if selecting else None,
         logging_steps=max(1, eval_steps // 5),
         report_to=list(getattr(settings, "report_to", ())) or "none",
+        project="samesense",
         run_name=checkpoints.parent.name,
         disable_tqdm=True,
         **more,
