@@ -3,9 +3,11 @@
 import json
 import random
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from samesense.recipes.harvest.bank import as_parquet
 from tests.conftest import WORDS
 
 KINDS = ("random", "neighbour", "section")
@@ -37,6 +39,33 @@ def cross_pairs(rows, *, seed=1):
     return made
 
 
+def some_sentences(count, *, seed=1):
+    """Sentences with a vector each: the shares of the topics of their words, so that it can be learnt from these."""
+    source, made = random.Random(seed), {}
+    while len(made) < count:
+        chosen = source.sample(WORDS[:48], 4)
+        made[" ".join(chosen)] = [sum(word in WORDS[i : i + 8] for word in chosen) for i in range(0, 48, 8)]
+    vectors = np.array(list(made.values()), dtype=np.float32)
+    return list(made), vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def pairs_of(texts, vectors, count, *, seed=1):
+    """Random pairs of sentences with the cosines of their vectors."""
+    source = random.Random(seed)
+    drawn = [source.sample(range(len(texts)), 2) for _ in range(count)]
+    return [(texts[a], texts[b], float(np.clip(vectors[a] @ vectors[b], -1, 1)), "random") for a, b in drawn]
+
+
+def write_vectors(folder, texts, vectors):
+    """Write the sentences of a harvest by a bank, in two shards."""
+    place = folder / "vectors" / "shards"
+    place.mkdir(parents=True)
+    for number, rows in enumerate(np.array_split(np.arange(len(texts)), 2)):
+        (place / f"{number:05}.parquet").write_bytes(as_parquet([texts[row] for row in rows], vectors[rows]))
+    _manifest(folder / "vectors")
+    return str(folder)
+
+
 def write_harvest(folder, rows, *, shard=100):
     """Write rows of sentence1, sentence2, score and kind as shards."""
     (folder / "shards").mkdir(parents=True)
@@ -44,6 +73,10 @@ def write_harvest(folder, rows, *, shard=100):
         columns = zip(*rows[start : start + shard], strict=True)
         table = pa.table(dict(zip(("sentence1", "sentence2", "score", "kind"), map(list, columns), strict=True)))
         pq.write_table(table, folder / "shards" / f"{number:05}.parquet")
+    _manifest(folder)
+    return str(folder)
+
+
+def _manifest(folder):
     files = [{"file": path.name} for path in sorted((folder / "shards").iterdir())]
     (folder / "manifest.json").write_text(json.dumps({"status": "finished", "shards": files}))
-    return str(folder)

@@ -15,6 +15,7 @@ from samesense.data.pairs.data import pair_key
 from samesense.errors import ConfigError, DataError, OutputError
 from samesense.inference.models.load import load
 from samesense.metrics import spearman
+from samesense.recipes.harvest.bank import vectors_of
 from samesense.recipes.methods import METHODS
 from samesense.recipes.surrogate import recipe as surrogate
 from samesense.recipes.surrogate.data import read_harvest, targets_of
@@ -23,7 +24,7 @@ from samesense.recipes.sweep.file import SweepFile
 from samesense.recipes.sweep.plan import make_plan
 from samesense.recipes.sweep.run import run
 from samesense.reports import read_results
-from tests.recipes.harvests import cross_pairs, some_pairs, write_harvest
+from tests.recipes.harvests import cross_pairs, pairs_of, some_pairs, some_sentences, write_harvest, write_vectors
 
 ROOT = Path(__file__).parents[2]
 
@@ -158,6 +159,63 @@ def test_scores_that_hardly_differ_are_warned_of(tmp_path):
     assert len(surrogate.summarize(found, settings(targets="spread"), (0.997, 0.999))) == 2
 
 
+@pytest.fixture(scope="module")
+def of_bank(tmp_path_factory):
+    folder, (texts, vectors) = tmp_path_factory.mktemp("banks") / "bank", some_sentences(300)
+    write_harvest(folder, pairs_of(texts, vectors, 3000))
+    return write_vectors(folder, texts, vectors), dict(zip(texts, vectors, strict=True))
+
+
+def test_sentences_of_a_bank_teach_and_pairs_of_others_are_held_out(of_bank, tmp_path):
+    folder, known = of_bank
+    found = read_harvest([folder], settings(held_out_share=0.05))
+    texts = found.table["text"].to_pylist()
+    np.testing.assert_array_equal(vectors_of(found.table), [known[text] for text in texts])
+    held = {text for data in (found.dev, found.held) for pair in data.pairs() for text in pair}
+    assert not held & set(texts) and 0.6 < len(texts) / 300 < 0.76
+    assert not keys(found.dev) & keys(found.held)
+    assert all(60 < len(data) < 260 for data in (found.dev, found.held))  # of 3000 pairs, 150 of each are expected
+    assert all(
+        score == pytest.approx(known[a] @ known[b], abs=1e-6)
+        for (a, b), score in zip(found.held.pairs(), found.held.labels, strict=True)
+    )
+    assert "sentences of bank with their vectors" in found.summary
+    twice = read_harvest([folder, folder], settings(held_out_share=0.05))
+    assert twice.sha256 == found.sha256 != found.take([1, 0]).sha256
+    assert found.take([1, 0]).table["text"].to_pylist() == texts[1::-1]
+
+
+def test_pairs_teach_where_sentences_cannot_or_shall_not(of_bank, folder):
+    for given in ({"learn_from": "pairs"}, {"encoder": "cross"}, {"targets": "spread"}, {"most_pairs": 50}):
+        assert not read_harvest([of_bank[0]], settings(**given)).by_sentences
+    assert not read_harvest([of_bank[0], folder], settings()).by_sentences
+    with pytest.raises(ConfigError, match="scores of pairs and no vectors of sentences"):
+        read_harvest([of_bank[0], folder], settings(learn_from="sentences"))
+    with pytest.raises(ConfigError, match=r"vectors; encoder cross and most_pairs 5 is for pairs"):
+        SurrogateSettings(learn_from="sentences", encoder="cross", most_pairs=5)
+    with pytest.raises(DataError, match=r"sentences are left to learn from.*smaller share"):
+        read_harvest([of_bank[0]], settings(held_out_share=0.4999))
+
+
+def test_epochs_left_to_the_data_are_more_of_sentences(of_bank, folder):
+    sentences, pairs = (read_harvest([place], settings()) for place in (of_bank[0], folder))
+    assert [settings().for_data(data).epochs for data in (sentences, pairs)] == [4, 1]
+    assert [settings(epochs=1).for_data(data).epochs for data in (sentences, pairs)] == [1, 1]
+
+
+@pytest.mark.slow
+def test_a_run_learns_from_sentences(of_bank, tiny_trunk, tmp_path):
+    chosen = settings(model=str(tiny_trunk), held_out_share=0.05, learning_rate=3e-3, epochs=8, batch_size=32, seed=1)
+    found, output = read_harvest([of_bank[0]], chosen), tmp_path / "run"
+    trained = METHODS["surrogate"].run(found, chosen, output, dev=found.dev)
+    kept = {row.metric: row.value for row in trained.results}
+    scores = load(str(output), precision="float32").scores(found.held.pairs())
+    assert kept["spearman"] == pytest.approx(spearman(scores, found.held.labels), abs=1e-6)
+    assert kept["spearman"] > 0.5
+    model = SentenceTransformer(str(output / "model"), device="cpu")
+    assert [type(module).__name__ for module in model] == ["Transformer", "Pooling"]  # its map is not kept
+
+
 @pytest.mark.parametrize("given", [{"pooling": "cls"}, {"first": "embeddings"}, {"standardize": "mean"}])
 def test_settings_of_vectors_are_none_of_a_cross_encoder(given):
     with pytest.raises(ConfigError, match="belong to encoder bi"):
@@ -233,7 +291,7 @@ def test_the_command_holds_out_selects_and_goes_on_from_the_model(folder, tiny_t
 
 
 def test_the_method_is_registered():
-    assert METHODS["surrogate"].reading == ("held_out_share", "most_pairs")
+    assert set(METHODS["surrogate"].reading) >= {"held_out_share", "most_pairs", "learn_from"}
     assert METHODS["surrogate"].choose("auto", {}, lambda: None)[1] == SurrogateSettings()
 
 

@@ -247,7 +247,7 @@ METHODS: dict[str, Method] = {
             data=(Harvested,),
             reader=read_harvest,
             prepare="samesense.recipes.surrogate.recipe:prepare",
-            reading=("held_out_share", "most_pairs"),
+            reading=("held_out_share", "most_pairs", "learn_from", "encoder", "targets"),
             from_files=True,
         ),
         _Context(

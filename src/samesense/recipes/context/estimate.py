@@ -13,7 +13,7 @@ from samesense.context.corpus.corpus import Corpus
 from samesense.context.generator.base import KINDS
 from samesense.execution.progress import progress_bar, stage, where_time_went
 from samesense.recipes.context.documents import Documents
-from samesense.recipes.context.settings import ContextSettings
+from samesense.recipes.context.settings import ContextSettings, surrogate_settings
 from samesense.recipes.estimate import measured_step
 from samesense.recipes.harvest.recipe import harvest
 from samesense.recipes.job import Job
@@ -21,7 +21,6 @@ from samesense.recipes.origin import recipe as origin_recipe
 from samesense.recipes.origin.settings import OriginSettings
 from samesense.recipes.surrogate.data import read_harvest
 from samesense.recipes.surrogate.recipe import prepare
-from samesense.recipes.surrogate.settings import SurrogateSettings
 from samesense.training import manifest
 
 logger = logging.getLogger(__name__)
@@ -51,13 +50,15 @@ def estimate(job: Job[Documents, ContextSettings]) -> list[str]:
         made = harvest(folder / "origin", folder / "harvest", few)
         each = made.cost["seconds"] / max(1.0, made.cost["rows"])
         seconds["harvest"] = each * mixture.pairs / (mixture.workers or 1)
-        surrogate = _surrogate(settings, held_out_share=0.2)
+        surrogate = surrogate_settings(settings, held_out_share=0.2)
         data = read_harvest([str(folder / "harvest")], surrogate)
         run = Job(method="surrogate", data=data, settings=surrogate, output=folder / "surrogate")
         step, saving = measured_step(run, prepare)
-    pairs = settings.most_pairs or round(mixture.pairs * (1 - 2 * settings.held_out_share))
-    steps = settings.steps(pairs)
-    seconds["surrogate"] = step * steps + saving * (1 + steps // settings.steps_between_evaluations(pairs))
+    examples = settings.most_pairs or round(mixture.pairs * (1 - 2 * settings.held_out_share))
+    if data.by_sentences:
+        examples = round(min(mixture.sentences, whole) * (1 - math.sqrt(2 * settings.held_out_share)))
+    steps = surrogate_settings(settings).for_data(data).steps(examples)
+    seconds["surrogate"] = step * steps + saving * (1 + steps // settings.steps_between_evaluations(examples))
     return [
         f"documents: {whole:,} sentences; harvest: {mixture.pairs:,} pairs; surrogate: {steps:,} steps",
         f"estimate of the {where_time_went(seconds)}; by {WORDS:,} words of the documents on this machine",
@@ -98,7 +99,3 @@ def _times(name: str, origin: OriginSettings, windows: int, share: float) -> flo
     if name == "reference":
         return origin.reference / min(REFERENCE, origin.reference) / (origin.workers or 1)
     return share if name == "corpus" else 1.0
-
-
-def _surrogate(settings: ContextSettings, **other: Any) -> SurrogateSettings:
-    return SurrogateSettings(**{name: getattr(settings, name) for name in SurrogateSettings.model_fields} | other)

@@ -24,7 +24,7 @@ from samesense.context.origin.origin import FILE as ORIGIN_FILE
 from samesense.files import only_writer, read_json, replacing_folder
 from samesense.recipes.context.documents import Documents
 from samesense.recipes.context.report import COMPARED, VERDICT, evaluate, speed, write_report
-from samesense.recipes.context.settings import ContextSettings
+from samesense.recipes.context.settings import ContextSettings, surrogate_settings
 from samesense.recipes.harvest.recipe import harvest
 from samesense.recipes.job import Job
 from samesense.recipes.origin import recipe as origin_recipe
@@ -33,7 +33,6 @@ from samesense.recipes.run_folder import data_identity, run_or_resume
 from samesense.recipes.runner import run as run_job
 from samesense.recipes.surrogate.data import SHARDS, read_harvest
 from samesense.recipes.surrogate.recipe import KEPT, describe_kept, prepare
-from samesense.recipes.surrogate.settings import SurrogateSettings
 from samesense.recipes.training_run import TrainingRun
 from samesense.reports import read_results
 from samesense.reports.run_verdict import verdict_from
@@ -106,24 +105,22 @@ class _Later:
         """Return the content of the harvest and of the start model, and how it is learnt."""
         return {
             "harvest": fingerprint(str(self.job.output / HARVEST / SHARDS)),
-            "settings": self._surrogate_settings(),
+            "settings": surrogate_settings(self.job.settings).model_dump(),
             "start": fingerprint(self.job.settings.model),
             **data_identity({"dev": self.job.dev}),
         }
 
     def surrogate(self) -> list[str]:
         """Train the Surrogate, or go on, and evaluate what it kept."""
-        settings, folder = SurrogateSettings(**self._surrogate_settings()), self.job.output / SURROGATE
+        settings, folder = surrogate_settings(self.job.settings), self.job.output / SURROGATE
         harvested = read_harvest([str(self.job.output / HARVEST)], settings)
+        settings = settings.for_data(harvested)
         dev = self.job.dev or harvested.dev
         job = Job(method="surrogate", data=harvested, settings=settings, output=folder, dev=dev)
         if not run_or_resume(folder, partial(run_job, job, prepare)):
             raise Interrupted
         kept = describe_kept(manifest.read(folder)[KEPT])
         return [kept, f"{speed(folder, harvested.held.pairs()):,.0f} pairs a second, each sentence read once"]
-
-    def _surrogate_settings(self) -> dict[str, Any]:
-        return {name: getattr(self.job.settings, name) for name in SurrogateSettings.model_fields}
 
     def evaluation_inputs(self) -> dict[str, Any]:
         """Return the content of the model, and what it is evaluated on."""

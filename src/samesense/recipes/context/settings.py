@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -10,6 +10,7 @@ from samesense.errors import ConfigError
 from samesense.recipes.surrogate.settings import SurrogateSettings
 
 if TYPE_CHECKING:
+    from samesense.recipes.context.documents import Documents
     from samesense.recipes.harvest.settings import HarvestSettings
     from samesense.recipes.origin.settings import OriginSettings
 
@@ -53,6 +54,10 @@ class ContextSettings(SurrogateSettings):
                 "held_out_share, or harvest more."
             )
 
+    def for_data(self, train: Documents) -> Self:  # type: ignore[override]
+        """Return the settings as they are: the Surrogate's data are not there yet."""
+        return self
+
     def origin_settings(self) -> OriginSettings:
         """Return the settings of the Origin."""
         from samesense.recipes.origin.settings import choose_origin
@@ -65,3 +70,9 @@ class ContextSettings(SurrogateSettings):
         from samesense.recipes.settings import bind
 
         return bind(HarvestSettings, self.harvest or {})
+
+
+def surrogate_settings(settings: ContextSettings, **other: Any) -> SurrogateSettings:
+    """Return those of the Surrogate, ``other`` ones in their place; epochs that were not given are left to its data."""
+    names = set(SurrogateSettings.model_fields) - ({"epochs"} - settings.model_fields_set)
+    return SurrogateSettings(**{name: getattr(settings, name) for name in names} | other)

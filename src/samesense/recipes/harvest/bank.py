@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import logging
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -19,6 +19,8 @@ from samesense.hashes import rows_hash
 from samesense.recipes.harvest.settings import HarvestSettings
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from samesense.context.harvest.plan import Planned
     from samesense.context.harvest.scores import Scored
     from samesense.context.origin.banked import BankOrigin
@@ -53,10 +55,27 @@ class VectorWork:
                 "this machine again."
             )
         texts = origin.corpus.sentences(self.sentences[shard * SHARD : (shard + 1) * SHARD])
-        sink = io.BytesIO()
         with torch_threads(1), threadpool_limits(1, user_api="blas"):
-            np.save(sink, origin.fresh().encode(texts))
-        return Shard(sink.getvalue(), len(texts), time.perf_counter() - started)
+            vectors = origin.fresh().encode(texts)
+        return Shard(as_parquet(texts, vectors), len(texts), time.perf_counter() - started)
+
+
+def as_parquet(texts: Sequence[str], vectors: Embeddings) -> bytes:
+    """Return sentences and their vectors, ``(sentences, dim)``, as ``samesense encode`` writes them."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    numbers = pa.FixedSizeListArray.from_arrays(pa.array(vectors.astype(np.float32).ravel()), vectors.shape[1])
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table({"text": pa.array(texts, pa.string()), "embedding": numbers}), sink)
+    return bytes(sink.getvalue())
+
+
+def vectors_of(table: pa.Table) -> Embeddings:
+    """Return the vectors of such a table, float32 ``(sentences, dim)``."""
+    numbers = table["embedding"].combine_chunks()
+    vectors: Embeddings = numbers.flatten().to_numpy().reshape(len(table), numbers.type.list_size)
+    return vectors
 
 
 @lru_cache(maxsize=1)
@@ -75,6 +94,8 @@ def read_vectors(
     origin: BankOrigin, folder: Path, output: Path, settings: HarvestSettings
 ) -> tuple[Indices, Embeddings]:
     """Return the sentences that take part and their vectors, reading what is not read yet."""
+    import pyarrow.parquet as pq
+
     from samesense.context.harvest.vectors import choose_sentences
 
     chosen = choose_sentences(origin.corpus, settings)
@@ -85,11 +106,11 @@ def read_vectors(
     chosen = chosen[order]
     work = VectorWork(folder, settings.device, tuple(chosen.tolist()), origin.identity)
     sizes = [min(SHARD, len(chosen) - start) for start in range(0, len(chosen), SHARD)]
-    with sharded_job(output / VECTORS, "harvest", ".npy") as job:
+    with sharded_job(output / VECTORS, "harvest", ".parquet") as job:
         job.begin(origin={"identity": origin.identity}, sentences={"sha256": rows_hash(texts)})
         job.make(work, settings.choose_executor(), sizes, unit="sentence")
         cost = job.finish([{"sentences": size} for size in sizes])
-        vectors = np.concatenate([np.load(job.path(shard)) for shard in range(len(sizes))])
+        vectors = np.concatenate([vectors_of(pq.read_table(job.path(shard))) for shard in range(len(sizes))])
     logger.info(f"{len(chosen)} sentences, {cost['seconds'] / len(chosen):.2g} s of a worker each")
     return chosen, vectors
 

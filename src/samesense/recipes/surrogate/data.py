@@ -1,13 +1,15 @@
-"""A harvest as training data: its pairs parted by content into those that teach, those that select, those that test.
+"""A harvest as training data: what teaches, the pairs that select, and those that test.
 
-A pair goes where a hash of its two sentences says, whichever comes first and whatever the case of their letters. So no
-pair stands in two parts, and a longer harvest keeps the pairs of a shorter one where they were.
+Pairs teach, or the sentences of a harvest by a bank with their vectors. A pair, or a sentence, goes where a hash of it
+says, whichever sentence comes first and whatever the case of their letters. So nothing stands in two parts, and a
+longer harvest keeps what a shorter one has where it was.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,7 +20,7 @@ import numpy.typing as npt
 
 from samesense.data.formats.labels import number_text
 from samesense.data.pairs.data import PairData, pair_key
-from samesense.errors import DataError
+from samesense.errors import ConfigError, DataError
 from samesense.files import read_json
 from samesense.hashes import content_hash, rows_hash
 from samesense.places import check_inside
@@ -40,12 +42,12 @@ ROUNDING = 1e-6
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Harvested:
-    """Pairs with Origin's scores. Those that teach stay in Arrow, since there may be a hundred million."""
+    """What an Origin has scored. What teaches stays in Arrow, since there may be a hundred million pairs."""
 
-    table: pa.Table  # what teaches: sentence1, sentence2 and label, Origin's score
+    table: pa.Table  # what teaches: sentence1, sentence2 and label, Origin's score; or text and embedding
     dev: PairData  # what selects
     held: PairData  # what tests in the end
-    kinds: dict[str, int]  # rows by how their pairs were chosen, all parts together
+    kinds: dict[str, int]  # pairs by how they were chosen, all parts together
     source: str  # the folders as the user gave them
     name: str  # short name for people
     sha256: str  # fingerprint of what teaches, in order
@@ -58,13 +60,21 @@ class Harvested:
         table = self.table.take([int(index) for index in indices])
         return replace(self, table=table, sha256=_digest_of(table))
 
+    @property
+    def by_sentences(self) -> bool:
+        """Whether sentences teach by their vectors, and not pairs by their scores."""
+        return "embedding" in self.table.column_names
+
     def labels(self) -> npt.NDArray[np.float64]:
-        """Return Origin's scores of what teaches, ``(rows,)``."""
+        """Return Origin's scores of the pairs that teach, ``(rows,)``."""
         return np.asarray(self.table["label"].to_numpy(), dtype=np.float64)
 
     @property
     def summary(self) -> str:
         """One line for people."""
+        if self.by_sentences:
+            teaches = f"{len(self):,} sentences of {self.name} with their vectors"
+            return f"{teaches}; of pairs of others {len(self.dev):,} select, {len(self.held):,} test"
         kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(self.kinds.items()))
         low, *_, high = np.percentile(self.labels(), [0, 25, 50, 75, 100])
         return (
@@ -76,44 +86,101 @@ class Harvested:
 def read_harvest(sources: Sequence[str], settings: SurrogateSettings) -> Harvested:
     """Read one harvest, or several as one.
 
-    ``held_out_share`` and ``most_pairs`` of the settings decide what is trained on.
+    The settings decide what teaches: ``learn_from``, ``held_out_share`` and ``most_pairs``.
     """
     import pyarrow as pa
 
     table = pa.concat_tables([_shards(source) for source in sources])
-    places = np.fromiter((_place(first, second) for first, second, *_ in _rows(table)), np.float64, table.num_rows)
-    part = np.select([places < settings.held_out_share, places < 2 * settings.held_out_share], [2, 1], 0)
     name = " + ".join(Path(source).name for source in sources)
-    rows = np.flatnonzero(part == 0)
-    if settings.most_pairs is not None:
-        rows = np.sort(rows[np.argsort(places[rows], kind="stable")[: settings.most_pairs]])
-    kept = table.take(rows).select(["sentence1", "sentence2", "score"])
-    teaches = kept.rename_columns(["sentence1", "sentence2", "label"])
+    if _by_sentences(sources, settings):
+        teaches, parts = _sentences(sources, table, settings)
+    else:
+        teaches, parts = _pairs(table, settings)
     found = Harvested(
         table=teaches,
-        dev=_held_out(table, np.flatnonzero(part == 1), f"{name}.dev", settings),
-        held=_held_out(table, np.flatnonzero(part == 2), f"{name}.held", settings),
+        dev=_held_out(table, np.flatnonzero(parts == 1), f"{name}.dev", settings),
+        held=_held_out(table, np.flatnonzero(parts == 2), f"{name}.held", settings),
         kinds={row["values"]: row["counts"] for row in table["kind"].value_counts().to_pylist()},
         source=" + ".join(map(str, sources)),
         name=name,
         sha256=_digest_of(teaches),
     )
-    if len(np.unique(found.labels())) < 2:
-        raise DataError(f"{name}: {len(found)} pairs are left to learn from, all of one score. Harvest more pairs.")
+    if len(found) < 2 if found.by_sentences else len(np.unique(found.labels())) < 2:
+        left = f"{len(found)} sentences are" if found.by_sentences else f"{len(found)} pairs of one score are"
+        raise DataError(f"{name}: {left} left to learn from. Harvest more, or hold out a smaller share.")
     return found
+
+
+def _by_sentences(sources: Sequence[str], settings: SurrogateSettings) -> bool:
+    """Return whether sentences teach; ConfigError if they are asked for and a harvest has no vectors of them."""
+    from samesense.recipes.harvest.bank import VECTORS
+
+    without = [source for source in sources if not (Path(source).expanduser() / VECTORS).is_dir()]
+    if settings.learn_from == "sentences" and without:
+        raise ConfigError(
+            f"{without[0]} holds scores of pairs and no vectors of sentences: it was harvested from an Origin without "
+            "a bank. Leave learn_from out, or give a harvest by a bank."
+        )
+    return settings.sentences_fit() and not without
+
+
+def _pairs(table: pa.Table, settings: SurrogateSettings) -> tuple[pa.Table, npt.NDArray[np.int64]]:
+    """Return the pairs that teach, and the part of each pair: 1 selects, 2 tests."""
+    places = np.fromiter((_place(first, second) for first, second, *_ in _rows(table)), np.float64, table.num_rows)
+    parts = np.select([places < settings.held_out_share, places < 2 * settings.held_out_share], [2, 1], 0)
+    rows = np.flatnonzero(parts == 0)
+    if settings.most_pairs is not None:
+        rows = np.sort(rows[np.argsort(places[rows], kind="stable")[: settings.most_pairs]])
+    kept = table.take(rows).select(["sentence1", "sentence2", "score"])
+    return kept.rename_columns(["sentence1", "sentence2", "label"]), parts
+
+
+def _sentences(
+    sources: Sequence[str], pairs: pa.Table, settings: SurrogateSettings
+) -> tuple[pa.Table, npt.NDArray[np.int64]]:
+    """Return the sentences that teach, and the part of each pair: 1 selects, 2 tests, both of other sentences.
+
+    As many pairs are held out as where pairs teach: both sentences of a pair are in a share of s with a probability of
+    s squared.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from samesense.recipes.harvest.bank import VECTORS
+
+    folders = [Path(source).expanduser() / VECTORS for source in sources]
+    table = pa.concat_tables([pq.read_table(file) for folder in folders for file in _whole(folder)])
+    share = math.sqrt(2 * settings.held_out_share)
+    held = {text for text in set(table["text"].to_pylist()) if _place(text, text) < share}
+    places = [
+        _place(first, second) if first in held and second in held else math.inf for first, second, *_ in _rows(pairs)
+    ]
+    parts = np.select([np.array(places) < 0.5, np.isfinite(places)], [2, 1], 0)
+    first: dict[str, int] = {}  # a sentence of several harvests teaches once
+    for row, text in enumerate(table["text"].to_pylist()):
+        first.setdefault(text, row)
+    rows = [row for text, row in first.items() if text not in held]
+    return table.take(pa.array(rows, pa.int64())), parts
 
 
 def _shards(source: str) -> pa.Table:
     """Return the checked rows of one harvest, shard by shard."""
     import pyarrow as pa
 
-    folder = Path(source).expanduser()
+    files = _whole(Path(source).expanduser())
+    text = pa.large_string()  # the shards of a large harvest, joined, are more than an array of strings may hold
+    wide = pa.schema([("sentence1", text), ("sentence2", text), ("score", pa.float64()), ("kind", pa.string())])
+    return pa.concat_tables([_shard(file).cast(wide) for file in files])
+
+
+def _whole(folder: Path) -> list[Path]:
+    """Return the shards in a folder of a harvest; DataError if it is none, or not whole."""
     files, at = sorted((folder / SHARDS).glob("*.parquet")), folder / manifest.FILE
     check_inside(folder, at, *files)
     record = read_json(at) if files or at.is_file() else {}
     if not files and record.get("method") != "harvest":
         raise DataError(
-            f"{source} is no harvest: a folder with {SHARDS}/*.parquet is needed, as samesense harvest writes it. "
+            f"{folder} is no harvest: a folder with {SHARDS}/*.parquet is needed, as samesense harvest writes it. "
             "Labelled pairs in a file are for method cosent, with loss mse."
         )
     made = [entry for entry in record.get("shards", ()) if isinstance(entry, dict)]
@@ -121,13 +188,11 @@ def _shards(source: str) -> pa.Table:
     lost = hashes.keys() - {file.name for file in files}
     if record.get("status") != "finished" or lost:
         what = f"has lost {len(lost)} of its shards, {min(lost)} among them" if lost else "is not finished"
-        raise DataError(f"The harvest {source} {what}. Give the command that made it again: it goes on.")
+        raise DataError(f"The harvest {folder} {what}. Give the command that made it again: it goes on.")
     for file in files:
         if hashes.get(file.name) not in (None, content_hash([file])):
             raise DataError(f"{file} is not the shard that was made. Delete it, and give the same command again.")
-    text = pa.large_string()  # the shards of a large harvest, joined, are more than an array of strings may hold
-    wide = pa.schema([("sentence1", text), ("sentence2", text), ("score", pa.float64()), ("kind", pa.string())])
-    return pa.concat_tables([_shard(file).cast(wide) for file in files])
+    return files
 
 
 def _shard(file: Path) -> pa.Table:

@@ -5,11 +5,13 @@
 
 The cosine of two sentences, each embedded apart and mean-pooled, is regressed on Origin's score; with ``--encoder
 cross`` the one logit of a model that reads both sentences together. Of the pairs, 98 % train, 1 % select, and 1 %
-test how much of Origin is kept.
+test how much of Origin is kept. A harvest by a bank has a vector of each sentence: there the model learns these, and
+how they rank the sentences of each batch, as a student does (:mod:`samesense.recipes.distil.recipe`).
 
 Source: Sun et al. 2022 (TACL), sections 3.4, 4.1 and 5.6; settings in ``configs/surrogate.toml``.
 Differs: AdamW without decay, which is Adam; warm-up, schedule, batch size and epochs are not stated. The state that
     ranks the second part best is kept, where the paper does not say which. Targets may be spread over 0 to 1.
+    Vectors, where there are any: the paper's Origin has none, and its scores of single pairs teach far less.
 """
 
 from __future__ import annotations
@@ -23,14 +25,16 @@ import torch
 from sentence_transformers import CrossEncoder, SentenceTransformer
 from torch import nn
 
-from samesense.errors import MissingExtraError
+from samesense.errors import MissingExtraError, ModelError
 from samesense.evaluation.sts import evaluate_pairs
 from samesense.inference.models.load import load
 from samesense.recipes.job import Job, TrainingInputs
 from samesense.recipes.run_folder import SECTIONS
+from samesense.recipes.runner import as_dataset
 from samesense.recipes.surrogate.data import Harvested, targets_of
 from samesense.recipes.surrogate.settings import SurrogateSettings
 from samesense.training.losses.cross import CrossMSE
+from samesense.training.losses.distillation import Distillation
 from samesense.training.losses.pairs import MSE
 from samesense.types import Result
 
@@ -47,8 +51,14 @@ LITTLE = 0.02
 """Deviation of the scores below which a squared error hardly tells pairs apart."""
 
 
+RANKING: dict[str, Any] = {"rank": "listnet", "tau3": 0.05, "contrast": 0.0, "beta": 0.0, "two_views": False}
+"""Of the loss where sentences teach: that of distillation."""
+
+
 def prepare(model: SentenceTransformer | CrossEncoder, job: Job[Harvested, SurrogateSettings]) -> TrainingInputs:
     """Return what a model is trained on: Origin's scores; afterwards it is measured how much of Origin was kept."""
+    if job.data.by_sentences:
+        return _by_sentences(model, job)
     scale = scale_of(job.data, job.settings)
     if isinstance(model, CrossEncoder):
         model.activation_fn = torch.nn.Identity()  # its score is its logit, for it learns numbers on a cosine's scale
@@ -57,6 +67,29 @@ def prepare(model: SentenceTransformer | CrossEncoder, job: Job[Harvested, Surro
         loss=lambda: loss_of(model, job.settings),
         summary=summarize(job.data, job.settings, scale),
         after_training=lambda: measure_kept(job, scale),
+    )
+
+
+def _by_sentences(model: SentenceTransformer, job: Job[Harvested, SurrogateSettings]) -> TrainingInputs:
+    """Return what a model is trained on where sentences have vectors: the sentences, each with its row in these."""
+    from samesense.recipes.harvest.bank import vectors_of
+
+    table = job.data.table
+    vectors = torch.tensor(vectors_of(table))  # a copy: those of Arrow cannot be written to
+    dim = model.get_embedding_dimension()
+    if dim is None:
+        raise ModelError("A Surrogate needs the width of the model's embeddings, and this model does not say it.")
+
+    def loss() -> nn.Module:  # the weights of its map are drawn here
+        teacher = {"teachers": [lambda rows: vectors[rows.cpu()]], "widths": [vectors.shape[1]], "dim": dim}
+        tokens = job.settings.mini_batch_num_tokens
+        return Distillation(model, **teacher, **RANKING, mini_batch_num_tokens=tokens).to(model.device)
+
+    return TrainingInputs(
+        dataset=as_dataset({"sentence": table["text"].to_pylist(), "label": list(range(len(table)))}),
+        loss=loss,
+        summary=[job.data.summary, "embeddings learn Origin's vectors, by a map that is not kept, and their ranking"],
+        after_training=lambda: measure_kept(job, (0.0, 1.0)),
     )
 
 
