@@ -12,13 +12,11 @@ from samesense.data import PairData
 from samesense.errors import ConfigError, DataError
 from samesense.evaluation.suite import Average, Suite
 from samesense.evaluation.task import SAMPLES, ResultBuilder, Task, checked_scores, timed_scores
-from samesense.metrics import Statistic, bootstrap_interval, pearson, spearman
+from samesense.metrics import Statistic, bootstrap_interval
+from samesense.metrics.correlation import CORRELATIONS
 from samesense.metrics.inputs import check_correlates
 from samesense.results import WHOLE_SUBSETS, Results
 from samesense.types import Pair, Result, Score, Scorer, Scores, TaskResult
-
-CORRELATIONS = {"spearman": spearman, "pearson": pearson}
-"""Every metric of this task by name."""
 
 MOST_SUBSETS = 30
 """With more, the subset column is taken for something else, such as an identifier."""

@@ -64,3 +64,7 @@ def spearman(scores: Numbers, labels: Numbers) -> float:
     """
     left, right = check_correlates(scores, labels)
     return pearson(average_ranks(left), average_ranks(right))
+
+
+CORRELATIONS = {"spearman": spearman, "pearson": pearson}
+"""Every correlation by name."""
