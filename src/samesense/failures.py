@@ -51,6 +51,11 @@ def system_reason(error: Exception) -> str | None:
     return f"{error}{said}. {_FIXES.get(number or 0, 'Name another place.')}"
 
 
+def shortened(error: BaseException, most: int = 200) -> str:
+    """Return what an error says on one line, of so many characters at most."""
+    return " ".join(str(error).split())[:most]
+
+
 def first_line(error: BaseException) -> str:
     """Return the first line of what an error says, or its class where it says nothing."""
     return next(iter(str(error).strip().splitlines()), type(error).__name__)

@@ -27,6 +27,7 @@ from samesense.errors import ConfigError, DataError
 from samesense.execution.progress import without_bars
 from samesense.execution.ranks import is_main, world_size
 from samesense.execution.trainer_fields import trainer_fields
+from samesense.failures import first_line
 from samesense.files import read_json
 
 TENSORBOARD = "tensorboard"
@@ -83,7 +84,7 @@ def training_arguments(
     try:
         return kind(**made | given)
     except (ValueError, ImportError) as error:
-        raise ConfigError(f"The trainer refuses its arguments: {str(error).splitlines()[0]}") from error
+        raise ConfigError(f"The trainer refuses its arguments: {first_line(error)}") from error
 
 
 def newest_checkpoint(checkpoints: Path, also: Sequence[str] = ()) -> Path | None:

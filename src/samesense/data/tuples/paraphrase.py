@@ -9,6 +9,7 @@ from samesense.data.tuples.augment import Augment, Variant, deletion, random_of,
 from samesense.data.tuples.completion import same
 from samesense.errors import ConfigError, ModelError
 from samesense.execution.progress import without_bars
+from samesense.failures import shortened
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -69,7 +70,7 @@ def _opened(model: str) -> tuple[PreTrainedTokenizerBase, PreTrainedModel]:
     except (OSError, ValueError) as error:
         raise ModelError(
             f"Paraphrases need a sequence-to-sequence model with a tokenizer, as a folder or hub name; {model!r} "
-            f"cannot be opened as one: {' '.join(str(error).split())[:200]}"
+            f"cannot be opened as one: {shortened(error)}"
         ) from error
     writer.to("cuda" if torch.cuda.is_available() else "cpu").eval()
     return tokenizer, writer
