@@ -15,8 +15,7 @@ from samesense.data.formats.memory import Rows, Source, name_of, short_name
 from samesense.data.formats.sources import load_rows
 from samesense.data.formats.text_columns import SEEN
 from samesense.data.kinds import DataKind, hold_lists, holds_lines, holds_text_files, tell
-from samesense.data.pairs.components import sentences_of
-from samesense.data.pairs.data import PairData, plain_pair, plain_text
+from samesense.data.pairs.data import PairData, plain_pair, plain_text, sentences_of
 from samesense.data.pairs.doctor import MOST_COUNTED, DataReport, describe_texts, examine, texts_line
 from samesense.data.pairs.read import read_bare_pairs, read_pairs
 from samesense.data.sentences import Sentences, all_texts, read_unlabelled

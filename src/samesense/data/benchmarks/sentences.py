@@ -11,7 +11,7 @@ from samesense.data.formats.files import BadRow, Row, bad_rows_error, text_probl
 from samesense.data.formats.labels import Scale, to_number
 from samesense.data.formats.lines import read_lines
 from samesense.data.formats.memory import Source, name_of
-from samesense.data.formats.sources import load_rows
+from samesense.data.formats.sources import list_rows
 from samesense.data.formats.text_columns import named_column, names_in
 from samesense.data.pairs.data import PairData
 from samesense.errors import ConfigError, DataError
@@ -49,9 +49,7 @@ def read_sentences(
     missing, a row is bad (unless such rows are dropped), or there are not two classes.
     """
     name = name_of(source)
-    rows = list(load_rows(source))
-    if not rows:
-        raise DataError(f"{name}: there are no rows. Check that this is the right file.")
+    rows = list_rows(source)
     text_column, label_column = _columns(rows, columns, name)
     problems = []
     for number, cells in rows:

@@ -16,6 +16,9 @@ Kind = Literal["scored", "binary", "nli", "triple"]
 NLI_VALUES = {"contradiction": 0.0, "not_entailment": 0.0, "neutral": 1.0, "entailment": 2.0}
 """What each class of natural language inference is worth: more means closer."""
 
+NLI_NAMES = {0.0: "contradiction", 1.0: "neutral", 2.0: "entailment"}
+"""The class that is worth so much."""
+
 NLI_SCALE: Scale = (0.0, 2.0)
 UNLABELLED = ("-", "-1", "-1.0", "")
 

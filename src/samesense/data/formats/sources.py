@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from samesense.data.formats.files import SUFFIXES, Row, leads_to, missing_file, read_rows, split_suffix
-from samesense.data.formats.memory import Source, dataset_rows, in_memory, memory_rows
+from samesense.data.formats.memory import Source, dataset_rows, in_memory, memory_rows, name_of
 from samesense.errors import DataError, MissingExtraError
 
 _HUB_NAME = re.compile(r"(?P<name>[\w.-]+/[\w.-]+)(?:@(?P<config>[\w.+-]+))?(?::(?P<split>[^:]+))?")
@@ -47,6 +48,14 @@ def load_rows(source: Source) -> Iterator[Row]:
             f"or owner/name:split. Name a file that ends in {', '.join(SUFFIXES)} (or one of these with .gz)."
         )
     return dataset_rows(_from_hub(match["name"], match["config"], match["split"] or "train", text))
+
+
+def list_rows(source: Source, most: int | None = None) -> list[Row]:
+    """Return all rows of a source, or so many of the first; DataError if there are none. See :func:`load_rows`."""
+    rows = list(islice(load_rows(source), most))
+    if not rows:
+        raise DataError(f"{name_of(source)}: there are no rows. Check that this is the right file.")
+    return rows
 
 
 def _folder_and_split(text: str) -> tuple[Path | None, str | None]:

@@ -11,15 +11,13 @@ from typing import Any
 import numpy as np
 
 from samesense.data.examples import Conflict, conflict_lines
-from samesense.data.formats.labels import Kind, Scale, number_text
-from samesense.data.pairs.components import sentences_of
-from samesense.data.pairs.data import PairData, plain_pair
+from samesense.data.formats.labels import NLI_NAMES, Kind, Scale, number_text
+from samesense.data.pairs.data import PairData, plain_pair, sentences_of
 from samesense.types import Pair
 
 MOST_COUNTED = 12
 """Labels with more distinct values than this are described by quantiles."""
 
-_NLI_NAMES = {0.0: "contradiction", 1.0: "neutral", 2.0: "entailment"}
 _CJK = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]")
 _QUANTILES = {"min": 0, "25%": 25, "50%": 50, "75%": 75, "max": 100}
 
@@ -65,7 +63,7 @@ def examine(data: PairData, *, against: Mapping[str, PairData | Sequence[Pair]] 
 
 def _conflicts(data: PairData, places: Iterable[list[int]]) -> Iterable[Conflict]:
     numbers = data.rows or range(1, len(data) + 1)
-    names = _NLI_NAMES if data.kind == "nli" else {}
+    names = NLI_NAMES if data.kind == "nli" else {}
     for same in places:
         labels = [data.labels[place] for place in same]
         if len(set(labels)) > 1:
@@ -103,7 +101,7 @@ def sentence_length(text: str) -> int:
 def _label_counts(counts: Counter[float], kind: Kind) -> dict[str, int] | None:
     if len(counts) > MOST_COUNTED:
         return None
-    names = _NLI_NAMES if kind == "nli" else {}
+    names = NLI_NAMES if kind == "nli" else {}
     return {names.get(label, number_text(label)): counts[label] for label in sorted(counts)}
 
 

@@ -8,7 +8,7 @@ from samesense.data.formats.columns import SCORE_NAMES, Columns, resolve_columns
 from samesense.data.formats.files import BadRow, Row, bad_rows_error, text_problem
 from samesense.data.formats.labels import ParsedLabels, Scale, number_text, parse_labels
 from samesense.data.formats.memory import Source, name_of
-from samesense.data.formats.sources import load_rows
+from samesense.data.formats.sources import list_rows, load_rows
 from samesense.data.formats.text_columns import example, names_in
 from samesense.data.pairs.data import PairData
 from samesense.errors import ConfigError, DataError
@@ -43,9 +43,7 @@ def read_pairs(
         MissingExtraError: if ``datasets`` is needed and absent.
     """
     name = name_of(source)
-    rows = list(load_rows(source))
-    if not rows:
-        raise DataError(f"{name}: there are no rows. Check that this is the right file.")
+    rows = list_rows(source)
     found = resolve_columns(names_in(rows), columns, name, example=example(rows))
     parsed = _labels_of(rows, found, name, label_order, label_range)
     labelled = [row for position, row in enumerate(rows) if position not in parsed.unlabelled]
@@ -70,9 +68,7 @@ def read_bare_pairs(source: Source, *, columns: str | None = None) -> list[Pair]
     :func:`read_pairs`.
     """
     name = name_of(source)
-    rows = list(load_rows(source))
-    if not rows:
-        raise DataError(f"{name}: there are no rows. Check that this is the right file.")
+    rows = list_rows(source)
     found = resolve_columns(names_in(rows), columns, name, labelled=False, example=example(rows))
     partners = [column for column in (found.text2, found.negative) if column is not None]
     texts = ((cells.get(found.text1), cells.get(column)) for _, cells in rows for column in partners)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from samesense.data.formats.columns import CLASS_NAMES, NEGATIVE_NAMES, Columns, first_of, spelled_names
+from samesense.data.formats.columns import CLASS_NAMES, NEGATIVE_NAMES, Columns, first_of, first_pair_of, spelled_names
 from samesense.data.formats.files import BadRow, Row, bad_rows_error, text_problem
 from samesense.data.formats.labels import UNLABELLED, parse_labels
 from samesense.data.formats.memory import Source, as_sources, name_of, short_name
@@ -190,7 +190,7 @@ def layout_of(names: Sequence[str], source: str, columns: str | None = None) -> 
         return _named_layout(names, source, columns)
     spelled = spelled_names(names)
     label = first_of(CLASS_NAMES, spelled)
-    pair = next((pair for pair in NLI_PAIRS if set(pair) <= spelled.keys()), None)
+    pair = first_pair_of(NLI_PAIRS, spelled)
     if pair is not None and label is not None:
         return Layout(spelled[pair[0]], ((spelled[pair[1]], "neutral"),), label)
     anchor = first_of(ANCHOR_NAMES, spelled)
