@@ -49,6 +49,11 @@ class Columns:
     negative: str | None = None
 
     @property
+    def holds_scores(self) -> bool:
+        """Whether the label column has the name of scores."""
+        return (self.label or "").strip().casefold() in SCORE_NAMES
+
+    @property
     def is_premise_hypothesis(self) -> bool:
         """Whether the text columns carry the names of natural language inference."""
         return (self.text1.strip().casefold(), self.text2.strip().casefold()) == ("premise", "hypothesis")

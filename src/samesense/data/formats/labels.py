@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from samesense.data.formats.columns import SCORE_NAMES, Columns
+from samesense.data.formats.columns import Columns
 from samesense.errors import ConfigError, DataError
 
 Kind = Literal["scored", "binary", "nli", "triple"]
@@ -59,7 +59,7 @@ def parse_labels(
         )
     if named:
         return _parse_classes(raw, NLI_VALUES, "one of " + ", ".join(NLI_VALUES))
-    if label_order and _scores_by_name(columns):
+    if label_order and columns.holds_scores:
         raise ConfigError(
             f"{source}: `label_order` is for classes, and column {columns.label!r} holds scores by its name. "
             "Leave it out, or name the column label. Where other files of the command need it, write their classes in "
@@ -180,14 +180,10 @@ def _outside(value: float, scale: Scale, share: str) -> tuple[str, str]:
     )
 
 
-def _scores_by_name(columns: Columns) -> bool:
-    return (columns.label or "").strip().casefold() in SCORE_NAMES
-
-
 def _refuse_coded_classes(parsed: ParsedLabels, columns: Columns, source: str) -> None:
     """Raise if numbers may be classes: 0, 1, 2 under any name but a score's, and what else stands by a premise."""
     kept = {value for value in parsed.values if value is not None} - {-1.0}
-    inference, scores = columns.is_premise_hypothesis, _scores_by_name(columns)
+    inference, scores = columns.is_premise_hypothesis, columns.holds_scores
     from_0 = bool(kept) and kept <= {0.0, 1.0, 2.0} and not scores and (inference or 2.0 in kept)
     from_1 = inference and bool(kept) and kept <= {1.0, 2.0, 3.0}
     if not (from_0 or from_1):

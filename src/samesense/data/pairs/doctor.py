@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -35,30 +35,28 @@ def examine(data: PairData, *, against: Mapping[str, PairData | Sequence[Pair]] 
     counts = Counter(data.labels)
     own = _plain_pairs(data) if against else set()
     others = {name: _plain_pairs(other) for name, other in (against or {}).items()}
-    found: dict[str, Any] = {
-        "label_counts": _label_counts(counts, data.kind),
-        "positive_share": counts[1.0] / len(data) if data.kind == "binary" else None,
-        "duplicate_pairs": len(data) - len(places),
-        "conflicting_pairs": len(conflicts),
-        "overlaps": {name: len(own & other) for name, other in others.items()},
-        "shared_sentences": {name: len(sentences_of(own) & sentences_of(other)) for name, other in others.items()},
-    }
-    return DataReport(
+    report = DataReport(
         name=data.name,
         sha256=data.sha256,
         rows=len(data),
         kind=data.kind,
         scale=data.scale,
         label_quantiles={name: float(np.percentile(data.labels, at)) for name, at in _QUANTILES.items()},
+        label_counts=_label_counts(counts, data.kind),
+        positive_share=counts[1.0] / len(data) if data.kind == "binary" else None,
         **describe_texts([*data.sentences1, *data.sentences2]),
+        duplicate_pairs=len(data) - len(places),
+        conflicting_pairs=len(conflicts),
+        conflicts=conflicts,
         equal_pairs=sum(first == second for first, second in data.pairs()),
         subsets=None if data.subsets is None else dict(Counter(data.subsets)),
         dropped=data.dropped,
+        overlaps={name: len(own & other) for name, other in others.items()},
+        shared_sentences={name: len(sentences_of(own) & sentences_of(other)) for name, other in others.items()},
         dropped_unlabelled=data.dropped_unlabelled,
-        conflicts=conflicts,
-        warnings=[*_scale_warnings(data), *_warnings(found, len(data))],
-        **found,
+        warnings=[],
     )
+    return replace(report, warnings=[*_scale_warnings(data), *_warnings(report)])
 
 
 def _conflicts(data: PairData, places: Iterable[list[int]]) -> Iterable[Conflict]:
@@ -109,19 +107,18 @@ def _plain_pairs(data: PairData | Sequence[Pair]) -> set[Pair]:
     return {plain_pair(*pair) for pair in (data.pairs() if isinstance(data, PairData) else data)}
 
 
-def _warnings(found: Mapping[str, Any], rows: int) -> Iterable[str]:
-    for name, shared in found["overlaps"].items():
+def _warnings(report: DataReport) -> Iterable[str]:
+    for name, shared in report.overlaps.items():
         if shared:
             yield f"{_pairs(shared)} also in {name}: a score on it would be inflated"
-    if found["conflicting_pairs"]:
-        yield f"{_pairs(found['conflicting_pairs'])} given different labels: decide which one is right"
-    if found["duplicate_pairs"] > 0.2 * rows:
-        yield f"{found['duplicate_pairs']} of {rows} rows repeat an earlier pair: they count more than the others"
-    if set(found["label_counts"] or ()) == {"-1", "0", "1"}:
+    if report.conflicting_pairs:
+        yield f"{_pairs(report.conflicting_pairs)} given different labels: decide which one is right"
+    if report.duplicate_pairs > 0.2 * report.rows:
+        yield f"{report.duplicate_pairs} of {report.rows} rows repeat an earlier pair: they count more than the others"
+    if set(report.label_counts or ()) == {"-1", "0", "1"}:
         yield "the labels are -1, 0 and 1: if -1 marks pairs without a label, leave those rows out"
-    share = found["positive_share"]
-    if share is not None and share < 0.05:
-        yield f"only {100 * share:.1f} % of the pairs are positive: a threshold will be unreliable"
+    if report.positive_share is not None and report.positive_share < 0.05:
+        yield f"only {100 * report.positive_share:.1f} % of the pairs are positive: a threshold will be unreliable"
 
 
 def _scale_warnings(data: PairData) -> Iterable[str]:
@@ -207,45 +204,44 @@ class DataReport:
 
     def lines(self, *, all_rows: bool = False) -> list[str]:
         """Return the report for people, the warnings last, and the rows that contradict each other: some, or all."""
-        return [*_report_lines(self.to_dict()), *conflict_lines(self.conflicts, all_rows=all_rows)]
+        return [*_report_lines(self), *conflict_lines(self.conflicts, all_rows=all_rows)]
 
 
-def _report_lines(report: Mapping[str, Any]) -> list[str]:
-    quantiles = {name: number_text(value) for name, value in report["label_quantiles"].items()}
-    kind = {"nli": "inference", "triple": "triple"}.get(report["kind"], report["kind"])
+def _report_lines(report: DataReport) -> list[str]:
+    quantiles = {name: number_text(value) for name, value in report.label_quantiles.items()}
+    kind = "inference" if report.kind == "nli" else report.kind
     lines = [
-        f"{report['name']}: {report['rows']} {kind} pairs, labels {quantiles['min']} to {quantiles['max']} "
-        f"(median {report['label_quantiles']['50%']:.1f})"
+        f"{report.name}: {report.rows} {kind} pairs, labels {quantiles['min']} to {quantiles['max']} "
+        f"(median {report.label_quantiles['50%']:.1f})"
     ]
-    if report["read_as"]:
-        lines.append(f"  {report['read_as']}")
+    if report.read_as:
+        lines.append(f"  {report.read_as}")
     lines.append(f"  labels: {_labels(report, quantiles)}")
-    if report["scale"] is not None:
-        lines.append(f"  scale: {' to '.join(number_text(end) for end in report['scale'])}")
-    lines.append(texts_line(report))
+    if report.scale is not None:
+        lines.append(f"  scale: {' to '.join(map(number_text, report.scale))}")
+    lines.append(texts_line(vars(report)))
     lines.append(
-        f"  repeated pairs: {report['duplicate_pairs']}; pairs with different labels: {report['conflicting_pairs']}; "
-        f"pairs of equal sentences: {report['equal_pairs']}"
+        f"  repeated pairs: {report.duplicate_pairs}; pairs with different labels: {report.conflicting_pairs}; "
+        f"pairs of equal sentences: {report.equal_pairs}"
     )
-    if report["subsets"] is not None:
-        lines.append(f"  subsets: {_counts(report['subsets'], _MOST_SUBSETS)}")
-    shared, different = report["shared_sentences"], report["distinct_sentences"]
+    if report.subsets is not None:
+        lines.append(f"  subsets: {_counts(report.subsets, _MOST_SUBSETS)}")
     lines += [
-        f"  also in {name}: {pairs} pairs, {shared[name]} of {different} sentences"
-        for name, pairs in report["overlaps"].items()
+        f"  also in {name}: {pairs} pairs, {report.shared_sentences[name]} of {report.distinct_sentences} sentences"
+        for name, pairs in report.overlaps.items()
     ]
-    if report["dropped"] or report["dropped_unlabelled"]:
-        lines.append(f"  left out: {report['dropped']} bad rows, {report['dropped_unlabelled']} without a label")
-    lines += [f"  warning: {warning}" for warning in report["warnings"]]
+    if report.dropped or report.dropped_unlabelled:
+        lines.append(f"  left out: {report.dropped} bad rows, {report.dropped_unlabelled} without a label")
+    lines += [f"  warning: {warning}" for warning in report.warnings]
     return lines
 
 
-def _labels(report: Mapping[str, Any], quantiles: Mapping[str, str]) -> str:
-    if report["label_counts"] is None:
+def _labels(report: DataReport, quantiles: Mapping[str, str]) -> str:
+    if report.label_counts is None:
         return ", ".join(f"{name} {value}" for name, value in quantiles.items())
-    share = report["positive_share"]
+    share = report.positive_share
     positive = "" if share is None else f" ({100 * share:.1f} % positive)"
-    return _counts(report["label_counts"], len(report["label_counts"])) + positive
+    return _counts(report.label_counts, len(report.label_counts)) + positive
 
 
 def _counts(counts: Mapping[str, int], most: int) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 
-from samesense.data.formats.columns import SCORE_NAMES, Columns, resolve_columns
+from samesense.data.formats.columns import Columns, resolve_columns
 from samesense.data.formats.files import BadRow, Row, bad_rows_error, text_problem
 from samesense.data.formats.labels import ParsedLabels, Scale, number_text, parse_labels
 from samesense.data.formats.memory import Source, name_of
@@ -80,12 +81,8 @@ def holds_scores(source: Source, columns: str | None = None) -> bool:
 
     The first row decides. Arguments and errors are those of :func:`read_pairs`.
     """
-    first = next(iter(load_rows(source)), None)
-    found = (
-        None if first is None else resolve_columns(list(first[1]), columns, name_of(source), example=example([first]))
-    )
-    label = None if found is None else found.label
-    return label is not None and label.strip().casefold() in SCORE_NAMES
+    rows = list(islice(load_rows(source), 1))
+    return bool(rows) and resolve_columns(names_in(rows), columns, name_of(source), example=example(rows)).holds_scores
 
 
 def _labels_of(
@@ -130,7 +127,8 @@ def _assembled(
             second.append(str(cells[name]))
             labels.append(float(label or 0.0))
             numbers.append(rows[at][0])
-            parts.append(_subset_text(cells.get(columns.subset)) if columns.subset is not None else "")
+            part = None if columns.subset is None else cells.get(columns.subset)
+            parts.append("" if part is None else str(part))
     _refuse_constant(labels, source)
     return PairData(
         sentences1=first,
@@ -146,10 +144,6 @@ def _assembled(
         own_scale=parsed.own_scale,
         rows=numbers,
     )
-
-
-def _subset_text(value: object) -> str:
-    return "" if value is None else str(value)
 
 
 def _refuse_constant(labels: Sequence[float], source: str) -> None:
