@@ -172,7 +172,7 @@ class Corpus:
             raise IndexError(f"The sentences are numbered 0 to {len(self) - 1}; there is no sentence {i}.")
 
 
-def spans(starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def spans(starts: Indices, ends: Indices) -> Indices:
     """Return the numbers from each start up to its end, one span after the other, as one vector."""
     lengths = ends - starts
     before = np.cumsum(lengths) - lengths

@@ -46,7 +46,7 @@ class CausalGenerator(PretrainedGenerator):
     def __init__(self, model: Any, tokenizer: Any, *, max_tokens: int = 128) -> None:
         super().__init__(model, tokenizer, max_tokens=max_tokens)
         self.start = start_mark(tokenizer)
-        self.protocol = f"causal language model by Bayes' rule, {str(model.dtype).removeprefix('torch.')}"
+        self.protocol = f"causal language model by Bayes' rule, {self.precision}"
 
     def measure(self, cells: Cells, kinds: Sequence[Kind] = KINDS) -> LogProbs:
         """Return the log probabilities of all cells; see the base class."""
@@ -165,7 +165,7 @@ class InfillGenerator(PretrainedGenerator):
         self._gap = int(gap)
         self._begin = int(model.config.decoder_start_token_id)
         self._end = [] if tokenizer.eos_token_id is None else [int(tokenizer.eos_token_id)]
-        self.protocol = f"sequence-to-sequence language model filling gaps, {str(model.dtype).removeprefix('torch.')}"
+        self.protocol = f"sequence-to-sequence language model filling gaps, {self.precision}"
 
     @torch.inference_mode()
     def measure(self, cells: Cells, kinds: Sequence[Kind] = KINDS) -> LogProbs:

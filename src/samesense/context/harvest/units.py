@@ -11,14 +11,13 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
 from samesense.context.corpus.corpus import Corpus, spans
 from samesense.context.corpus.words import Keys, words
 from samesense.context.retrieval.postings import counted, top_k
 from samesense.context.retrieval.tfidf import Tfidf
 from samesense.errors import DataError
-from samesense.types import Indices
+from samesense.types import Floats, Indices
 
 KNOWN_TEXTS = 1 << 18
 """Sentences whose words are kept: some 150 MB of English."""
@@ -233,7 +232,7 @@ def _evenly(values: Indices, most: int) -> Indices:
     return values[np.arange(most) * len(values) // most]
 
 
-def _overlaps(one: Keys, others: Sequence[Keys]) -> npt.NDArray[np.float64]:
+def _overlaps(one: Keys, others: Sequence[Keys]) -> Floats:
     """Return the cosine of a set of terms and of each other set, all ascending, ``(others,)``."""
     lengths = np.array([len(other) for other in others], dtype=np.int64)
     if not len(one) or not lengths.sum():
@@ -241,7 +240,7 @@ def _overlaps(one: Keys, others: Sequence[Keys]) -> npt.NDArray[np.float64]:
     terms = np.concatenate(others)
     hits = one[np.minimum(np.searchsorted(one, terms), len(one) - 1)] == terms
     shared = np.bincount(np.repeat(np.arange(len(others)), lengths), hits, minlength=len(others))
-    cosines: npt.NDArray[np.float64] = shared / np.sqrt(len(one) * np.maximum(lengths, 1))
+    cosines: Floats = shared / np.sqrt(len(one) * np.maximum(lengths, 1))
     return cosines
 
 
