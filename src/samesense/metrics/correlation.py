@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Literal
+
 import numpy as np
 
 from samesense.metrics.inputs import Numbers, check_correlates
@@ -66,5 +69,8 @@ def spearman(scores: Numbers, labels: Numbers) -> float:
     return pearson(average_ranks(left), average_ranks(right))
 
 
-CORRELATIONS = {"spearman": spearman, "pearson": pearson}
+Statistic = Literal["spearman", "pearson"]
+"""Name of a correlation."""
+
+CORRELATIONS: dict[Statistic, Callable[[Numbers, Numbers], float]] = {"spearman": spearman, "pearson": pearson}
 """Every correlation by name."""

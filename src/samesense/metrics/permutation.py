@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from samesense.metrics.correlation import average_ranks, centred
+from samesense.metrics.correlation import Statistic, average_ranks, centred
 from samesense.metrics.inputs import Numbers
 from samesense.metrics.resampling import BLOCK_CELLS, correlations
-from samesense.metrics.significance import Statistic, check_sampling, paired_sides
+from samesense.metrics.significance import check_sampling, paired_sides
 from samesense.types import Floats
 
 ROUNDING = 1e-12

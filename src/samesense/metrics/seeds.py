@@ -8,11 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from samesense.errors import ConfigError, DataError
-from samesense.metrics.correlation import CORRELATIONS
+from samesense.metrics.correlation import CORRELATIONS, Statistic
 from samesense.metrics.inputs import Numbers, check_correlates, finite_vector
 from samesense.metrics.significance import (
     PairedDifference,
-    Statistic,
     check_sampling,
     check_statistic,
     compared,

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
 from samesense.errors import ConfigError, DataError
-from samesense.metrics.correlation import CORRELATIONS
+from samesense.metrics.correlation import CORRELATIONS, Statistic
 from samesense.metrics.inputs import Numbers, check_correlates, finite_vector
 from samesense.metrics.resampling import correlations, resamples
 from samesense.types import Floats
-
-Statistic = Literal["spearman", "pearson"]
-"""Name of a correlation."""
 
 
 @dataclass(frozen=True)
