@@ -232,8 +232,7 @@ def defined(values: Floats) -> Floats:
             f"No interval: the correlation is undefined on {undefined.sum()} of {undefined.size} resamples, "
             "because scores or labels hardly vary. More pairs are needed."
         )
-    kept: Floats = values[..., ~undefined]
-    return kept
+    return values[..., ~undefined]
 
 
 def percentile_interval(values: Floats, level: float) -> tuple[float, float]:

@@ -123,8 +123,7 @@ def corpus_vectors(encoder: SentenceEncoder, corpus: Corpus, folder: Path) -> Em
                 bar.update(end - start)
         beside.rename(path)
     flat = map_array(path, np.float32, len(corpus) * encoder.dim)
-    vectors: Embeddings = flat.reshape(len(corpus), encoder.dim)
-    return vectors
+    return flat.reshape(len(corpus), encoder.dim)
 
 
 BLOCK_ROWS = 16_384

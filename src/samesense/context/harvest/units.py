@@ -63,8 +63,7 @@ class Population:
     def fitting(self, positions: Indices) -> Indices:
         """Return those of the positions whose sentences have as many words as asked for, in their order."""
         lengths = np.array([self._terms(int(at))[1] for at in positions], dtype=np.int64)
-        fitting: Indices = positions[(lengths >= self._least) & (lengths <= self._most)]
-        return fitting
+        return positions[(lengths >= self._least) & (lengths <= self._most)]
 
     def _read_terms(self, position: int) -> tuple[Keys, int]:
         text = self.text(position)

@@ -158,5 +158,4 @@ def _random_pairs(sections: Indices, near: Indices, count: int, chance: np.rando
 def _codes(pairs: Indices, n: int) -> Indices:
     """Return one number a pair, the same whichever comes first."""
     ordered = np.sort(pairs, axis=1)
-    codes: Indices = ordered[:, 0] * n + ordered[:, 1]
-    return codes
+    return ordered[:, 0] * n + ordered[:, 1]

@@ -46,8 +46,7 @@ def term_weights(counts: npt.NDArray[Any]) -> Floats:
 
 def inverse_frequencies(chunks: int, frequencies: npt.NDArray[Any]) -> Floats:
     """Return ln((1 + chunks) / (1 + frequency)) + 1, ``frequency`` being in how many chunks a term comes."""
-    inverse: Floats = np.log((1.0 + chunks) / (1.0 + frequencies)) + 1.0
-    return inverse
+    return np.log((1.0 + chunks) / (1.0 + frequencies)) + 1.0
 
 
 class Postings:
@@ -179,5 +178,4 @@ def top_k(scores: Floats, most: int) -> Indices:
     places = np.arange(len(scores))
     if most < len(scores):
         places = np.flatnonzero(scores >= np.partition(scores, -most)[-most])
-    found: Indices = places[np.argsort(-scores[places], kind="stable")][:most]
-    return found
+    return places[np.argsort(-scores[places], kind="stable")][:most]

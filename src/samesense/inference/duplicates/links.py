@@ -134,5 +134,5 @@ def _links(found: Iterable[Near], vectors: Embeddings, floor: float, most: int) 
             kept = scores >= floor
             closest.add(part.take(kept), scores[kept])
     links = closest.choose()
-    first, second, scores = links.take(np.lexsort((links.second, links.first)))
-    return Links(first, second, np.asarray(scores, dtype=np.float64), closest.beyond, floor)
+    links = links.take(np.lexsort((links.second, links.first)))
+    return Links(links.first, links.second, np.asarray(links.scores, dtype=np.float64), closest.beyond, floor)
