@@ -20,6 +20,14 @@ DAMAGED = (
 )  # fmt: skip
 """What reading a damaged file raises: numpy parses the head of an array as Python."""
 
+_FIXES = {
+    errno.ENOSPC: "Free some space, or name a place on another disk.",
+    errno.EDQUOT: "Free some space, or name a place on another disk.",
+    errno.ENAMETOOLONG: "Give a shorter name.",
+    errno.EROFS: "Name a place on another disk.",
+    errno.EACCES: "Name another place, or see to its permissions.",
+}
+
 
 @contextmanager
 def writing(path: str | Path) -> Iterator[None]:
@@ -59,12 +67,3 @@ def shortened(error: BaseException, most: int = 200) -> str:
 def first_line(error: BaseException) -> str:
     """Return the first line of what an error says, or its class where it says nothing."""
     return next(iter(str(error).strip().splitlines()), type(error).__name__)
-
-
-_FIXES = {
-    errno.ENOSPC: "Free some space, or name a place on another disk.",
-    errno.EDQUOT: "Free some space, or name a place on another disk.",
-    errno.ENAMETOOLONG: "Give a shorter name.",
-    errno.EROFS: "Name a place on another disk.",
-    errno.EACCES: "Name another place, or see to its permissions.",
-}

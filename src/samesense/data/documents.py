@@ -22,6 +22,25 @@ Paragraphs = Literal["sections", "documents"]
 TEXT_NAMES = ("text", "document", "article", "content")
 """Accepted names of a column that holds a whole document, the preferred ones first."""
 
+LINES = (".jsonl", ".ndjson")
+"""Endings of files that can hold documents; each may be followed by ``.gz``."""
+
+Language = Literal["auto", "en", "zh"]
+"""How sentences end; ``auto`` looks at each paragraph."""
+
+_PARAGRAPHS = re.compile(r"\n[^\S\n]*(?:\n\s*)+")
+_CHINESE = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uffef\u3000-\u303f\u2018-\u201d\u2026"
+_HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]")
+_LATIN = re.compile(r"[^\W\d_\u3400-\u4dbf\u4e00-\u9fff]+")
+_BREAK = re.compile(rf"(?<=[{_CHINESE}])\s*\n\s*(?=[{_CHINESE}])")
+_CHINESE_SENTENCE = re.compile(r"[^。！？；…!?]*(?:[。！？；…!?]+[\s”’」』）)】》〉]*|$)")
+
+Document = Sequence[Sequence[str]]
+"""Sections in order, each a list of sentences."""
+
+Triplet = tuple[str, str, str]
+"""Anchor, positive (of the same section), negative (of another section of the same document)."""
+
 
 def running_documents(
     source: str | Path, *, language: Language = "auto", paragraphs: Paragraphs = "sections"
@@ -142,10 +161,6 @@ def _sentence_lists(value: Any) -> list[list[str]] | None:
     return found if whole else None
 
 
-LINES = (".jsonl", ".ndjson")
-"""Endings of files that can hold documents; each may be followed by ``.gz``."""
-
-
 def holds_documents(source: str | Path) -> bool:
     """Return whether a file is one of JSON lines whose first object has ``sections``."""
     if split_suffix(Path(source).name)[0] not in LINES:
@@ -170,17 +185,6 @@ def _document(source: str | Path, row: Row) -> Document:
             f"sentences; received {str(cells)[:80]!r}."
         )
     return found
-
-
-Language = Literal["auto", "en", "zh"]
-"""How sentences end; ``auto`` looks at each paragraph."""
-
-_PARAGRAPHS = re.compile(r"\n[^\S\n]*(?:\n\s*)+")
-_CHINESE = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uffef\u3000-\u303f\u2018-\u201d\u2026"
-_HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]")
-_LATIN = re.compile(r"[^\W\d_\u3400-\u4dbf\u4e00-\u9fff]+")
-_BREAK = re.compile(rf"(?<=[{_CHINESE}])\s*\n\s*(?=[{_CHINESE}])")
-_CHINESE_SENTENCE = re.compile(r"[^。！？；…!?]*(?:[。！？；…!?]+[\s”’」』）)】》〉]*|$)")
 
 
 def split_paragraphs(text: str) -> list[str]:
@@ -214,13 +218,6 @@ def split_sentences(paragraph: str, language: Language = "auto") -> list[str]:
 def _is_chinese(text: str) -> bool:
     han = len(_HAN.findall(text))
     return han > 0 and han >= len(_LATIN.findall(text))
-
-
-Document = Sequence[Sequence[str]]
-"""Sections in order, each a list of sentences."""
-
-Triplet = tuple[str, str, str]
-"""Anchor, positive (of the same section), negative (of another section of the same document)."""
 
 
 def section_triplets(documents: Sequence[Document], per_document: int, seed: int = 0) -> list[Triplet]:

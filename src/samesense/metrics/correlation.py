@@ -10,6 +10,9 @@ import numpy as np
 from samesense.metrics.inputs import Numbers, check_correlates
 from samesense.types import Floats
 
+Statistic = Literal["spearman", "pearson"]
+"""Name of a correlation."""
+
 
 def average_ranks(values: Floats) -> Floats:
     """Return the ranks from 1 to n of ``values``, equal values sharing their average rank."""
@@ -68,9 +71,6 @@ def spearman(scores: Numbers, labels: Numbers) -> float:
     left, right = check_correlates(scores, labels)
     return pearson(average_ranks(left), average_ranks(right))
 
-
-Statistic = Literal["spearman", "pearson"]
-"""Name of a correlation."""
 
 CORRELATIONS: dict[Statistic, Callable[[Numbers, Numbers], float]] = {"spearman": spearman, "pearson": pearson}
 """Every correlation by name."""

@@ -19,6 +19,8 @@ from samesense.types import Floats
 
 TokenIds = list[int]
 
+TokenTuple = tuple[int, ...]
+
 
 class CausalGenerator(PretrainedGenerator):
     """Scores by the chain rule over the running text: left, sentence, right.
@@ -136,9 +138,6 @@ def _bayes(kind: Kind, forward: dict[str, Floats], alone: Floats | None) -> Floa
         return forward["R|Ls"]
     together: Floats = forward["s|L"] + forward["R|Ls"]
     return together - forward["R|L"] if alone is None else forward["L"] + together - alone
-
-
-TokenTuple = tuple[int, ...]
 
 
 class InfillGenerator(PretrainedGenerator):

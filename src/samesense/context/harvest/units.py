@@ -22,6 +22,21 @@ from samesense.types import Floats, Indices
 KNOWN_TEXTS = 1 << 18
 """Sentences whose words are kept: some 150 MB of English."""
 
+SWEEPS = 4
+"""How often each spacing of leaders is gone through, every time with other leaders."""
+
+DEPTH = 4
+"""Neighbours looked at, in spacings: a leader is among so many nearest ones with a chance of 1 - exp(-4)."""
+
+SENTENCES_PER_LEADER = 32
+"""A spacing is used if the corpus has this many times as many sentences, so that most pairs remain random ones."""
+
+KNOWN_NEIGHBOURS = 8192
+"""Sentences whose neighbours are kept: 17 MB at the default spacings."""
+
+KNOWN_LEADERS = 1 << 18
+"""Sentences whose leaders are kept: some 60 MB."""
+
 
 class Population:
     """Distinct sentences, numbered by their positions in a random order.
@@ -68,22 +83,6 @@ class Population:
     def _read_terms(self, position: int) -> tuple[Keys, int]:
         text = self.text(position)
         return counted([text], unigrams=True)[0], len(words(text))
-
-
-SWEEPS = 4
-"""How often each spacing of leaders is gone through, every time with other leaders."""
-
-DEPTH = 4
-"""Neighbours looked at, in spacings: a leader is among so many nearest ones with a chance of 1 - exp(-4)."""
-
-SENTENCES_PER_LEADER = 32
-"""A spacing is used if the corpus has this many times as many sentences, so that most pairs remain random ones."""
-
-KNOWN_NEIGHBOURS = 8192
-"""Sentences whose neighbours are kept: 17 MB at the default spacings."""
-
-KNOWN_LEADERS = 1 << 18
-"""Sentences whose leaders are kept: some 60 MB."""
 
 
 class RandomUnits:

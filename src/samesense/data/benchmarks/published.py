@@ -40,6 +40,18 @@ _TWO_FILES = {
 _SICK = {"train": "train", "dev": "trial", "test": "test_annotated"}
 _TREC = {"train": "train_5500", "test": "TREC_10"}
 
+CHINESE_FIELDS = 3
+"""Text, text, label."""
+
+_FOLDERS = {"atec": "ATEC", "bq": "BQ", "lcqmc": "LCQMC", "pawsx": "PAWSX", "stsb-zh": "STS-B"}
+_SPLITS = {"train": "train", "dev": "valid", "test": "test"}
+
+TOPICS = {"DP": "death penalty", "GC": "gun control", "GM": "gay marriage"}
+"""Topics by the letters that stand in the file names."""
+
+ARGUMENT_FIELDS = 11
+"""Columns of a row: the score first, the two sentences last."""
+
 
 def senteval_part(folder: Path, benchmark: Benchmark, split: str) -> Load | None:
     """Return a reader of one split of a set in a SentEval folder, or ``None`` if it is not there.
@@ -136,13 +148,6 @@ def _trec(path: Path) -> LabelledSentences:
     return labelled_sentences(texts, classes, str(path))
 
 
-CHINESE_FIELDS = 3
-"""Text, text, label."""
-
-_FOLDERS = {"atec": "ATEC", "bq": "BQ", "lcqmc": "LCQMC", "pawsx": "PAWSX", "stsb-zh": "STS-B"}
-_SPLITS = {"train": "train", "dev": "valid", "test": "test"}
-
-
 def bojone_part(folder: Path, benchmark: Benchmark, split: str) -> Load | None:
     """Return a reader of one split of a Chinese set, or ``None`` if it is not there.
 
@@ -165,13 +170,6 @@ def _read(path: Path, scale: Scale) -> PairData:
             continue
         rows.append(labelled_pair(path, number, cells[0], cells[1], cells[2], scale))
     return pair_data(rows, str(path), scale, dropped=dropped)
-
-
-TOPICS = {"DP": "death penalty", "GC": "gun control", "GM": "gay marriage"}
-"""Topics by the letters that stand in the file names."""
-
-ARGUMENT_FIELDS = 11
-"""Columns of a row: the score first, the two sentences last."""
 
 
 def argument_part(folder: Path, benchmark: Benchmark, split: str) -> Load | None:

@@ -12,6 +12,7 @@ from samesense.data.formats.columns import Columns
 from samesense.errors import ConfigError, DataError
 
 Kind = Literal["scored", "binary", "nli", "triple"]
+Scale = tuple[float, float]
 
 NLI_VALUES = {"contradiction": 0.0, "not_entailment": 0.0, "neutral": 1.0, "entailment": 2.0}
 """What each class of natural language inference is worth: more means closer."""
@@ -21,6 +22,15 @@ NLI_NAMES = {0.0: "contradiction", 1.0: "neutral", 2.0: "entailment"}
 
 NLI_SCALE: Scale = (0.0, 2.0)
 UNLABELLED = ("-", "-1", "-1.0", "")
+
+KNOWN_SCALES: tuple[Scale, ...] = ((0, 1), (-1, 1), (0, 5), (0, 10), (0, 100))
+"""Ranges that similarity is given on, the narrowest first."""
+
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_WORDS = {
+    **dict.fromkeys(("true", "yes", "y", "equivalent", "duplicate", "paraphrase"), 1.0),
+    **dict.fromkeys(("false", "no", "n", "not_equivalent", "not_duplicate", "not_paraphrase"), 0.0),
+}
 
 
 @dataclass(frozen=True)
@@ -200,28 +210,6 @@ def _refuse_coded_classes(parsed: ParsedLabels, columns: Columns, source: str) -
         "inference, and data sets disagree about their order (SNLI and SICK on the hub code 0 as entailment). "
         f"{naming} If they are similarity scores, give their scale: `label_range` {'0 2' if from_0 else '1 3'}."
     )
-
-
-Scale = tuple[float, float]
-
-KNOWN_SCALES: tuple[Scale, ...] = ((0, 1), (-1, 1), (0, 5), (0, 10), (0, 100))
-"""Ranges that similarity is given on, the narrowest first."""
-
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
-_WORDS = {
-    "true": 1.0,
-    "false": 0.0,
-    "yes": 1.0,
-    "no": 0.0,
-    "y": 1.0,
-    "n": 0.0,
-    "equivalent": 1.0,
-    "not_equivalent": 0.0,
-    "duplicate": 1.0,
-    "not_duplicate": 0.0,
-    "paraphrase": 1.0,
-    "not_paraphrase": 0.0,
-}
 
 
 def to_number(value: object) -> float | None:

@@ -21,6 +21,8 @@ MOST_COUNTED = 12
 _CJK = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]")
 _QUANTILES = {"min": 0, "25%": 25, "50%": 50, "75%": 75, "max": 100}
 
+_MOST_SUBSETS = 10
+
 
 def examine(data: PairData, *, against: Mapping[str, PairData | Sequence[Pair]] | None = None) -> DataReport:
     """Describe labelled pairs and point out what may spoil a training run or its test.
@@ -132,9 +134,6 @@ def _scale_warnings(data: PairData) -> Iterable[str]:
 
 def _pairs(count: int) -> str:
     return "1 pair is" if count == 1 else f"{count} pairs are"
-
-
-_MOST_SUBSETS = 10
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,6 +22,12 @@ from samesense.errors import DataError
 Completed = tuple[list[str], list[str]]
 """Positives and negatives of one anchor."""
 
+Guard = Literal["off", "same", "near"]
+"""Texts of which an anchor is not pushed away: none; those equal to it or a positive of it but for case and spaces; or
+those with the same words in any order, too."""
+
+_WORD = re.compile(r"\w+")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Completion:
@@ -126,13 +132,6 @@ def _draws(size: int, tries: int, random: np.random.Generator) -> Iterator[int]:
     if size:
         yield from random.integers(size, size=tries)
         yield from random.permutation(size)
-
-
-Guard = Literal["off", "same", "near"]
-"""Texts of which an anchor is not pushed away: none; those equal to it or a positive of it but for case and spaces; or
-those with the same words in any order, too."""
-
-_WORD = re.compile(r"\w+")
 
 
 def same(text: str) -> str:

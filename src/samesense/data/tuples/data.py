@@ -15,6 +15,8 @@ from samesense.hashes import rows_hash
 
 Side = Literal["positive", "neutral", "negative"]
 
+BINS = ("none", "1", "2 to 4", "5 or more")
+
 
 class Statement(NamedTuple):
     """What one row says of an anchor and a partner; statements of one group are put together."""
@@ -134,9 +136,6 @@ def tuple_data(groups: Iterable[Group], *, source: str, name: str, left_out: dic
         },
         conflicts=[conflict for group in every for conflict in group.conflicts],
     )
-
-
-BINS = ("none", "1", "2 to 4", "5 or more")
 
 
 def counts_table(positives: Iterable[Sequence[str]], negatives: Iterable[Sequence[str]]) -> list[str]:

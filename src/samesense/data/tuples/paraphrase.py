@@ -14,9 +14,16 @@ from samesense.failures import shortened
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-
 BEAMS = 4
 """Beams searched for one variant; for more variants of one text, as many as these."""
+
+AugmentName = Literal["none", "deletion", "synonym", "paraphrase"]
+
+SHARES = {"deletion": 0.1, "synonym": 0.2, "paraphrase": 0.5}
+"""Share of the words, or of the texts, that each changes unless told otherwise."""
+
+PARAPHRASER = "prithivida/parrot_paraphraser_on_T5"
+"""The model that the paper paraphrased with."""
 
 
 def paraphrase(
@@ -92,15 +99,6 @@ def _written(
         )  # fmt: skip
     decoded = tokenizer.batch_decode(found, skip_special_tokens=True)
     return [decoded[start : start + count] for start in range(0, len(decoded), count)]
-
-
-AugmentName = Literal["none", "deletion", "synonym", "paraphrase"]
-
-SHARES = {"deletion": 0.1, "synonym": 0.2, "paraphrase": 0.5}
-"""Share of the words, or of the texts, that each changes unless told otherwise."""
-
-PARAPHRASER = "prithivida/parrot_paraphraser_on_T5"
-"""The model that the paper paraphrased with."""
 
 
 def augment_named(

@@ -22,6 +22,22 @@ SIDES: dict[float, Side] = {0.0: "negative", 1.0: "neutral", 2.0: "positive"}
 
 _NO_LABEL, _BAD = "rows without a label", "bad rows"
 
+NLI_PAIRS = (("premise", "hypothesis"), ("sentence1", "sentence2"), ("sentence_a", "sentence_b"))
+ANCHOR_NAMES = ("anchor", "query", "sent0")
+POSITIVE_NAMES = ("positive", "positives", "pos", "sent1")
+NEGATIVES = (*NEGATIVE_NAMES, "negatives", "neg", "hard_negatives")
+NEUTRAL_NAMES = ("neutral", "neutrals")
+
+_NUMBERED: dict[Side, re.Pattern[str]] = {
+    "positive": re.compile(r"(positive|pos)_?\d+"),
+    "negative": re.compile(r"(negative|neg|hard_neg|hard_negative)_?\d+"),
+}
+_ACCEPTED = (
+    f"Accepted: an anchor ({', '.join(ANCHOR_NAMES)}) with columns of positives ({', '.join(POSITIVE_NAMES)}, "
+    f"positive_1 ...) and of negatives ({', '.join(NEGATIVES)}, negative_1 ...), each cell a text or a list of texts; "
+    "or premise, hypothesis and label of NLI data"
+)
+
 
 def read_tuples(
     sources: Source,
@@ -148,23 +164,6 @@ class _Reader:
 def _problems(number: int, column: str, texts: Sequence[object]) -> list[BadRow]:
     found = [BadRow(number, column, text_problem(text), "give the sentence or delete the row") for text in texts]
     return [bad for bad in found if bad.what]
-
-
-NLI_PAIRS = (("premise", "hypothesis"), ("sentence1", "sentence2"), ("sentence_a", "sentence_b"))
-ANCHOR_NAMES = ("anchor", "query", "sent0")
-POSITIVE_NAMES = ("positive", "positives", "pos", "sent1")
-NEGATIVES = (*NEGATIVE_NAMES, "negatives", "neg", "hard_negatives")
-NEUTRAL_NAMES = ("neutral", "neutrals")
-
-_NUMBERED: dict[Side, re.Pattern[str]] = {
-    "positive": re.compile(r"(positive|pos)_?\d+"),
-    "negative": re.compile(r"(negative|neg|hard_neg|hard_negative)_?\d+"),
-}
-_ACCEPTED = (
-    f"Accepted: an anchor ({', '.join(ANCHOR_NAMES)}) with columns of positives ({', '.join(POSITIVE_NAMES)}, "
-    f"positive_1 ...) and of negatives ({', '.join(NEGATIVES)}, negative_1 ...), each cell a text or a list of texts; "
-    "or premise, hypothesis and label of NLI data"
-)
 
 
 @dataclass(frozen=True)

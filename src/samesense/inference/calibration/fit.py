@@ -40,6 +40,15 @@ Folds = npt.NDArray[np.intp]
 Cut = Callable[[Scores, Scores], float]
 """From scores and what is right, 1 for a yes, to a threshold."""
 
+Errors = dict[str, float]
+"""What cross-validation found, by name."""
+
+LEAST = 50
+"""Pairs that a calibration needs."""
+
+LEAST_OF_EACH = 10
+"""Pairs that yes and no need each."""
+
 
 def fold_numbers(pairs: Sequence[Pair], labels: Scores, count: int, seed: int) -> Folds:
     """Return the fold of each pair ``(n,)``: folds of like size and with like labels.
@@ -67,10 +76,6 @@ def held_out_values(
         held = folds == fold
         values[held] = fit(scores[~held], labels[~held])(scores[held])
     return values
-
-
-Errors = dict[str, float]
-"""What cross-validation found, by name."""
 
 
 def value_errors(values: Scores, labels: Scores, *, graded: bool) -> Errors:
@@ -103,13 +108,6 @@ def read_as_share(scores: Scores, scale: Scale) -> Scores | None:
     if np.abs(scores).max() > 1:
         return None
     return scale[0] + (scale[1] - scale[0]) * np.clip(scores, 0, 1)
-
-
-LEAST = 50
-"""Pairs that a calibration needs."""
-
-LEAST_OF_EACH = 10
-"""Pairs that yes and no need each."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,6 +24,9 @@ ORIGIN_PARTS = ("origin.json", "corpus", "discriminator", "generator", "bank", "
 NOTES = (".md", ".png", ".svg")
 """Ends of files that decide no score."""
 
+Threshold = float | Literal["calibrated"]
+"""A score from which on a pair counts, or that of the model's calibration."""
+
 
 @dataclass(frozen=True)
 class Home:
@@ -142,10 +145,6 @@ def read(home: Home, path: Path | None = None) -> Calibration:
             f"mislead. Calibrate again: samesense calibrate {home.name} --data dev.tsv"
         )
     return calibration
-
-
-Threshold = float | Literal["calibrated"]
-"""A score from which on a pair counts, or that of the model's calibration."""
 
 
 def threshold_of(model: object, threshold: Threshold) -> float:
