@@ -126,11 +126,11 @@ def pair_data(rows: Sequence[LabelledPair], source: str, scale: Scale, *, droppe
     scored = [row for row in rows if row[2] is not None]
     if not scored:
         raise DataError(f"{source}: none of {len(rows)} pairs has a label. Check that these are the right files.")
-    parts = [row[3] for row in scored]
+    first, second, labels, parts = (list(column) for column in zip(*scored, strict=True))
     return PairData(
-        sentences1=[row[0] for row in scored],
-        sentences2=[row[1] for row in scored],
-        labels=[row[2] or 0.0 for row in scored],
+        sentences1=first,
+        sentences2=second,
+        labels=labels,
         subsets=parts if any(parts) else None,
         kind="binary" if scale == (0, 1) else "scored",
         scale=scale,

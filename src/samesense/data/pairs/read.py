@@ -112,23 +112,17 @@ def _text_problems(rows: Sequence[Row], columns: Columns) -> list[BadRow]:
 def _assembled(
     rows: Sequence[Row], kept: Sequence[int], columns: Columns, parsed: ParsedLabels, source: str, dropped: int
 ) -> PairData:
-    first: list[str] = []
-    second: list[str] = []
-    labels: list[float] = []
-    parts: list[str] = []
-    numbers: list[int] = []
+    pairs: list[tuple[str, str, float, str, int]] = []
     for at in kept:
-        cells = rows[at][1]
-        partners = [(columns.text2, parsed.values[at])]
-        if columns.negative is not None:
-            partners.append((columns.negative, 0.0))
+        number, cells = rows[at]
+        part = None if columns.subset is None else cells.get(columns.subset)
+        partners = [(columns.text2, parsed.values[at] or 0.0)]
+        partners += [] if columns.negative is None else [(columns.negative, 0.0)]
         for name, label in partners:
-            first.append(str(cells[columns.text1]))
-            second.append(str(cells[name]))
-            labels.append(float(label or 0.0))
-            numbers.append(rows[at][0])
-            part = None if columns.subset is None else cells.get(columns.subset)
-            parts.append("" if part is None else str(part))
+            pairs.append(
+                (str(cells[columns.text1]), str(cells[name]), label, "" if part is None else str(part), number)
+            )
+    first, second, labels, parts, numbers = (list(column) for column in zip(*pairs, strict=True))
     _refuse_constant(labels, source)
     return PairData(
         sentences1=first,
