@@ -115,13 +115,11 @@ def _assembled(
     pairs: list[tuple[str, str, float, str, int]] = []
     for at in kept:
         number, cells = rows[at]
-        part = None if columns.subset is None else cells.get(columns.subset)
+        part = cells.get(columns.subset) if columns.subset is not None else None
+        subset = "" if part is None else str(part)
         partners = [(columns.text2, parsed.values[at] or 0.0)]
         partners += [] if columns.negative is None else [(columns.negative, 0.0)]
-        for name, label in partners:
-            pairs.append(
-                (str(cells[columns.text1]), str(cells[name]), label, "" if part is None else str(part), number)
-            )
+        pairs += [(str(cells[columns.text1]), str(cells[name]), label, subset, number) for name, label in partners]
     first, second, labels, parts, numbers = (list(column) for column in zip(*pairs, strict=True))
     _refuse_constant(labels, source)
     return PairData(
