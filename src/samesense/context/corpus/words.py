@@ -21,6 +21,7 @@ _IDEOGRAPH = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0
 _ONE = re.compile(rf"\s*[{_IDEOGRAPH}\u3000-\u303f\uff00-\uffef]")
 _WORD = re.compile(rf"[{_IDEOGRAPH}]|[^\W{_IDEOGRAPH}]+")
 WORD_OR_MARK = re.compile(rf"{_WORD.pattern}|[^\w\s]")
+"""Finds the words of a text and its marks of punctuation, one by one."""
 
 
 def words(text: str) -> list[str]:
