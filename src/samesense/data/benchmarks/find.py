@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -96,12 +95,7 @@ def known_split(source: str) -> tuple[Benchmark, str] | None:
 def _reader(folder: Path, benchmark: Benchmark, split: str) -> Load | None:
     if not folder.is_dir():
         return None
-    layouts: tuple[Callable[[Path, Benchmark, str], Load | None], ...] = (
-        tsv_part,
-        senteval_part,
-        bojone_part,
-        argument_part,
-    )
+    layouts = (tsv_part, senteval_part, bojone_part, argument_part)
     return next((load for layout in layouts if (load := layout(folder, benchmark, split))), None)
 
 
