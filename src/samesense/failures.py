@@ -1,4 +1,4 @@
-"""What a disk and a damaged file fail with, and what is said of it."""
+"""What a disk, a damaged file and an absent package fail with, and what is said of it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from tokenize import TokenError
+from typing import Any
 
-from samesense.errors import OutputError, SamesenseError
+from samesense.errors import MissingExtraError, OutputError, SamesenseError
 
 DAMAGED = (
     OSError, ValueError, TypeError, LookupError, AttributeError, EOFError, SyntaxError, TokenError, MemoryError,
@@ -27,6 +29,14 @@ _FIXES = {
     errno.EROFS: "Name a place on another disk.",
     errno.EACCES: "Name another place, or see to its permissions.",
 }
+
+
+def imported(module: str, extra: str) -> Any:
+    """Return a module that an extra brings; MissingExtraError if it is not installed."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise MissingExtraError(module.partition(".")[0], extra) from error
 
 
 @contextmanager

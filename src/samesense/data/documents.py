@@ -13,7 +13,8 @@ import numpy as np
 from samesense.data.formats.files import Row, read_rows, split_suffix
 from samesense.data.formats.lines import read_lines
 from samesense.data.formats.sources import load_rows
-from samesense.errors import ConfigError, DataError, MissingExtraError
+from samesense.errors import ConfigError, DataError
+from samesense.failures import imported
 from samesense.hashes import rows_hash
 
 Paragraphs = Literal["sections", "documents"]
@@ -208,11 +209,8 @@ def split_sentences(paragraph: str, language: Language = "auto") -> list[str]:
     if language == "zh" or (language == "auto" and _is_chinese(paragraph)):
         line = " ".join(_BREAK.sub("", paragraph).split())
         return [piece.strip() for piece in _CHINESE_SENTENCE.findall(line) if piece.strip()]
-    try:
-        from nupunkt import sentences
-    except ImportError as error:
-        raise MissingExtraError("nupunkt", "harvest") from error
-    return [" ".join(sentence.split()) for sentence in sentences(" ".join(paragraph.split()))]
+    split = imported("nupunkt", "harvest").sentences
+    return [" ".join(sentence.split()) for sentence in split(" ".join(paragraph.split()))]
 
 
 def _is_chinese(text: str) -> bool:

@@ -10,9 +10,9 @@ from multiprocessing import connection, get_context, parent_process
 from threading import Thread
 from typing import Any, Literal
 
-from samesense.errors import ConfigError, MissingExtraError
+from samesense.errors import ConfigError
 from samesense.execution.tasks import RETRIES, Answer, Executor, Outcome, Pending, Serial, Work, answer, failed
-from samesense.failures import shortened
+from samesense.failures import imported, shortened
 
 ExecutorName = Literal["embedded", "ray"]
 """Processes on this machine, or a Ray cluster."""
@@ -141,10 +141,7 @@ class OnRay:
 
     def run(self, work: Work, tasks: Iterable[int]) -> Generator[Outcome, None, None]:
         """Do tasks; see :class:`~samesense.execution.tasks.Executor`. ConfigError if no cluster is at the address."""
-        try:
-            import ray
-        except ImportError as error:
-            raise MissingExtraError("ray", "ray") from error
+        ray = imported("ray", "ray")
         connected = self._connect(ray)
         remote = ray.remote(answer).options(num_cpus=1, num_gpus=self._gpus, max_retries=0)
         shared = ray.put(work)

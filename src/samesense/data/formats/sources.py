@@ -10,7 +10,8 @@ from typing import Any
 
 from samesense.data.formats.files import SUFFIXES, Row, leads_to, missing_file, read_rows, split_suffix
 from samesense.data.formats.memory import Source, dataset_rows, in_memory, memory_rows, name_of
-from samesense.errors import DataError, MissingExtraError
+from samesense.errors import DataError
+from samesense.failures import imported
 
 _HUB_NAME = re.compile(r"(?P<name>[\w.-]+/[\w.-]+)(?:@(?P<config>[\w.+-]+))?(?::(?P<split>[^:]+))?")
 
@@ -73,16 +74,8 @@ def _looks_like_path(text: str) -> bool:
     return bool(parent) and leads_to(parent, Path.is_dir)
 
 
-def _import_datasets() -> Any:
-    try:
-        import datasets
-    except ImportError as error:
-        raise MissingExtraError("datasets", "train") from error
-    return datasets
-
-
 def _from_disk(folder: Path, split: str | None) -> Any:
-    datasets = _import_datasets()
+    datasets = imported("datasets", "train")
     try:
         loaded = datasets.load_from_disk(str(folder))
     except Exception as error:
@@ -106,7 +99,7 @@ def _from_disk(folder: Path, split: str | None) -> Any:
 
 
 def _from_hub(name: str, config: str | None, split: str, source: str) -> Any:
-    datasets = _import_datasets()
+    datasets = imported("datasets", "train")
     try:
         return datasets.load_dataset(name, config, split=split)
     except Exception as error:
