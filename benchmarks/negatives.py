@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 
 import samesense
+from samesense.data.tuples.convert import tuples_of_pairs
 from samesense.data.tuples.data import TupleData
-from samesense.data.tuples.labelled import tuples_of_pairs
 from samesense.data.tuples.read import read_tuples
 from samesense.files import append_json, read_json_lines, write_json_lines
 

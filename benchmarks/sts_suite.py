@@ -21,7 +21,7 @@ def main() -> None:
 
     from samesense.data import read_pairs
     from samesense.encoder.build import resolve
-    from samesense.evaluation import evaluate_sts
+    from samesense.evaluation import evaluate_pairs
     from samesense.inference.models.load import load
 
     if args.data is None:
@@ -43,9 +43,7 @@ def main() -> None:
         candidate.fill(texts)
         found["ours"] = {}
         for name, data in sets.items():
-            rows = evaluate_sts(
-                candidate.scores, data.pairs(), data.labels, dataset=name, subsets=data.subsets, intervals=intervals
-            )
+            rows = evaluate_pairs(candidate, data, intervals=intervals)
             found["ours"][name] = next(row.value for row in rows if (row.metric, row.subset) == ("spearman", "all"))
 
     ways = {

@@ -25,7 +25,8 @@ from samesense.context.corpus.words import words
 from samesense.context.origin.origin import Origin
 from samesense.context.origin.scheme import Scheme
 from samesense.data import PairData, read_pairs
-from samesense.evaluation.sts import evaluate_sts
+from samesense.evaluation.sts import evaluate_pairs
+from samesense.inference.models.model import Model
 from samesense.reports.tables import markdown
 from samesense.types import Pair, Score, Scores
 
@@ -126,9 +127,7 @@ def run(
 
 
 def _judge(table: str, variant: str, score: Score, origin: Origin, data: PairData, protocol: str) -> None:
-    results = evaluate_sts(
-        score, data.pairs(), data.labels, dataset=data.name, model=variant, protocol=protocol, metrics=("spearman",)
-    )
+    results = evaluate_pairs(Model(score=score, name=variant, protocol=protocol), data)
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, cwd=HERE)
     row = results[0].to_dict() | {
         "table": table, "variant": variant, "sha256": data.sha256, "commit": commit.stdout.strip(),

@@ -1,4 +1,4 @@
-"""What a disk and a damaged file fail with, and what is said of it."""
+"""What a disk, a damaged file and an absent package fail with, and what is said of it."""
 
 from __future__ import annotations
 
@@ -9,16 +9,34 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from tokenize import TokenError
+from typing import Any
 
-from samesense.errors import OutputError, SamesenseError
+from samesense.errors import MissingExtraError, OutputError, SamesenseError
 
 DAMAGED = (
     OSError, ValueError, TypeError, LookupError, AttributeError, EOFError, SyntaxError, TokenError, MemoryError,
     zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
 """What reading a damaged file raises: numpy parses the head of an array as Python."""
+
+_FIXES = {
+    errno.ENOSPC: "Free some space, or name a place on another disk.",
+    errno.EDQUOT: "Free some space, or name a place on another disk.",
+    errno.ENAMETOOLONG: "Give a shorter name.",
+    errno.EROFS: "Name a place on another disk.",
+    errno.EACCES: "Name another place, or see to its permissions.",
+}
+
+
+def imported(module: str, extra: str) -> Any:
+    """Return a module that an extra brings; MissingExtraError if it is not installed."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise MissingExtraError(module.partition(".")[0], extra) from error
 
 
 @contextmanager
@@ -51,15 +69,11 @@ def system_reason(error: Exception) -> str | None:
     return f"{error}{said}. {_FIXES.get(number or 0, 'Name another place.')}"
 
 
+def shortened(error: BaseException, most: int = 200) -> str:
+    """Return what an error says on one line, of so many characters at most."""
+    return " ".join(str(error).split())[:most]
+
+
 def first_line(error: BaseException) -> str:
     """Return the first line of what an error says, or its class where it says nothing."""
     return next(iter(str(error).strip().splitlines()), type(error).__name__)
-
-
-_FIXES = {
-    errno.ENOSPC: "Free some space, or name a place on another disk.",
-    errno.EDQUOT: "Free some space, or name a place on another disk.",
-    errno.ENAMETOOLONG: "Give a shorter name.",
-    errno.EROFS: "Name a place on another disk.",
-    errno.EACCES: "Name another place, or see to its permissions.",
-}

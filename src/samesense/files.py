@@ -28,7 +28,6 @@ LOCK = ".lock"
 
 _TEMPORARY = re.compile(r"\..+\.\d+-[0-9a-f]{8}\.part")
 
-
 _NAME_BYTES = 200
 """Bytes of a name that are kept in that of its temporary file, as file systems end at 255."""
 
@@ -110,9 +109,9 @@ def write_json_lines(path: str | Path, rows: Iterable[object], *, sync: bool = F
     return write_text(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), sync=sync)
 
 
-def write_array(path: Path, array: npt.NDArray[Any], *, sync: bool = False) -> None:
+def write_array(path: Path, array: npt.NDArray[Any]) -> None:
     """Write an array as ``.npy``; see :func:`replacing`."""
-    with replacing(path, sync=sync) as beside, beside.open("wb") as stream:
+    with replacing(path) as beside, beside.open("wb") as stream:
         np.save(stream, array)
 
 
@@ -222,19 +221,17 @@ def read_json_lines(path: Path) -> list[dict[str, Any]]:
 
 
 @contextmanager
-def only_writer(folder: Path, wait: float = 0) -> Iterator[None]:
+def only_writer(folder: Path) -> Iterator[None]:
     """Hold a folder, made if it is not there, and clear it of what killed writers left.
 
-    The operating system frees it when a process dies. OutputError if another process still holds it after ``wait``
-    seconds.
+    The operating system frees it when a process dies. OutputError if another process holds it.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    waited = f", and has done so for {wait:g} s" if wait else ""
     message = (
-        f"A folder has one writer at a time, and another process writes to {folder}{waited}. Wait for it, or give "
-        "another output folder."
+        f"A folder has one writer at a time, and another process writes to {folder}. Wait for it, or give another "
+        "output folder."
     )
-    with _held(folder / LOCK, wait, message):
+    with _held(folder / LOCK, message):
         clear_temporary(folder)
         yield
 
@@ -243,23 +240,20 @@ def only_writer(folder: Path, wait: float = 0) -> Iterator[None]:
 def only_writer_of(path: Path) -> Iterator[None]:
     """Hold a file by a lock beside it, which the system frees when a process dies; OutputError if another holds it."""
     message = f"A file has one writer at a time, and another process writes to {path}. Wait for it, or name another."
-    with _held(path.with_name(f".{_short(path.name)}{LOCK}"), 0, message):
+    with _held(path.with_name(f".{_short(path.name)}{LOCK}"), message):
         yield
 
 
 @contextmanager
-def _held(lock: Path, wait: float, message: str) -> Iterator[None]:
+def _held(lock: Path, message: str) -> Iterator[None]:
     from filelock import FileLock, Timeout  # imports asyncio, which takes longer than all else here
 
-    held = FileLock(lock)
     try:
-        held.acquire(timeout=wait)
+        held = FileLock(lock).acquire(blocking=False)
     except Timeout as error:
         raise OutputError(message) from error
-    try:
+    with held:
         yield
-    finally:
-        held.release()
 
 
 @contextmanager
@@ -269,14 +263,12 @@ def locked(path: Path, on_wait: Callable[[], None]) -> Iterator[None]:
 
     lock = FileLock(path)
     try:
-        lock.acquire(blocking=False)
+        held = lock.acquire(blocking=False)
     except Timeout:
         on_wait()
-        lock.acquire()
-    try:
+        held = lock.acquire()
+    with held:
         yield
-    finally:
-        lock.release()
 
 
 def is_empty(folder: Path) -> bool:

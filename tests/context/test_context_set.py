@@ -97,7 +97,8 @@ def slow_set(sets, sentence, *, by="raw", limit=True):
     if not limit:
         return [w.id for w in ranked[: selection.size]]
     previous = [frozenset(words(w.left[-1])) for w in ranked]
-    taken = slow_diverse(previous, [w.chunk for w in ranked], selection.size, selection.jaccard)
+    chunks = corpus.chunks_of(np.array([w.id for w in ranked]))
+    taken = slow_diverse(previous, chunks, selection.size, selection.jaccard)
     return [ranked[at].id for at in taken]
 
 

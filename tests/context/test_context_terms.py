@@ -77,7 +77,7 @@ def test_another_model_sentence_or_context_is_computed_anew(world, tmp_path):
     found = Terms(discriminator, other, Weights(), tmp_path).values(Cells.grid(sentences, windows))
     assert other.asked == 42 * 3
     assert found[1, 0] == np.float32(other.total("sentence", sentences[0], windows[0]) / 2)
-    changed = Window(windows[0].left, "x", (*windows[0].right[:-1], "Another end."), id=0, chunk=0, document=0)
+    changed = Window(windows[0].left, "x", (*windows[0].right[:-1], "Another end."), id=0)
     asked = Lengths()
     Terms(discriminator, asked, Weights(), tmp_path).values(Cells.grid([sentences[0]], [changed]))
     assert asked.asked == 3
@@ -146,7 +146,7 @@ def test_without_a_generator_only_the_discriminator_is_asked(world):
 
 
 def test_the_centre_of_a_window_is_not_in_its_key():
-    one, other = (Window(("a",), centre, ("b",), id=0, chunk=0, document=0) for centre in "xy")
-    moved = Window(("a", "b"), "x", (), id=0, chunk=0, document=0)
+    one, other = (Window(("a",), centre, ("b",), id=0) for centre in "xy")
+    moved = Window(("a", "b"), "x", (), id=0)
     keys = window_keys([one, other, moved]).tolist()
     assert keys[0] == keys[1] != keys[2]

@@ -64,7 +64,7 @@ def test_windows_and_chunks_stay_within_documents(tmp_path, corpus, shape):
         left = tuple(own[max(0, place - shape.left) : place])
         right = tuple(own[place + 1 : place + 1 + shape.right])
         if min(len(left), len(right)) >= shape.least and (left or right):
-            expected.append(Window(left, own[place], right, i, chunk, number))
+            expected.append(Window(left, own[place], right, i))
     assert [corpus.window(int(i)) for i in corpus.windows] == expected
     assert corpus.windows_at(corpus.windows[::-1]) == expected[::-1]
     assert corpus.chunks == chunk + 1

@@ -138,7 +138,7 @@ def test_spaces_between_sentences_are_those_of_the_script(text, inside, expected
 
 
 def test_refusals(causal, infill, tmp_path):
-    edge = Window((), "a cat.", ("a dog.",), id=7, chunk=0, document=0)
+    edge = Window((), "a cat.", ("a dog.",), id=7)
     with pytest.raises(DataError, match="both sides; context 7 has 0 sentences before"):
         log_probability(open_language_model(str(causal)), "sentence", ["a man."], [edge])
     for folder in (causal, infill):

@@ -6,7 +6,7 @@ from samesense.context.generator.tokens import END, PAD, START, Part, Tokens, pa
 from samesense.errors import DataError
 from tests.context.worlds import small_tokenizer, some_sentences
 
-WINDOW = Window(("l one", "l two"), "c", ("r one",), id=0, chunk=0, document=0)
+WINDOW = Window(("l one", "l two"), "c", ("r one",), id=0)
 LEFT, SENTENCE, RIGHT = (Part("l one", -2), Part("l two", -1)), (Part("s", 0),), (Part("r one", 1),)
 
 

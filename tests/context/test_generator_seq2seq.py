@@ -139,7 +139,7 @@ def test_half_precision_is_near():
 
 def test_refusals(tmp_path):
     generator = small_generator()
-    edge = Window((), "a cat.", ("a dog.",), id=7, chunk=0, document=0)
+    edge = Window((), "a cat.", ("a dog.",), id=7)
     with pytest.raises(DataError, match=r"To generate the left.* context 7 has 0 sentences before its centre and 1"):
         log_probability(generator, "left", ["a man."], [edge])
     assert np.isfinite(log_probability(generator, "right", ["a man."], [edge])[0]).all()

@@ -17,10 +17,7 @@ def some_sentences(count, *, seed=0, least=2, most=9):
 def some_windows(count, *, seed=1, left=2, right=2):
     texts = some_sentences(count * (left + right + 1), seed=seed)
     parts = [texts[at : at + left + right + 1] for at in range(0, len(texts), left + right + 1)]
-    return [
-        Window(tuple(part[:left]), part[left], tuple(part[left + 1 :]), id=at, chunk=at // 3, document=at // 5)
-        for at, part in enumerate(parts)
-    ]
+    return [Window(tuple(part[:left]), part[left], tuple(part[left + 1 :]), id=at) for at, part in enumerate(parts)]
 
 
 def some_documents(count, *, seed=2, length=12):

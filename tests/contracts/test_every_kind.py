@@ -8,7 +8,7 @@ from datasets import Dataset
 
 import samesense
 from samesense.data.kinds import kind_of
-from samesense.data.tuples.classes import tuples_of_classes
+from samesense.data.tuples.convert import tuples_of_classes
 from samesense.errors import DataError
 from samesense.recipes.reading import Reading
 from samesense.recipes.train import plan

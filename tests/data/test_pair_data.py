@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from samesense.data import concat, read_pairs
-from samesense.data.pairs.components import components
-from samesense.data.pairs.data import pair_key
+from samesense.data.pairs.data import components, pair_key
 from samesense.data.pairs.doctor import examine
 from samesense.errors import ConfigError, DataError
 

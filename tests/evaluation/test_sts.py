@@ -1,77 +1,158 @@
-"""The STS task: the rows of evaluate_sts with what lies behind them."""
+"""The STS task: its rows, and what lies behind them."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from samesense.data import read_pairs
 from samesense.errors import DataError, ModelError
-from samesense.evaluation import evaluate_sts
-from samesense.evaluation.sts import StsTask
-from samesense.metrics import spearman
+from samesense.evaluation.sts import StsTask, evaluate_pairs
+from samesense.metrics import bootstrap_interval, pearson, spearman
+from tests.evaluation.toy import pair_data
 from tests.models import made_model
 
-N = 300
-SCORES = np.random.default_rng(1).normal(size=N)
+N = 400
+LABELS = np.random.default_rng(0).integers(0, 6, N).tolist()
+SCORES = np.random.default_rng(1).random(N) + LABELS
 
 
-@pytest.fixture
-def data(tmp_path):
-    source = np.random.default_rng(0)
-    lines = ["subset\tscore\tsentence1\tsentence2"]
-    lines += [f"{'xyz'[i % 3]}\t{source.integers(0, 6)}\tleft {i}\tright {i}" for i in range(N)]
-    path = tmp_path / "some.test.tsv"
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return read_pairs(path)
+def pairs(labels=LABELS, subsets=None, source="folder/some.test.tsv"):
+    return pair_data([(f"left {i}", f"right {i}", label) for i, label in enumerate(labels)], subsets, source=source)
 
 
-def candidate(score=lambda pairs: SCORES, seed=3):
-    return made_model(score, protocol="made up", seed=seed)
+def fixed(scores, protocol="cosine"):
+    return made_model(lambda _: np.array(scores, dtype=float), protocol=protocol, seed=7)
 
 
-def test_rows_are_those_of_evaluate_sts(data):
-    judged = StsTask(data, dataset="some.test", note="raw text, 300 rows").evaluate(candidate())
-    expected = evaluate_sts(
-        lambda _: SCORES, data.pairs(), data.labels, dataset="some.test", split="test", subsets=data.subsets,
-        model="m", protocol="made up; raw text, 300 rows", seed=3,
-    )  # fmt: skip
-    assert [replace(row, seconds=0) for row in judged.results] == [replace(row, seconds=0) for row in expected]
-    assert [row.subset for row in judged.results[:6]] == ["all", "x", "y", "z", "mean", "wmean"]
+def rows_of(scores, labels=LABELS, subsets=None):
+    return evaluate_pairs(fixed(scores), pairs(labels, subsets), intervals=False)
 
 
-def test_the_evidence_gives_the_figure_again(data):
-    judged = StsTask(data).evaluate(candidate())
-    (evidence,) = judged.evidence
+def values(results, metric="spearman"):
+    return {row.subset: row.value for row in results if row.metric == metric}
+
+
+def test_an_oracle_gets_one_and_a_random_score_about_zero():
+    oracle = evaluate_pairs(fixed(LABELS), pairs())
+    assert [(row.metric, row.value) for row in oracle] == [("spearman", 1.0), ("pearson", 1.0)]
+    for row in evaluate_pairs(fixed(np.random.default_rng(1).random(N)), pairs()):
+        assert abs(row.value) < 0.15
+        assert row.low < 0 < row.high
+
+
+def test_a_row_says_what_it_is():
+    _, row = StsTask(pairs(), dataset="some.test", note="raw text").evaluate(fixed(SCORES)).results
+    assert (row.task, row.dataset, row.split, row.subset, row.metric) == ("sts", "some.test", "test", "all", "pearson")
+    assert (row.model, row.seed, row.n, row.value) == ("m", 7, N, pearson(SCORES, LABELS))
+    assert row.protocol == "cosine; raw text; all pairs; 95 % bootstrap, 1000 samples"
+    assert (row.low, row.high) == bootstrap_interval(SCORES, LABELS, "pearson")
+    assert row.seconds >= 0
+
+
+def test_intervals_can_be_left_out():
+    rows = evaluate_pairs(fixed(LABELS, "cosine, lower case"), pairs(), intervals=False)
+    assert {(row.low, row.high, row.protocol) for row in rows} == {(None, None, "cosine, lower case; all pairs")}
+
+
+def test_subsets_and_their_means_by_hand():
+    scores, labels = [1, 2, 3, 9, 8], [1, 2, 3, 1, 2]
+    rows = rows_of(scores, labels, ["x", "x", "x", "y", "y"])
+    assert [row.subset for row in rows] == ["all", "x", "y", "mean", "wmean"] * 2
+    found = values(rows)
+    assert found == pytest.approx(
+        {"all": spearman(scores, labels), "x": 1, "y": -1, "mean": 0, "wmean": 0.2}, abs=1e-15
+    )
+    assert {row.subset: row.n for row in rows} == {"all": 5, "x": 3, "y": 2, "mean": 5, "wmean": 5}
+    protocols = {row.subset: row.protocol for row in rows}
+    assert protocols["x"] == "cosine; pairs of the subset"
+    assert protocols["mean"] == "cosine; mean over 2 of 2 subsets"
+    assert protocols["wmean"] == "cosine; mean weighted by size over 2 of 2 subsets"
+
+
+def test_an_undefined_subset_is_absent_and_never_zero():
+    rows = rows_of(range(7), [1, 2, 3, 4, 4, 4, 5], ["x", "x", "x", "flat", "flat", "flat", "single"])
+    assert values(rows).keys() == {"all", "x", "mean", "wmean"}
+    assert values(rows)["mean"] == values(rows)["wmean"] == 1.0
+    means = [row for row in rows if row.subset in ("mean", "wmean")]
+    assert all("over 1 of 3 subsets" in row.protocol and row.n == 3 for row in means)
+
+
+def test_without_any_defined_subset_there_is_no_mean():
+    assert values(rows_of([1, 2], [1, 2], ["x", "y"])).keys() == {"all"}
+
+
+def test_only_real_rows_have_intervals():
+    subsets = ["main-captions/MSRvid/2012test", "main-news/headlines/2013"] * (N // 2)
+    rows = evaluate_pairs(fixed(SCORES), pairs(subsets=subsets))
+    assert {row.subset for row in rows if row.low is None} == {"mean", "wmean"}
+    assert {row.subset for row in rows if row.low is not None} == {"all", *subsets}
+
+
+@pytest.mark.parametrize("subsets", [None, [""] * N, ["only"] * N, [str(i % 31) for i in range(N)]])
+def test_subsets_that_say_nothing_are_ignored(subsets):
+    assert values(rows_of(LABELS, subsets=subsets)).keys() == {"all"}
+
+
+def test_thirty_subsets_are_kept_and_empty_names_are_none():
+    assert len(values(rows_of(LABELS, subsets=[str(i % 30) for i in range(N)]))) == 33
+    some = rows_of(LABELS, subsets=[["", "x", "y"][i % 3] for i in range(N)])
+    assert values(some).keys() == {"all", "x", "y", "mean", "wmean"}
+
+
+def test_a_broken_encoder_gives_no_number():
+    encoder = made_model(encode=lambda texts: np.full((len(texts), 4), np.nan, dtype=np.float32))
+    with pytest.raises(ModelError, match="The embedding of 'left 0' holds a NaN"):
+        evaluate_pairs(encoder, pairs())
+
+
+def test_scores_are_checked():
+    with pytest.raises(ModelError, match="one score for each of 400 pairs"):
+        evaluate_pairs(fixed(LABELS[:-1]), pairs())
+    with pytest.raises(ModelError, match=r"that of pair 3 is nan \(1 of 400"):
+        evaluate_pairs(fixed([*LABELS[:3], np.nan, *LABELS[4:]]), pairs())
+    with pytest.raises(DataError, match=r"undefined because scores are all 0\.5"):
+        evaluate_pairs(fixed([0.5] * N), pairs())
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"labels": [1] * N}, "labels are all 1"),
+        ({"labels": [np.nan, *LABELS[1:]]}, r"labels\[0\] is nan"),
+        ({"subsets": ["x"]}, "one subset for each pair, got 1 and 400"),
+        ({"subsets": ["x", "mean"] * (N // 2)}, "named 'mean'"),
+    ],
+)
+def test_refuses_before_the_model_runs(change, text):
+    with pytest.raises(DataError, match=text):
+        StsTask(pairs(**change))
+    with pytest.raises(DataError, match="399 labels and 400 pairs"):
+        StsTask(replace(pairs(), labels=LABELS[1:]))
+
+
+def test_the_evidence_gives_the_figure_again():
+    found = StsTask(pairs()).evaluate(fixed(SCORES))
+    (evidence,) = found.evidence
     assert (evidence.task, evidence.dataset, evidence.metric) == ("sts", "some.test.tsv", "spearman")
-    assert (evidence.model, evidence.seed, evidence.statistic) == ("m", 3, "spearman")
-    assert list(evidence.examples) == data.pairs()
-    assert spearman(evidence.values, evidence.labels) == judged.results[0].value
+    assert (evidence.model, evidence.seed, evidence.statistic) == ("m", 7, "spearman")
+    assert list(evidence.examples) == pairs().pairs()
+    assert spearman(evidence.values, evidence.labels) == found.results[0].value
 
 
-def test_the_model_runs_once_and_its_time_is_in_every_row(data):
+def test_the_model_runs_once_and_its_time_is_in_every_row():
     calls = []
 
-    def score(pairs):
-        calls.append(len(pairs))
+    def score(given):
+        calls.append(len(given))
         return SCORES
 
-    rows = StsTask(data, intervals=False).evaluate(candidate(score)).results
+    rows = evaluate_pairs(made_model(score), pairs(), intervals=False)
     assert calls == [N]
     assert len({row.seconds for row in rows}) == 1
     assert all(row.low is None for row in rows)
 
 
-def test_its_texts_are_the_sentences(data):
-    task = StsTask(data)
-    assert list(task.texts()) == data.sentences1 + data.sentences2
+def test_its_texts_are_the_sentences():
+    task = StsTask(pairs())
+    assert list(task.texts()) == task.data.sentences1 + task.data.sentences2
     assert (task.suite, task.embeds) == ("sts", False)
-
-
-def test_what_gives_no_correlation_is_refused(data):
-    with pytest.raises(ModelError, match=r"that of pair 0 is nan \(300 of 300"):
-        StsTask(data).evaluate(candidate(lambda pairs: np.full(N, np.nan)))
-    with pytest.raises(DataError, match="scores are all 1"):
-        StsTask(data).evaluate(candidate(lambda pairs: np.ones(N)))
-    with pytest.raises(DataError, match="labels are all 2"):
-        StsTask(replace(data, labels=[2.0] * N))

@@ -8,7 +8,7 @@ from samesense.data import read_pairs
 from samesense.encoder.cross import remember_scores
 from samesense.errors import ConfigError, DataError, ModelError
 from samesense.evaluation.run import evaluate_candidates
-from samesense.evaluation.sts import StsTask, evaluate_sts
+from samesense.evaluation.sts import StsTask, evaluate_pairs
 from samesense.inference.models.load import apply_maps, load
 from samesense.recipes.compare import cost as cost_module
 from samesense.recipes.compare.cost import measure_cost
@@ -18,6 +18,7 @@ from samesense.recipes.compare.sentences import PAIRS, SHORT, own_sentences, rea
 from samesense.reports import read_results
 from samesense.types import TaskResult
 from tests.conftest import WORDS
+from tests.evaluation.toy import pair_data
 from tests.messages import listen
 from tests.models import made_model
 
@@ -56,12 +57,8 @@ class Overlap:
         return [text for pair in self.pairs for text in pair]
 
     def evaluate(self, candidate):
-        return TaskResult(
-            evaluate_sts(
-                candidate.scores, self.pairs, self.labels,
-                dataset=self.dataset, model=candidate.name, seed=candidate.seed, intervals=False,
-            )
-        )  # fmt: skip
+        data = pair_data([(*pair, label) for pair, label in zip(self.pairs, self.labels, strict=True)])
+        return TaskResult(StsTask(data, dataset=self.dataset, intervals=False).evaluate(candidate).results)
 
 
 class Embedder:
@@ -180,7 +177,7 @@ def test_a_report_is_made_from_real_tasks_and_models(toy, tmp_path):
     value = next(row.value for row in content.results if (row.model, row.metric) == ("sif", "spearman"))
     pairs = read_pairs(toy["data"][0])
     own = load(toy["models"][1].partition("=")[2], precision="float32")
-    rows = evaluate_sts(own.scores, pairs.pairs(), pairs.labels, dataset="x", metrics=("spearman",))
+    rows = evaluate_pairs(own, pairs, intervals=False)
     assert value == pytest.approx(rows[0].value, abs=1e-12)
     assert [(one.model, one.reference) for one in content.comparisons] in ([("plain", "sif")], [("sif", "plain")])
     assert [plot.name for plot in content.plots()] == ["overview", "plane-test-tsv", "heatmap", "spread-sts-test-tsv"]

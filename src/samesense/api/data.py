@@ -187,8 +187,8 @@ def _anchors(data: Source, **how: Any) -> TupleData:
     """Return anchors with positives, of whatever says what they are."""
     from samesense.data import PairData, concat
     from samesense.data.kinds import MEANINGS, tell
+    from samesense.data.tuples.convert import tuples_of_pairs
     from samesense.data.tuples.data import TupleData
-    from samesense.data.tuples.labelled import tuples_of_pairs
     from samesense.data.tuples.read import read_tuples
 
     if isinstance(data, TupleData):

@@ -15,8 +15,7 @@ from samesense.data.formats.memory import Rows, Source, name_of, short_name
 from samesense.data.formats.sources import load_rows
 from samesense.data.formats.text_columns import SEEN
 from samesense.data.kinds import DataKind, hold_lists, holds_lines, holds_text_files, tell
-from samesense.data.pairs.components import sentences_of
-from samesense.data.pairs.data import PairData, plain_pair, plain_text
+from samesense.data.pairs.data import PairData, plain_pair, plain_text, sentences_of
 from samesense.data.pairs.doctor import MOST_COUNTED, DataReport, describe_texts, examine, texts_line
 from samesense.data.pairs.read import read_bare_pairs, read_pairs
 from samesense.data.sentences import Sentences, all_texts, read_unlabelled
@@ -265,10 +264,14 @@ def _pairs_in(source: Source, columns: str | None) -> list[Pair]:
     if isinstance(source, PairData):
         return source.pairs()
     if not isinstance(source, TupleData):
-        if columns is not None or not hold_lists(list(islice(load_rows(source), SEEN)), name_of(source)):
+        if columns is not None or not _has_lists(source):
             return read_bare_pairs(source, columns=columns)
         source = read_tuples([source], drop_bad_rows=True)
     return list(_pairs_of(source))
+
+
+def _has_lists(source: Source) -> bool:
+    return hold_lists(list(islice(load_rows(source), SEEN)), name_of(source))
 
 
 def _pairs_of(data: TupleData) -> Iterator[Pair]:
@@ -280,12 +283,10 @@ def _plain_texts(source: Source) -> set[str]:
     """Return the texts of a source of any kind."""
     if isinstance(source, Sentences | LabelledSentences):
         texts: Iterable[str] = source.texts
-    elif isinstance(source, PairData | TupleData):
-        texts = chain.from_iterable(_pairs_in(source, None))
     elif holds_text_files(source):
         texts = (text for document in running_documents(source) for section in document for text in section)
-    elif holds_lines(source) or not hold_lists(list(islice(load_rows(source), SEEN)), name_of(source)):
-        texts = all_texts(source)
-    else:
+    elif isinstance(source, PairData | TupleData) or (not holds_lines(source) and _has_lists(source)):
         texts = chain.from_iterable(_pairs_in(source, None))
+    else:
+        texts = all_texts(source)
     return {plain_text(text) for text in texts if text.strip()}

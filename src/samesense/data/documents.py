@@ -13,7 +13,8 @@ import numpy as np
 from samesense.data.formats.files import Row, read_rows, split_suffix
 from samesense.data.formats.lines import read_lines
 from samesense.data.formats.sources import load_rows
-from samesense.errors import ConfigError, DataError, MissingExtraError
+from samesense.errors import ConfigError, DataError
+from samesense.failures import imported
 from samesense.hashes import rows_hash
 
 Paragraphs = Literal["sections", "documents"]
@@ -21,6 +22,25 @@ Paragraphs = Literal["sections", "documents"]
 
 TEXT_NAMES = ("text", "document", "article", "content")
 """Accepted names of a column that holds a whole document, the preferred ones first."""
+
+LINES = (".jsonl", ".ndjson")
+"""Endings of files that can hold documents; each may be followed by ``.gz``."""
+
+Language = Literal["auto", "en", "zh"]
+"""How sentences end; ``auto`` looks at each paragraph."""
+
+_PARAGRAPHS = re.compile(r"\n[^\S\n]*(?:\n\s*)+")
+_CHINESE = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uffef\u3000-\u303f\u2018-\u201d\u2026"
+_HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]")
+_LATIN = re.compile(r"[^\W\d_\u3400-\u4dbf\u4e00-\u9fff]+")
+_BREAK = re.compile(rf"(?<=[{_CHINESE}])\s*\n\s*(?=[{_CHINESE}])")
+_CHINESE_SENTENCE = re.compile(r"[^。！？；…!?]*(?:[。！？；…!?]+[\s”’」』）)】》〉]*|$)")
+
+Document = Sequence[Sequence[str]]
+"""Sections in order, each a list of sentences."""
+
+Triplet = tuple[str, str, str]
+"""Anchor, positive (of the same section), negative (of another section of the same document)."""
 
 
 def running_documents(
@@ -142,10 +162,6 @@ def _sentence_lists(value: Any) -> list[list[str]] | None:
     return found if whole else None
 
 
-LINES = (".jsonl", ".ndjson")
-"""Endings of files that can hold documents; each may be followed by ``.gz``."""
-
-
 def holds_documents(source: str | Path) -> bool:
     """Return whether a file is one of JSON lines whose first object has ``sections``."""
     if split_suffix(Path(source).name)[0] not in LINES:
@@ -172,17 +188,6 @@ def _document(source: str | Path, row: Row) -> Document:
     return found
 
 
-Language = Literal["auto", "en", "zh"]
-"""How sentences end; ``auto`` looks at each paragraph."""
-
-_PARAGRAPHS = re.compile(r"\n[^\S\n]*(?:\n\s*)+")
-_CHINESE = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uffef\u3000-\u303f\u2018-\u201d\u2026"
-_HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]")
-_LATIN = re.compile(r"[^\W\d_\u3400-\u4dbf\u4e00-\u9fff]+")
-_BREAK = re.compile(rf"(?<=[{_CHINESE}])\s*\n\s*(?=[{_CHINESE}])")
-_CHINESE_SENTENCE = re.compile(r"[^。！？；…!?]*(?:[。！？；…!?]+[\s”’」』）)】》〉]*|$)")
-
-
 def split_paragraphs(text: str) -> list[str]:
     """Return the paragraphs of ``text``, which blank lines part, without space around them."""
     unified = text.replace("\r\n", "\n").replace("\r", "\n")
@@ -204,23 +209,13 @@ def split_sentences(paragraph: str, language: Language = "auto") -> list[str]:
     if language == "zh" or (language == "auto" and _is_chinese(paragraph)):
         line = " ".join(_BREAK.sub("", paragraph).split())
         return [piece.strip() for piece in _CHINESE_SENTENCE.findall(line) if piece.strip()]
-    try:
-        from nupunkt import sentences
-    except ImportError as error:
-        raise MissingExtraError("nupunkt", "harvest") from error
-    return [" ".join(sentence.split()) for sentence in sentences(" ".join(paragraph.split()))]
+    split = imported("nupunkt", "harvest").sentences
+    return [" ".join(sentence.split()) for sentence in split(" ".join(paragraph.split()))]
 
 
 def _is_chinese(text: str) -> bool:
     han = len(_HAN.findall(text))
     return han > 0 and han >= len(_LATIN.findall(text))
-
-
-Document = Sequence[Sequence[str]]
-"""Sections in order, each a list of sentences."""
-
-Triplet = tuple[str, str, str]
-"""Anchor, positive (of the same section), negative (of another section of the same document)."""
 
 
 def section_triplets(documents: Sequence[Document], per_document: int, seed: int = 0) -> list[Triplet]:

@@ -41,8 +41,7 @@ def drawn_from(length: int, count: int, seed: int) -> list[int]:
     """Return at most so many places that are drawn at random, in order; all if there are no more."""
     if length <= count:
         return list(range(length))
-    drawn: list[int] = sorted(np.random.default_rng(seed).choice(length, count, replace=False).tolist())
-    return drawn
+    return sorted(np.random.default_rng(seed).choice(length, count, replace=False).tolist())
 
 
 class Examples(Protocol):

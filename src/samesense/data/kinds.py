@@ -18,13 +18,14 @@ from samesense.data.formats.columns import (
     SUBSET_NAMES,
     TEXT_PAIRS,
     first_of,
+    first_pair_of,
     resolve_columns,
     spelled_names,
 )
 from samesense.data.formats.files import Row, leads_to, missing_file, split_suffix
 from samesense.data.formats.lines import read_lines
 from samesense.data.formats.memory import Source, holds_sentences, in_memory, name_of
-from samesense.data.formats.sources import load_rows
+from samesense.data.formats.sources import list_rows
 from samesense.data.formats.text_columns import (
     IDENTIFIERS,
     SEEN,
@@ -106,9 +107,7 @@ def tell(source: Source, columns: str | None = None) -> Told:
     if holds_lines(source):
         _refuse_table(source)
         return Told("texts", "one text a line", columns=columns)
-    rows = list(islice(load_rows(source), SEEN))
-    if not rows:
-        raise DataError(f"{name_of(source)}: there are no rows. Check that this is the right file.")
+    rows = list_rows(source, SEEN)
     if columns is not None:
         return Told(_kind_of_named(rows, columns, name_of(source)), f"the columns {columns}", columns=columns)
     return _told_by_rows(rows, name_of(source))
@@ -205,7 +204,7 @@ def _told_by_cells(rows: Sequence[Row], source: str) -> Told | None:
             return _guess_of_two(rows, texts)
     if len(texts) == 1 and label and others == [label]:
         return _guess("classes", [texts[0], label], f"a column of texts and {label}")
-    if any(set(pair) <= spelled.keys() for pair in TEXT_PAIRS):
+    if first_pair_of(TEXT_PAIRS, spelled):
         return None
     if not single and set(TEXT_NAMES) & spelled.keys():
         return Told("documents", f"the column {next(name for name in TEXT_NAMES if name in spelled)}")

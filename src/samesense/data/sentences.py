@@ -11,7 +11,14 @@ from itertools import chain, islice
 from pathlib import Path
 
 from samesense.data.documents import holds_documents, read_documents
-from samesense.data.formats.columns import NEGATIVE_NAMES, SINGLE_NAMES, TEXT_PAIRS, first_of, spelled_names
+from samesense.data.formats.columns import (
+    NEGATIVE_NAMES,
+    SINGLE_NAMES,
+    TEXT_PAIRS,
+    first_of,
+    first_pair_of,
+    spelled_names,
+)
 from samesense.data.formats.files import (
     BadRow,
     Row,
@@ -24,7 +31,7 @@ from samesense.data.formats.files import (
 )
 from samesense.data.formats.lines import read_lines
 from samesense.data.formats.memory import Source, as_sources, in_memory, name_of, short_name
-from samesense.data.formats.sources import load_rows
+from samesense.data.formats.sources import list_rows, load_rows
 from samesense.data.formats.text_columns import SEEN, named_column, text_column
 from samesense.data.mapped import each, gathered, taken
 from samesense.errors import ConfigError, DataError
@@ -144,9 +151,7 @@ def one_text_a_row(source: Source, columns: str | None = None) -> list[str]:
     holds none.
     """
     name = name_of(source)
-    rows = list(load_rows(source))
-    if not rows:
-        raise DataError(f"{name}: there are no rows. Check that this is the right file.")
+    rows = list_rows(source)
     column = text_column(rows, columns, name)
     if columns is None and not in_memory(source):
         logger.info(f"{name}: texts of column {column!r}")
@@ -220,7 +225,7 @@ def _text_columns(names: Sequence[str], columns: str | None, source: str, rows: 
     spelled = spelled_names(names)
     if columns is not None:
         return [named_column(names, name.strip(), source) for name in columns.split(",")]
-    pair = next((pair for pair in TEXT_PAIRS if pair[0] in spelled and pair[1] in spelled), None)
+    pair = first_pair_of(TEXT_PAIRS, spelled)
     if pair is not None:
         return [spelled[name] for name in (*pair, *NEGATIVE_NAMES) if name in spelled]
     single = first_of(SINGLE_NAMES, spelled)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from samesense.evaluation.averages import averages
 from samesense.evaluation.run import EvaluatedModel, Evaluations, Failure, evaluate_candidates
-from samesense.evaluation.sts import evaluate_sts
+from samesense.evaluation.sts import evaluate_pairs
 from samesense.evaluation.suites import SUITES, Found, find_tasks
 
 __all__ = [
@@ -15,6 +15,6 @@ __all__ = [
     "Found",
     "averages",
     "evaluate_candidates",
-    "evaluate_sts",
+    "evaluate_pairs",
     "find_tasks",
 ]

@@ -64,11 +64,12 @@ class ArgumentTask(StsTask):
 
     def _fold_names(self) -> list[str]:
         """Return for each pair the name of the fold that holds it out."""
+        if self.mode == "by-topic":
+            return list(self.data.subsets or ())
         names = [""] * len(self.data)
         for number, (_, held) in enumerate(self.folds, 1):
             for row in held:
-                topics = self.data.subsets
-                names[row] = topics[row] if topics is not None and self.mode == "by-topic" else f"fold {number}"
+                names[row] = f"fold {number}"
         return names
 
 

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from samesense.types import Floats
+
+Rows = npt.NDArray[np.intp]
 Classes = npt.NDArray[np.intp]
 Narrow = npt.NDArray[np.float32]
 Marks = npt.NDArray[np.bool_]
@@ -21,9 +23,17 @@ TENACITY = 5
 """Evaluations without improvement that are tolerated, counted over the whole run."""
 
 MOST_PASSES = 200
-SEED = 1111
 RATE, FIRST_DECAY, SECOND_DECAY, SMALL = 1e-3, 0.9, 0.999, 1e-8
 BLOCK_ROWS = 4096
+
+GRID = (1e-5, 1e-4, 1e-3, 1e-2)
+"""Strengths of the penalty, as SentEval's classifier tries them."""
+
+STOPPING = 0.05
+"""Share of the training rows that stops the final classifier early where there is no dev."""
+
+SEED = 1111
+"""Of the order of training and of every shuffle into folds, as in SentEval."""
 
 
 def descend(
@@ -142,18 +152,6 @@ def _accuracies(x: Narrow, classes: Classes, watched: Marks, weights: Narrow) ->
         right += ((chosen == classes[rows, None]) & watched[rows]).sum(axis=0)
     accuracies: Floats = right / watched.sum(axis=0)
     return accuracies
-
-
-Rows = npt.NDArray[np.intp]
-
-GRID = (1e-5, 1e-4, 1e-3, 1e-2)
-"""Strengths of the penalty, as SentEval's classifier tries them."""
-
-STOPPING = 0.05
-"""Share of the training rows that stops the final classifier early where there is no dev."""
-
-SEED = 1111
-"""Of every shuffle into folds, as in SentEval."""
 
 
 @dataclass(frozen=True)

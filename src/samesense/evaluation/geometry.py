@@ -47,8 +47,8 @@ class GeometryTask(Task):
         low, high = data.scale
         cut = low + positive_above * (high - low) / PUBLISHED_SCALE
         self.dataset = dataset or data.name
-        self._place = {text: 0 for pair in data.pairs() for text in pair}
-        self._place.update((text, row) for row, text in enumerate(self._place))
+        distinct = dict.fromkeys(text for pair in data.pairs() for text in pair)
+        self._place = {text: row for row, text in enumerate(distinct)}
         self._positives = [
             (self._place[first], self._place[second])
             for (first, second), label in zip(data.pairs(), data.labels, strict=True)

@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from samesense.data import PairData
-from samesense.errors import ConfigError, DataError
+from samesense.errors import DataError
 from samesense.evaluation.suite import Average, Suite
-from samesense.evaluation.task import SAMPLES, ResultBuilder, Task, checked_scores, timed_scores
-from samesense.metrics import Statistic, bootstrap_interval, pearson, spearman
+from samesense.evaluation.task import SAMPLES, ResultBuilder, Task, timed_scores
+from samesense.metrics import Statistic, bootstrap_interval
+from samesense.metrics.correlation import CORRELATIONS
 from samesense.metrics.inputs import check_correlates
 from samesense.results import WHOLE_SUBSETS, Results
-from samesense.types import Pair, Result, Score, Scorer, Scores, TaskResult
-
-CORRELATIONS = {"spearman": spearman, "pearson": pearson}
-"""Every metric of this task by name."""
+from samesense.types import Pair, Result, Scorer, Scores, TaskResult
 
 MOST_SUBSETS = 30
 """With more, the subset column is taken for something else, such as an identifier."""
 
 
 class StsTask(Task):
-    """Spearman and Pearson over all pairs, by subset, and averaged over subsets; see :func:`evaluate_sts`."""
+    """Spearman and Pearson over all pairs, by subset, and averaged over subsets.
+
+    Subset ``"all"`` is one correlation over everything. With two subsets or more there is also one row for each, in
+    their order, ``"mean"`` (each subset counts the same) and ``"wmean"`` (each pair counts the same). These three
+    differ, so compare like with like. A subset whose correlation is undefined has no row and no part in the means, and
+    the protocol of the means says over how many subsets they were taken. Subsets are ignored if there are more than 30;
+    a pair with an empty subset name counts in ``"all"`` only. ``intervals`` adds 95 % intervals to ``"all"`` and to
+    each subset.
+    """
 
     suite = "sts"
 
@@ -41,7 +46,7 @@ class StsTask(Task):
         yield from self.data.sentences2
 
     def evaluate(self, candidate: Scorer) -> TaskResult:
-        """Return every row of :func:`evaluate_sts`, and scores and labels behind Spearman of ``"all"``."""
+        """Return ``spearman`` and ``pearson``, and scores and labels behind Spearman of ``"all"``."""
         pairs = self.data.pairs()
         scores, seconds = timed_scores(candidate, pairs)
         build, labels = self.builder(candidate, seconds), np.asarray(self.data.labels, dtype=np.float64)
@@ -58,64 +63,13 @@ def evaluate_pairs(model: Scorer, data: PairData, *, intervals: bool = True) -> 
     return Results(StsTask(data, intervals=intervals).evaluate(model).results)
 
 
-def evaluate_sts(  # noqa: PLR0913 - each names one part of the result
-    score: Score,
-    pairs: Sequence[Pair],
-    labels: Sequence[float],
-    *,
-    dataset: str,
-    split: str = "",
-    subsets: Sequence[str] | None = None,
-    model: str = "",
-    protocol: str = "cosine",
-    seed: int | None = None,
-    intervals: bool = True,
-    metrics: Sequence[Statistic] = ("spearman", "pearson"),
-) -> Results:
-    """Correlate the scores of all pairs ``(n,)`` with their labels ``(n,)``.
-
-    Subset ``"all"`` is one correlation over everything. With two subsets or more there is also one row for each, in
-    their order, ``"mean"`` (each subset counts the same) and ``"wmean"`` (each pair counts the same). These three
-    differ, so compare like with like. A subset whose correlation is undefined has no row and no part in the means, and
-    the protocol of the means says over how many subsets they were taken. Subsets ``(n,)`` are ignored if there are more
-    than 30; a pair with an empty subset name counts in ``"all"`` only.
-
-    ``intervals`` adds 95 % intervals to ``"all"`` and to each subset; ``dataset``, ``split``, ``model``, ``protocol``
-    and ``seed`` stand in the results. DataError if lengths differ, a label is not finite, or the correlation over all
-    pairs is undefined; ModelError if the score gives another number of scores, or one that is not finite.
-    """
-    for metric in metrics:
-        if metric not in CORRELATIONS:
-            raise ConfigError(f"The metrics must be among {', '.join(CORRELATIONS)}; got {metric!r}.")
-    check_inputs(pairs, labels, subsets)
-    started = time.perf_counter()
-    scores = checked_scores(score(pairs), pairs)
-    build = ResultBuilder(
-        task="sts",
-        dataset=dataset,
-        split=split,
-        model=model,
-        protocol=protocol,
-        seed=seed,
-        seconds=time.perf_counter() - started,
-    )
-    gold = np.asarray(labels, dtype=np.float64)
-    return correlation_results(build, scores, gold, subsets, intervals=intervals, metrics=metrics)
-
-
 def correlation_results(
-    build: ResultBuilder,
-    scores: Scores,
-    labels: Scores,
-    subsets: Sequence[str] | None,
-    *,
-    intervals: bool = True,
-    metrics: Sequence[Statistic] = ("spearman", "pearson"),
+    build: ResultBuilder, scores: Scores, labels: Scores, subsets: Sequence[str] | None, *, intervals: bool = True
 ) -> Results:
-    """Return the rows that :func:`evaluate_sts` describes; scores and labels are ``(n,)``."""
+    """Return the rows that :class:`StsTask` describes; scores and labels are ``(n,)``."""
     parts = subset_members(subsets)
     results = Results()
-    for metric in metrics:
+    for metric in CORRELATIONS:
         results.append(_correlation(build, metric, "all", scores, labels, intervals))
         defined: list[Result] = []
         for name, members in parts.items():

@@ -10,8 +10,12 @@ from multiprocessing import connection, get_context, parent_process
 from threading import Thread
 from typing import Any, Literal
 
-from samesense.errors import ConfigError, MissingExtraError
-from samesense.execution.tasks import Answer, Executor, Outcome, Pending, Serial, Work, answer
+from samesense.errors import ConfigError
+from samesense.execution.tasks import RETRIES, Answer, Executor, Outcome, Pending, Serial, Work, answer, failed
+from samesense.failures import imported, shortened
+
+ExecutorName = Literal["embedded", "ray"]
+"""Processes on this machine, or a Ray cluster."""
 
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
@@ -24,7 +28,7 @@ class Processes:
     end with this process however it ends.
     """
 
-    def __init__(self, workers: int, retries: int = 2) -> None:
+    def __init__(self, workers: int, retries: int = RETRIES) -> None:
         self._workers, self._retries = workers, retries
 
     def run(self, work: Work, tasks: Iterable[int]) -> Generator[Outcome, None, None]:
@@ -132,15 +136,12 @@ class OnRay:
     A task whose worker or machine is lost is tried again elsewhere; so is one whose result was lost with it.
     """
 
-    def __init__(self, address: str | None = None, retries: int = 2, gpus: float = 0) -> None:
+    def __init__(self, address: str | None = None, retries: int = RETRIES, gpus: float = 0) -> None:
         self._address, self._retries, self._gpus = address, retries, gpus
 
     def run(self, work: Work, tasks: Iterable[int]) -> Generator[Outcome, None, None]:
         """Do tasks; see :class:`~samesense.execution.tasks.Executor`. ConfigError if no cluster is at the address."""
-        try:
-            import ray
-        except ImportError as error:
-            raise MissingExtraError("ray", "ray") from error
+        ray = imported("ray", "ray")
         connected = self._connect(ray)
         remote = ray.remote(answer).options(num_cpus=1, num_gpus=self._gpus, max_retries=0)
         shared = ray.put(work)
@@ -173,7 +174,7 @@ class OnRay:
         except (ConnectionError, ValueError, OSError) as error:
             raise ConfigError(
                 f"address names a running Ray cluster, as in auto or HOST:6379; received {self._address!r}, and it "
-                f"cannot be reached ({' '.join(str(error).split())[:200]}). Start one with: ray start --head"
+                f"cannot be reached ({shortened(error)}). Start one with: ray start --head"
             ) from error
         return True
 
@@ -182,15 +183,8 @@ def _received(ray: Any, reference: Any) -> Answer:
     try:
         received: Answer = ray.get(reference)
     except ray.exceptions.RayError as error:
-        return "failed", f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+        return failed(error)
     return received
-
-
-RETRIES = 2
-"""How often a task is tried again, unless said otherwise."""
-
-ExecutorName = Literal["embedded", "ray"]
-"""Processes on this machine, or a Ray cluster."""
 
 
 def choose_executor(

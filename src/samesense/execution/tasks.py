@@ -8,6 +8,10 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from samesense.errors import SamesenseError
+from samesense.failures import shortened
+
+RETRIES = 2
+"""How often a task is tried again, unless said otherwise."""
 
 Work = Callable[[int], Any]
 """Does one task. Picklable, and the same result for the same task wherever it runs."""
@@ -78,7 +82,7 @@ class Pending:
 class Serial:
     """The executor of one worker: tasks one after the other, in this process."""
 
-    def __init__(self, retries: int = 2) -> None:
+    def __init__(self, retries: int = RETRIES) -> None:
         self._retries = retries
 
     def run(self, work: Work, tasks: Iterable[int]) -> Generator[Outcome, None, None]:
@@ -97,4 +101,9 @@ def answer(work: Work, task: int) -> Answer:
     except SamesenseError as error:
         return "refused", str(error)
     except Exception as error:
-        return "failed", f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+        return failed(error)
+
+
+def failed(error: Exception) -> Answer:
+    """Return the answer of a task that raised an error."""
+    return "failed", f"{type(error).__name__}: {shortened(error, 300)}"

@@ -27,6 +27,7 @@ from samesense.errors import ConfigError, DataError
 from samesense.execution.progress import without_bars
 from samesense.execution.ranks import is_main, world_size
 from samesense.execution.trainer_fields import trainer_fields
+from samesense.failures import first_line
 from samesense.files import read_json
 
 TENSORBOARD = "tensorboard"
@@ -83,7 +84,7 @@ def training_arguments(
     try:
         return kind(**made | given)
     except (ValueError, ImportError) as error:
-        raise ConfigError(f"The trainer refuses its arguments: {str(error).splitlines()[0]}") from error
+        raise ConfigError(f"The trainer refuses its arguments: {first_line(error)}") from error
 
 
 def newest_checkpoint(checkpoints: Path, also: Sequence[str] = ()) -> Path | None:
@@ -191,9 +192,7 @@ class StopOnInterrupt(TrainerCallback):
         """From here to the change of weights, only random numbers change."""
         self._at_once = args.device.type == "cpu"
 
-    def on_pre_optimizer_step(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
+    def on_pre_optimizer_step(self, *_: Any, **kwargs: Any) -> None:
         """Weights are changed from here on."""
         self._at_once = False
 
@@ -207,7 +206,7 @@ class StopOnInterrupt(TrainerCallback):
                 raise _Stopped  # a run cannot go on from its last step: from the checkpoint before
         self._at_once = control.should_evaluate
 
-    def on_evaluate(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+    def on_evaluate(self, *_: Any, **kwargs: Any) -> None:
         """What follows is the writing of a checkpoint."""
         self._at_once = False
         _set_random_states(self._random)
@@ -217,9 +216,7 @@ class StopOnInterrupt(TrainerCallback):
         if self.interrupted:
             control.should_training_stop = True
 
-    def on_train_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
+    def on_train_end(self, *_: Any, **kwargs: Any) -> None:
         """Give Ctrl-C back its usual meaning."""
         self._at_once = False
         if self._before is not None:
@@ -250,14 +247,7 @@ class _DueEvaluation(TrainerCallback):
     def __init__(self, trainer: Trainer) -> None:
         self._trainer, self._over = trainer, False
 
-    def on_evaluate(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        metrics: dict[str, float] | None = None,
-        **kwargs: Any,
-    ) -> None:
+    def on_evaluate(self, *_: Any, metrics: dict[str, float] | None = None, **kwargs: Any) -> None:
         """Do what the trainer does after every other evaluation."""
         if not self._over and metrics is not None:
             self._trainer._determine_best_metric(metrics, None)

@@ -160,7 +160,7 @@ def check_drift(top: int, queries: int, pairs: PairData | None, threshold: float
     if threshold is not None:
         check_threshold(threshold)
     if pairs is not None:
-        if pairs.kind not in ("binary", "triple"):
+        if pairs.graded:
             raise ConfigError(f"{pairs.name}: pairs are labelled 1 (yes) or 0 (no) here; received graded ones.")
         check_binary(pairs.labels)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -11,14 +10,12 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from samesense.context.corpus.words import WORD_OR_MARK
 from samesense.errors import DataError, ModelError
 from samesense.inference.models.model import Model
 from samesense.types import Floats, Pair, Scores
 
 By = Literal["auto", "tokens", "occlusion"]
-
-_IDEOGRAPH = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-_WORD = re.compile(rf"[{_IDEOGRAPH}]|[^\W{_IDEOGRAPH}]+|[^\w\s]")
 
 MARKS = "[marks]"
 """What stands for tokens that are not in the text: those of the model itself, and of its prompt."""
@@ -174,7 +171,7 @@ def _grouped(text: str, spans: Sequence[tuple[int, int]]) -> tuple[npt.NDArray[n
 
 def word_spans(text: str) -> list[tuple[int, int]]:
     """Return where the words and marks of a text stand; all of it, if it has none."""
-    return [found.span() for found in _WORD.finditer(text)] or [(0, len(text))]
+    return [found.span() for found in WORD_OR_MARK.finditer(text)] or [(0, len(text))]
 
 
 def _words(text: str, spans: Sequence[tuple[int, int]], shares: Floats) -> tuple[Word, ...]:

@@ -62,10 +62,9 @@ def push(
                 ignore_patterns=[HIDDEN, f"*/{HIDDEN}"],
             )
     except (httpx.HTTPError, OSError) as error:  # no token and no network are an OSError
-        reason = first_line(error)
         raise OutputError(
-            f"The hub does not take {name}: {reason} Are you logged in (hf auth login, or HF_TOKEN), may you write "
-            "there, and can the hub be reached?"
+            f"The hub does not take {name}: {first_line(error)} Are you logged in (hf auth login, or HF_TOKEN), may "
+            "you write there, and can the hub be reached?"
         ) from error
     return str(made)
 
@@ -87,5 +86,5 @@ def finished_folder(model: str) -> Path:
 def _status(run: Path) -> str:
     try:
         return str(read_json(run / "manifest.json").get("status", ""))
-    except (DataError, AttributeError):
+    except DataError:
         return ""

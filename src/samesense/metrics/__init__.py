@@ -11,14 +11,13 @@ from samesense.metrics.classification import (
     recall_at,
     threshold_at,
 )
-from samesense.metrics.correlation import pearson, spearman
+from samesense.metrics.correlation import Statistic, pearson, spearman
 from samesense.metrics.geometry import alignment, anisotropy, effective_rank, uniformity
 from samesense.metrics.permutation import PermutedDifference, paired_permutation
 from samesense.metrics.ranking import kendall, ndcg
 from samesense.metrics.seeds import paired_seeds
 from samesense.metrics.significance import (
     PairedDifference,
-    Statistic,
     bootstrap_interval,
     holm,
     mean_interval,

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Literal
+
 import numpy as np
 
 from samesense.metrics.inputs import Numbers, check_correlates
 from samesense.types import Floats
+
+Statistic = Literal["spearman", "pearson"]
+"""Name of a correlation."""
 
 
 def average_ranks(values: Floats) -> Floats:
@@ -64,3 +70,7 @@ def spearman(scores: Numbers, labels: Numbers) -> float:
     """
     left, right = check_correlates(scores, labels)
     return pearson(average_ranks(left), average_ranks(right))
+
+
+CORRELATIONS: dict[Statistic, Callable[[Numbers, Numbers], float]] = {"spearman": spearman, "pearson": pearson}
+"""Every correlation by name."""

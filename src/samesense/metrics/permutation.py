@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from samesense.metrics.correlation import average_ranks, centred
+from samesense.metrics.correlation import Statistic, average_ranks, centred
 from samesense.metrics.inputs import Numbers
 from samesense.metrics.resampling import BLOCK_CELLS, correlations
-from samesense.metrics.significance import Statistic, check_sampling, paired_sides
+from samesense.metrics.significance import check_sampling, paired_sides
 from samesense.types import Floats
 
 ROUNDING = 1e-12
@@ -75,9 +75,6 @@ def _swapped(both: Floats, labels: Floats, statistic: Statistic, samples: int, s
     block, twice = max(1, BLOCK_CELLS // n), np.concatenate([labels, labels])
     for start in range(0, samples, block):
         kept = generator.integers(0, 2, size=(min(block, samples - start), n)) == 1
-        drawn, rest = (
-            np.where(kept, np.arange(n), np.arange(n, 2 * n)),
-            np.where(kept, np.arange(n, 2 * n), np.arange(n)),
-        )
+        drawn, rest = (np.arange(n) + n * chosen for chosen in (~kept, kept))
         one, other = (correlations(rows, both, twice, ranked=statistic == "spearman") for rows in (drawn, rest))
         yield one - other

@@ -55,8 +55,7 @@ class LearningCurve:
         return Extrapolation(float(value[0]), *percentile_interval(around, 0.95))
 
     def _figure(self, laws: Floats, rows: float) -> Floats:
-        figures: Floats = laws[:, 0] - laws[:, 1] * (rows / self.most) ** -laws[:, 2]
-        return figures
+        return laws[:, 0] - laws[:, 1] * (rows / self.most) ** -laws[:, 2]
 
 
 def fit_learning_curve(

@@ -49,5 +49,4 @@ def _ranks(side: Floats, drawn: Indices) -> Floats:
     picked, count = groups[drawn], int(groups.max()) + 1
     cells = picked + np.arange(len(drawn))[:, None] * count
     size = np.bincount(cells.ravel(), minlength=len(drawn) * count).reshape(-1, count)
-    ranks: Floats = np.take_along_axis(np.cumsum(size, axis=1) - (size - 1) / 2, picked, axis=1)
-    return ranks
+    return np.take_along_axis(np.cumsum(size, axis=1) - (size - 1) / 2, picked, axis=1)

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from samesense.errors import ConfigError, DataError
-from samesense.metrics.correlation import pearson, spearman
+from samesense.metrics.correlation import CORRELATIONS, Statistic
 from samesense.metrics.inputs import Numbers, check_correlates, finite_vector
 from samesense.metrics.significance import (
     PairedDifference,
-    Statistic,
     check_sampling,
     check_statistic,
     compared,
@@ -99,10 +98,9 @@ def resampled_figures(
         _check_sizes(outcomes)
         stacked = np.stack(outcomes)
         return Resampled(stacked.mean(axis=1), resampled_means(stacked, samples, seed))
-    correlate = {"spearman": spearman, "pearson": pearson}[statistic]
     checked = [check_correlates(run, labels) for run in runs]
     sides, right = [left for left, _ in checked], checked[0][1]
-    figures = np.array([correlate(left, right) for left in sides])
+    figures = np.array([CORRELATIONS[statistic](left, right) for left in sides])
     return Resampled(figures, resampled_correlations(sides, right, statistic, samples, seed))
 
 

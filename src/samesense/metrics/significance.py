@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
 from samesense.errors import ConfigError, DataError
-from samesense.metrics.correlation import pearson, spearman
+from samesense.metrics.correlation import CORRELATIONS, Statistic
 from samesense.metrics.inputs import Numbers, check_correlates, finite_vector
 from samesense.metrics.resampling import correlations, resamples
 from samesense.types import Floats
-
-Statistic = Literal["spearman", "pearson"]
-"""Name of a correlation."""
 
 
 @dataclass(frozen=True)
@@ -191,7 +187,7 @@ def paired_sides(
         ConfigError: if the statistic is unknown.
     """
     check_statistic(statistic)
-    correlate = {"spearman": spearman, "pearson": pearson}[statistic]
+    correlate = CORRELATIONS[statistic]
     first, right = check_correlates(scores_a, labels)
     second, _ = check_correlates(scores_b, labels)
     return correlate(first, right) - correlate(second, right), first, second, right
@@ -236,8 +232,7 @@ def defined(values: Floats) -> Floats:
             f"No interval: the correlation is undefined on {undefined.sum()} of {undefined.size} resamples, "
             "because scores or labels hardly vary. More pairs are needed."
         )
-    kept: Floats = values[..., ~undefined]
-    return kept
+    return values[..., ~undefined]
 
 
 def percentile_interval(values: Floats, level: float) -> tuple[float, float]:
@@ -248,7 +243,7 @@ def percentile_interval(values: Floats, level: float) -> tuple[float, float]:
 
 def check_statistic(statistic: str) -> None:
     """Raise ConfigError if ``statistic`` names no correlation."""
-    if statistic not in ("spearman", "pearson"):
+    if statistic not in CORRELATIONS:
         raise ConfigError(f"The statistic must be 'spearman' or 'pearson', got {statistic!r}.")
 
 

@@ -22,10 +22,11 @@ from samesense.encoder.standardize import FITTED, standardize
 from samesense.encoder.storage import save
 from samesense.encoder.vocabulary import unknown_share
 from samesense.errors import MissingExtraError
-from samesense.evaluation.sts import evaluate_sts
+from samesense.evaluation.task import checked_scores
 from samesense.execution.progress import Laps, stage
 from samesense.execution.ranks import is_main
 from samesense.inference.models.load import load
+from samesense.metrics import spearman
 from samesense.recipes import run_folder
 from samesense.recipes.job import Job, TrainingInputs
 from samesense.recipes.matryoshka import described, evaluate_widths
@@ -238,13 +239,8 @@ def _at_widths(job: Job[Any, Any]) -> tuple[list[Result], dict[str, str]]:
 
 def dev_score(adapter: Adapter, dev: PairData, precision: Precision = "float32") -> Callable[[Any], float]:
     """Return what gives the Spearman of a model's scores on ``dev``."""
-
-    def spearman(model: Any) -> float:
-        score = adapter.score(model, precision)
-        found = evaluate_sts(score, dev.pairs(), dev.labels, dataset=dev.source, intervals=False, metrics=("spearman",))
-        return found[0].value
-
-    return spearman
+    pairs = dev.pairs()
+    return lambda model: spearman(checked_scores(adapter.score(model, precision)(pairs), pairs), dev.labels)
 
 
 def as_dataset(columns: Mapping[str, Sequence[Any]]) -> Dataset:

@@ -129,17 +129,15 @@ class Corpus:
                 f"A window needs {self.shape.least} sentences on each side, and another sentence at all; sentence {i} "
                 f"of {self.folder} is too near an edge of its document. The numbers of windows are corpus.windows."
             )
-        facts = (ids, *self.window_bounds(ids), self.chunks_of(ids), self.documents_of(ids))
+        bounds = (ids, *self.window_bounds(ids))
         return [
             Window(
                 left=tuple(self.sentences(range(first, i))),
                 centre=self.sentence(i),
                 right=tuple(self.sentences(range(i + 1, end))),
                 id=i,
-                chunk=chunk,
-                document=document,
             )
-            for i, first, end, chunk, document in zip(*(fact.tolist() for fact in facts), strict=True)
+            for i, first, end in zip(*(each.tolist() for each in bounds), strict=True)
         ]
 
     def chunks_of(self, ids: Indices) -> Indices:
@@ -172,7 +170,7 @@ class Corpus:
             raise IndexError(f"The sentences are numbered 0 to {len(self) - 1}; there is no sentence {i}.")
 
 
-def spans(starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def spans(starts: Indices, ends: Indices) -> Indices:
     """Return the numbers from each start up to its end, one span after the other, as one vector."""
     lengths = ends - starts
     before = np.cumsum(lengths) - lengths
@@ -187,8 +185,6 @@ class Window:
     centre: str  # the sentence itself
     right: tuple[str, ...]  # the sentences after, in order
     id: int  # number of the window, which is that of the centre in the corpus
-    chunk: int  # number of the chunk in which the centre lies
-    document: int  # number of the document, in the order of the corpus
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,7 +20,8 @@ Keys = npt.NDArray[np.uint64]
 _IDEOGRAPH = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _ONE = re.compile(rf"\s*[{_IDEOGRAPH}\u3000-\u303f\uff00-\uffef]")
 _WORD = re.compile(rf"[{_IDEOGRAPH}]|[^\W{_IDEOGRAPH}]+")
-_WORD_OR_MARK = re.compile(rf"{_WORD.pattern}|[^\w\s]")
+WORD_OR_MARK = re.compile(rf"{_WORD.pattern}|[^\w\s]")
+"""Finds the words of a text and its marks of punctuation, one by one."""
 
 
 def words(text: str) -> list[str]:
@@ -30,7 +31,7 @@ def words(text: str) -> list[str]:
 
 def words_and_marks(text: str) -> list[str]:
     """Return the words of ``text`` and its marks of punctuation, one by one, in order."""
-    return _WORD_OR_MARK.findall(unicodedata.normalize("NFKC", text).lower())
+    return WORD_OR_MARK.findall(unicodedata.normalize("NFKC", text).lower())
 
 
 def joiner(text: str) -> str:

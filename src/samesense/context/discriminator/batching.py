@@ -20,9 +20,11 @@ from samesense.types import Indices
 RUN_WINDOWS = 8
 """Windows that follow each other and go into a batch together: they share most of their sentences, encoded once."""
 
-
 Allowed = npt.NDArray[np.bool_]
 """Which sentences of a corpus may replace others."""
+
+ATTEMPTS = 100
+"""How often a sentence is drawn anew that is one of the window's or has the same words as its centre."""
 
 
 @dataclass(frozen=True)
@@ -141,10 +143,6 @@ class Collate:
             "centres": torch.from_numpy(place[sides.size :].reshape(batch.centres.shape)),
             "labels": torch.from_numpy(batch.labels),
         }
-
-
-ATTEMPTS = 100
-"""How often a sentence is drawn anew that is one of the window's or has the same words as its centre."""
 
 
 def draw_negatives(

@@ -25,6 +25,9 @@ BATCH_SENTENCES = 256
 BLOCK_SENTENCES = 4096
 """Sentences of a corpus encoded, and written, at a time: what a killed run may lose."""
 
+BLOCK_ROWS = 16_384
+"""Sentences of the corpus multiplied at a time."""
+
 
 class SentenceEncoder:
     """Turns sentences into the vectors that the discriminator compares."""
@@ -123,12 +126,7 @@ def corpus_vectors(encoder: SentenceEncoder, corpus: Corpus, folder: Path) -> Em
                 bar.update(end - start)
         beside.rename(path)
     flat = map_array(path, np.float32, len(corpus) * encoder.dim)
-    vectors: Embeddings = flat.reshape(len(corpus), encoder.dim)
-    return vectors
-
-
-BLOCK_ROWS = 16_384
-"""Sentences of the corpus multiplied at a time."""
+    return flat.reshape(len(corpus), encoder.dim)
 
 
 class Discriminator:

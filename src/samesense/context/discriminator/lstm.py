@@ -16,6 +16,8 @@ from samesense.errors import ConfigError, ModelError
 Interaction = Literal["none", "product", "bilinear"]
 """How a sentence and a side of its context meet."""
 
+PADDING, UNKNOWN = 0, 1
+
 
 class Coherence(nn.Module):
     """Whether a sentence fits into a context, as a logit.
@@ -118,9 +120,6 @@ def padded(numbers: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
     for row, own in zip(tokens, numbers, strict=True):
         row[: len(own)] = torch.tensor(own)
     return tokens, lengths
-
-
-PADDING, UNKNOWN = 0, 1
 
 
 class Vocabulary:

@@ -59,8 +59,7 @@ class LogProbs:
     @property
     def per_token(self) -> Floats:
         """The log probability a token, ``(kinds, n)``: Eq. 3's 1/|.| log p(.)."""
-        quotient: Floats = self.totals / self.tokens
-        return quotient
+        return self.totals / self.tokens
 
 
 class Generator(ABC):

@@ -19,6 +19,8 @@ from samesense.types import Floats
 
 TokenIds = list[int]
 
+TokenTuple = tuple[int, ...]
+
 
 class CausalGenerator(PretrainedGenerator):
     """Scores by the chain rule over the running text: left, sentence, right.
@@ -46,7 +48,7 @@ class CausalGenerator(PretrainedGenerator):
     def __init__(self, model: Any, tokenizer: Any, *, max_tokens: int = 128) -> None:
         super().__init__(model, tokenizer, max_tokens=max_tokens)
         self.start = start_mark(tokenizer)
-        self.protocol = f"causal language model by Bayes' rule, {str(model.dtype).removeprefix('torch.')}"
+        self.protocol = f"causal language model by Bayes' rule, {self.precision}"
 
     def measure(self, cells: Cells, kinds: Sequence[Kind] = KINDS) -> LogProbs:
         """Return the log probabilities of all cells; see the base class."""
@@ -138,9 +140,6 @@ def _bayes(kind: Kind, forward: dict[str, Floats], alone: Floats | None) -> Floa
     return together - forward["R|L"] if alone is None else forward["L"] + together - alone
 
 
-TokenTuple = tuple[int, ...]
-
-
 class InfillGenerator(PretrainedGenerator):
     """Scores what is missing as the model was pretrained to fill it in: a gap in what is read, its content written.
 
@@ -165,7 +164,7 @@ class InfillGenerator(PretrainedGenerator):
         self._gap = int(gap)
         self._begin = int(model.config.decoder_start_token_id)
         self._end = [] if tokenizer.eos_token_id is None else [int(tokenizer.eos_token_id)]
-        self.protocol = f"sequence-to-sequence language model filling gaps, {str(model.dtype).removeprefix('torch.')}"
+        self.protocol = f"sequence-to-sequence language model filling gaps, {self.precision}"
 
     @torch.inference_mode()
     def measure(self, cells: Cells, kinds: Sequence[Kind] = KINDS) -> LogProbs:

@@ -35,6 +35,7 @@ class PretrainedGenerator(Generator):
         self.model, self.tokenizer, self.max_tokens = model.eval(), tokenizer, max_tokens
         self._budget = CPU_TOKENS if model.device.type == "cpu" else ACCELERATOR_TOKENS
         self._known: dict[tuple[str, bool], list[int]] = {}
+        self.precision = str(model.dtype).removeprefix("torch.")
         self.identity = _identity(model, tokenizer, [self.form, max_tokens])
 
     def ids(self, text: str, *, inside: bool) -> list[int]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Iterable, Sequence
+from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -125,13 +125,8 @@ def train_tokenizer(texts: Iterable[str], size: int) -> Tokenizer:
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
-    tokenizer.train_from_iterator(_chained(first, ahead), trainer)
+    tokenizer.train_from_iterator(chain(first, ahead), trainer)
     return tokenizer
-
-
-def _chained(first: Sequence[str], rest: Iterable[str]) -> Iterator[str]:
-    yield from first
-    yield from rest
 
 
 Source = tuple[Row, ...]

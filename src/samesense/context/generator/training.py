@@ -129,8 +129,7 @@ class _Targets(Dataset[tuple[Kind, Window]]):
             "right": (self.windows + 1, last),
         }
         columns = [ends[bounds[kind][1]] - ends[bounds[kind][0]] for kind in self.kinds]
-        lengths: list[int] = np.stack(columns, axis=1).reshape(-1).tolist()
-        return lengths
+        return np.stack(columns, axis=1).reshape(-1).tolist()
 
 
 class _Collate:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
@@ -153,10 +154,10 @@ class Plan:
         return [b - a for a, b in pairwise(upto)]
 
     def _wanted(self, start: int, end: int) -> dict[PairKind, int]:
-        wanted: dict[PairKind, int] = {}
+        wanted: Counter[PairKind] = Counter()
         for stream, count in zip(self._streams, self._counts(start, end), strict=True):
-            wanted[stream.kind] = wanted.get(stream.kind, 0) + count
-        return wanted
+            wanted[stream.kind] += count
+        return dict(wanted)
 
     def _every(self) -> Iterator[_Stream]:
         mixture, unit = self.mixture, self.mixture.unit

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from samesense.context.origin.context_set import NoContextError
+from samesense.context.origin.origin import BLOCK_PAIRS, Origin, PairVectors
+from samesense.context.origin.similarity import cosine
 from samesense.execution.threads import torch_threads
 from samesense.hashes import json_hash
 from samesense.types import Floats, Indices, Pair
 
-if TYPE_CHECKING:
-    from samesense.context.origin.origin import Origin
-
 NO_CONTEXT = "a sentence has no context"
 NOTHING_VARIES = "in no context do all terms vary over the reference"
 NO_COSINE = "all fits of a sentence are alike"
-
-BLOCK_PAIRS = 2000
-"""Pairs whose terms are held at once."""
 
 
 @dataclass(frozen=True)
@@ -56,8 +52,6 @@ class OriginScorer:
             return _score(self._fresh(), pairs)
 
     def _fresh(self) -> Origin:
-        from samesense.context.origin.origin import Origin
-
         parts = self._parts
         return Origin(
             self.corpus, self.tfidf, parts.terms.discriminator, parts.generator, parts.scheme,
@@ -67,29 +61,24 @@ class OriginScorer:
 
 def open_scorer(folder: Path, device: str) -> OriginScorer:
     """Open an Origin folder to harvest from; raises as :meth:`samesense.context.origin.origin.Origin.open`."""
-    from samesense.context.origin.origin import Origin
-
     return OriginScorer(Origin.open(folder, device=device))
 
 
 def _score(origin: Origin, pairs: Sequence[Pair]) -> Scored:
-    undefined: dict[str, int] = {}
+    undefined: Counter[str] = Counter()
     sets = _sets(origin, pairs)
     rows, scores = [], []
     for start in range(0, len(pairs), BLOCK_PAIRS):
-        block = [
-            at for at in range(start, min(len(pairs), start + BLOCK_PAIRS)) if all(text in sets for text in pairs[at])
-        ]
-        missing = min(len(pairs), start + BLOCK_PAIRS) - start - len(block)
-        if missing:
-            undefined[NO_CONTEXT] = undefined.get(NO_CONTEXT, 0) + missing
+        numbers = range(start, min(len(pairs), start + BLOCK_PAIRS))
+        block = [at for at in numbers if all(text in sets for text in pairs[at])]
+        undefined[NO_CONTEXT] += len(numbers) - len(block)
         for at, score in _block(origin, pairs, block, sets):
             if isinstance(score, str):
-                undefined[score] = undefined.get(score, 0) + 1
+                undefined[score] += 1
             else:
                 rows.append(at)
                 scores.append(score)
-    return Scored(np.array(rows, dtype=np.int64), np.array(scores), undefined, origin.terms.computed)
+    return Scored(np.array(rows, dtype=np.int64), np.array(scores), dict(+undefined), origin.terms.computed)
 
 
 def _sets(origin: Origin, pairs: Sequence[Pair]) -> dict[str, Indices]:
@@ -109,9 +98,6 @@ def _block(
     origin: Origin, pairs: Sequence[Pair], block: Sequence[int], sets: dict[str, Indices]
 ) -> list[tuple[int, float | str]]:
     """Return the score of each pair, or why it has none."""
-    from samesense.context.origin.origin import PairVectors
-    from samesense.context.origin.similarity import cosine
-
     varying = _varying(origin, pairs, block, sets)
     outcomes: list[tuple[int, float | str]] = [(at, NOTHING_VARIES) for at in block if at not in varying]
     if not varying:

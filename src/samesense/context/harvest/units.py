@@ -11,17 +11,31 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
 from samesense.context.corpus.corpus import Corpus, spans
 from samesense.context.corpus.words import Keys, words
 from samesense.context.retrieval.postings import counted, top_k
 from samesense.context.retrieval.tfidf import Tfidf
 from samesense.errors import DataError
-from samesense.types import Indices
+from samesense.types import Floats, Indices
 
 KNOWN_TEXTS = 1 << 18
 """Sentences whose words are kept: some 150 MB of English."""
+
+SWEEPS = 4
+"""How often each spacing of leaders is gone through, every time with other leaders."""
+
+DEPTH = 4
+"""Neighbours looked at, in spacings: a leader is among so many nearest ones with a chance of 1 - exp(-4)."""
+
+SENTENCES_PER_LEADER = 32
+"""A spacing is used if the corpus has this many times as many sentences, so that most pairs remain random ones."""
+
+KNOWN_NEIGHBOURS = 8192
+"""Sentences whose neighbours are kept: 17 MB at the default spacings."""
+
+KNOWN_LEADERS = 1 << 18
+"""Sentences whose leaders are kept: some 60 MB."""
 
 
 class Population:
@@ -64,28 +78,11 @@ class Population:
     def fitting(self, positions: Indices) -> Indices:
         """Return those of the positions whose sentences have as many words as asked for, in their order."""
         lengths = np.array([self._terms(int(at))[1] for at in positions], dtype=np.int64)
-        fitting: Indices = positions[(lengths >= self._least) & (lengths <= self._most)]
-        return fitting
+        return positions[(lengths >= self._least) & (lengths <= self._most)]
 
     def _read_terms(self, position: int) -> tuple[Keys, int]:
         text = self.text(position)
         return counted([text], unigrams=True)[0], len(words(text))
-
-
-SWEEPS = 4
-"""How often each spacing of leaders is gone through, every time with other leaders."""
-
-DEPTH = 4
-"""Neighbours looked at, in spacings: a leader is among so many nearest ones with a chance of 1 - exp(-4)."""
-
-SENTENCES_PER_LEADER = 32
-"""A spacing is used if the corpus has this many times as many sentences, so that most pairs remain random ones."""
-
-KNOWN_NEIGHBOURS = 8192
-"""Sentences whose neighbours are kept: 17 MB at the default spacings."""
-
-KNOWN_LEADERS = 1 << 18
-"""Sentences whose leaders are kept: some 60 MB."""
 
 
 class RandomUnits:
@@ -233,7 +230,7 @@ def _evenly(values: Indices, most: int) -> Indices:
     return values[np.arange(most) * len(values) // most]
 
 
-def _overlaps(one: Keys, others: Sequence[Keys]) -> npt.NDArray[np.float64]:
+def _overlaps(one: Keys, others: Sequence[Keys]) -> Floats:
     """Return the cosine of a set of terms and of each other set, all ascending, ``(others,)``."""
     lengths = np.array([len(other) for other in others], dtype=np.int64)
     if not len(one) or not lengths.sum():
@@ -241,7 +238,7 @@ def _overlaps(one: Keys, others: Sequence[Keys]) -> npt.NDArray[np.float64]:
     terms = np.concatenate(others)
     hits = one[np.minimum(np.searchsorted(one, terms), len(one) - 1)] == terms
     shared = np.bincount(np.repeat(np.arange(len(others)), lengths), hits, minlength=len(others))
-    cosines: npt.NDArray[np.float64] = shared / np.sqrt(len(one) * np.maximum(lengths, 1))
+    cosines: Floats = shared / np.sqrt(len(one) * np.maximum(lengths, 1))
     return cosines
 
 

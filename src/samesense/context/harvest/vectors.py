@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from samesense.context.corpus.corpus import Corpus
 from samesense.context.corpus.words import words
@@ -118,7 +117,7 @@ def _nearest(vectors: Embeddings, sections: Indices) -> Indices:
     return found
 
 
-def _in_sections(sections: Indices) -> npt.NDArray[np.int64]:
+def _in_sections(sections: Indices) -> Indices:
     """Return all pairs of one section, ``(pairs, 2)``."""
     pairs = [np.zeros((0, 2), dtype=np.int64)]
     for section in np.unique(sections):
@@ -127,11 +126,11 @@ def _in_sections(sections: Indices) -> npt.NDArray[np.int64]:
     return np.concatenate(pairs)
 
 
-def _sample(pairs: npt.NDArray[np.int64], count: int, chance: np.random.Generator) -> npt.NDArray[np.int64]:
+def _sample(pairs: Indices, count: int, chance: np.random.Generator) -> Indices:
     return pairs[np.sort(chance.permutation(len(pairs))[:count])]
 
 
-def _near_pairs(near: Indices, count: int, chance: np.random.Generator) -> npt.NDArray[np.int64]:
+def _near_pairs(near: Indices, count: int, chance: np.random.Generator) -> Indices:
     """Return pairs of sentences that are near each other, the nearest ones more often."""
     pairs = np.stack([np.repeat(np.arange(len(near)), near.shape[1]), near.ravel()], axis=1)
     weights = np.tile(1.0 / np.arange(1, near.shape[1] + 1), len(near))
@@ -142,7 +141,7 @@ def _near_pairs(near: Indices, count: int, chance: np.random.Generator) -> npt.N
     return pairs[np.sort(np.argsort(-keys, kind="stable")[:count])]
 
 
-def _random_pairs(sections: Indices, near: Indices, count: int, chance: np.random.Generator) -> npt.NDArray[np.int64]:
+def _random_pairs(sections: Indices, near: Indices, count: int, chance: np.random.Generator) -> Indices:
     """Return pairs of different sections of which neither is among the nearest of the other."""
     n, found = len(sections), np.zeros((0, 2), dtype=np.int64)
     close = _codes(np.stack([np.repeat(np.arange(n), near.shape[1]), near.ravel()], axis=1), n)
@@ -156,8 +155,7 @@ def _random_pairs(sections: Indices, near: Indices, count: int, chance: np.rando
     return found
 
 
-def _codes(pairs: npt.NDArray[np.int64], n: int) -> npt.NDArray[np.int64]:
+def _codes(pairs: Indices, n: int) -> Indices:
     """Return one number a pair, the same whichever comes first."""
     ordered = np.sort(pairs, axis=1)
-    codes: npt.NDArray[np.int64] = ordered[:, 0] * n + ordered[:, 1]
-    return codes
+    return ordered[:, 0] * n + ordered[:, 1]

@@ -30,8 +30,7 @@ class Block:
 
     def centred(self, numbers: Embeddings) -> Floats:
         """Return the numbers of sentences ``(n, numbers)`` as deviations from what is usual."""
-        deviations: Floats = numbers.astype(np.float64) - self.mean
-        return deviations
+        return numbers.astype(np.float64) - self.mean
 
     def apply(self, numbers: Embeddings) -> Floats:
         """Return rows of length ``sqrt(weight)``, ``(n, dim)``; ModelError if one is exactly what is usual."""

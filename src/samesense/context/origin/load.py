@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from samesense.context.origin.banked import BankOrigin
-from samesense.context.origin.origin import FILE, Origin
+from samesense.context.origin.origin import Origin, origin_content
 from samesense.errors import DataError
-from samesense.files import read_json
 from samesense.places import check_inside
 
 
 def open_origin(folder: Path, *, device: str = "cpu") -> Origin | BankOrigin:
     """Open a folder that the recipe has made; DataError or ModelError if a part is missing or damaged."""
-    content = _content(folder)
+    content = origin_content(folder)
     check_inside(folder, *folder.glob("*"), *folder.glob("*/*"))
     try:
         return (
@@ -30,13 +28,4 @@ def open_origin(folder: Path, *, device: str = "cpu") -> Origin | BankOrigin:
 
 def contexts_of(folder: Path) -> str:
     """Return where the contexts of an Origin are from, ``"bank"`` or ``"retrieved"``; DataError if it is none."""
-    return str(_content(folder).get("contexts"))
-
-
-def _content(folder: Path) -> dict[str, Any]:
-    if not (folder / FILE).is_file():
-        raise DataError(
-            f"{folder} is no finished Origin: it has no {FILE}. Make one from documents with: samesense origin."
-        )
-    content: dict[str, Any] = read_json(folder / FILE)
-    return content
+    return str(origin_content(folder).get("contexts"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -77,7 +77,6 @@ class Origin:
         folder: Path,
         *,
         scheme: Scheme | None = None,
-        precision: Literal["float32", "bfloat16"] | None = None,
         device: str = "cpu",
     ) -> Origin:
         """Open a folder that the recipe has made.
@@ -85,7 +84,6 @@ class Origin:
         Args:
             folder: holds ``origin.json``.
             scheme: another than the folder's own, for ablations; what it shares with others is not computed again.
-            precision: arithmetic of the generator; ``None`` for the folder's own.
             device: torch device.
 
         Raises:
@@ -93,11 +91,7 @@ class Origin:
         """
         from samesense.context.discriminator.encoder import Discriminator
 
-        if not (folder / FILE).is_file():
-            raise DataError(
-                f"{folder} is no finished Origin: it has no {FILE}. Make one from documents with: samesense origin."
-            )
-        content = read_json(folder / FILE)
+        content = origin_content(folder)
         corpus = Corpus(folder / "corpus", Shape(**content["shape"]))
         scheme = scheme or Scheme.from_dict(content["scheme"])
         wanted = scheme.weights.generative
@@ -105,7 +99,7 @@ class Origin:
             corpus,
             Tfidf(corpus, folder / "index", unigrams=content["unigrams"]),
             Discriminator.open(folder / "discriminator", corpus, folder / "index", device=device),
-            _open_generator(folder, content, precision or content["precision"], device) if wanted else NoGenerator(),
+            _open_generator(folder, content, device) if wanted else NoGenerator(),
             scheme,
             folder=folder / "cache",
         )
@@ -179,13 +173,20 @@ class Origin:
                 raise DataError(f"A pair needs two texts; pair {row} has an empty one: {pair!r}. Leave it out.")
 
 
-def _open_generator(
-    folder: Path, content: dict[str, Any], precision: Literal["float32", "bfloat16"], device: str
-) -> Generator:
+def origin_content(folder: Path) -> dict[str, Any]:
+    """Return what the recipe wrote of an Origin; DataError if the folder holds none."""
+    if not (folder / FILE).is_file():
+        raise DataError(
+            f"{folder} is no finished Origin: it has no {FILE}. Make one from documents with: samesense origin."
+        )
+    return read_json(folder / FILE)
+
+
+def _open_generator(folder: Path, content: dict[str, Any], device: str) -> Generator:
     if content["language_model"] is not None:
         from samesense.context.generator.language_models import open_language_model
 
-        return open_language_model(content["language_model"], precision=precision, device=device)
+        return open_language_model(content["language_model"], precision=content["precision"], device=device)
     if not (folder / "generator").exists():
         raise DataError(
             f"{folder} has no generator: it was made with weights of 0 for its terms, or is damaged. Make one with "
@@ -193,7 +194,7 @@ def _open_generator(
         )
     from samesense.context.generator.seq2seq import open_seq2seq
 
-    return open_seq2seq(folder / "generator", precision=precision, device=device)
+    return open_seq2seq(folder / "generator", precision=content["precision"], device=device)
 
 
 def _whose(window: int, first: Indices, second: Indices) -> Whose:

@@ -65,7 +65,7 @@ class Reader:
             raise ConfigError(f"The language model has layers 0 to {depth}; received {layer}.")
         self.generator, self.width, self.vocabulary = generator, int(config.hidden_size), int(config.vocab_size)
         self.layer = max(1, round(depth / 4)) if layer is None else layer
-        self.precision = str(generator.model.dtype).removeprefix("torch.")
+        self.precision = generator.precision
         self.identity = json.dumps([generator.identity, generator.start, "reading 1"])
         self._model: Any = generator.model
         self._most = CPU_POSITIONS if self._model.device.type == "cpu" else ACCELERATOR_POSITIONS

@@ -62,8 +62,7 @@ def fit(terms: Floats, weights: Weights) -> Floats:
 
     Source: Sun et al. 2022 (TACL), Eq. 3.
     """
-    summed: Floats = np.tensordot(np.array(weights.values()), terms, axes=1)
-    return summed
+    return np.tensordot(np.array(weights.values()), terms, axes=1)
 
 
 @dataclass(frozen=True)
@@ -115,8 +114,7 @@ def contributions(first: Floats, second: Floats, pair: tuple[str, str]) -> Float
             f"The cosine of a pair is undefined: in its {len(first)} contexts, all fits of one sentence are alike. "
             f"Take more contexts. The pair: {pair[0][:60]!r}, {pair[1][:60]!r}."
         )
-    shares: Floats = first * second / lengths
-    return shares
+    return first * second / lengths
 
 
 def cosine(first: Floats, second: Floats, pair: tuple[str, str]) -> float:

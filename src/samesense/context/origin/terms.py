@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -66,7 +66,7 @@ class Terms:
             usual = self.discriminator.scores(self.discriminator.encoder.encode(reference), ids)
             means[0], deviations[0] = usual.mean(axis=0), usual.std(axis=0)
         population = content_keys([json.dumps(list(reference))])
-        for start in range(0, len(windows), BLOCK_WINDOWS):
+        for start in range(0, len(windows) if self.kinds else 0, BLOCK_WINDOWS):
             block = windows[start : start + BLOCK_WINDOWS]
             span = slice(start, start + len(block))
             keys = cell_keys(np.repeat(population, len(block), axis=0), window_keys(block))
@@ -107,34 +107,41 @@ class Terms:
         return found
 
     def _generative(self, cells: Cells, keys: Keys) -> dict[Kind, Floats]:
-        """Return the terms of a generator for each kind ``(n,)``, computing those that no cache holds."""
-        looked = {kind: self._cells[kind].find(keys) for kind in self.kinds}
-        missing = np.flatnonzero(~np.logical_and.reduce([known for _, known in looked.values()]))
-        found = {kind: values[:, 0].astype(np.float64) for kind, (values, _) in looked.items()}
-        if len(missing):
-            fresh = self.generator.measure(cells.take(missing), self.kinds).per_token.astype(np.float32)
-            for kind, values in zip(self.kinds, fresh, strict=True):
-                new = ~looked[kind][1][missing]
-                self._cells[kind].write(keys[missing[new]], values[new, None])
-                found[kind][missing[new]] = values[new]
-            self.computed += len(missing) * len(self.kinds)
-        return found
+        """Return the terms of a generator for each kind ``(n,)``."""
+
+        def measured(missing: Indices) -> Floats:
+            return self._per_token(cells.take(missing))[..., None]
+
+        return {kind: found[:, 0] for kind, found in self._kept(self._cells, keys, measured).items()}
 
     def _usual_of(self, windows: Sequence[Window], reference: Sequence[str], keys: Keys) -> dict[Kind, Floats]:
         """Return mean and deviation of each kind over the reference, ``(windows, 2)``."""
-        looked = {kind: self._usual[kind].find(keys) for kind in self.kinds}
+
+        def measured(missing: Indices) -> Floats:
+            cells = Cells.grid(reference, [windows[int(at)] for at in missing])
+            each = self._per_token(cells).reshape(len(self.kinds), len(reference), -1)
+            return np.stack([each.mean(axis=1), each.std(axis=1)], axis=2)
+
+        return self._kept(self._usual, keys, measured)
+
+    def _per_token(self, cells: Cells) -> Floats:
+        """Return the log probability a token of each kind, ``(kinds, n)``, and count the cells."""
+        self.computed += len(cells) * len(self.kinds)
+        return self.generator.measure(cells, self.kinds).per_token
+
+    def _kept(
+        self, caches: Mapping[Kind, CellCache], keys: Keys, measure: Callable[[Indices], Floats]
+    ) -> dict[Kind, Floats]:
+        """Return what the caches hold for each kind ``(n, width)``, measuring and keeping what one of them lacks."""
+        looked = {kind: cache.find(keys) for kind, cache in caches.items()}
         found = {kind: values.astype(np.float64) for kind, (values, _) in looked.items()}
-        if not looked:
-            return found
         missing = np.flatnonzero(~np.logical_and.reduce([known for _, known in looked.values()]))
         if len(missing):
-            cells = Cells.grid(reference, [windows[int(at)] for at in missing])
-            fresh = self.generator.measure(cells, self.kinds).per_token.reshape(len(self.kinds), len(reference), -1)
-            both = np.stack([fresh.mean(axis=1), fresh.std(axis=1)], axis=2).astype(np.float32)
-            for kind, values in zip(self.kinds, both, strict=True):
-                self._usual[kind].write(keys[missing], values)
-                found[kind][missing] = values
-            self.computed += len(cells) * len(self.kinds)
+            fresh = measure(missing).astype(np.float32)
+            for (kind, (_, known)), values in zip(looked.items(), fresh, strict=True):
+                new = ~known[missing]
+                caches[kind].write(keys[missing[new]], values[new])
+                found[kind][missing[new]] = values[new]
         return found
 
 

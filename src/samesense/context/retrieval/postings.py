@@ -37,6 +37,16 @@ RANGE_POSTINGS = 4_000_000
 
 _POSTING = np.dtype([("key", np.uint64), ("chunk", np.int32), ("count", np.float32)])
 
+FORMAT = 1
+"""Changes when the same text gets other keys, so that no older index is read with them."""
+
+_FIRST, _SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
+
+_word_key = lru_cache(maxsize=1 << 18)(key)
+
+DECIMALS = 9
+"""Scores that are equal to so many decimals are equal: their last bits depend on what was computed beside them."""
+
 
 def term_weights(counts: npt.NDArray[Any]) -> Floats:
     """Return the weight of terms by how often they come in a text: 1 + ln(count)."""
@@ -46,8 +56,7 @@ def term_weights(counts: npt.NDArray[Any]) -> Floats:
 
 def inverse_frequencies(chunks: int, frequencies: npt.NDArray[Any]) -> Floats:
     """Return ln((1 + chunks) / (1 + frequency)) + 1, ``frequency`` being in how many chunks a term comes."""
-    inverse: Floats = np.log((1.0 + chunks) / (1.0 + frequencies)) + 1.0
-    return inverse
+    return np.log((1.0 + chunks) / (1.0 + frequencies)) + 1.0
 
 
 class Postings:
@@ -136,14 +145,6 @@ def _merge(folder: Path, blocks: Sequence[npt.NDArray[Any]], chunks: int) -> Non
     write_json(folder / "manifest.json", {"chunks": chunks, "terms": terms, "postings": postings})
 
 
-FORMAT = 1
-"""Changes when the same text gets other keys, so that no older index is read with them."""
-
-_FIRST, _SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
-
-_word_key = lru_cache(maxsize=1 << 18)(key)
-
-
 def term_keys(text: str, unigrams: bool) -> Keys:
     """Return the keys of the terms of one sentence ``(terms,)``: pairs, then words, each as often as it comes.
 
@@ -169,15 +170,10 @@ def _mixed(keys: Keys) -> Keys:
     return keys ^ (keys >> np.uint64(31))
 
 
-DECIMALS = 9
-"""Scores that are equal to so many decimals are equal: their last bits depend on what was computed beside them."""
-
-
 def top_k(scores: Floats, most: int) -> Indices:
     """Return the places of the highest scores, at most so many, the highest first and equals by place."""
     scores = scores.round(DECIMALS)
     places = np.arange(len(scores))
     if most < len(scores):
         places = np.flatnonzero(scores >= np.partition(scores, -most)[-most])
-    found: Indices = places[np.argsort(-scores[places], kind="stable")][:most]
-    return found
+    return places[np.argsort(-scores[places], kind="stable")][:most]

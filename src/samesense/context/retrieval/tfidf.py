@@ -102,8 +102,7 @@ class Tfidf:
         order = np.argsort(frequencies, kind="stable")
         within = np.cumsum(frequencies[order]) <= self._most
         within[:1] = True
-        chosen: Indices = order[within]
-        return chosen
+        return order[within]
 
     def search(self, sentences: Sequence[str], k: int) -> list[Indices]:
         """Return for each sentence the windows of its ``k`` best chunks, 20,000 in the paper: those of the best first.

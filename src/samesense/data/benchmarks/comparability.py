@@ -13,6 +13,10 @@ from samesense.data.pairs.data import PairData
 NOT_COMPARABLE = "not comparable with published figures: "
 """What comes before the reasons in a protocol."""
 
+_HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
+_GLUED = re.compile(r"[^\W\d_][,.?!]( |$)")
+_APART = re.compile(r"(^| )[,.?!]( |$)")
+
 
 def why_not_comparable(protocol: str) -> str:
     """Return the reasons a protocol gives for not comparing its figure with published ones; empty if there is none."""
@@ -43,11 +47,6 @@ def _differing_subsets(benchmark: Benchmark, found: Counter[str], name: str) -> 
         count, published = found[subset], benchmark.subsets.get(subset, 0)
         if count != published:
             yield f"subset {subset!r} of {name} has {count} rows instead of {published}"
-
-
-_HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
-_GLUED = re.compile(r"[^\W\d_][,.?!]( |$)")
-_APART = re.compile(r"(^| )[,.?!]( |$)")
 
 
 def is_chinese(texts: Sequence[str]) -> bool:

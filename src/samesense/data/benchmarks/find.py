@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -10,7 +9,7 @@ from pathlib import Path
 
 from samesense.data.benchmarks.catalogue import BENCHMARKS, Benchmark, part_name
 from samesense.data.benchmarks.comparability import is_chinese
-from samesense.data.benchmarks.published import argument_part, bojone_part, senteval_part
+from samesense.data.benchmarks.published import argument_part, chinese_part, senteval_part
 from samesense.data.benchmarks.sentences import LabelledSentences, Load, Loaded, labelled_sentences, read_sentences
 from samesense.data.formats.files import read_rows
 from samesense.data.pairs.data import PairData, concat
@@ -96,12 +95,7 @@ def known_split(source: str) -> tuple[Benchmark, str] | None:
 def _reader(folder: Path, benchmark: Benchmark, split: str) -> Load | None:
     if not folder.is_dir():
         return None
-    layouts: tuple[Callable[[Path, Benchmark, str], Load | None], ...] = (
-        tsv_part,
-        senteval_part,
-        bojone_part,
-        argument_part,
-    )
+    layouts = (tsv_part, senteval_part, chinese_part, argument_part)
     return next((load for layout in layouts if (load := layout(folder, benchmark, split))), None)
 
 

@@ -1,4 +1,4 @@
-"""SentEval's folders as its download script leaves them: every set in the layout it was published in."""
+"""Sets in the layout they were published in: SentEval's folders, the Chinese sets, and the pairs of arguments."""
 
 from __future__ import annotations
 
@@ -37,8 +37,20 @@ _TWO_FILES = {
 }
 """Files of the classes 0 and 1."""
 
-_SICK = {"train": "train", "dev": "trial", "test": "test_annotated"}
+_SICK = {"dev": "trial", "test": "test_annotated"}
 _TREC = {"train": "train_5500", "test": "TREC_10"}
+
+CHINESE_FIELDS = 3
+"""Text, text, label."""
+
+_CHINESE_FOLDERS = {"atec": "ATEC", "bq": "BQ", "lcqmc": "LCQMC", "pawsx": "PAWSX", "stsb-zh": "STS-B"}
+_CHINESE_SPLITS = {"dev": "valid"}
+
+TOPICS = {"DP": "death penalty", "GC": "gun control", "GM": "gay marriage"}
+"""Topics by the letters that stand in the file names."""
+
+ARGUMENT_FIELDS = 11
+"""Columns of a row: the score first, the two sentences last."""
 
 
 def senteval_part(folder: Path, benchmark: Benchmark, split: str) -> Load | None:
@@ -136,26 +148,19 @@ def _trec(path: Path) -> LabelledSentences:
     return labelled_sentences(texts, classes, str(path))
 
 
-CHINESE_FIELDS = 3
-"""Text, text, label."""
-
-_FOLDERS = {"atec": "ATEC", "bq": "BQ", "lcqmc": "LCQMC", "pawsx": "PAWSX", "stsb-zh": "STS-B"}
-_SPLITS = {"train": "train", "dev": "valid", "test": "test"}
-
-
-def bojone_part(folder: Path, benchmark: Benchmark, split: str) -> Load | None:
+def chinese_part(folder: Path, benchmark: Benchmark, split: str) -> Load | None:
     """Return a reader of one split of a Chinese set, or ``None`` if it is not there.
 
     A line that has not three fields is left out and counted, as in every published use of these files.
     """
-    name = _FOLDERS.get(benchmark.name)
-    path = folder / f"{name}" / f"{name}.{_SPLITS.get(split, split)}.data"
+    name = _CHINESE_FOLDERS.get(benchmark.name)
+    path = folder / f"{name}" / f"{name}.{_CHINESE_SPLITS.get(split, split)}.data"
     if name is None or benchmark.scale is None or not path.is_file():
         return None
-    return partial(_read, path, benchmark.scale)
+    return partial(_chinese_pairs, path, benchmark.scale)
 
 
-def _read(path: Path, scale: Scale) -> PairData:
+def _chinese_pairs(path: Path, scale: Scale) -> PairData:
     rows: list[LabelledPair] = []
     dropped = 0
     for number, line in lines_of(path):
@@ -167,26 +172,19 @@ def _read(path: Path, scale: Scale) -> PairData:
     return pair_data(rows, str(path), scale, dropped=dropped)
 
 
-TOPICS = {"DP": "death penalty", "GC": "gun control", "GM": "gay marriage"}
-"""Topics by the letters that stand in the file names."""
-
-ARGUMENT_FIELDS = 11
-"""Columns of a row: the score first, the two sentences last."""
-
-
 def argument_part(folder: Path, benchmark: Benchmark, split: str) -> Load | None:
     """Return a reader of the files ``ArgPairs_{DP,GC,GM}.csv``, or ``None`` if none is there."""
     if benchmark.name != "afs" or split != WHOLE:
         return None
     for place in (folder, folder / "AFS"):
-        if any(_file(place, topic).is_file() for topic in TOPICS):
+        if holds_arguments(place):
             return partial(read_argument_pairs, place)
     return None
 
 
 def holds_arguments(source: str | Path) -> bool:
     """Return whether a source is a folder with a topic file."""
-    return any(_file(Path(source).expanduser(), topic).is_file() for topic in TOPICS)
+    return any(_topic_file(Path(source).expanduser(), topic).is_file() for topic in TOPICS)
 
 
 def read_argument_pairs(folder: Path) -> PairData:
@@ -200,12 +198,12 @@ def read_argument_pairs(folder: Path) -> PairData:
     """
     rows: list[LabelledPair] = []
     for topic in TOPICS:
-        if _file(folder, topic).is_file():
-            rows += _topic_rows(_file(folder, topic), topic)
+        if _topic_file(folder, topic).is_file():
+            rows += _topic_rows(_topic_file(folder, topic), topic)
     return pair_data(rows, str(folder), (0, 5))
 
 
-def _file(folder: Path, topic: str) -> Path:
+def _topic_file(folder: Path, topic: str) -> Path:
     return folder / f"ArgPairs_{topic}.csv"
 
 

@@ -11,7 +11,7 @@ from samesense.data.formats.files import BadRow, Row, bad_rows_error, text_probl
 from samesense.data.formats.labels import Scale, to_number
 from samesense.data.formats.lines import read_lines
 from samesense.data.formats.memory import Source, name_of
-from samesense.data.formats.sources import load_rows
+from samesense.data.formats.sources import list_rows
 from samesense.data.formats.text_columns import named_column, names_in
 from samesense.data.pairs.data import PairData
 from samesense.errors import ConfigError, DataError
@@ -49,9 +49,7 @@ def read_sentences(
     missing, a row is bad (unless such rows are dropped), or there are not two classes.
     """
     name = name_of(source)
-    rows = list(load_rows(source))
-    if not rows:
-        raise DataError(f"{name}: there are no rows. Check that this is the right file.")
+    rows = list_rows(source)
     text_column, label_column = _columns(rows, columns, name)
     problems = []
     for number, cells in rows:
@@ -128,11 +126,11 @@ def pair_data(rows: Sequence[LabelledPair], source: str, scale: Scale, *, droppe
     scored = [row for row in rows if row[2] is not None]
     if not scored:
         raise DataError(f"{source}: none of {len(rows)} pairs has a label. Check that these are the right files.")
-    parts = [row[3] for row in scored]
+    first, second, labels, parts = (list(column) for column in zip(*scored, strict=True))
     return PairData(
-        sentences1=[row[0] for row in scored],
-        sentences2=[row[1] for row in scored],
-        labels=[row[2] or 0.0 for row in scored],
+        sentences1=first,
+        sentences2=second,
+        labels=labels,
         subsets=parts if any(parts) else None,
         kind="binary" if scale == (0, 1) else "scored",
         scale=scale,

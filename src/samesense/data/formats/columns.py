@@ -49,6 +49,11 @@ class Columns:
     negative: str | None = None
 
     @property
+    def holds_scores(self) -> bool:
+        """Whether the label column has the name of scores."""
+        return (self.label or "").strip().casefold() in SCORE_NAMES
+
+    @property
     def is_premise_hypothesis(self) -> bool:
         """Whether the text columns carry the names of natural language inference."""
         return (self.text1.strip().casefold(), self.text2.strip().casefold()) == ("premise", "hypothesis")
@@ -67,7 +72,7 @@ def resolve_columns(
     subset = first_of(SUBSET_NAMES, spelled)
     if override is not None:
         return _overridden(names, spelled, override, subset, source, labelled, example)
-    pair = next((pair for pair in TEXT_PAIRS if pair[0] in spelled and pair[1] in spelled), None)
+    pair = first_pair_of(TEXT_PAIRS, spelled)
     if pair is None:
         raise _missing(names, source, "two text columns", example)
     order = (*CLASS_NAMES, *LABEL_NAMES) if pair == ("premise", "hypothesis") else LABEL_NAMES
@@ -93,6 +98,11 @@ def spelled_names(names: Sequence[str]) -> dict[str, str]:
 def first_of(wanted: Sequence[str], spelled: dict[str, str]) -> str | None:
     """Return the first of the wanted names that is there, as the source spells it."""
     return next((spelled[name] for name in wanted if name in spelled), None)
+
+
+def first_pair_of(wanted: Sequence[tuple[str, str]], spelled: dict[str, str]) -> tuple[str, str] | None:
+    """Return the first of the wanted pairs of names of which both are there."""
+    return next((pair for pair in wanted if set(pair) <= spelled.keys()), None)
 
 
 def _overridden(

@@ -8,16 +8,29 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from samesense.data.formats.columns import SCORE_NAMES, Columns
+from samesense.data.formats.columns import Columns
 from samesense.errors import ConfigError, DataError
 
 Kind = Literal["scored", "binary", "nli", "triple"]
+Scale = tuple[float, float]
 
 NLI_VALUES = {"contradiction": 0.0, "not_entailment": 0.0, "neutral": 1.0, "entailment": 2.0}
 """What each class of natural language inference is worth: more means closer."""
 
+NLI_NAMES = {0.0: "contradiction", 1.0: "neutral", 2.0: "entailment"}
+"""The class that is worth so much."""
+
 NLI_SCALE: Scale = (0.0, 2.0)
 UNLABELLED = ("-", "-1", "-1.0", "")
+
+KNOWN_SCALES: tuple[Scale, ...] = ((0, 1), (-1, 1), (0, 5), (0, 10), (0, 100))
+"""Ranges that similarity is given on, the narrowest first."""
+
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_WORDS = {
+    **dict.fromkeys(("true", "yes", "y", "equivalent", "duplicate", "paraphrase"), 1.0),
+    **dict.fromkeys(("false", "no", "n", "not_equivalent", "not_duplicate", "not_paraphrase"), 0.0),
+}
 
 
 @dataclass(frozen=True)
@@ -56,7 +69,7 @@ def parse_labels(
         )
     if named:
         return _parse_classes(raw, NLI_VALUES, "one of " + ", ".join(NLI_VALUES))
-    if label_order and _scores_by_name(columns):
+    if label_order and columns.holds_scores:
         raise ConfigError(
             f"{source}: `label_order` is for classes, and column {columns.label!r} holds scores by its name. "
             "Leave it out, or name the column label. Where other files of the command need it, write their classes in "
@@ -177,14 +190,10 @@ def _outside(value: float, scale: Scale, share: str) -> tuple[str, str]:
     )
 
 
-def _scores_by_name(columns: Columns) -> bool:
-    return (columns.label or "").strip().casefold() in SCORE_NAMES
-
-
 def _refuse_coded_classes(parsed: ParsedLabels, columns: Columns, source: str) -> None:
     """Raise if numbers may be classes: 0, 1, 2 under any name but a score's, and what else stands by a premise."""
     kept = {value for value in parsed.values if value is not None} - {-1.0}
-    inference, scores = columns.is_premise_hypothesis, _scores_by_name(columns)
+    inference, scores = columns.is_premise_hypothesis, columns.holds_scores
     from_0 = bool(kept) and kept <= {0.0, 1.0, 2.0} and not scores and (inference or 2.0 in kept)
     from_1 = inference and bool(kept) and kept <= {1.0, 2.0, 3.0}
     if not (from_0 or from_1):
@@ -201,28 +210,6 @@ def _refuse_coded_classes(parsed: ParsedLabels, columns: Columns, source: str) -
         "inference, and data sets disagree about their order (SNLI and SICK on the hub code 0 as entailment). "
         f"{naming} If they are similarity scores, give their scale: `label_range` {'0 2' if from_0 else '1 3'}."
     )
-
-
-Scale = tuple[float, float]
-
-KNOWN_SCALES: tuple[Scale, ...] = ((0, 1), (-1, 1), (0, 5), (0, 10), (0, 100))
-"""Ranges that similarity is given on, the narrowest first."""
-
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
-_WORDS = {
-    "true": 1.0,
-    "false": 0.0,
-    "yes": 1.0,
-    "no": 0.0,
-    "y": 1.0,
-    "n": 0.0,
-    "equivalent": 1.0,
-    "not_equivalent": 0.0,
-    "duplicate": 1.0,
-    "not_duplicate": 0.0,
-    "paraphrase": 1.0,
-    "not_paraphrase": 0.0,
-}
 
 
 def to_number(value: object) -> float | None:

@@ -10,6 +10,7 @@ from typing import Any
 from samesense.data.formats.files import leads_to, split_suffix
 from samesense.data.formats.labels import NLI_VALUES, to_number
 from samesense.errors import DataError
+from samesense.failures import first_line
 
 Source = Any
 """A path or hub name; a data frame (pandas, polars, anything that speaks Arrow), an Arrow table, a
@@ -143,10 +144,9 @@ def _as_table(source: Any) -> Any:
 
         return from_dataframe(source)
     except (pa.ArrowException, TypeError, ValueError, RuntimeError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise DataError(
-            f"{name_of(source)}: it cannot be read as a table ({reason}). Columns must hold one type each: texts as "
-            "str, scores as numbers."
+            f"{name_of(source)}: it cannot be read as a table ({first_line(error)}). Columns must hold one type "
+            "each: texts as str, scores as numbers."
         ) from error
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from samesense.data.formats.files import SUFFIXES, Row, leads_to, missing_file, read_rows, split_suffix
-from samesense.data.formats.memory import Source, dataset_rows, in_memory, memory_rows
-from samesense.errors import DataError, MissingExtraError
+from samesense.data.formats.memory import Source, dataset_rows, in_memory, memory_rows, name_of
+from samesense.errors import DataError
+from samesense.failures import imported
 
 _HUB_NAME = re.compile(r"(?P<name>[\w.-]+/[\w.-]+)(?:@(?P<config>[\w.+-]+))?(?::(?P<split>[^:]+))?")
 
@@ -49,6 +51,14 @@ def load_rows(source: Source) -> Iterator[Row]:
     return dataset_rows(_from_hub(match["name"], match["config"], match["split"] or "train", text))
 
 
+def list_rows(source: Source, most: int | None = None) -> list[Row]:
+    """Return all rows of a source, or so many of the first; DataError if there are none. See :func:`load_rows`."""
+    rows = list(islice(load_rows(source), most))
+    if not rows:
+        raise DataError(f"{name_of(source)}: there are no rows. Check that this is the right file.")
+    return rows
+
+
 def _folder_and_split(text: str) -> tuple[Path | None, str | None]:
     if leads_to(text, Path.is_dir):
         return Path(text).expanduser(), None
@@ -64,16 +74,8 @@ def _looks_like_path(text: str) -> bool:
     return bool(parent) and leads_to(parent, Path.is_dir)
 
 
-def _import_datasets() -> Any:
-    try:
-        import datasets
-    except ImportError as error:
-        raise MissingExtraError("datasets", "train") from error
-    return datasets
-
-
 def _from_disk(folder: Path, split: str | None) -> Any:
-    datasets = _import_datasets()
+    datasets = imported("datasets", "train")
     try:
         loaded = datasets.load_from_disk(str(folder))
     except Exception as error:
@@ -97,7 +99,7 @@ def _from_disk(folder: Path, split: str | None) -> Any:
 
 
 def _from_hub(name: str, config: str | None, split: str, source: str) -> Any:
-    datasets = _import_datasets()
+    datasets = imported("datasets", "train")
     try:
         return datasets.load_dataset(name, config, split=split)
     except Exception as error:

@@ -11,6 +11,7 @@ from samesense.data.formats.columns import (
     SUBSET_NAMES,
     TEXT_PAIRS,
     first_of,
+    first_pair_of,
     spelled_names,
 )
 from samesense.data.formats.files import Row
@@ -61,8 +62,7 @@ def text_column(rows: Sequence[Row], columns: str | None, source: str) -> str:
     if columns is not None:
         return named_column(names, columns, source)
     named = [spelled[name] for name in SINGLE_NAMES if name in spelled]
-    pair = any(first in spelled and second in spelled for first, second in TEXT_PAIRS)
-    found = named if named and not pair else holding_texts(rows)
+    found = named if named and not first_pair_of(TEXT_PAIRS, spelled) else holding_texts(rows)
     if len(names) == 1 and any(isinstance(cells.get(names[0]), str) for _, cells in rows):
         found = names  # also numbers, and a name that is a label's
     if len(found) == 1:
@@ -102,7 +102,8 @@ def example(rows: Sequence[Row]) -> str:
     if any(to_number(name) is not None for name in names):
         return ""  # the header is a row of data
     spelled = spelled_names(names)
-    pair = next(([spelled[one], spelled[two]] for one, two in TEXT_PAIRS if one in spelled and two in spelled), texts)
+    known = first_pair_of(TEXT_PAIRS, spelled)
+    pair = [spelled[name] for name in known] if known else texts
     others = [name for name in names if name not in pair[:2] and name.strip().casefold() not in ("id", "idx", "index")]
     label = first_of((*CLASS_NAMES, *LABEL_NAMES), spelled_names(others)) or next(
         (name for name in others if name not in texts), others[-1] if others else None

@@ -12,7 +12,6 @@ from typing import Literal
 
 from samesense.data.formats.files import split_suffix
 from samesense.data.formats.labels import Kind, Scale
-from samesense.data.pairs.components import components
 from samesense.errors import ConfigError, DataError
 from samesense.hashes import json_hash, rows_hash
 from samesense.types import Pair
@@ -60,6 +59,11 @@ class PairData:
         """Short name for people: the file name of a file, else the source itself."""
         parts = self.source.split(_JOINT)
         return _JOINT.join(Path(part).name if split_suffix(part)[0] else part for part in parts)
+
+    @property
+    def graded(self) -> bool:
+        """Whether the labels say more of a pair than yes or no."""
+        return self.kind not in ("binary", "triple")
 
     @cached_property
     def sha256(self) -> str:
@@ -136,6 +140,29 @@ def _repetitions(pairs: Sequence[Pair]) -> list[list[int]]:
     for index, pair in enumerate(pairs):
         groups.setdefault(pair, []).append(index)
     return list(groups.values())
+
+
+def components(pairs: Sequence[Pair]) -> list[list[int]]:
+    """Return the connected components of pairs by their sentences: places of pairs, in order of first appearance."""
+    group: dict[str, str] = {}
+
+    def root(text: str) -> str:
+        while group.setdefault(text, text) != text:
+            group[text] = group[group[text]]
+            text = group[text]
+        return text
+
+    for one, other in pairs:
+        group[root(one)] = root(other)
+    found: dict[str, list[int]] = {}
+    for place, (one, _) in enumerate(pairs):
+        found.setdefault(root(one), []).append(place)
+    return list(found.values())
+
+
+def sentences_of(pairs: Iterable[Pair]) -> set[str]:
+    """Return the sentences of pairs."""
+    return {text for pair in pairs for text in pair}
 
 
 def pair_key(first: str, second: str) -> Pair:

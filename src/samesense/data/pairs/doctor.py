@@ -5,23 +5,23 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from samesense.data.examples import Conflict, conflict_lines
-from samesense.data.formats.labels import Kind, Scale, number_text
-from samesense.data.pairs.components import sentences_of
-from samesense.data.pairs.data import PairData, plain_pair
+from samesense.data.formats.labels import NLI_NAMES, Kind, Scale, number_text
+from samesense.data.pairs.data import PairData, plain_pair, sentences_of
 from samesense.types import Pair
 
 MOST_COUNTED = 12
 """Labels with more distinct values than this are described by quantiles."""
 
-_NLI_NAMES = {0.0: "contradiction", 1.0: "neutral", 2.0: "entailment"}
 _CJK = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]")
 _QUANTILES = {"min": 0, "25%": 25, "50%": 50, "75%": 75, "max": 100}
+
+_MOST_SUBSETS = 10
 
 
 def examine(data: PairData, *, against: Mapping[str, PairData | Sequence[Pair]] | None = None) -> DataReport:
@@ -37,35 +37,33 @@ def examine(data: PairData, *, against: Mapping[str, PairData | Sequence[Pair]] 
     counts = Counter(data.labels)
     own = _plain_pairs(data) if against else set()
     others = {name: _plain_pairs(other) for name, other in (against or {}).items()}
-    found: dict[str, Any] = {
-        "label_counts": _label_counts(counts, data.kind),
-        "positive_share": counts[1.0] / len(data) if data.kind == "binary" else None,
-        "duplicate_pairs": len(data) - len(places),
-        "conflicting_pairs": len(conflicts),
-        "overlaps": {name: len(own & other) for name, other in others.items()},
-        "shared_sentences": {name: len(sentences_of(own) & sentences_of(other)) for name, other in others.items()},
-    }
-    return DataReport(
+    report = DataReport(
         name=data.name,
         sha256=data.sha256,
         rows=len(data),
         kind=data.kind,
         scale=data.scale,
         label_quantiles={name: float(np.percentile(data.labels, at)) for name, at in _QUANTILES.items()},
+        label_counts=_label_counts(counts, data.kind),
+        positive_share=counts[1.0] / len(data) if data.kind == "binary" else None,
         **describe_texts([*data.sentences1, *data.sentences2]),
+        duplicate_pairs=len(data) - len(places),
+        conflicting_pairs=len(conflicts),
+        conflicts=conflicts,
         equal_pairs=sum(first == second for first, second in data.pairs()),
         subsets=None if data.subsets is None else dict(Counter(data.subsets)),
         dropped=data.dropped,
+        overlaps={name: len(own & other) for name, other in others.items()},
+        shared_sentences={name: len(sentences_of(own) & sentences_of(other)) for name, other in others.items()},
         dropped_unlabelled=data.dropped_unlabelled,
-        conflicts=conflicts,
-        warnings=[*_scale_warnings(data), *_warnings(found, len(data))],
-        **found,
+        warnings=[],
     )
+    return replace(report, warnings=[*_scale_warnings(data), *_warnings(report)])
 
 
 def _conflicts(data: PairData, places: Iterable[list[int]]) -> Iterable[Conflict]:
     numbers = data.rows or range(1, len(data) + 1)
-    names = _NLI_NAMES if data.kind == "nli" else {}
+    names = NLI_NAMES if data.kind == "nli" else {}
     for same in places:
         labels = [data.labels[place] for place in same]
         if len(set(labels)) > 1:
@@ -103,7 +101,7 @@ def sentence_length(text: str) -> int:
 def _label_counts(counts: Counter[float], kind: Kind) -> dict[str, int] | None:
     if len(counts) > MOST_COUNTED:
         return None
-    names = _NLI_NAMES if kind == "nli" else {}
+    names = NLI_NAMES if kind == "nli" else {}
     return {names.get(label, number_text(label)): counts[label] for label in sorted(counts)}
 
 
@@ -111,19 +109,18 @@ def _plain_pairs(data: PairData | Sequence[Pair]) -> set[Pair]:
     return {plain_pair(*pair) for pair in (data.pairs() if isinstance(data, PairData) else data)}
 
 
-def _warnings(found: Mapping[str, Any], rows: int) -> Iterable[str]:
-    for name, shared in found["overlaps"].items():
+def _warnings(report: DataReport) -> Iterable[str]:
+    for name, shared in report.overlaps.items():
         if shared:
             yield f"{_pairs(shared)} also in {name}: a score on it would be inflated"
-    if found["conflicting_pairs"]:
-        yield f"{_pairs(found['conflicting_pairs'])} given different labels: decide which one is right"
-    if found["duplicate_pairs"] > 0.2 * rows:
-        yield f"{found['duplicate_pairs']} of {rows} rows repeat an earlier pair: they count more than the others"
-    if set(found["label_counts"] or ()) == {"-1", "0", "1"}:
+    if report.conflicting_pairs:
+        yield f"{_pairs(report.conflicting_pairs)} given different labels: decide which one is right"
+    if report.duplicate_pairs > 0.2 * report.rows:
+        yield f"{report.duplicate_pairs} of {report.rows} rows repeat an earlier pair: they count more than the others"
+    if set(report.label_counts or ()) == {"-1", "0", "1"}:
         yield "the labels are -1, 0 and 1: if -1 marks pairs without a label, leave those rows out"
-    share = found["positive_share"]
-    if share is not None and share < 0.05:
-        yield f"only {100 * share:.1f} % of the pairs are positive: a threshold will be unreliable"
+    if report.positive_share is not None and report.positive_share < 0.05:
+        yield f"only {100 * report.positive_share:.1f} % of the pairs are positive: a threshold will be unreliable"
 
 
 def _scale_warnings(data: PairData) -> Iterable[str]:
@@ -137,9 +134,6 @@ def _scale_warnings(data: PairData) -> Iterable[str]:
 
 def _pairs(count: int) -> str:
     return "1 pair is" if count == 1 else f"{count} pairs are"
-
-
-_MOST_SUBSETS = 10
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,45 +203,44 @@ class DataReport:
 
     def lines(self, *, all_rows: bool = False) -> list[str]:
         """Return the report for people, the warnings last, and the rows that contradict each other: some, or all."""
-        return [*_report_lines(self.to_dict()), *conflict_lines(self.conflicts, all_rows=all_rows)]
+        return [*_report_lines(self), *conflict_lines(self.conflicts, all_rows=all_rows)]
 
 
-def _report_lines(report: Mapping[str, Any]) -> list[str]:
-    quantiles = {name: number_text(value) for name, value in report["label_quantiles"].items()}
-    kind = {"nli": "inference", "triple": "triple"}.get(report["kind"], report["kind"])
+def _report_lines(report: DataReport) -> list[str]:
+    quantiles = {name: number_text(value) for name, value in report.label_quantiles.items()}
+    kind = "inference" if report.kind == "nli" else report.kind
     lines = [
-        f"{report['name']}: {report['rows']} {kind} pairs, labels {quantiles['min']} to {quantiles['max']} "
-        f"(median {report['label_quantiles']['50%']:.1f})"
+        f"{report.name}: {report.rows} {kind} pairs, labels {quantiles['min']} to {quantiles['max']} "
+        f"(median {report.label_quantiles['50%']:.1f})"
     ]
-    if report["read_as"]:
-        lines.append(f"  {report['read_as']}")
+    if report.read_as:
+        lines.append(f"  {report.read_as}")
     lines.append(f"  labels: {_labels(report, quantiles)}")
-    if report["scale"] is not None:
-        lines.append(f"  scale: {' to '.join(number_text(end) for end in report['scale'])}")
-    lines.append(texts_line(report))
+    if report.scale is not None:
+        lines.append(f"  scale: {' to '.join(map(number_text, report.scale))}")
+    lines.append(texts_line(vars(report)))
     lines.append(
-        f"  repeated pairs: {report['duplicate_pairs']}; pairs with different labels: {report['conflicting_pairs']}; "
-        f"pairs of equal sentences: {report['equal_pairs']}"
+        f"  repeated pairs: {report.duplicate_pairs}; pairs with different labels: {report.conflicting_pairs}; "
+        f"pairs of equal sentences: {report.equal_pairs}"
     )
-    if report["subsets"] is not None:
-        lines.append(f"  subsets: {_counts(report['subsets'], _MOST_SUBSETS)}")
-    shared, different = report["shared_sentences"], report["distinct_sentences"]
+    if report.subsets is not None:
+        lines.append(f"  subsets: {_counts(report.subsets, _MOST_SUBSETS)}")
     lines += [
-        f"  also in {name}: {pairs} pairs, {shared[name]} of {different} sentences"
-        for name, pairs in report["overlaps"].items()
+        f"  also in {name}: {pairs} pairs, {report.shared_sentences[name]} of {report.distinct_sentences} sentences"
+        for name, pairs in report.overlaps.items()
     ]
-    if report["dropped"] or report["dropped_unlabelled"]:
-        lines.append(f"  left out: {report['dropped']} bad rows, {report['dropped_unlabelled']} without a label")
-    lines += [f"  warning: {warning}" for warning in report["warnings"]]
+    if report.dropped or report.dropped_unlabelled:
+        lines.append(f"  left out: {report.dropped} bad rows, {report.dropped_unlabelled} without a label")
+    lines += [f"  warning: {warning}" for warning in report.warnings]
     return lines
 
 
-def _labels(report: Mapping[str, Any], quantiles: Mapping[str, str]) -> str:
-    if report["label_counts"] is None:
+def _labels(report: DataReport, quantiles: Mapping[str, str]) -> str:
+    if report.label_counts is None:
         return ", ".join(f"{name} {value}" for name, value in quantiles.items())
-    share = report["positive_share"]
+    share = report.positive_share
     positive = "" if share is None else f" ({100 * share:.1f} % positive)"
-    return _counts(report["label_counts"], len(report["label_counts"])) + positive
+    return _counts(report.label_counts, len(report.label_counts)) + positive
 
 
 def _counts(counts: Mapping[str, int], most: int) -> str:

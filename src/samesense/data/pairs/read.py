@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 
-from samesense.data.formats.columns import SCORE_NAMES, Columns, resolve_columns
+from samesense.data.formats.columns import Columns, resolve_columns
 from samesense.data.formats.files import BadRow, Row, bad_rows_error, text_problem
 from samesense.data.formats.labels import ParsedLabels, Scale, number_text, parse_labels
 from samesense.data.formats.memory import Source, name_of
-from samesense.data.formats.sources import load_rows
+from samesense.data.formats.sources import list_rows, load_rows
 from samesense.data.formats.text_columns import example, names_in
 from samesense.data.pairs.data import PairData
 from samesense.errors import ConfigError, DataError
@@ -43,9 +44,7 @@ def read_pairs(
         MissingExtraError: if ``datasets`` is needed and absent.
     """
     name = name_of(source)
-    rows = list(load_rows(source))
-    if not rows:
-        raise DataError(f"{name}: there are no rows. Check that this is the right file.")
+    rows = list_rows(source)
     found = resolve_columns(names_in(rows), columns, name, example=example(rows))
     parsed = _labels_of(rows, found, name, label_order, label_range)
     labelled = [row for position, row in enumerate(rows) if position not in parsed.unlabelled]
@@ -70,9 +69,7 @@ def read_bare_pairs(source: Source, *, columns: str | None = None) -> list[Pair]
     :func:`read_pairs`.
     """
     name = name_of(source)
-    rows = list(load_rows(source))
-    if not rows:
-        raise DataError(f"{name}: there are no rows. Check that this is the right file.")
+    rows = list_rows(source)
     found = resolve_columns(names_in(rows), columns, name, labelled=False, example=example(rows))
     partners = [column for column in (found.text2, found.negative) if column is not None]
     texts = ((cells.get(found.text1), cells.get(column)) for _, cells in rows for column in partners)
@@ -84,12 +81,8 @@ def holds_scores(source: Source, columns: str | None = None) -> bool:
 
     The first row decides. Arguments and errors are those of :func:`read_pairs`.
     """
-    first = next(iter(load_rows(source)), None)
-    found = (
-        None if first is None else resolve_columns(list(first[1]), columns, name_of(source), example=example([first]))
-    )
-    label = None if found is None else found.label
-    return label is not None and label.strip().casefold() in SCORE_NAMES
+    rows = list(islice(load_rows(source), 1))
+    return bool(rows) and resolve_columns(names_in(rows), columns, name_of(source), example=example(rows)).holds_scores
 
 
 def _labels_of(
@@ -119,22 +112,15 @@ def _text_problems(rows: Sequence[Row], columns: Columns) -> list[BadRow]:
 def _assembled(
     rows: Sequence[Row], kept: Sequence[int], columns: Columns, parsed: ParsedLabels, source: str, dropped: int
 ) -> PairData:
-    first: list[str] = []
-    second: list[str] = []
-    labels: list[float] = []
-    parts: list[str] = []
-    numbers: list[int] = []
+    pairs: list[tuple[str, str, float, str, int]] = []
     for at in kept:
-        cells = rows[at][1]
-        partners = [(columns.text2, parsed.values[at])]
-        if columns.negative is not None:
-            partners.append((columns.negative, 0.0))
-        for name, label in partners:
-            first.append(str(cells[columns.text1]))
-            second.append(str(cells[name]))
-            labels.append(float(label or 0.0))
-            numbers.append(rows[at][0])
-            parts.append(_subset_text(cells.get(columns.subset)) if columns.subset is not None else "")
+        number, cells = rows[at]
+        part = cells.get(columns.subset) if columns.subset is not None else None
+        subset = "" if part is None else str(part)
+        partners = [(columns.text2, parsed.values[at] or 0.0)]
+        partners += [] if columns.negative is None else [(columns.negative, 0.0)]
+        pairs += [(str(cells[columns.text1]), str(cells[name]), label, subset, number) for name, label in partners]
+    first, second, labels, parts, numbers = (list(column) for column in zip(*pairs, strict=True))
     _refuse_constant(labels, source)
     return PairData(
         sentences1=first,
@@ -150,10 +136,6 @@ def _assembled(
         own_scale=parsed.own_scale,
         rows=numbers,
     )
-
-
-def _subset_text(value: object) -> str:
-    return "" if value is None else str(value)
 
 
 def _refuse_constant(labels: Sequence[float], source: str) -> None:

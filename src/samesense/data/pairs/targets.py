@@ -14,12 +14,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from samesense.data.formats.labels import number_text
+from samesense.data.formats.labels import NLI_NAMES, number_text
 from samesense.data.pairs.data import PairData
 from samesense.data.pairs.triplets import Formed, positives, triplets
 from samesense.errors import DataError
-
-_CLASSES = {0.0: "contradiction", 1.0: "neutral", 2.0: "entailment"}
 
 
 @dataclass(frozen=True)
@@ -67,7 +65,7 @@ def labels_from_0_to_1(data: PairData) -> Targets:
 
     DataError if the scale of scores is not known.
     """
-    if data.kind in ("binary", "triple"):
+    if not data.graded:
         return _pairs(data, data.labels, "labels 0 and 1 as they are")
     if data.kind == "nli":
         return _pairs(data, [label / 2 for label in data.labels], "contradiction 0, neutral 0.5, entailment 1")
@@ -97,7 +95,7 @@ def labels_as_classes(data: PairData) -> Targets:
     """Return the pairs with classes numbered from 0, none of them without an example."""
     found = sorted(set(data.labels))
     labels = [found.index(label) for label in data.labels]
-    names = [_CLASSES[label] if data.kind == "nli" else number_text(label) for label in found]
+    names = [NLI_NAMES[label] if data.kind == "nli" else number_text(label) for label in found]
     made = _pairs(data, labels, f"{len(found)} classes ({', '.join(names)})")
     return Targets(made.columns, made.summary, {"classes": len(found)})
 

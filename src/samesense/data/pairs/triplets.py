@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import cycle, islice
 from typing import Any
 
 from samesense.data.pairs.data import PairData
@@ -50,8 +51,8 @@ def triplets(data: PairData) -> Formed:
             continue
         count = max(len(own), len(other))
         anchors += [anchor] * count
-        near += _cycled(own, count)
-        far += _cycled(other, count)
+        near += islice(cycle(own), count)
+        far += islice(cycle(other), count)
         used.update(row for side in (own, other) for rows in side.values() for row in rows)
     return Formed({"anchor": anchors, "positive": near, "negative": far}, len(data) - len(used), len(anchors))
 
@@ -64,23 +65,13 @@ def positives(data: PairData, *, above: float, hard_negatives: bool) -> Formed:
     """
     rows = [row for row, label in enumerate(data.labels) if label > above]
     partners = _partners(data) if hard_negatives and data.kind != "scored" else {}
-    known = {anchor: list(other) for anchor, (_, other) in partners.items() if other}
-    turn = dict.fromkeys(known, 0)
+    in_turn = {anchor: cycle(other) for anchor, (_, other) in partners.items() if other}
+    anchors = [data.sentences1[row] for row in rows]
+    far = [next(in_turn[anchor]) if anchor in in_turn else None for anchor in anchors]
     used = set(rows)
-    far: list[str | None] = []
-    for row in rows:
-        anchor = data.sentences1[row]
-        if anchor not in known:
-            far.append(None)
-            continue
-        negative = known[anchor][turn[anchor] % len(known[anchor])]
-        turn[anchor] += 1
-        used.update(partners[anchor][1][negative])
-        far.append(negative)
-    columns: dict[str, list[Any]] = {
-        "anchor": [data.sentences1[row] for row in rows],
-        "positive": [data.sentences2[row] for row in rows],
-    }
+    for anchor, negative in zip(anchors, far, strict=True):
+        used.update(partners[anchor][1][negative] if negative is not None else ())
+    columns: dict[str, list[Any]] = {"anchor": anchors, "positive": [data.sentences2[row] for row in rows]}
     count = sum(negative is not None for negative in far)
     if count:
         columns["negative"] = [negative or near for negative, near in zip(far, columns["positive"], strict=True)]
@@ -110,8 +101,3 @@ def _stated(data: PairData) -> Iterator[tuple[int, str, str, bool]]:
         yield row, first, second, label == highest
         if data.kind == "binary":
             yield row, second, first, label == highest
-
-
-def _cycled(partners: Partners, count: int) -> list[str]:
-    names = list(partners)
-    return [names[place % len(names)] for place in range(count)]

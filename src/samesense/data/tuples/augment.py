@@ -13,14 +13,13 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from hashlib import blake2b
-from importlib import import_module
 from itertools import islice
-from typing import Any
 
 import numpy as np
 
 from samesense.data.tuples.data import TupleData
-from samesense.errors import ConfigError, DataError, MissingExtraError
+from samesense.errors import ConfigError, DataError
+from samesense.failures import imported
 
 Variant = tuple[str, int]
 """A text, and the number from 0 of its variant."""
@@ -102,10 +101,7 @@ def wordnet() -> Synonyms:
 
     MissingExtraError if nltk is not installed, DataError if the files of WordNet are not there.
     """
-    try:
-        net: Any = import_module("nltk.corpus").wordnet
-    except ImportError as error:
-        raise MissingExtraError("nltk", "augment") from error
+    net = imported("nltk.corpus", "augment").wordnet
     try:
         net.ensure_loaded()
     except LookupError as error:

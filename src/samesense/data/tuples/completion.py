@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from hashlib import blake2b
 from typing import Literal
 
@@ -20,6 +21,12 @@ from samesense.errors import DataError
 
 Completed = tuple[list[str], list[str]]
 """Positives and negatives of one anchor."""
+
+Guard = Literal["off", "same", "near"]
+"""Texts of which an anchor is not pushed away: none; those equal to it or a positive of it but for case and spaces; or
+those with the same words in any order, too."""
+
+_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +59,6 @@ class Completion:
     fixed: bool = False
     seed: int = 0
     false_negative_filter: Guard = "same"
-    _pool: Sequence[str] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         lacking = [row for row, own in enumerate(self.data.positives) if not own]
@@ -61,10 +67,12 @@ class Completion:
                 f"{self.data.source}: an anchor needs a positive where nothing is filled up, and {len(lacking)} of "
                 f"{len(self.data)} have none, as {self.data.anchors[lacking[0]]!r}. Leave them out, or fill up."
             )
-        texts = [
-            text for sides in zip(self.data.positives, self.data.negatives, strict=True) for s in sides for text in s
-        ]
-        object.__setattr__(self, "_pool", texts)
+
+    @cached_property
+    def _pool(self) -> list[str]:
+        """The texts of all anchors that may be negatives of others."""
+        both = zip(self.data.positives, self.data.negatives, strict=True)
+        return [text for sides in both for own in sides for text in own]
 
     def __call__(self, row: int, epoch: int = 0) -> Completed:
         """Return positives and negatives of an anchor: as many as there are places if padded, else at most as many.
@@ -124,13 +132,6 @@ def _draws(size: int, tries: int, random: np.random.Generator) -> Iterator[int]:
     if size:
         yield from random.integers(size, size=tries)
         yield from random.permutation(size)
-
-
-Guard = Literal["off", "same", "near"]
-"""Texts of which an anchor is not pushed away: none; those equal to it or a positive of it but for case and spaces; or
-those with the same words in any order, too."""
-
-_WORD = re.compile(r"\w+")
 
 
 def same(text: str) -> str:

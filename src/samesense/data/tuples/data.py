@@ -15,6 +15,8 @@ from samesense.hashes import rows_hash
 
 Side = Literal["positive", "neutral", "negative"]
 
+BINS = ("none", "1", "2 to 4", "5 or more")
+
 
 class Statement(NamedTuple):
     """What one row says of an anchor and a partner; statements of one group are put together."""
@@ -117,26 +119,23 @@ class TupleData:
 
 
 def tuple_data(groups: Iterable[Group], *, source: str, name: str, left_out: dict[str, int] | None = None) -> TupleData:
-    """Collect groups."""
-    anchors: list[str] = []
-    sides: tuple[list[list[str]], ...] = ([], [], [])
-    counts = {"partners given both ways": 0, "repeated rows": 0, "partners that are their anchor": 0}
-    conflicts: list[Conflict] = []
-    for group in groups:
-        conflicts += group.conflicts
-        anchors.append(group.anchor)
-        for side, texts in zip(sides, (group.positives, group.negatives, group.neutrals), strict=True):
-            side.append(texts)
-        for reason, count in zip(counts, (len(group.conflicts), group.repeated, group.itself), strict=True):
-            counts[reason] += count
-    positives, negatives, neutrals = sides
+    """Collect groups; ``left_out`` counts what else was left out, once they are all there."""
+    every = list(groups)
     return TupleData(
-        anchors=anchors, positives=positives, negatives=negatives, neutrals=neutrals, source=source, name=name,
-        left_out={**(left_out or {}), **counts}, conflicts=conflicts,
-    )  # fmt: skip
-
-
-BINS = ("none", "1", "2 to 4", "5 or more")
+        anchors=[group.anchor for group in every],
+        positives=[group.positives for group in every],
+        negatives=[group.negatives for group in every],
+        neutrals=[group.neutrals for group in every],
+        source=source,
+        name=name,
+        left_out={
+            **(left_out or {}),
+            "partners given both ways": sum(len(group.conflicts) for group in every),
+            "repeated rows": sum(group.repeated for group in every),
+            "partners that are their anchor": sum(group.itself for group in every),
+        },
+        conflicts=[conflict for group in every for conflict in group.conflicts],
+    )
 
 
 def counts_table(positives: Iterable[Sequence[str]], negatives: Iterable[Sequence[str]]) -> list[str]:

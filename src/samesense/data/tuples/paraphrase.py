@@ -9,13 +9,21 @@ from samesense.data.tuples.augment import Augment, Variant, deletion, random_of,
 from samesense.data.tuples.completion import same
 from samesense.errors import ConfigError, ModelError
 from samesense.execution.progress import without_bars
+from samesense.failures import shortened
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-
 BEAMS = 4
 """Beams searched for one variant; for more variants of one text, as many as these."""
+
+AugmentName = Literal["none", "deletion", "synonym", "paraphrase"]
+
+SHARES = {"deletion": 0.1, "synonym": 0.2, "paraphrase": 0.5}
+"""Share of the words, or of the texts, that each changes unless told otherwise."""
+
+PARAPHRASER = "prithivida/parrot_paraphraser_on_T5"
+"""The model that the paper paraphrased with."""
 
 
 def paraphrase(
@@ -69,7 +77,7 @@ def _opened(model: str) -> tuple[PreTrainedTokenizerBase, PreTrainedModel]:
     except (OSError, ValueError) as error:
         raise ModelError(
             f"Paraphrases need a sequence-to-sequence model with a tokenizer, as a folder or hub name; {model!r} "
-            f"cannot be opened as one: {' '.join(str(error).split())[:200]}"
+            f"cannot be opened as one: {shortened(error)}"
         ) from error
     writer.to("cuda" if torch.cuda.is_available() else "cpu").eval()
     return tokenizer, writer
@@ -91,15 +99,6 @@ def _written(
         )  # fmt: skip
     decoded = tokenizer.batch_decode(found, skip_special_tokens=True)
     return [decoded[start : start + count] for start in range(0, len(decoded), count)]
-
-
-AugmentName = Literal["none", "deletion", "synonym", "paraphrase"]
-
-SHARES = {"deletion": 0.1, "synonym": 0.2, "paraphrase": 0.5}
-"""Share of the words, or of the texts, that each changes unless told otherwise."""
-
-PARAPHRASER = "prithivida/parrot_paraphraser_on_T5"
-"""The model that the paper paraphrased with."""
 
 
 def augment_named(

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from samesense.data.formats.columns import CLASS_NAMES, NEGATIVE_NAMES, Columns, first_of, spelled_names
+from samesense.data.formats.columns import CLASS_NAMES, NEGATIVE_NAMES, Columns, first_of, first_pair_of, spelled_names
 from samesense.data.formats.files import BadRow, Row, bad_rows_error, text_problem
 from samesense.data.formats.labels import UNLABELLED, parse_labels
 from samesense.data.formats.memory import Source, as_sources, name_of, short_name
@@ -21,6 +21,22 @@ SIDES: dict[float, Side] = {0.0: "negative", 1.0: "neutral", 2.0: "positive"}
 """What a hypothesis of each class is to its premise."""
 
 _NO_LABEL, _BAD = "rows without a label", "bad rows"
+
+NLI_PAIRS = (("premise", "hypothesis"), ("sentence1", "sentence2"), ("sentence_a", "sentence_b"))
+ANCHOR_NAMES = ("anchor", "query", "sent0")
+POSITIVE_NAMES = ("positive", "positives", "pos", "sent1")
+NEGATIVES = (*NEGATIVE_NAMES, "negatives", "neg", "hard_negatives")
+NEUTRAL_NAMES = ("neutral", "neutrals")
+
+_NUMBERED: dict[Side, re.Pattern[str]] = {
+    "positive": re.compile(r"(positive|pos)_?\d+"),
+    "negative": re.compile(r"(negative|neg|hard_neg|hard_negative)_?\d+"),
+}
+_ACCEPTED = (
+    f"Accepted: an anchor ({', '.join(ANCHOR_NAMES)}) with columns of positives ({', '.join(POSITIVE_NAMES)}, "
+    f"positive_1 ...) and of negatives ({', '.join(NEGATIVES)}, negative_1 ...), each cell a text or a list of texts; "
+    "or premise, hypothesis and label of NLI data"
+)
 
 
 def read_tuples(
@@ -150,23 +166,6 @@ def _problems(number: int, column: str, texts: Sequence[object]) -> list[BadRow]
     return [bad for bad in found if bad.what]
 
 
-NLI_PAIRS = (("premise", "hypothesis"), ("sentence1", "sentence2"), ("sentence_a", "sentence_b"))
-ANCHOR_NAMES = ("anchor", "query", "sent0")
-POSITIVE_NAMES = ("positive", "positives", "pos", "sent1")
-NEGATIVES = (*NEGATIVE_NAMES, "negatives", "neg", "hard_negatives")
-NEUTRAL_NAMES = ("neutral", "neutrals")
-
-_NUMBERED: dict[Side, re.Pattern[str]] = {
-    "positive": re.compile(r"(positive|pos)_?\d+"),
-    "negative": re.compile(r"(negative|neg|hard_neg|hard_negative)_?\d+"),
-}
-_ACCEPTED = (
-    f"Accepted: an anchor ({', '.join(ANCHOR_NAMES)}) with columns of positives ({', '.join(POSITIVE_NAMES)}, "
-    f"positive_1 ...) and of negatives ({', '.join(NEGATIVES)}, negative_1 ...), each cell a text or a list of texts; "
-    "or premise, hypothesis and label of NLI data"
-)
-
-
 @dataclass(frozen=True)
 class Layout:
     """The columns of one source, as it spells them.
@@ -190,7 +189,7 @@ def layout_of(names: Sequence[str], source: str, columns: str | None = None) -> 
         return _named_layout(names, source, columns)
     spelled = spelled_names(names)
     label = first_of(CLASS_NAMES, spelled)
-    pair = next((pair for pair in NLI_PAIRS if set(pair) <= spelled.keys()), None)
+    pair = first_pair_of(NLI_PAIRS, spelled)
     if pair is not None and label is not None:
         return Layout(spelled[pair[0]], ((spelled[pair[1]], "neutral"),), label)
     anchor = first_of(ANCHOR_NAMES, spelled)

@@ -19,6 +19,9 @@ from samesense.types import Scores
 Decide = Literal["accuracy", "f1", "precision", "recall"]
 """What a threshold for yes and no is chosen for: the best accuracy or F1, or at least a precision or a recall."""
 
+PRECISIONS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99)
+"""Of which the table shows the threshold with the highest recall."""
+
 
 @dataclass(frozen=True)
 class Isotonic:
@@ -188,10 +191,6 @@ class Calibration:
                 f"{known}. Ask for less, or calibrate on more pairs that are labelled yes or no."
             )
         return found[0]
-
-
-PRECISIONS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99)
-"""Of which the table shows the threshold with the highest recall."""
 
 
 def thresholds_at(scores: Scores, right: Scores) -> tuple[tuple[float, float], ...]:

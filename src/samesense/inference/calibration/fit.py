@@ -40,6 +40,15 @@ Folds = npt.NDArray[np.intp]
 Cut = Callable[[Scores, Scores], float]
 """From scores and what is right, 1 for a yes, to a threshold."""
 
+Errors = dict[str, float]
+"""What cross-validation found, by name."""
+
+LEAST = 50
+"""Pairs that a calibration needs."""
+
+LEAST_OF_EACH = 10
+"""Pairs that yes and no need each."""
+
 
 def fold_numbers(pairs: Sequence[Pair], labels: Scores, count: int, seed: int) -> Folds:
     """Return the fold of each pair ``(n,)``: folds of like size and with like labels.
@@ -67,10 +76,6 @@ def held_out_values(
         held = folds == fold
         values[held] = fit(scores[~held], labels[~held])(scores[held])
     return values
-
-
-Errors = dict[str, float]
-"""What cross-validation found, by name."""
 
 
 def value_errors(values: Scores, labels: Scores, *, graded: bool) -> Errors:
@@ -103,13 +108,6 @@ def read_as_share(scores: Scores, scale: Scale) -> Scores | None:
     if np.abs(scores).max() > 1:
         return None
     return scale[0] + (scale[1] - scale[0]) * np.clip(scores, 0, 1)
-
-
-LEAST = 50
-"""Pairs that a calibration needs."""
-
-LEAST_OF_EACH = 10
-"""Pairs that yes and no need each."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -230,18 +228,17 @@ def calibrate(
     seconds = time.perf_counter() - started
     if is_constant(scores):
         raise DataError(f"A calibration needs scores that differ; the model gives {scores[0]:g} for every pair.")
-    graded = _is_graded(data)
-    shape = settings.shape if settings.shape != "auto" else "isotonic" if graded else "logistic"
+    shape = settings.shape if settings.shape != "auto" else "isotonic" if data.graded else "logistic"
 
     def fit(some: Scores, theirs: Scores) -> Isotonic | Logistic:
         return FITS[shape](some, theirs, scale)
 
     folds = fold_numbers(data.pairs(), labels, settings.folds, settings.seed)
     held_out, before = held_out_values(fit, scores, labels, folds), read_as_share(scores, scale)
-    errors, thresholds = value_errors(held_out, labels, graded=graded), dict[Decide, float]()
+    errors, thresholds = value_errors(held_out, labels, graded=data.graded), dict[Decide, float]()
     precisions: tuple[tuple[float, float], ...] = ()
     if before is not None:
-        errors |= {f"{name}_before": error for name, error in value_errors(before, labels, graded=graded).items()}
+        errors |= {f"{name}_before": error for name, error in value_errors(before, labels, graded=data.graded).items()}
     if yes is not None:
         right = (labels >= yes).astype(np.float64)
         errors |= decision_quality(scores, right, folds, settings.cuts(), settings.used)
@@ -275,7 +272,7 @@ def check_labels(data: PairData, settings: CalibrationSettings) -> tuple[Scale, 
         )
     yes = settings.yes
     if yes is None:
-        if _is_graded(data):
+        if data.graded:
             return data.scale, None
         yes = 1.0
     count = sum(label >= yes for label in data.labels)
@@ -286,10 +283,6 @@ def check_labels(data: PairData, settings: CalibrationSettings) -> tuple[Scale, 
             "pairs."
         )
     return data.scale, yes
-
-
-def _is_graded(data: PairData) -> bool:
-    return data.kind not in ("binary", "triple")
 
 
 def _result(model: Scorer, data: PairData, metric: str, value: float, how: str, seconds: float) -> Result:

@@ -10,6 +10,7 @@ from typing import Literal
 from pydantic import TypeAdapter
 
 from samesense.errors import ConfigError, ModelError
+from samesense.failures import shortened
 from samesense.files import write_json
 from samesense.hashes import folder_hash
 from samesense.inference.calibration.calibration import Calibration
@@ -22,6 +23,9 @@ ORIGIN_PARTS = ("origin.json", "corpus", "discriminator", "generator", "bank", "
 
 NOTES = (".md", ".png", ".svg")
 """Ends of files that decide no score."""
+
+Threshold = float | Literal["calibrated"]
+"""A score from which on a pair counts, or that of the model's calibration."""
 
 
 @dataclass(frozen=True)
@@ -134,18 +138,13 @@ def read(home: Home, path: Path | None = None) -> Calibration:
     try:
         calibration = TypeAdapter(Calibration).validate_json(file.read_bytes())
     except (OSError, ValueError) as error:
-        reason = " ".join(str(error).split())[:200]
-        raise ModelError(f"{file} is no calibration that can be read ({reason}). Calibrate again.") from error
+        raise ModelError(f"{file} is no calibration that can be read ({shortened(error)}). Calibrate again.") from error
     if calibration.fingerprint != home.fingerprint():
         raise ModelError(
             f"{file} was fitted on the scores of other weights or settings than those of {home.name}, and would "
             f"mislead. Calibrate again: samesense calibrate {home.name} --data dev.tsv"
         )
     return calibration
-
-
-Threshold = float | Literal["calibrated"]
-"""A score from which on a pair counts, or that of the model's calibration."""
 
 
 def threshold_of(model: object, threshold: Threshold) -> float:

@@ -139,5 +139,4 @@ def _joined(labels: Ids, first: Ids, second: Ids) -> Ids:
     np.minimum.at(lowest, component, names)
     new = np.arange(len(labels), dtype=np.int64)
     new[names] = lowest[component]
-    joined: Ids = new[labels]
-    return joined
+    return new[labels]

@@ -5,7 +5,8 @@ Memory grows with the rows, whatever the number of pairs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -113,33 +114,25 @@ def _among_closest(links: Near, most: int) -> tuple[npt.NDArray[np.bool_], Ids, 
 
 def exact_links(vectors: Embeddings, floor: float, *, most: int = MOST) -> Links:
     """Compare every row ``(rows, dim)`` with every other; ModelError for one that is not finite or all zeros."""
-    closest = _Closest(len(vectors), most)
-    slack = margin(vectors.shape[1]) if vectors.ndim == 2 else 0.0
-    for near in near_pairs(vectors, lambda: floor):
-        for part in parts(closest.hopeful(near, slack)):
-            _take(closest, vectors, part, floor)
-    return _finished(closest, floor)
-
-
-def _take(closest: _Closest, vectors: Embeddings, near: Near, floor: float) -> None:
-    scores = pair_cosines(vectors, near)
-    kept = scores >= floor
-    closest.add(near.take(kept), scores[kept])
-
-
-def _finished(closest: _Closest, floor: float, recall: float | None = None, sampled: int = 0) -> Links:
-    links = closest.choose()
-    order = np.lexsort((links.second, links.first))
-    first, second, scores = links.take(order)
-    return Links(first, second, np.asarray(scores, dtype=np.float64), closest.beyond, floor, recall, sampled)
+    return _links(near_pairs(vectors, lambda: floor), vectors, floor, most)
 
 
 def approximate_links(vectors: Embeddings, floor: float, *, most: int = MOST) -> Links:
     """Compare each unit row ``(rows, dim)`` with those of the lists closest to it; the recall is measured."""
     lists = make_lists(vectors, vectors, floor, most)
+    found = _links(near_in_lists(lists, floor), vectors, floor, most)
+    return replace(found, recall=lists.recall, sampled=lists.sampled)
+
+
+def _links(found: Iterable[Near], vectors: Embeddings, floor: float, most: int) -> Links:
+    """Return those of the pairs that reach the floor, the closest of each row."""
     closest = _Closest(len(vectors), most)
-    slack = margin(vectors.shape[1])
-    for near in near_in_lists(lists, floor):
+    slack = margin(vectors.shape[1]) if vectors.ndim == 2 else 0.0
+    for near in found:
         for part in parts(closest.hopeful(near, slack)):
-            _take(closest, vectors, part, floor)
-    return _finished(closest, floor, lists.recall, lists.sampled)
+            scores = pair_cosines(vectors, part)
+            kept = scores >= floor
+            closest.add(part.take(kept), scores[kept])
+    links = closest.choose()
+    links = links.take(np.lexsort((links.second, links.first)))
+    return Links(links.first, links.second, np.asarray(links.scores, dtype=np.float64), closest.beyond, floor)

@@ -132,14 +132,12 @@ def match(
 
 def _exact(vectors: Embeddings, here: int, floor: float, count: int) -> Links:
     """Return the ``count`` closest of the rows from ``here`` on, for each row before it."""
-    found = []
+    best = [Best(count) for _ in range(here)]
     for ids, rows in blocks(vectors[:here]):
-        best = [Best(count) for _ in ids]
-        nearest(unit_rows(rows), lambda: blocks(vectors[here:]), best, count)
-        found.append((np.repeat(ids, [len(one.ids) for one in best]), best))
-    first = np.concatenate([np.zeros(0, dtype=np.int64), *(ids for ids, _ in found)])
-    second = np.concatenate([np.zeros(0, dtype=np.int64), *(one.ids for _, best in found for one in best)])
-    scores = np.concatenate([np.zeros(0), *(one.scores for _, best in found for one in best)])
+        nearest(unit_rows(rows), lambda: blocks(vectors[here:]), [best[row] for row in ids], count)
+    first = np.repeat(np.arange(here), [len(one.ids) for one in best])
+    second = np.concatenate([np.zeros(0, dtype=np.int64), *(one.ids for one in best)])
+    scores = np.concatenate([np.zeros(0), *(one.scores for one in best)])
     kept = scores >= floor
     return Links(first[kept], second[kept], scores[kept], np.full(len(vectors), -np.inf), floor)
 

@@ -46,7 +46,7 @@ def threshold_from(pairs: PairData, model: Model, min_precision: float | None) -
 
     ConfigError if labels are graded; DataError if no score divides the pairs so, or one kind is absent.
     """
-    if pairs.kind not in ("binary", "triple"):
+    if pairs.graded:
         raise ConfigError(
             f"{pairs.name}: pairs for a threshold are labelled 1 (the same) or 0 (not); received {pairs.kind} ones. "
             "Label them so, or calibrate the model (`yes` says from which label on a pair counts)."

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from samesense.data.examples import spread_over
 from samesense.errors import ConfigError, DataError, OutputError
 from samesense.execution.threads import cores
 from samesense.execution.versions import installed_versions
@@ -124,8 +125,7 @@ def choose(source: str, openers: Mapping[Backend, Callable[[], Encode]], texts: 
 
 def measure(encoders: Mapping[Backend, Encode], texts: Sequence[str]) -> dict[Backend, float]:
     """Return texts a second of each backend over a sample spread over ``texts``: best of some rounds, in turns."""
-    size = min(SAMPLE, len(texts))
-    sample = [texts[at * len(texts) // size] for at in range(size)]
+    sample = [texts[at] for at in spread_over(len(texts), SAMPLE)]
     best = dict.fromkeys(encoders, float("inf"))
     for attempt in range(ROUNDS + 1):
         for backend, encode in encoders.items():

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 
 from samesense.encoder.cosine import unit
 from samesense.errors import ConfigError, ModelError
+from samesense.hashes import text_hash
 from samesense.inference.models.functions import FunctionEncoder
 from samesense.inference.models.model import Model
 from samesense.inference.names import parse_maps
@@ -72,7 +72,7 @@ def _mapped(model: Model, name: str, dim: int | None, fit_texts: Sequence[str], 
         words = f"flow of seed {seed}"
 
     def identity() -> str:
-        content = hashlib.sha256("\0".join(fit_texts).encode("utf-8", "surrogatepass")).hexdigest()
+        content = text_hash("\0".join(fit_texts))
         return f"{model.identity} {words} fitted on sha256 {content}"
 
     return FunctionEncoder(

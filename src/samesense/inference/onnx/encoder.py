@@ -15,6 +15,7 @@ import numpy.typing as npt
 from samesense.encoder.cosine import each_once, token_batches
 from samesense.errors import ModelError
 from samesense.execution.threads import cores
+from samesense.failures import first_line
 from samesense.inference.onnx.format import DESCRIPTION, GRAPHS, TOKENIZER, OnnxName, graph_file, read_description
 from samesense.places import check_inside
 from samesense.types import Embeddings
@@ -143,7 +144,7 @@ class OnnxEncoder:
             rows: Embeddings = self._session.run(None, feed)[0]
         except Exception as error:  # the library raises its own, one class for each of its codes
             raise ModelError(
-                f"The graph of {self.folder} cannot be computed: {str(error).splitlines()[0]}. Do tokenizer and graph "
+                f"The graph of {self.folder} cannot be computed: {first_line(error)}. Do tokenizer and graph "
                 "belong together? Export the model again."
             ) from error
         return rows
@@ -202,6 +203,4 @@ def _session(graph: Path, threads: int, deterministic: bool) -> Any:
     try:
         return onnxruntime.InferenceSession(str(graph), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # the library raises its own, one class for each of its codes
-        raise ModelError(
-            f"Cannot open the graph {graph}: {str(error).splitlines()[0]}. Export the model again."
-        ) from error
+        raise ModelError(f"Cannot open the graph {graph}: {first_line(error)}. Export the model again.") from error

@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from samesense.errors import ModelError
+from samesense.failures import first_line
 from samesense.hashes import content_hash
 
 DESCRIPTION = "samesense_onnx.json"
@@ -116,9 +117,8 @@ def read_description(folder: str | Path) -> Description:
     try:
         description = Description.model_validate_json(path.read_bytes())
     except (OSError, ValidationError) as error:
-        reason = str(error).splitlines()[0]
         raise ModelError(
-            f"An exported folder holds {DESCRIPTION}; {path}: {reason}. Export the model again."
+            f"An exported folder holds {DESCRIPTION}; {path}: {first_line(error)}. Export the model again."
         ) from error
     if description.format != FORMAT:
         raise ModelError(

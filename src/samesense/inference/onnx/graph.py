@@ -51,8 +51,7 @@ def write_graph(model: SentenceTransformer, path: Path) -> list[str]:
                 verbose=False,
             )
         except Exception as error:  # torch raises what the model's own code raises
-            reason = first_line(error)
-            raise ModelError(f"torch cannot record this model as a graph: {reason}") from error
+            raise ModelError(f"torch cannot record this model as a graph: {first_line(error)}") from error
     if program is None:
         raise ModelError("torch gave no graph for this model.")
     path.parent.mkdir(parents=True, exist_ok=True)

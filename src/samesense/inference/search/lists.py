@@ -99,19 +99,18 @@ def near_in_lists(lists: Lists, floor: float) -> Iterator[Near]:
     asked = np.argsort(lists.probes, axis=None, kind="stable")
     stops = np.searchsorted(lists.probes.ravel()[asked], np.arange(len(ends)))
     slack = margin(lists.targets.shape[1])
-    bar = progress_bar("neighbours", "list", len(ends) - 1, leave=False)
-    for number in range(len(ends) - 1):
-        here = np.sort(asked[stops[number] : stops[number + 1]] // lists.probes.shape[1])
-        members = of_list[ends[number] : ends[number + 1]]
-        for rows in _parts(members):
-            right = lists.targets[rows]
-            for queries in _parts(here):
-                scores = lists.queries[queries] @ right.T
-                one, other = np.nonzero(scores >= floor - slack)
-                near = Near(queries[one], rows[other], scores[one, other])
-                yield _once(lists, near) if lists.same else near
-        bar.update(1)
-    bar.close()
+    with progress_bar("neighbours", "list", len(ends) - 1, leave=False) as bar:
+        for number in range(len(ends) - 1):
+            here = np.sort(asked[stops[number] : stops[number + 1]] // lists.probes.shape[1])
+            members = of_list[ends[number] : ends[number + 1]]
+            for rows in _parts(members):
+                right = lists.targets[rows]
+                for queries in _parts(here):
+                    scores = lists.queries[queries] @ right.T
+                    one, other = np.nonzero(scores >= floor - slack)
+                    near = Near(queries[one], rows[other], scores[one, other])
+                    yield _once(lists, near) if lists.same else near
+            bar.update(1)
 
 
 def _once(lists: Lists, near: Near) -> Near:
@@ -151,13 +150,14 @@ def _centres(vectors: Embeddings, count: int) -> Embeddings:
 def _closest(vectors: Embeddings, centres: Embeddings, count: int, desc: str = "lists") -> npt.NDArray[np.int32]:
     """Return for each row the ``count`` closest centres, the closest first ``(rows, count)``."""
     found = np.empty((len(vectors), count), dtype=np.int32)
-    bar = progress_bar(desc, "row", len(vectors), leave=False, inner=not desc)
-    for ids, rows in blocks(vectors):
-        scores = rows @ centres.T
-        some = np.argpartition(-scores, count - 1, axis=1)[:, :count] if count < len(centres) else None
-        some = np.broadcast_to(np.arange(len(centres)), scores.shape) if some is None else some
-        order = np.argsort(-np.take_along_axis(scores, some, axis=1), axis=1, kind="stable")
-        found[ids] = np.take_along_axis(some, order, axis=1)
-        bar.update(len(ids))
-    bar.close()
+    with progress_bar(desc, "row", len(vectors), leave=False, inner=not desc) as bar:
+        for ids, rows in blocks(vectors):
+            scores = rows @ centres.T
+            if count < len(centres):
+                some = np.argpartition(-scores, count - 1, axis=1)[:, :count]
+            else:
+                some = np.broadcast_to(np.arange(count), scores.shape)
+            order = np.argsort(-np.take_along_axis(scores, some, axis=1), axis=1, kind="stable")
+            found[ids] = np.take_along_axis(some, order, axis=1)
+            bar.update(len(ids))
     return found

@@ -7,8 +7,8 @@ from typing import Any
 from pydantic import Field, model_validator
 
 from samesense.context.harvest.plan import Mixture
-from samesense.execution.executors import RETRIES, ExecutorName, choose_executor
-from samesense.execution.tasks import Executor
+from samesense.execution.executors import ExecutorName, choose_executor
+from samesense.execution.tasks import RETRIES, Executor
 
 _HOW = ("workers", "executor", "address", "retries")
 """Settings that decide how a harvest is made, not what it is."""

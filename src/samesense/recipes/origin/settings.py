@@ -16,9 +16,9 @@ from samesense.context.origin.context_set import Selection, Strategy
 from samesense.context.origin.scheme import Scheme
 from samesense.context.origin.similarity import Normalisation, Weights
 from samesense.data.documents import Language, Paragraphs
-from samesense.execution.executors import RETRIES, ExecutorName, choose_executor
+from samesense.execution.executors import ExecutorName, choose_executor
 from samesense.execution.settings import Settings, comma_separated
-from samesense.execution.tasks import Executor
+from samesense.execution.tasks import RETRIES, Executor
 from samesense.recipes.settings import bind, read_settings
 from samesense.types import Precision
 

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from samesense.data.benchmarks.sentences import read_sentences
 from samesense.data.formats.memory import Source, name_of, short_name
 from samesense.data.kinds import kind_of
-from samesense.data.tuples.classes import tuples_of_classes
+from samesense.data.tuples.convert import tuples_of_classes
 from samesense.data.tuples.data import TupleData
 from samesense.data.tuples.read import read_tuples
 from samesense.errors import ConfigError, DataError
@@ -126,7 +126,7 @@ class SupmpnSettings(PlacesSettings, Filter, EncoderSettings):
 def read_for_supmpn(sources: Sequence[Source], settings: SupmpnSettings) -> TupleData:
     """Return the training data; see :func:`samesense.data.tuples.read.read_tuples`.
 
-    Sentences with classes become anchors; see :func:`samesense.data.tuples.classes.tuples_of_classes`.
+    Sentences with classes become anchors; see :func:`samesense.data.tuples.convert.tuples_of_classes`.
     """
     if all(_holds_classes(source, settings.columns) for source in sources):
         read = [

@@ -1,4 +1,4 @@
-"""Sentences with class labels as anchors: sentences of one class are positives of each other."""
+"""Labelled pairs, and sentences with classes, as anchors with positives and negatives."""
 
 from __future__ import annotations
 
@@ -7,13 +7,36 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from samesense.data.tuples.data import TupleData
+from samesense.data.formats.labels import Kind
+from samesense.data.pairs.data import PairData
+from samesense.data.tuples.data import Side, Statement, TupleData, grouped, tuple_data
+from samesense.data.tuples.read import SIDES
+from samesense.errors import DataError
+
+_SIDES: dict[Kind, dict[float, Side]] = {
+    "binary": {1.0: "positive", 0.0: "negative"},
+    "triple": {1.0: "positive", 0.0: "negative"},
+    "nli": SIDES,
+}
 
 PARTNERS = 20
 """Most positives of a sentence, so that large classes take no more memory than small ones."""
 
 SEED = 0
 """Of the order in which sentences of a class are each other's positives."""
+
+
+def tuples_of_pairs(data: PairData) -> TupleData:
+    """Return the first sentences of pairs as anchors; DataError if their labels do not say what is a positive."""
+    if data.kind not in _SIDES:
+        raise DataError(
+            f"{data.source}: scores do not say which pairs are positives. Give labels 0 and 1, or anchors with "
+            "positives."
+        )
+    sides = _SIDES[data.kind]
+    rows = zip(data.sentences1, data.sentences2, data.labels, strict=True)
+    said = (Statement(one, one, other, sides[label], row) for row, (one, other, label) in enumerate(rows, 1))
+    return tuple_data(grouped(said), source=data.source, name=data.name)
 
 
 def tuples_of_classes(texts: Sequence[str], labels: Sequence[str], *, source: str, name: str) -> TupleData:
