@@ -121,7 +121,7 @@ class Collection:
     def __len__(self) -> int:
         """Return the number of texts."""
         with self._reader.state():
-            return int(self._reader.db.execute("SELECT count(*) FROM text").fetchone()[0])
+            return self._reader.count()
 
     def add(
         self,
