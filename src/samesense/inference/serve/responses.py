@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+from uuid import uuid4
 
 import numpy.typing as npt
 
-from samesense.errors import ConfigError
 from samesense.inference.collection.collection import Found
 from samesense.inference.explain import losses, word_spans
-from samesense.inference.serve.exception_handlers import RequestError, invalid
+from samesense.inference.serve.exception_handlers import invalid
 from samesense.inference.serve.limits import Limits
 from samesense.inference.serve.schemas import RerankRequest, SimilarityRequest
 from samesense.inference.serve.service import Service
@@ -42,16 +42,13 @@ Meaning = Callable[[Scores], npt.NDArray[Any]]
 """From scores to what is shown beside them."""
 
 
-def meanings(form: SimilarityRequest, service: Service) -> dict[str, Meaning]:
+def meanings(form: SimilarityRequest, service: Service[Any]) -> dict[str, Meaning]:
     """Return what a request wants beside scores, by name."""
     found: dict[str, Meaning] = {}
     if form.calibrated:
         found["calibrated"] = service.calibrated().apply
     if form.yes_no or service.serving.threshold is not None:
-        try:
-            cut = service.cut()
-        except ConfigError as error:
-            raise RequestError(404, str(error), code="no_threshold", param="yes_no") from error
+        cut = service.cut()
         found["yes"] = lambda scores: scores >= cut
     return found
 
@@ -78,14 +75,15 @@ def explained(scores: Scores, texts: Pair) -> dict[str, Any]:
     return {"object": "explanation", "score": float(scores[0]), **dict(zip(("words1", "words2"), sides, strict=True))}
 
 
-def ranked(scores: Scores, form: RerankRequest) -> list[dict[str, Any]]:
-    """Return the best first; documents that tie stay in the order given."""
+def ranked(scores: Scores, form: RerankRequest, tokens: int) -> dict[str, Any]:
+    """Return the documents, best first, equal ones in the order given; Cohere's clients read ``id`` and ``meta``."""
     order = sorted(range(len(scores)), key=lambda place: (-scores[place], place))[: form.top_n]
     results: list[dict[str, Any]] = [{"index": i, "relevance_score": float(scores[i])} for i in order]
     if form.return_documents:
         for result in results:
             result["document"] = {"text": form.documents[result["index"]]}
-    return results
+    meta = {"tokens": {"input_tokens": tokens}}
+    return {"object": "list", "id": str(uuid4()), "results": results, "meta": meta}
 
 
 def listed(found: Sequence[Sequence[Found]]) -> list[dict[str, Any]]:
