@@ -183,7 +183,7 @@ def test_misuse(tmp_path, monkeypatch):
         copy(tmp_path / "made", to="parquet", output=tmp_path / "a.parquet")
     with pytest.raises(DataError, match="holds no collection"):
         copy(tmp_path / "none", to="parquet", output=tmp_path / "a.parquet")
-    monkeypatch.setattr("samesense.inference.stores.copy.find_spec", lambda name: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match=r"psycopg is needed .* 'samesense\[pgvector\]'"):
         copy(tmp_path / "made", to="pgvector", output="postgresql://nobody@127.0.0.1:1/none")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -60,9 +59,7 @@ def serve(
         backend: auto, torch, onnx or onnx-int8, the last two for exported folders; auto is onnx for these.
         precision: arithmetic of torch; auto is bfloat16 where the processor computes in it.
     """
-    for package, module in (("fastapi", "fastapi"), ("uvicorn", "uvicorn"), ("prometheus-client", "prometheus_client")):
-        if find_spec(module) is None:
-            raise MissingExtraError(package, "serve")
+    MissingExtraError.check("serve", "fastapi", "uvicorn", "prometheus-client")
     from samesense.inference.serve.opening import open_models, read_keys
 
     keys = read_keys(api_key_file)

@@ -95,8 +95,6 @@ class Collection:
             MissingExtraError: if ``approximate`` is ``"always"`` and usearch is absent.
         """
         place = Path(folder)
-        if not model.identity:
-            raise ModelError("A collection is kept for a model with an identity; received an empty one.")
         if approximate == "always":
             check_usearch()
         store.make_place(place)

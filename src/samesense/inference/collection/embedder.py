@@ -22,7 +22,7 @@ class Embedder:
     Attributes:
         encode: texts in, one embedding a text out.
         identity: everything that decides a vector besides its text; for a model that is loaded, what
-            :func:`~samesense.encoder.storage.model_identity` returns.
+            :func:`~samesense.encoder.storage.model_identity` returns. ModelError for an empty one.
         name: what the model is called; it is opened by this name where no other is given.
         precision: arithmetic, for people and for opening it again.
     """
@@ -31,6 +31,10 @@ class Embedder:
     identity: str
     name: str = ""
     precision: str = "float32"
+
+    def __post_init__(self) -> None:
+        if not self.identity:
+            raise ModelError("A collection is kept for a model with an identity; received an empty one.")
 
     def unit(self, texts: list[str]) -> Embeddings:
         """Return the embeddings of ``texts`` as unit rows, ``(texts, dim)``.

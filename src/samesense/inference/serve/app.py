@@ -16,15 +16,22 @@ from samesense.inference.serve.exception_handlers import RequestError, add_excep
 from samesense.inference.serve.limits import Limits
 from samesense.inference.serve.middleware import RequestMiddleware
 from samesense.inference.serve.pages import add_page
-from samesense.inference.serve.responses import explained, listed, meanings, pairs_of, ranked, similarities
+from samesense.inference.serve.responses import (
+    embeddings_answer,
+    explained,
+    listed,
+    meanings,
+    pairs_of,
+    ranked,
+    signed,
+    similarities,
+)
 from samesense.inference.serve.schemas import (
     EmbeddingsRequest,
     ExplainRequest,
     RerankRequest,
     SearchRequest,
     SimilarityRequest,
-    embeddings_answer,
-    usage,
 )
 from samesense.inference.serve.service import Service
 from samesense.inference.serve.services import Services
@@ -85,7 +92,7 @@ def _add_work(app: FastAPI, services: Services) -> None:
         async def work() -> Answer:
             rows, tokens = await service.embed(form.input, "input")
             rows = service.shortened(rows, form.dimensions)
-            return lambda: embeddings_answer(rows, form.encoding_format, service.serving.name, tokens)
+            return lambda: embeddings_answer(rows, form.encoding_format) | signed(service, tokens)
 
         return await _finish(request, work(), limits)
 
@@ -96,7 +103,7 @@ def _add_work(app: FastAPI, services: Services) -> None:
 
         async def work() -> Answer:
             scores, tokens = await service.rerank(form.query, form.documents)
-            return lambda: ranked(scores, form, tokens) | _signed(service, tokens)
+            return lambda: ranked(scores, form, tokens) | signed(service, tokens)
 
         return await _finish(request, work(), limits)
 
@@ -108,7 +115,7 @@ def _add_work(app: FastAPI, services: Services) -> None:
 
         async def work() -> Answer:
             found, tokens = await service.search(queries, form)
-            return lambda: {"object": "list", "data": listed(found)} | _signed(service, tokens)
+            return lambda: {"object": "list", "data": listed(found)} | signed(service, tokens)
 
         return await _finish(request, work(), limits)
 
@@ -124,7 +131,7 @@ def _add_pairs(app: FastAPI, services: Services) -> None:
         async def work() -> Answer:
             scores, tokens = await service.similarities(pairs, "pairs" if form.texts is None else "texts")
             side = None if form.texts is None else len(form.texts)
-            return lambda: similarities(scores, meaning, side) | _signed(service, tokens)
+            return lambda: similarities(scores, meaning, side) | signed(service, tokens)
 
         return await _finish(request, work(), limits)
 
@@ -136,7 +143,7 @@ def _add_pairs(app: FastAPI, services: Services) -> None:
 
         async def work() -> Answer:
             scores, tokens = await service.similarities(occluded(texts), "text1")
-            return lambda: explained(scores, texts) | _signed(service, tokens)
+            return lambda: explained(scores, texts) | signed(service, tokens)
 
         return await _finish(request, work(), limits)
 
@@ -159,11 +166,6 @@ async def _finish(request: Request, work: Coroutine[Any, Any, Answer], limits: L
 
 def _written(answer: Answer) -> bytes:
     return json.dumps(answer(), ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
-
-
-def _signed(service: Service[Any], tokens: int) -> dict[str, Any]:
-    """Return what ends an answer: which model gave it, and how much it read."""
-    return {"model": service.serving.name, "usage": usage(tokens)}
 
 
 def _model(service: Service[Any]) -> dict[str, Any]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 from uuid import uuid4
 
+import numpy as np
 import numpy.typing as npt
 
 from samesense.inference.collection.collection import Found
@@ -14,7 +16,7 @@ from samesense.inference.serve.exception_handlers import invalid
 from samesense.inference.serve.limits import Limits
 from samesense.inference.serve.schemas import RerankRequest, SimilarityRequest
 from samesense.inference.serve.service import Service
-from samesense.types import Pair, Scores
+from samesense.types import Embeddings, Pair, Scores
 
 
 def pairs_of(form: SimilarityRequest, limits: Limits) -> list[Pair]:
@@ -22,20 +24,19 @@ def pairs_of(form: SimilarityRequest, limits: Limits) -> list[Pair]:
     if (form.pairs is None) == (form.texts is None):
         raise invalid("Give either 'pairs', for the similarity of each, or 'texts', for all with each other.")
     if form.pairs is not None:
-        if not form.pairs or len(form.pairs) > limits.max_texts:
-            raise invalid(
-                f"'pairs' may be 1 to {limits.max_texts}; received {len(form.pairs)}.",
-                param="pairs", status=413 if form.pairs else 400,
-            )  # fmt: skip
+        _check_count(form.pairs, limits.max_texts, "pairs")
         return form.pairs
     texts = form.texts or []
-    if not texts or len(texts) > limits.max_matrix:
-        raise invalid(
-            f"'texts' are compared with each other and may be 1 to {limits.max_matrix}; received {len(texts)}.",
-            param="texts", status=413 if texts else 400,
-        )  # fmt: skip
+    _check_count(texts, limits.max_matrix, "texts")
     limits.check_texts(texts, "texts")  # before equal ones are put together, so that their places are the caller's
     return [(one, other) for one in texts for other in texts]
+
+
+def _check_count(given: Sequence[Any], most: int, param: str) -> None:
+    if not 1 <= len(given) <= most:
+        raise invalid(
+            f"{param!r} may be 1 to {most}; received {len(given)}.", param=param, status=413 if given else 400
+        )
 
 
 Meaning = Callable[[Scores], npt.NDArray[Any]]
@@ -86,6 +87,16 @@ def ranked(scores: Scores, form: RerankRequest, tokens: int) -> dict[str, Any]:
     return {"object": "list", "id": str(uuid4()), "results": results, "meta": meta}
 
 
+def embeddings_answer(rows: Embeddings, form: Literal["float", "base64"]) -> dict[str, Any]:
+    """Return the answer to POST /v1/embeddings; base64 holds little-endian float32."""
+    if form == "base64":
+        shown: list[Any] = [base64.b64encode(row.astype("<f4").tobytes()).decode("ascii") for row in rows]
+    else:
+        shown = np.asarray(rows, dtype=np.float32).tolist()
+    data = [{"object": "embedding", "index": place, "embedding": one} for place, one in enumerate(shown)]
+    return {"object": "list", "data": data}
+
+
 def listed(found: Sequence[Sequence[Found]]) -> list[dict[str, Any]]:
     """Return the hits of each query, as plain JSON types."""
     return [{"index": place, "hits": [_as_json(hit) for hit in hits]} for place, hits in enumerate(found)]
@@ -93,3 +104,8 @@ def listed(found: Sequence[Sequence[Found]]) -> list[dict[str, Any]]:
 
 def _as_json(hit: Found) -> dict[str, Any]:
     return {"id": hit.id, "score": float(hit.score), "text": hit.text, "metadata": dict(hit.metadata)}
+
+
+def signed(service: Service[Any], tokens: int) -> dict[str, Any]:
+    """Return what ends an answer: which model gave it, and how much it read, in OpenAI's shape."""
+    return {"model": service.serving.name, "usage": {"prompt_tokens": tokens, "total_tokens": tokens}}

@@ -7,13 +7,9 @@ for Python, 7.3, asks at /v1/rerank and /v2/rerank.
 
 from __future__ import annotations
 
-import base64
 from typing import Annotated, Any, Literal
 
-import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, WithJsonSchema, model_validator
-
-from samesense.types import Embeddings
 
 Ids = tuple[int, ...]
 """Token ids of one text."""
@@ -127,18 +123,3 @@ class SearchRequest(_Own):
         if self.hybrid and self.words:
             raise ValueError("a query is by 'words' alone, or 'hybrid'; received both")
         return self
-
-
-def usage(tokens: int) -> dict[str, int]:
-    """Return the tokens of a request in OpenAI's shape."""
-    return {"prompt_tokens": tokens, "total_tokens": tokens}
-
-
-def embeddings_answer(rows: Embeddings, form: Literal["float", "base64"], model: str, tokens: int) -> dict[str, Any]:
-    """Return the answer to POST /v1/embeddings; base64 holds little-endian float32."""
-    if form == "base64":
-        shown: list[Any] = [base64.b64encode(row.astype("<f4").tobytes()).decode("ascii") for row in rows]
-    else:
-        shown = np.asarray(rows, dtype=np.float32).tolist()
-    data = [{"object": "embedding", "index": place, "embedding": one} for place, one in enumerate(shown)]
-    return {"object": "list", "data": data, "model": model, "usage": usage(tokens)}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
@@ -17,7 +16,7 @@ StoreName = Literal["parquet", "lancedb", "qdrant", "pgvector"]
 _STORES = {
     "parquet": ("parquet", "pyarrow"),
     "lancedb": ("lance", "lancedb"),
-    "qdrant": ("qdrant", "qdrant_client"),
+    "qdrant": ("qdrant", "qdrant-client"),
     "pgvector": ("pgvector", "psycopg"),
 }
 """Of each store our module, and the package that it needs; the extra has the store's name."""
@@ -51,8 +50,7 @@ def copy(
         OutputError: if the table is there and ``overwrite`` is not given, or the store does not take it.
     """
     module, package = _STORES[to]
-    if find_spec(package) is None:
-        raise MissingExtraError(package.replace("_", "-"), to)
+    MissingExtraError.check(to, package)
     if to == "parquet" and table is not None:
         raise ConfigError("A Parquet file holds one table without a name; leave `table` out.")
     write: Write = import_module(f"samesense.inference.stores.{module}").write
