@@ -15,6 +15,7 @@ from samesense.inference.collection.embedder import open_embedder
 from samesense.inference.serve.opening import open_calibration, open_models
 from samesense.inference.serve.services import Services
 from samesense.inference.serve.tokens import served_tokens
+from tests.command import run_command
 from tests.inference.serve.toy import calibrated, running, served
 
 
@@ -105,3 +106,17 @@ def test_a_collection_is_searched_with_the_model_that_it_was_built_with(folder, 
         open_models(models[:2], collection=tmp_path / "texts")
     with pytest.raises(ModelError, match="has no embeddings"):
         open_models(models[:1], collection=tmp_path / "texts")
+
+
+def test_the_command_serves_what_it_is_given(folder, tiny_trunk, tmp_path, monkeypatch, capsys):
+    save(build_cross(str(tiny_trunk), device="cpu"), tmp_path / "cross")
+    served = []
+    monkeypatch.setattr("samesense.inference.serve.run.serve", lambda services, **how: served.append((services, how)))
+    words = ["serve", str(folder), f"ranks={tmp_path / 'cross'}", "--any-model-name", "--port", "0", "--max-texts", "7"]
+    assert run_command(capsys, *words)[0] == 0
+    ((services, how),) = served
+    assert (how["port"], services.limits.max_texts) == (0, 7)
+    assert services.embedder("text-embedding-3-small").serving.name == "model"
+    assert services.reranker("rerank-v3.5").serving.name == "ranks"
+    code, _, said = run_command(capsys, "serve", str(folder), f"again={folder}", "--any-model-name")
+    assert (code, "--any-model-name is for one model, or one of each kind" in said) == (2, True)

@@ -137,7 +137,7 @@ def test_any_name_is_taken_where_there_is_one_model_of_a_kind():
 
 def test_rerank_by_cosine_and_by_a_cross_encoder(server, three):
     asked = {"query": "near", "documents": DOCUMENTS}
-    results = server.post("/v1/rerank", {**asked, "return_documents": True})[1]["results"]
+    results = server.post("/v1/rerank", asked)[1]["results"]
     cosines = [cosine("near", text) for text in DOCUMENTS]
     assert [r["index"] for r in results] == sorted(range(4), key=lambda i: (-cosines[i], i))
     assert all(r["document"] == {"text": DOCUMENTS[r["index"]]} for r in results)
@@ -145,8 +145,10 @@ def test_rerank_by_cosine_and_by_a_cross_encoder(server, three):
     for documents in (DOCUMENTS, [{"text": text} for text in DOCUMENTS]):  # Jina takes either
         answer = three.post("/v1/rerank", {**asked, "documents": documents, "top_n": 3, "of another server": 1})[1]
         assert [(r["index"], r["relevance_score"]) for r in answer["results"]] == [(1, 4.0), (0, 2.0), (2, 2.0)]
-        assert "document" not in answer["results"][0]
+        assert answer["results"][0]["document"] == {"text": "near by"}
         assert answer["usage"]["total_tokens"] == answer["meta"]["tokens"]["input_tokens"] == 4 + 2 + 2 + 2 + 3
+    for path, wish in (("/v2/rerank", {}), ("/v1/rerank", {"return_documents": False})):
+        assert "document" not in three.post(path, {**asked, **wish})[1]["results"][0]
 
 
 def test_a_cross_encoder_that_gives_nan_is_an_error():

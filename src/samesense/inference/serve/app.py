@@ -100,10 +100,12 @@ def _add_work(app: FastAPI, services: Services) -> None:
     @app.post("/v1/rerank")
     async def rerank(request: Request, form: RerankRequest) -> Response:
         service = services.reranker(form.model)
+        by_default = request.url.path == "/v1/rerank"
+        with_documents = by_default if form.return_documents is None else form.return_documents
 
         async def work() -> Answer:
             scores, tokens = await service.rerank(form.query, form.documents)
-            return lambda: ranked(scores, form, tokens) | signed(service, tokens)
+            return lambda: ranked(scores, form, tokens, with_documents=with_documents) | signed(service, tokens)
 
         return await _finish(request, work(), limits)
 

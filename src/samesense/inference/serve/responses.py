@@ -76,11 +76,11 @@ def explained(scores: Scores, texts: Pair) -> dict[str, Any]:
     return {"object": "explanation", "score": float(scores[0]), **dict(zip(("words1", "words2"), sides, strict=True))}
 
 
-def ranked(scores: Scores, form: RerankRequest, tokens: int) -> dict[str, Any]:
+def ranked(scores: Scores, form: RerankRequest, tokens: int, *, with_documents: bool) -> dict[str, Any]:
     """Return the documents, best first, equal ones in the order given; Cohere's clients read ``id`` and ``meta``."""
     order = sorted(range(len(scores)), key=lambda place: (-scores[place], place))[: form.top_n]
     results: list[dict[str, Any]] = [{"index": i, "relevance_score": float(scores[i])} for i in order]
-    if form.return_documents:
+    if with_documents:
         for result in results:
             result["document"] = {"text": form.documents[result["index"]]}
     meta = {"tokens": {"input_tokens": tokens}}

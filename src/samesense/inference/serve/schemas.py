@@ -97,13 +97,16 @@ Document = Annotated[
 
 
 class RerankRequest(BaseModel):
-    """POST /v1/rerank: ``documents`` in the order of how well they fit ``query``; unlisted fields are ignored."""
+    """POST /v1/rerank: ``documents`` in the order of how well they fit ``query``; unlisted fields are ignored.
+
+    Documents are returned at /v1/rerank unless that is refused, as by Jina, and at /v2/rerank, Cohere's, on request.
+    """
 
     model: str | None = None
     query: str
     documents: list[Document]
     top_n: int | None = Field(default=None, ge=1)
-    return_documents: bool = False
+    return_documents: bool | None = None
 
 
 class SearchRequest(_Own):
