@@ -155,7 +155,7 @@ class Service(ABC, Generic[Item]):
         return read
 
 
-class CrossEncoder(Service[Pair]):
+class CrossEncoderService(Service[Pair]):
     """A model that reads both texts of a pair at once."""
 
     def __init__(self, serving: Serving, score: Score, limits: Limits, metrics: ModelMetrics, on: Executor) -> None:
@@ -176,7 +176,7 @@ class CrossEncoder(Service[Pair]):
         return scores, sum(sizes)
 
 
-class Embedder(Service[str]):
+class EmbeddingService(Service[str]):
     """A model of embeddings; ModelError at once if it cannot encode a text.
 
     ``dimension`` is that of the embeddings.

@@ -9,7 +9,7 @@ from typing import Any
 from samesense.errors import ConfigError
 from samesense.inference.serve.exception_handlers import RequestError, invalid
 from samesense.inference.serve.limits import Limits
-from samesense.inference.serve.service import CrossEncoder, Embedder, Service, Serving
+from samesense.inference.serve.service import CrossEncoderService, EmbeddingService, Service, Serving
 from samesense.inference.serve.traffic import Traffic
 
 DEFAULT_LIMITS = Limits()
@@ -67,15 +67,15 @@ class Services(Traffic):
 
     def reranker(self, wanted: str | None) -> Service[Any]:
         """Return what ranks: a cross-encoder where callers leave the choice and there is one."""
-        return self.find(wanted, lambda one: isinstance(one, CrossEncoder))
+        return self.find(wanted, lambda one: isinstance(one, CrossEncoderService))
 
-    def embedder(self, wanted: str | None) -> Embedder:
+    def embedder(self, wanted: str | None) -> EmbeddingService:
         """Return a model of embeddings, one with a collection where callers leave the choice and there is one.
 
         RequestError for a model without embeddings.
         """
-        found = self.find(wanted, lambda one: (isinstance(one, Embedder), one.serving.search is not None))
-        if not isinstance(found, Embedder):
+        found = self.find(wanted, lambda one: (isinstance(one, EmbeddingService), one.serving.search is not None))
+        if not isinstance(found, EmbeddingService):
             raise invalid(
                 f"{found.serving.name!r} scores pairs of texts and has no embeddings. Ask it for similarity or rerank, "
                 "or ask another model.",
@@ -86,7 +86,7 @@ class Services(Traffic):
     def _service(self, serving: Serving) -> Service[Any]:
         shared = self.limits, self.metrics.of(serving.name), self._thread
         if serving.encode is not None:
-            return Embedder(serving, serving.encode, *shared)
+            return EmbeddingService(serving, serving.encode, *shared)
         if serving.score is None:
             raise ConfigError(f"A model encodes or scores; {serving.name!r} does neither.")
-        return CrossEncoder(serving, serving.score, *shared)
+        return CrossEncoderService(serving, serving.score, *shared)

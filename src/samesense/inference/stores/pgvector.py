@@ -31,5 +31,6 @@ def _fill(database: psycopg.Connection, source: Source, name: Identifier) -> Non
     copy_rows = SQL("COPY {} (id, text, metadata, vector) FROM STDIN").format(name)
     with database.cursor().copy(copy_rows) as copy:
         for rows in source.batches():
-            for row in zip(rows.ids, rows.texts, map(json_text, rows.metadata), rows.vectors.tolist(), strict=True):
-                copy.write_row((*row[:3], str(row[3])))
+            vectors = (str(vector.tolist()) for vector in rows.vectors)
+            for row in zip(rows.ids, rows.texts, map(json_text, rows.metadata), vectors, strict=True):
+                copy.write_row(row)
