@@ -54,7 +54,7 @@ def copy(
     if to == "parquet" and table is not None:
         raise ConfigError("A Parquet file holds one table without a name; leave `table` out.")
     write: Write = import_module(f"samesense.inference.stores.{module}").write
-    reader = Reader(Path(folder))
+    reader, name = Reader(Path(folder)), table or Path(folder).resolve().stem
     with reader.held() as about:
         if not (count := reader.count()):
             raise DataError(f"{folder} holds no text to copy; at least one is needed.")
