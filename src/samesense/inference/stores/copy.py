@@ -58,10 +58,5 @@ def copy(
     with reader.held() as about:
         if not (count := reader.count()):
             raise DataError(f"{folder} holds no text to copy; at least one is needed.")
-        write(
-            source_of(reader, about, on_progress),
-            str(output),
-            table or Path(folder).resolve().stem,
-            overwrite=overwrite,
-        )
+        write(source_of(reader, about, on_progress), str(output), name, overwrite=overwrite)
         return count
