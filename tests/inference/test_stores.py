@@ -166,6 +166,31 @@ def test_a_copy_that_fails_leaves_nothing_that_looks_whole(folder, store):
     assert len(store.rows()[1]) == 4
 
 
+def test_a_copy_is_of_one_state_while_others_write(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(source, "BATCH_ROWS", 1)
+    other = Collection.open(folder)
+
+    def change(_):
+        if len(other) == 4:
+            other.delete([0, 20, 30])  # most of it, so that the vectors are written anew and the old file removed
+            other.add([Entry("new")], embedder())
+
+    assert copy(folder, to="parquet", output=tmp_path / "news.parquet", on_progress=change) == 4
+    rows = pq.read_table(tmp_path / "news.parquet")
+    assert rows["text"].to_pylist() == TEXTS
+    np.testing.assert_allclose(np.stack(rows["vector"].to_numpy()), embedder().unit(TEXTS), atol=1e-3)
+    assert [entry.text for entry in other] == [TEXTS[1], "new"]
+
+
+def test_what_fails_in_a_store_is_not_taken_for_damage_of_the_collection(folder, tmp_path):
+    def fail(_):
+        raise ValueError("of the caller")
+
+    with pytest.raises(ValueError, match="of the caller"):
+        copy(folder, to="parquet", output=tmp_path / "news.parquet", on_progress=fail)
+    assert not (tmp_path / "news.parquet").exists()
+
+
 def test_texts_without_metadata(store, tmp_path):
     Collection.build(tmp_path / "bare", [Entry(text) for text in TEXTS], embedder())
     copy(tmp_path / "bare", to=store.name, output=store.output, table=None if store.name == "parquet" else "news")
