@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -25,6 +26,7 @@ def serve(
     api_key_file: Path | None = None,
     allowed_host: Several | None = None,
     collection: Path | None = None,
+    labels: Path | None = None,
     calibration: Path | None = None,
     threshold: Annotated[Threshold | None, Parameter(allow_leading_hyphen=True)] = None,
     normalize: bool = True,
@@ -49,6 +51,7 @@ def serve(
         allowed_host: names by which callers may ask for the server, besides those of this machine; without a key, and
             listening on this machine alone, no others may.
         collection: folder made by samesense index with one of the models, for /search.
+        labels: file, .tsv or .jsonl, that keeps the labels given to pairs on the page, as samesense label does.
         calibration: file made by samesense calibrate for the one model; by default that in each model's folder, if
             there is one.
         threshold: say yes or no with every similarity: whether it is this or more; calibrated is that of each
@@ -63,6 +66,8 @@ def serve(
     from samesense.inference.serve.opening import open_models, read_keys
 
     keys = read_keys(api_key_file)
+    from samesense.inference.labelling.file import open_labels
+    from samesense.inference.serve.labels import BY
     from samesense.inference.serve.run import serve as run
     from samesense.inference.serve.services import Services
 
@@ -78,4 +83,5 @@ def serve(
         long=long,
     )
     services = Services(servings, limits=limits, any_name=any_model_name)
-    run(services, host=host, port=port, keys=keys, hosts=allowed_host or ())
+    with nullcontext() if labels is None else open_labels(labels, BY) as file:
+        run(services, host=host, port=port, keys=keys, hosts=allowed_host or (), labels=file)

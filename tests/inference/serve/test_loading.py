@@ -113,9 +113,9 @@ def test_the_command_serves_what_it_is_given(folder, tiny_trunk, tmp_path, monke
     served = []
     monkeypatch.setattr("samesense.inference.serve.run.serve", lambda services, **how: served.append((services, how)))
     words = ["serve", str(folder), f"ranks={tmp_path / 'cross'}", "--any-model-name", "--port", "0", "--max-texts", "7"]
-    assert run_command(capsys, *words)[0] == 0
+    assert run_command(capsys, *words, "--labels", tmp_path / "labels.tsv")[0] == 0
     ((services, how),) = served
-    assert (how["port"], services.limits.max_texts) == (0, 7)
+    assert (how["port"], services.limits.max_texts, how["labels"].by) == (0, 7, "person, 0 to 5")
     assert services.embedder("text-embedding-3-small").serving.name == "model"
     assert services.reranker("rerank-v3.5").serving.name == "ranks"
     code, _, said = run_command(capsys, "serve", str(folder), f"again={folder}", "--any-model-name")

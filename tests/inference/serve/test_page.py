@@ -6,6 +6,8 @@ import pytest
 from samesense.inference.collection.collection import Collection
 from samesense.inference.collection.embedder import Embedder
 from samesense.inference.collection.entries import Entry
+from samesense.inference.labelling.file import open_labels
+from samesense.inference.serve.labels import BY
 from samesense.inference.serve.pages import page_of
 from tests.inference.serve.browser import CHROMIUM, browser
 from tests.inference.serve.toy import STORE, Toy, calibrated, running, served, store_search, vector
@@ -178,3 +180,35 @@ def test_the_page_searches_by_words_too(tmp_path):
         (best, *_) = collection.query(["late train"], embedder, hybrid=True)[0]
         shown = page.wait("document.querySelector('#search li')?.textContent")
         assert shown == f"{best.text} {best.score:.3f}"
+
+
+@needs_chromium
+def test_the_pair_that_is_compared_gets_a_label(tmp_path):
+    with open_labels(tmp_path / "labels.tsv", BY) as labels, running(labels=labels) as server, browser() as page:
+        page.open(f"http://127.0.0.1:{server.port}/", READY)
+        titles = page.run("[...document.querySelectorAll('#labels button')].map((one) => one.title)")
+        assert (len(titles), titles[1]) == (6, "they mean nearly the same; only unimportant details differ")
+        page.run("document.querySelectorAll('#labels button')[1].click()")
+        page.wait("document.querySelector('#said').textContent.endsWith('1 labels are kept')")
+        assert (tmp_path / "labels.tsv").read_text().splitlines()[1] == (
+            "A man is eating.\tSomeone has a meal.\t4\tperson, 0 to 5"
+        )
+        assert page.complaints() == []
+        page.run("document.querySelectorAll('#labels button')[0].click()")
+        assert page.wait("document.querySelector('#said .bad')?.textContent") == "This pair has a label already."
+
+
+def test_labels_are_taken_from_the_page_alone_and_refused_where_they_cannot_be_kept(tmp_path):
+    given = {"text1": "one", "text2": "two", "score": 3}
+    with running() as server:
+        assert server.post("/label", given)[0] == 404
+        assert server.call("GET", "/health")[1]["labels"] is None
+    with open_labels(tmp_path / "labels.tsv", BY) as labels, running(labels=labels, keys=("a key",)) as server:
+        own, key = f"http://127.0.0.1:{server.port}", {"Authorization": "Bearer a key"}
+        assert server.post("/label", given, headers={"Origin": own})[0] == 401
+        assert server.post("/label", given, headers={"Origin": "http://other.example", **key})[0] == 403
+        for body in ({**given, "score": 6}, {**given, "text1": " "}, {**given, "text1": "a\tb"}):
+            assert server.post("/label", body, headers=key)[0] == 400
+        assert server.post("/label", given, headers={"Origin": own, **key})[1] == {"object": "label", "labels": 1}
+        assert server.post("/label", {**given, "text1": "two", "text2": "one"}, headers=key)[0] == 409
+    assert (tmp_path / "labels.tsv").read_text().splitlines()[1:] == ["one\ttwo\t3\tperson, 0 to 5"]

@@ -127,10 +127,10 @@ class Running:
 
 
 @contextmanager
-def running(*servings, keys=(), **how):
+def running(*servings, keys=(), labels=None, **how):
     """A server on a free port, stopped at the end."""
     services = Services(servings or [served()], **how)
-    with listening(build_app(services, keys=keys), services) as server:
+    with listening(build_app(services, keys=keys, labels=labels), services) as server:
         yield server
 
 

@@ -13,6 +13,7 @@ from starlette.responses import JSONResponse
 
 from samesense.inference.explain import occluded
 from samesense.inference.serve.exception_handlers import RequestError, add_exception_handlers
+from samesense.inference.serve.labels import LabelFile, add_labels, shown_scale
 from samesense.inference.serve.limits import Limits
 from samesense.inference.serve.middleware import RequestMiddleware
 from samesense.inference.serve.pages import add_page
@@ -39,10 +40,13 @@ from samesense.inference.serve.services import Services
 Answer = Callable[[], dict[str, Any]]
 
 
-def build_app(services: Services, *, keys: Sequence[str] = (), hosts: Sequence[str] = ()) -> FastAPI:
+def build_app(
+    services: Services, *, keys: Sequence[str] = (), hosts: Sequence[str] = (), labels: LabelFile | None = None
+) -> FastAPI:
     """Return the ASGI application that serves models.
 
-    Callers must send any of ``keys``, and name the server by any of ``hosts``; none lets everyone in.
+    Callers must send any of ``keys``, and name the server by any of ``hosts``; none lets everyone in. On the page pairs
+    are given ``labels``, if there is where to keep them.
     """
 
     @asynccontextmanager
@@ -54,19 +58,22 @@ def build_app(services: Services, *, keys: Sequence[str] = (), hosts: Sequence[s
     app = FastAPI(title="samesense", lifespan=life, docs_url=None, redoc_url=None, redirect_slashes=False)
     app.add_middleware(RequestMiddleware, traffic=services, keys=keys, hosts=hosts)
     add_exception_handlers(app)
-    _add_information(app, services)
+    _add_information(app, services, with_labels=labels is not None)
     _add_work(app, services)
     _add_pairs(app, services)
+    if labels is not None:
+        add_labels(app, labels, services.limits)
     return app
 
 
-def _add_information(app: FastAPI, services: Services) -> None:
+def _add_information(app: FastAPI, services: Services, *, with_labels: bool) -> None:
     add_page(app, "index.html")
 
     @app.get("/health")
     async def health() -> JSONResponse:
         status = "stopping" if services.stopping else "ok" if services.alive else "broken"
-        facts = {"status": status, "models": [one.facts() for one in services.all]}
+        models, labels = [one.facts() for one in services.all], shown_scale() if with_labels else None
+        facts = {"status": status, "models": models, "labels": labels}
         return JSONResponse(facts, 200 if status == "ok" else 503)
 
     @app.get("/metrics")

@@ -15,6 +15,7 @@ from fastapi import FastAPI
 from samesense.errors import ConfigError
 from samesense.inference.serve.app import build_app
 from samesense.inference.serve.connections import Complaints, Patience
+from samesense.inference.serve.labels import LabelFile
 from samesense.inference.serve.services import Services
 from samesense.inference.serve.traffic import Traffic
 
@@ -77,16 +78,17 @@ def serve(
     port: int = 8000,
     keys: Sequence[str] = (),
     hosts: Sequence[str] = (),
+    labels: LabelFile | None = None,
 ) -> None:
     """Serve until SIGTERM or SIGINT, then answer what was accepted and return; port 0 takes a free one.
 
     Any of ``keys`` lets callers in, none lets everyone in. Callers name the server by any of ``hosts``, this machine's
     own names among them; where there are none, by any name, unless there is no key and it listens on this machine
-    alone. ConfigError if the address cannot be listened on.
+    alone. ``labels`` keeps those that are given on the page. ConfigError if the address cannot be listened on.
     """
     check_port(port)
     named = (*hosts, *LOOPBACK) if hosts or (not keys and host in LOOPBACK) else ()
-    app = build_app(services, keys=keys, hosts=[name.lower() for name in named])
+    app = build_app(services, keys=keys, hosts=[name.lower() for name in named], labels=labels)
     if host not in LOOPBACK and not keys:
         logger.info("anyone who reaches this address may use the server; --api-key-file FILE asks for a key")
     names = ", ".join(repr(one.serving.name) for one in services.all)

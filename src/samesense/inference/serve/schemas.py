@@ -96,6 +96,14 @@ Document = Annotated[
 ]
 
 
+class LabelRequest(_Own):
+    """POST /label: how alike two texts are by a person, 0 to 5."""
+
+    text1: str
+    text2: str
+    score: int = Field(ge=0, le=5)
+
+
 class RerankRequest(BaseModel):
     """POST /v1/rerank: ``documents`` in the order of how well they fit ``query``; unlisted fields are ignored.
 
