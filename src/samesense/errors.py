@@ -13,6 +13,8 @@ A message says the rule, what was received, and the likely fix.
 
 from __future__ import annotations
 
+import importlib.util
+
 
 class SamesenseError(Exception):
     """Base of all deliberate errors."""
@@ -53,3 +55,10 @@ class MissingExtraError(SamesenseError):
         super().__init__(
             f"{package} is needed here and is not installed. Install it with: pip install 'samesense[{extra}]'"
         )
+
+    @classmethod
+    def check(cls, extra: str, *packages: str) -> None:
+        """Raise it for the first of an extra's packages that is not installed; none of them is imported."""
+        for package in packages:
+            if importlib.util.find_spec(package.replace("-", "_")) is None:
+                raise cls(package, extra)

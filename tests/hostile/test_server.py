@@ -17,9 +17,10 @@ import pytest
 
 from samesense.errors import ConfigError
 from samesense.inference.serve.limits import Limits
+from samesense.inference.serve.services import Services
 from tests.hostile.conftest import figures, rounds
 from tests.inference.serve.conftest import _no_network  # noqa: F401 - a server of this machine may be reached
-from tests.inference.serve.toy import running, served, store_search, vector
+from tests.inference.serve.toy import StoreSearch, running, served, store_search, vector
 
 JSON = {"Content-Type": "application/json"}
 
@@ -27,6 +28,7 @@ CODE = """
 import resource, sys
 from samesense.inference.serve.limits import Limits
 from samesense.inference.serve.run import serve
+from samesense.inference.serve.services import Services
 from tests.inference.serve.toy import served, store_search
 import logging
 logging.basicConfig(level="INFO", stream=sys.stdout, format="%(message)s")
@@ -34,7 +36,7 @@ given = eval(sys.argv[1])
 if files := given.pop("files", None):
     resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
 where = {name: given.pop(name) for name in ("host", "keys", "hosts") if name in given}
-serve(served(search=store_search, limits=Limits(**given)), port=0, **where)
+serve(Services([served(search=store_search)], limits=Limits(**given)), port=0, **where)
 """
 
 
@@ -73,12 +75,13 @@ def test_hits_of_one_request_are_bounded():
 def test_a_search_for_which_no_one_waits_ends_and_others_have_their_turn():
     searched = []
 
-    def slow(vectors, top, where):
-        searched.append(len(vectors))
-        time.sleep(0.1)
-        return store_search(vectors, top, where)
+    class Slow(StoreSearch):
+        def search(self, vectors, **how):
+            searched.append(len(vectors))
+            time.sleep(0.1)
+            return super().search(vectors, **how)
 
-    with running(served(search=slow, limits=Limits(max_seconds=1.0))) as server:
+    with running(served(search=Slow()), limits=Limits(max_seconds=1.0)) as server:
         late = threading.Thread(target=server.post, args=("/search", {"query": ["a man"] * 2048}))
         late.start()
         time.sleep(0.3)
@@ -107,7 +110,7 @@ def test_names_by_which_the_server_may_be_asked(given, host, status, monkeypatch
 
     seen = {}
     monkeypatch.setattr(run, "GracefulServer", lambda config, *_: seen.update(app=config.app) or _Never())
-    run.serve(served(), **given)
+    run.serve(Services([served()]), **given)
     from starlette.testclient import TestClient
 
     with TestClient(seen["app"], headers={"Authorization": "Bearer k"}) as client:
@@ -133,7 +136,7 @@ def test_a_port_is_a_port(port):
     from samesense.inference.serve.run import serve
 
     with pytest.raises(ConfigError, match="0 to 65535"):
-        serve(served(), port=port)
+        serve(Services([served()]), port=port)
 
 
 def test_slow_heads_and_slow_readers_are_given_up_and_half_bodies_do_not_delay_a_stop():

@@ -61,8 +61,16 @@ def with_python(page):
     return any(blocks(page, "python"))
 
 
+@pytest.fixture
+def _stores(request, monkeypatch):
+    """What the page on stores needs, where it is installed."""
+    for package in ("lancedb", "qdrant_client") if request.node.callspec.params["page"].name == "stores.md" else ():
+        pytest.importorskip(package)
+        monkeypatch.setenv("DATABASE_URL", request.getfixturevalue("postgres"))
+
+
 @pytest.mark.parametrize("page", [*filter(with_python, PAGES)], ids=named)
-def test_python_blocks_run(page, tiny_default):
+def test_python_blocks_run(page, tiny_default, _stores):
     namespace = {"__name__": "page"}
     for line, code in blocks(page, "python"):
         exec(compile("\n" * line + code, str(page), "exec"), namespace)

@@ -6,7 +6,6 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -132,9 +131,7 @@ def _check(pairs: int, pairs_by: PairsBy, other: Any, scorer: Any, max_calls: in
 
 
 def _check_page(port: int) -> None:
-    for module in ("fastapi", "uvicorn", "prometheus_client"):
-        if find_spec(module) is None:
-            raise MissingExtraError(module.replace("_", "-"), "serve")
+    MissingExtraError.check("serve", "fastapi", "uvicorn", "prometheus-client")
     from samesense.inference.serve.run import check_port
 
     check_port(port)

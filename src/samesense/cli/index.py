@@ -13,6 +13,7 @@ from cyclopts import App, Parameter
 from samesense.cli.output import Flag, Json, PrecisionFlag, TextColumns, logger, put, put_json, put_row
 from samesense.errors import ConfigError
 from samesense.execution.progress import Laps, progress_bar, where_time_went
+from samesense.inference.stores.copy import StoreName
 
 if TYPE_CHECKING:
     from samesense.inference.collection.collection import Collection
@@ -205,6 +206,33 @@ def migrate(folder: Path, /, *, model: str, precision: PrecisionFlag = "auto", j
 
 
 @index.command
+def export(
+    folder: Path,
+    /,
+    *,
+    to: StoreName,
+    output: Annotated[str, Parameter(name=["--output", "-o"])],
+    table: str | None = None,
+    overwrite: Flag = False,
+) -> None:
+    """Copy a collection into a store that people run: texts, metadata, vectors, and which model made them.
+
+    Args:
+        folder: the collection.
+        to: parquet, lancedb, qdrant or pgvector.
+        output: a Parquet file; a folder or address of LanceDB or Qdrant; the address of a Postgres database, as in
+            postgresql://me@host/news
+        table: its name, in Qdrant that of the collection; by default the folder's without its ending.
+        overwrite: replace a table, or a file, that is there.
+    """
+    from samesense.inference.stores.copy import copy
+
+    with progress_bar("export", "text") as bar:
+        count = copy(folder, to=to, output=output, table=table, overwrite=overwrite, on_progress=bar.update)
+    logger.info(f"{count} texts copied")
+
+
+@index.command
 def info(folder: Path, /, *, check: Flag = False, model: str | None = None, json: Json = False) -> None:
     """Say what a collection is: texts, model, vectors, and the recall of its approximate index.
 
@@ -228,11 +256,9 @@ def _open(folder: Path) -> Collection:
 
 
 def _embedder(name: str, precision: Any) -> Embedder:
-    from samesense.inference.collection.embedder import embedder_of
-    from samesense.inference.models.load import load
+    from samesense.inference.collection.embedder import open_embedder
 
-    how = {"backend" if precision in ("onnx", "onnx-int8") else "precision": precision}
-    return embedder_of(load(name, **how), name)
+    return open_embedder(name, precision)
 
 
 def _embedder_of(collection: Collection, model: str | None) -> Embedder:

@@ -1,8 +1,8 @@
-"""``samesense serve``: a model behind HTTP."""
+"""``samesense serve``: models behind HTTP."""
 
 from __future__ import annotations
 
-from importlib.util import find_spec
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -17,16 +17,16 @@ LIMITS = Limits()
 
 
 def serve(
-    model: str,
+    models: Several,
     /,
     *,
     host: str = "127.0.0.1",
     port: int = 8000,
-    name: str | None = None,
+    any_model_name: Flag = False,
     api_key_file: Path | None = None,
     allowed_host: Several | None = None,
     collection: Path | None = None,
-    reranker: str | None = None,
+    labels: Path | None = None,
     calibration: Path | None = None,
     threshold: Annotated[Threshold | None, Parameter(allow_leading_hyphen=True)] = None,
     normalize: bool = True,
@@ -36,55 +36,52 @@ def serve(
     backend: BackendOption = "auto",
     precision: PrecisionFlag = "auto",
 ) -> None:
-    """Serve a model over HTTP: OpenAI's embeddings, similarity, reranking, search, and a page to try it on.
+    """Serve models over HTTP: OpenAI's embeddings, similarity, reranking, search, and a page to try them on.
 
-    samesense serve default --port 8000 --api-key-file keys.txt
+    samesense serve default small=models/small cross=runs/cross --port 8000 --api-key-file keys.txt
 
     Args:
-        model: model folder, output of train or export, hub name, or default.
+        models: model folders, outputs of train or export, hub names, or default; callers ask for one by the last part
+            of its place, or as NAME=PLACE says.
         host: address to listen on; 0.0.0.0 for all, best with a key.
         port: to listen on; 0 takes a free one.
-        name: by which callers ask for the model; by default the last part of its folder or name.
+        any_model_name: take any name that callers ask by, such as text-embedding-3-small, for the one model; also
+            with one model of embeddings and one cross-encoder.
         api_key_file: file of keys, one a line, one of which callers must send; else SAMESENSE_API_KEY, if it is set.
         allowed_host: names by which callers may ask for the server, besides those of this machine; without a key, and
             listening on this machine alone, no others may.
-        collection: folder made by samesense index with the same model, for /search.
-        reranker: cross-encoder for /rerank; without one, documents are ranked by cosine.
-        calibration: file made by samesense calibrate; by default that in the model's folder, if there is one.
-        threshold: say yes or no with every similarity: whether it is this or more; calibrated is that of the
-            calibration.
+        collection: folder made by samesense index with one of the models, for /search.
+        labels: file, .tsv or .jsonl, that keeps the labels given to pairs on the page, as samesense label does.
+        calibration: file made by samesense calibrate for the one model; by default that in each model's folder, if
+            there is one.
+        threshold: say yes or no with every similarity: whether it is this or more; calibrated is that of each
+            model's calibration.
         normalize: give vectors of length 1.
         shorten: let callers ask for fewer dimensions; right only for a model trained for it (Matryoshka).
         long: what is done with texts longer than the model reads.
         backend: auto, torch, onnx or onnx-int8, the last two for exported folders; auto is onnx for these.
         precision: arithmetic of torch; auto is bfloat16 where the processor computes in it.
     """
-    for package, module in (("fastapi", "fastapi"), ("uvicorn", "uvicorn"), ("prometheus-client", "prometheus_client")):
-        if find_spec(module) is None:
-            raise MissingExtraError(package, "serve")
-    from samesense.inference.serve.run import open_calibration, open_search, read_keys, reranker_of
+    MissingExtraError.check("serve", "fastapi", "uvicorn", "prometheus-client")
+    from samesense.inference.serve.opening import open_models, read_keys
 
     keys = read_keys(api_key_file)
-    from samesense.inference.calibration.storage import read_of
-    from samesense.inference.models.load import load
+    from samesense.inference.labelling.file import open_labels
+    from samesense.inference.serve.labels import BY
     from samesense.inference.serve.run import serve as run
-    from samesense.inference.serve.service import Serving
-    from samesense.inference.serve.tokens import served_tokens
+    from samesense.inference.serve.services import Services
 
-    cut = read_of(model, calibration).threshold() if isinstance(threshold, str) else threshold
-    fitted = open_calibration(model, calibration)
-    opened = load(model, backend=backend, precision=precision)
-    serving = Serving(
-        name=name or Path(model).name,
-        encode=opened.encode,
-        tokens=served_tokens(opened),
-        rerank=None if reranker is None else reranker_of(load(reranker, precision=precision)),
-        search=None if collection is None else open_search(collection, opened),
-        calibration=fitted,
-        threshold=cut,
+    servings = open_models(
+        models,
+        backend=backend,
+        precision=precision,
+        collection=collection,
+        calibration=calibration,
+        threshold=threshold,
         normalize=normalize,
         shorten=shorten,
         long=long,
-        limits=limits,
     )
-    run(serving, host=host, port=port, keys=keys, hosts=allowed_host or ())
+    services = Services(servings, limits=limits, any_name=any_model_name)
+    with nullcontext() if labels is None else open_labels(labels, BY) as file:
+        run(services, host=host, port=port, keys=keys, hosts=allowed_host or (), labels=file)

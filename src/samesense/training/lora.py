@@ -6,7 +6,6 @@ Differs: α is twice the rank, and adapters have no dropout.
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +22,7 @@ WEIGHTS = "trained.pt"
 
 def check_lora() -> None:
     """Raise MissingExtraError if the package is not installed that adapters need."""
-    if importlib.util.find_spec("peft") is None:
-        raise MissingExtraError("peft", "lora")
+    MissingExtraError.check("lora", "peft")
 
 
 def add_adapters(model: SentenceTransformer | CrossEncoder, rank: int) -> Any:

@@ -8,7 +8,7 @@ from samesense.inference.collection.collection import Collection
 from samesense.inference.collection.embedder import Embedder
 from samesense.inference.collection.entries import Entry
 from samesense.inference.serve.limits import Limits
-from samesense.inference.serve.run import read_keys, search_in
+from samesense.inference.serve.opening import read_keys
 from tests.inference.serve.toy import DIM, STORE, Toy, calibrated, running, served, vector
 
 TEXTS = ["A man is eating.", "Someone has a meal.", "A man is eating."]
@@ -16,6 +16,12 @@ TEXTS = ["A man is eating.", "Someone has a meal.", "A man is eating."]
 
 def rows_of(answer):
     return np.array([one["embedding"] for one in answer["data"]], dtype=np.float32)
+
+
+def facts(server):
+    """What a server says of its one model."""
+    (said,) = server.call("GET", "/health")[1]["models"]
+    return said
 
 
 def test_embeddings_of_a_text_and_of_texts(server):
@@ -107,7 +113,9 @@ def test_models_and_health(server):
     assert server.call("GET", "/v1/models/toy")[1] == models["data"][0]
     assert server.call("GET", "/v1/models/other")[0] == 404
     status, health, _ = server.call("GET", "/health")
-    assert (status, health["status"], health["dimension"], health["search"]) == (200, "ok", DIM, True)
+    assert (status, health["status"]) == (200, "ok")
+    (facts,) = health["models"]
+    assert (facts["name"], facts["kind"], facts["dimension"], facts["search"]) == ("toy", "embeddings", DIM, True)
 
 
 def test_dimensions_are_cut_only_where_the_model_was_trained_for_it():
@@ -171,8 +179,7 @@ def test_calibrated_scores_and_yes_and_no_on_request(server):
     np.testing.assert_allclose(answer["calibrated"], 2.5 * (np.array(answer["scores"]) + 1), atol=1e-12)
     answer = server.post("/similarity", {"texts": texts, "yes_no": True})[1]
     assert answer["yes"] == (np.array(answer["scores"]) >= 0.5).tolist()
-    health = server.call("GET", "/health")[1]
-    assert (health["calibration"], health["threshold"]) == (True, {"score": 0.5, "precision": 0.9})
+    assert (facts(server)["calibration"], facts(server)["threshold"]) == (True, {"score": 0.5, "precision": 0.9})
 
 
 def test_what_is_not_calibrated_is_refused_not_guessed():
@@ -181,7 +188,7 @@ def test_what_is_not_calibrated_is_refused_not_guessed():
         for wish in ("calibrated", "yes_no"):
             status, answer, _ = server.post("/similarity", {**body, wish: True})
             assert (status, answer["error"]["code"]) == (404, "no_calibration")
-        assert server.call("GET", "/health")[1]["calibration"] is False
+        assert facts(server)["calibration"] is False
     with running(served(calibration=calibrated(yes=None))) as server:
         assert server.post("/similarity", {**body, "calibrated": True})[0] == 200
         status, answer, _ = server.post("/similarity", {**body, "yes_no": True})
@@ -194,11 +201,11 @@ def test_a_threshold_that_the_server_was_given_stands_in_every_answer():
     with running(served(threshold=0.9)) as server:
         pairs = server.post("/similarity", body)[1]["data"]
         assert [pair["yes"] for pair in pairs] == [pair["score"] >= 0.9 for pair in pairs] == [False, True]
-        assert server.call("GET", "/health")[1]["threshold"] == {"score": 0.9, "precision": None}
+        assert facts(server)["threshold"] == {"score": 0.9, "precision": None}
     fitted = calibrated(thresholds={"accuracy": 0.5})
     for given, precision in ((0.5, 0.9), (0.6, None)):
         with running(served(calibration=fitted, threshold=given)) as server:
-            assert server.call("GET", "/health")[1]["threshold"] == {"score": given, "precision": precision}
+            assert facts(server)["threshold"] == {"score": given, "precision": precision}
 
 
 @pytest.mark.parametrize(
@@ -214,9 +221,11 @@ def test_a_threshold_that_the_server_was_given_stands_in_every_answer():
         ("/similarity", {"texts": ["x"] * 201}, 413, "1 to 200; received 201"),
         ("/similarity", {"texts": ["x"], "typo": 1}, 400, "'typo'"),
         ("/similarity", {"texts": ["x"], "model": "other"}, 404, "one model"),
-        ("/rerank", {"query": "q", "documents": []}, 400, "'documents' holds no text"),
-        ("/rerank", {"query": "", "documents": ["d"]}, 400, "'query' must not hold an empty text"),
-        ("/rerank", {"query": "q", "documents": ["d"], "top_n": 0}, 400, "'top_n'"),
+        ("/v1/rerank", {"query": "q", "documents": []}, 400, "'documents' holds no text"),
+        ("/v1/rerank", {"query": "", "documents": ["d"]}, 400, "'query' must not hold an empty text"),
+        ("/v1/rerank", {"query": "q", "documents": ["d"], "top_n": 0}, 400, "'top_n'"),
+        ("/v1/rerank", {"query": "q", "documents": [{"title": "d"}]}, 400, "'documents.0'"),
+        ("/search", {"query": "q", "hybrid": True, "words": True}, 400, "received both"),
         ("/search", {"query": "q", "top": 1001}, 413, "'top' may be 1000"),
         ("/search", {"query": "q", "where": {"colour": "red"}}, 400, "no metadata of the name 'colour'"),
     ],
@@ -224,29 +233,6 @@ def test_a_threshold_that_the_server_was_given_stands_in_every_answer():
 def test_refusals_of_the_other_routes(server, path, body, status, says):
     got, answer, _ = server.post(path, body)
     assert (got, says in answer["error"]["message"]) == (status, True), answer
-
-
-def test_rerank_by_cosine_and_by_a_cross_encoder(server):
-    documents = ["far away", "near by", "far away", "in the middle"]
-    results = server.post("/rerank", {"query": "near", "documents": documents, "return_documents": True})[1]["results"]
-    cosines = [float(vector("near").astype(float) @ vector(text)) for text in documents]
-    assert [r["index"] for r in results] == sorted(range(4), key=lambda i: (-cosines[i], i))
-    assert all(r["document"] == {"text": documents[r["index"]]} for r in results)
-    np.testing.assert_allclose([r["relevance_score"] for r in results], sorted(cosines, reverse=True), atol=1e-6)
-
-    def shared_letters(pairs):
-        return np.array([float(len(set(query) & set(text))) for query, text in pairs])
-
-    with running(served(rerank=shared_letters)) as other:
-        answer = other.post("/rerank", {"query": "near", "documents": documents, "top_n": 3})[1]
-    assert [(r["index"], r["relevance_score"]) for r in answer["results"]] == [(1, 4.0), (0, 2.0), (2, 2.0)]
-    assert "document" not in answer["results"][0]
-
-
-def test_a_reranker_that_gives_nan_is_an_error():
-    with running(served(rerank=lambda pairs: np.full(len(pairs), np.nan))) as server:
-        status, answer, _ = server.post("/rerank", {"query": "q", "documents": ["d"]})
-    assert (status, answer["error"]["code"]) == (500, "model_error")
 
 
 def test_search(server):
@@ -265,7 +251,7 @@ def test_search_in_a_collection_that_grows_meanwhile(tmp_path):
     collection = Collection.build(
         tmp_path / "store", [Entry(text, metadata={"kind": "old"}) for text in STORE], embedder
     )
-    with running(served(search=search_in(Collection.open(tmp_path / "store")))) as server:
+    with running(served(search=Collection.open(tmp_path / "store"))) as server:
         hits = server.post("/search", {"query": STORE[1], "top": 2})[1]["data"][0]["hits"]
         assert hits[0]["text"] == STORE[1]
         collection.add([Entry("A new text.", metadata={"kind": "new"})], embedder)
@@ -278,11 +264,30 @@ def test_search_in_a_collection_that_grows_meanwhile(tmp_path):
         assert [hit["text"] for hit in hits] == ["A new text."]
 
 
+def test_hybrid_search_and_search_by_words(tmp_path):
+    embedder = Embedder(Toy(), identity="toy")
+    collection = Collection.build(tmp_path / "store", [Entry(text) for text in [*STORE, "late late"]], embedder)
+    with running(served(search=collection)) as server:
+        for how in ({"hybrid": True}, {"hybrid": True, "top": 1}, {"hybrid": True, "where": "kind IS NULL"}, {}):
+            asked = {"query": ["late trains", STORE[2]], **how}
+            if "where" in how:
+                assert server.post("/search", asked)[0] == 400  # no text has this name
+                continue
+            answers = server.post("/search", asked)[1]["data"]
+            expected = collection.query(asked["query"], embedder, **how)
+            found = [[(hit["id"], hit["score"]) for hit in one["hits"]] for one in answers]
+            assert found == [[(hit.id, pytest.approx(hit.score, abs=1e-6)) for hit in one] for one in expected]
+        status, answer, _ = server.post("/search", {"query": "late", "words": True})
+        assert [hit["id"] for hit in answer["data"][0]["hits"]] == [3, 1]
+        assert (status, answer["usage"]["total_tokens"]) == (200, 0), "words need no model"
+        assert server.post("/search", {"query": ["late", " "], "words": True})[0] == 400
+
+
 def test_long_texts_are_cut_and_counted_or_refused():
     text = "word " * 13
     with running() as server:
         assert server.embed(text)[1]["usage"]["prompt_tokens"] == 12
-        assert "samesense_cut_texts_total 1.0" in server.call("GET", "/metrics", parsed=False)[1]
+        assert 'samesense_cut_texts_total{model="toy"} 1.0' in server.call("GET", "/metrics", parsed=False)[1]
     with running(served(long="refuse")) as server:
         status, answer, _ = server.embed(["short", text])
     assert (status, answer["error"]["message"]) == (
@@ -309,7 +314,7 @@ def test_metrics(server):
     assert headers["content-type"].startswith("text/plain; version=0.0.4")
     assert 'samesense_requests_total{route="/v1/embeddings",status="200"}' in text
     assert 'samesense_requests_total{route="other",status="404"}' in text
-    assert 'samesense_queue_tokens{work="embed"} 0.0' in text
+    assert 'samesense_queue_tokens{model="toy"} 0.0' in text
     assert "samesense_requests_running 1.0" in text  # this one
     assert "secret" not in text
 

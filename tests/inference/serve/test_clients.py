@@ -42,7 +42,7 @@ def caller(server, number, wrong, requests=8):
 @pytest.mark.parametrize("batch_tokens", [16, 400])
 def test_answers_are_never_mixed_up(batch_tokens):
     toy, wrong = Toy(seconds=0.001), []
-    with running(served(toy, limits=Limits(batch_tokens=batch_tokens))) as server:
+    with running(served(toy), limits=Limits(batch_tokens=batch_tokens)) as server:
         callers = [threading.Thread(target=caller, args=(server, number, wrong)) for number in range(20)]
         for one in callers:
             one.start()

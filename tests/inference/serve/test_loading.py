@@ -4,14 +4,18 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from samesense.encoder.build import build
 from samesense.encoder.build_cross import build_cross
 from samesense.encoder.cross import as_logits
 from samesense.encoder.storage import save
-from samesense.errors import ModelError
+from samesense.errors import ConfigError, ModelError
 from samesense.inference.calibration.storage import home_of, store
-from samesense.inference.models.load import load
-from samesense.inference.serve.run import open_calibration, reranker_of
+from samesense.inference.collection.collection import Collection, Entry
+from samesense.inference.collection.embedder import open_embedder
+from samesense.inference.serve.opening import open_calibration, open_models
+from samesense.inference.serve.services import Services
 from samesense.inference.serve.tokens import served_tokens
+from tests.command import run_command
 from tests.inference.serve.toy import calibrated, running, served
 
 
@@ -43,7 +47,7 @@ def test_models_without_a_folder_have_none_unless_it_is_named():
 
 def test_an_exported_folder_counts_tokens_by_its_own_tokenizer(folder):
     known = SimpleNamespace(max_tokens=None, prompt="", special_tokens=True)
-    model = SimpleNamespace(onnx=SimpleNamespace(folder=folder, description=known))
+    model = SimpleNamespace(onnx=SimpleNamespace(folder=folder, description=known), cross_encoder=None)
     tokens = served_tokens(model)
     assert tokens.longest == 2**31
     assert tokens.count(["a dog runs", "cat"]) == [5, 3]
@@ -56,14 +60,63 @@ def test_an_exported_folder_counts_tokens_by_its_own_tokenizer(folder):
 
 
 @pytest.mark.parametrize("where", ["cross", "run"])
-def test_a_reranker_is_a_folder_or_the_output_of_train(tiny_trunk, tmp_path, where):
+def test_a_cross_encoder_is_a_folder_or_the_output_of_train(tiny_trunk, tmp_path, where):
     trained = build_cross(str(tiny_trunk), device="cpu")
     save(trained, tmp_path / "cross" if where == "cross" else tmp_path / "run" / "model")
+    (serving,) = open_models([f"ranks={tmp_path / where}"], precision="float32")
     pairs = [("a dog runs", "the cat sleeps"), ("a dog runs", "a dog")]
-    scores = reranker_of(load(tmp_path / where, precision="float32", device="cpu"))(pairs)
-    np.testing.assert_allclose(scores, 1 / (1 + np.exp(-as_logits(trained)(pairs))), rtol=1e-5)
+    np.testing.assert_allclose(serving.score(pairs), 1 / (1 + np.exp(-as_logits(trained)(pairs))), rtol=1e-5)
+    assert (serving.name, serving.encode, serving.tokens.count(["a dog runs", "cat"])) == ("ranks", None, [5, 3])
 
 
-def test_what_is_no_cross_encoder_is_no_reranker(folder):
-    with pytest.raises(ModelError, match=r"must be a cross-encoder; .* is none"):
-        reranker_of(load(folder))
+def test_models_are_named_by_their_places_or_as_is_said(folder, monkeypatch):
+    shutil.copytree(folder, folder.parent / "a=b")
+    monkeypatch.chdir(folder.parent)
+    given = ["model", "other=model", f"{folder}", "a=b"]
+    assert [serving.name for serving in open_models(given)] == ["model", "other", "model", "a=b"]
+    with pytest.raises(ConfigError, match="a name of its own; received model, model"):
+        Services(open_models(["model", "model"]))
+
+
+def test_several_models_have_their_own_calibrations(folder, tmp_path):
+    other = shutil.copytree(folder, tmp_path / "other")
+    for one in ([str(folder)], [str(folder), str(other)]):
+        with pytest.raises(ModelError, match="has no calibration"):
+            open_models(one, threshold="calibrated")
+    home = home_of(str(other))
+    store(calibrated(fingerprint=home.fingerprint(), thresholds={"accuracy": 0.25}), home.file)
+    servings = open_models([str(folder), str(other)], threshold="calibrated")
+    assert [serving.threshold for serving in servings] == [None, 0.25]
+    for one in ({"threshold": 0.5}, {"calibration": home.file}):
+        with pytest.raises(ConfigError, match="is that of one model; received several"):
+            open_models([str(folder), str(other)], **one)
+    assert open_models([str(folder)], threshold=0.5)[0].threshold == 0.5
+
+
+def test_a_collection_is_searched_with_the_model_that_it_was_built_with(folder, tiny_trunk, tmp_path):
+    cross, other = tmp_path / "cross", tmp_path / "other"
+    save(build_cross(str(tiny_trunk), device="cpu"), cross)
+    save(build(str(folder), pooling="cls", device="cpu"), other)
+    right = open_embedder(str(other))
+    Collection.build(tmp_path / "texts", [Entry("a dog runs"), Entry("the cat sleeps")], right)
+    models = [f"cross={cross}", f"wrong={folder}", f"right={other}"]
+    servings = open_models(models, collection=tmp_path / "texts")
+    assert [serving.search is not None for serving in servings] == [False, False, True]
+    with pytest.raises(ModelError, match="used with the model it was built with"):
+        open_models(models[:2], collection=tmp_path / "texts")
+    with pytest.raises(ModelError, match="has no embeddings"):
+        open_models(models[:1], collection=tmp_path / "texts")
+
+
+def test_the_command_serves_what_it_is_given(folder, tiny_trunk, tmp_path, monkeypatch, capsys):
+    save(build_cross(str(tiny_trunk), device="cpu"), tmp_path / "cross")
+    served = []
+    monkeypatch.setattr("samesense.inference.serve.run.serve", lambda services, **how: served.append((services, how)))
+    words = ["serve", str(folder), f"ranks={tmp_path / 'cross'}", "--any-model-name", "--port", "0", "--max-texts", "7"]
+    assert run_command(capsys, *words, "--labels", tmp_path / "labels.tsv")[0] == 0
+    ((services, how),) = served
+    assert (how["port"], services.limits.max_texts, how["labels"].by) == (0, 7, "person, 0 to 5")
+    assert services.embedder("text-embedding-3-small").serving.name == "model"
+    assert services.reranker("rerank-v3.5").serving.name == "ranks"
+    code, _, said = run_command(capsys, "serve", str(folder), f"again={folder}", "--any-model-name")
+    assert (code, "--any-model-name is for one model, or one of each kind" in said) == (2, True)

@@ -43,7 +43,7 @@ def test_any_key_opens_and_health_and_page_are_open(locked):
 
 
 def test_a_body_that_is_too_large_is_refused_announced_or_not():
-    with running(served(limits=Limits(max_body=1000))) as server:
+    with running(served(), limits=Limits(max_body=1000)) as server:
         status, answer, _ = server.call("POST", "/v1/embeddings", raw=b" " * 1001)
         assert (status, answer["error"]["code"]) == (413, "too_large")
         assert "may have 1000 bytes; received 1001" in answer["error"]["message"]
@@ -54,7 +54,7 @@ def test_a_body_that_is_too_large_is_refused_announced_or_not():
 
 
 def test_an_unfinished_request_is_given_up():
-    with running(served(limits=Limits(max_seconds=0.2))) as server:
+    with running(served(), limits=Limits(max_seconds=0.2)) as server:
         with socket.create_connection(("127.0.0.1", server.port)) as caller:
             caller.sendall(b"POST /v1/embeddings HTTP/1.1\r\nHost: x\r\nContent-Length: 50\r\n\r\n{")
             assert b" 408 " in caller.recv(1000).splitlines()[0]
@@ -63,22 +63,22 @@ def test_an_unfinished_request_is_given_up():
 
 def test_a_late_answer_is_an_error_and_the_server_goes_on():
     toy = Toy()
-    with running(served(toy, limits=Limits(max_seconds=0.3))) as server:
+    with running(served(toy), limits=Limits(max_seconds=0.3)) as server:
         toy.free.clear()
         status, answer, _ = server.embed("x")
         toy.free.set()
         assert (status, answer["error"]["code"]) == (504, "timeout")
-        wait_until(lambda: server.service._texts.queued == 0)
+        wait_until(lambda: server.service.all[0].batcher.queued == 0)
         assert server.embed("x")[0] == 200
 
 
 def test_a_full_queue_says_when_to_come_again():
     toy = Toy()
-    with running(served(toy, limits=Limits(queue_tokens=5))) as server:
+    with running(served(toy), limits=Limits(queue_tokens=5)) as server:
         toy.free.clear()
         first = threading.Thread(target=server.embed, args=("one two three four",))
         first.start()
-        wait_until(lambda: server.service._texts.queued == 4)
+        wait_until(lambda: server.service.all[0].batcher.queued == 4)
         status, answer, headers = server.embed("five six")
         toy.free.set()
         first.join()
@@ -96,9 +96,9 @@ def test_a_caller_that_goes_frees_its_place():
             b"POST /v1/embeddings HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
             b"Content-Length: %d\r\n\r\n%s" % (len(body), body)
         )
-        wait_until(lambda: server.service._texts.queued == 4)
+        wait_until(lambda: server.service.all[0].batcher.queued == 4)
         caller.close()
-        wait_until(lambda: server.service._texts.queued == 0)
+        wait_until(lambda: server.service.all[0].batcher.queued == 0)
         toy.free.set()
         assert server.embed("still there")[0] == 200
         wait_until(lambda: server.service.running == 0)

@@ -1,10 +1,16 @@
 import re
 
+import numpy as np
 import pytest
 
+from samesense.inference.collection.collection import Collection
+from samesense.inference.collection.embedder import Embedder
+from samesense.inference.collection.entries import Entry
+from samesense.inference.labelling.file import open_labels
+from samesense.inference.serve.labels import BY
 from samesense.inference.serve.pages import page_of
 from tests.inference.serve.browser import CHROMIUM, browser
-from tests.inference.serve.toy import STORE, calibrated, running, served, store_search, vector
+from tests.inference.serve.toy import STORE, Toy, calibrated, running, served, store_search, vector
 
 PAGE = page_of("index.html")
 needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
@@ -17,8 +23,8 @@ def test_the_page_needs_nothing_from_elsewhere():
 
 def test_every_field_has_a_label():
     fields = set(re.findall(r"<(?:input|textarea) id=\"(\w+)\"", PAGE))
-    assert fields == set(re.findall(r"<label for=\"(\w+)\"", PAGE))
-    assert len(fields) == 6
+    assert fields == set(re.findall(r"<label[^>]*? for=\"(\w+)\"", PAGE))
+    assert len(fields) == 7
 
 
 def test_it_is_served_with_a_policy_that_lets_only_its_own_script_run(server):
@@ -124,3 +130,85 @@ def test_without_a_collection_there_is_no_search_and_both_themes_can_be_read():
             backs.append(back)
         assert backs[0] > 0.8
         assert backs[1] < 0.1
+
+
+@needs_chromium
+def test_models_are_listed_and_compared_on_the_same_texts():
+    def letters(pairs):
+        return np.array([len(set(one) & set(other)) / 26 for one, other in pairs])
+
+    models = served(name="large"), served(name="cross", score=letters), served(Toy(), name="last", search=store_search)
+    with running(*models) as server, browser() as page:
+        page.open(f"http://127.0.0.1:{server.port}/", "document.querySelectorAll('#models input').length == 3")
+        assert page.run("document.querySelector('#facts').textContent") == "3 models"
+        assert page.run("[...document.querySelectorAll('#models label')].map((one) => one.textContent)") == [
+            "large, 16 dimensions", "cross, cross-encoder", "last, 16 dimensions",
+        ]  # fmt: skip
+
+        page.run("document.querySelector('#compare').requestSubmit()")
+        page.wait("document.querySelectorAll('#compare .big').length == 2")
+        assert page.run("[...document.querySelectorAll('#compare h3')].map((one) => one.textContent)") == [
+            "large", "cross",
+        ]  # fmt: skip
+        texts = "A man is eating.", "Someone has a meal."
+        shown = page.run("[...document.querySelectorAll('#compare .big')].map((one) => Number(one.textContent))")
+        cosine = float(vector(texts[0]).astype(float) @ vector(texts[1]))
+        assert shown == pytest.approx([cosine, letters([texts])[0]], abs=6e-4)
+
+        for form, count in (("explain", "p"), ("heatmap", "table")):
+            page.run(f"document.querySelector('#{form}').requestSubmit()")
+            page.wait(f"document.querySelectorAll('#{form} .two {count}').length == {4 if count == 'p' else 2}")
+
+        page.run("document.querySelectorAll('#models input').forEach((box) => { box.checked = false; })")
+        page.run("document.querySelector('#compare').requestSubmit()")
+        assert page.wait("document.querySelector('#compare .bad')?.textContent") == "Choose a model above."
+
+        page.run("document.querySelector('#query').value = 'violin'")
+        page.run("document.querySelector('#search').requestSubmit()")
+        page.wait("document.querySelectorAll('#search li').length == 3")
+        assert page.complaints() == []
+
+
+@needs_chromium
+def test_the_page_searches_by_words_too(tmp_path):
+    embedder = Embedder(Toy(), identity="toy")
+    collection = Collection.build(tmp_path / "store", [Entry(text) for text in STORE], embedder)
+    with running(served(search=collection)) as server, browser() as page:
+        page.open(f"http://127.0.0.1:{server.port}/", READY)
+        page.run("document.querySelector('#query').value = 'late train'; document.querySelector('#hybrid').click()")
+        page.run("document.querySelector('#search').requestSubmit()")
+        (best, *_) = collection.query(["late train"], embedder, hybrid=True)[0]
+        shown = page.wait("document.querySelector('#search li')?.textContent")
+        assert shown == f"{best.text} {best.score:.3f}"
+
+
+@needs_chromium
+def test_the_pair_that_is_compared_gets_a_label(tmp_path):
+    with open_labels(tmp_path / "labels.tsv", BY) as labels, running(labels=labels) as server, browser() as page:
+        page.open(f"http://127.0.0.1:{server.port}/", READY)
+        titles = page.run("[...document.querySelectorAll('#labels button')].map((one) => one.title)")
+        assert (len(titles), titles[1]) == (6, "they mean nearly the same; only unimportant details differ")
+        page.run("document.querySelectorAll('#labels button')[1].click()")
+        page.wait("document.querySelector('#said').textContent.endsWith('1 labels are kept')")
+        assert (tmp_path / "labels.tsv").read_text().splitlines()[1] == (
+            "A man is eating.\tSomeone has a meal.\t4\tperson, 0 to 5"
+        )
+        assert page.complaints() == []
+        page.run("document.querySelectorAll('#labels button')[0].click()")
+        assert page.wait("document.querySelector('#said .bad')?.textContent") == "This pair has a label already."
+
+
+def test_labels_are_taken_from_the_page_alone_and_refused_where_they_cannot_be_kept(tmp_path):
+    given = {"text1": "one", "text2": "two", "score": 3}
+    with running() as server:
+        assert server.post("/label", given)[0] == 404
+        assert server.call("GET", "/health")[1]["labels"] is None
+    with open_labels(tmp_path / "labels.tsv", BY) as labels, running(labels=labels, keys=("a key",)) as server:
+        own, key = f"http://127.0.0.1:{server.port}", {"Authorization": "Bearer a key"}
+        assert server.post("/label", given, headers={"Origin": own})[0] == 401
+        assert server.post("/label", given, headers={"Origin": "http://other.example", **key})[0] == 403
+        for body in ({**given, "score": 6}, {**given, "text1": " "}, {**given, "text1": "a\tb"}):
+            assert server.post("/label", body, headers=key)[0] == 400
+        assert server.post("/label", given, headers={"Origin": own, **key})[1] == {"object": "label", "labels": 1}
+        assert server.post("/label", {**given, "text1": "two", "text2": "one"}, headers=key)[0] == 409
+    assert (tmp_path / "labels.tsv").read_text().splitlines()[1:] == ["one\ttwo\t3\tperson, 0 to 5"]

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from samesense.errors import ConfigError
-from samesense.inference.serve.limits import Limits
 from samesense.inference.serve.run import serve
+from samesense.inference.serve.services import Services
 from tests.inference.serve.toy import served
 
 CODE = """
@@ -24,12 +24,13 @@ import sys
 import threading
 from samesense.inference.serve.limits import Limits
 from samesense.inference.serve.run import serve
+from samesense.inference.serve.services import Services
 from tests.inference.serve.toy import Toy, served
 print("torch" in sys.modules, flush=True)
 logging.basicConfig(level="INFO", stream=sys.stdout, format="%(message)s")
 toy = Toy(patience=float(sys.argv[2]), holds=True)
 threading.Thread(target=lambda: sys.stdin.readline() and toy.free.set(), daemon=True).start()
-serve(served(toy, limits=Limits(grace=float(sys.argv[1]))), port=0)
+serve(Services([served(toy)], limits=Limits(grace=float(sys.argv[1]))), port=0)
 print("left", flush=True)
 """
 
@@ -96,7 +97,7 @@ def test_a_port_in_use_is_named():
 
         def run():
             try:
-                serve(served(limits=Limits()), port=other.getsockname()[1])
+                serve(Services([served()]), port=other.getsockname()[1])
             except ConfigError as error:
                 failed.append(str(error))
 

@@ -14,7 +14,8 @@ from samesense.errors import DataError
 from samesense.inference.calibration.calibration import Calibration, Isotonic
 from samesense.inference.collection.collection import Found
 from samesense.inference.serve.app import build_app
-from samesense.inference.serve.service import Service, Serving
+from samesense.inference.serve.service import Serving
+from samesense.inference.serve.services import Services
 
 DIM = 16
 WORDS = "a man is eating someone has meal the train late plays violin".split()
@@ -67,20 +68,27 @@ class WordTokens:
 STORE = ["A man is eating.", "The train is late.", "She plays the violin."]
 
 
-def store_search(vectors, top, where):
+class StoreSearch:
     """Search in STORE; metadata is the place of a text."""
-    if where and set(where) != {"place"}:
-        raise DataError(f"There is no metadata of the name {sorted(where)[0]!r}.")
-    kept = [(place, vector(text)) for place, text in enumerate(STORE) if not where or where["place"] == place]
-    answers = []
-    for query in vectors:
-        hits = [Found(place, float(row @ query), STORE[place], {"place": place}) for place, row in kept]
-        answers.append(sorted(hits, key=lambda hit: (-hit.score, hit.id))[:top])
-    return answers
+
+    def search(self, vectors, *, top, where, words=None):
+        if where and set(where) != {"place"}:
+            raise DataError(f"There is no metadata of the name {sorted(where)[0]!r}.")
+        kept = [(place, vector(text)) for place, text in enumerate(STORE) if not where or where["place"] == place]
+        answers = []
+        for query in vectors:
+            hits = [Found(place, float(row @ query), STORE[place], {"place": place}) for place, row in kept]
+            answers.append(sorted(hits, key=lambda hit: (-hit.score, hit.id))[:top])
+        return answers
 
 
-def served(encode=None, **settings):
-    return Serving(name="toy", encode=encode or Toy(), tokens=WordTokens(), **settings)
+store_search = StoreSearch()
+
+
+def served(encode=None, *, name="toy", **settings):
+    """A model to be served: of embeddings, or a cross-encoder if there is a ``score``."""
+    kind = {} if "score" in settings else {"encode": encode or Toy()}
+    return Serving(name=name, tokens=WordTokens(), **kind, **settings)
 
 
 def calibrated(**changes):
@@ -97,7 +105,7 @@ class Running:
     """Where a server listens, what answers there, and how to call it."""
 
     def __init__(self, service, port):
-        self.service, self.port = service, port
+        self.service, self.port = service, port  # of several models, the traffic of all
 
     def call(self, method, path, body=None, *, raw=None, headers=None, parsed=True):
         """(status, answer, headers) of one request."""
@@ -119,10 +127,10 @@ class Running:
 
 
 @contextmanager
-def running(serving=None, keys=()):
+def running(*servings, keys=(), labels=None, **how):
     """A server on a free port, stopped at the end."""
-    service = Service(serving or served())
-    with listening(build_app(service, keys=keys), service) as server:
+    services = Services(servings or [served()], **how)
+    with listening(build_app(services, keys=keys, labels=labels), services) as server:
         yield server
 
 

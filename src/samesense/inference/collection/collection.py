@@ -95,8 +95,6 @@ class Collection:
             MissingExtraError: if ``approximate`` is ``"always"`` and usearch is absent.
         """
         place = Path(folder)
-        if not model.identity:
-            raise ModelError("A collection is kept for a model with an identity; received an empty one.")
         if approximate == "always":
             check_usearch()
         store.make_place(place)
@@ -121,7 +119,7 @@ class Collection:
     def __len__(self) -> int:
         """Return the number of texts."""
         with self._reader.state():
-            return int(self._reader.db.execute("SELECT count(*) FROM text").fetchone()[0])
+            return self._reader.count()
 
     def add(
         self,
@@ -224,16 +222,8 @@ class Collection:
         _check_queries(texts, top)
         if not texts:
             return []
-        vectors = model.unit(list(texts))
-        if not hybrid:
-            return self.search(vectors, top=top, where=where, exact=exact)
-        chosen, depth = condition(where), max(top, DEPTH)
-        with self._reader.state(with_graph=not exact and not chosen.names):
-            by_meaning = self._reader.nearest(vectors, depth, chosen, exact)
-            lists = [
-                (near, self._reader.by_words(text, depth, chosen)) for near, text in zip(by_meaning, texts, strict=True)
-            ]
-            return [self._found(_fused(both)[:top]) for both in lists]
+        words = texts if hybrid else None
+        return self.search(model.unit(list(texts)), top=top, where=where, exact=exact, words=words)
 
     def text_search(self, texts: Sequence[str], *, top: int = 10, where: Where = None) -> list[list[Found]]:
         """Return for each text the ``top`` texts with its words, by BM25; see :meth:`query`."""
@@ -243,18 +233,31 @@ class Collection:
             return [self._found(self._reader.by_words(text, top, chosen)) for text in texts]
 
     def search(
-        self, vectors: npt.NDArray[np.floating], *, top: int = 10, where: Where = None, exact: bool = False
+        self,
+        vectors: npt.NDArray[np.floating],
+        *,
+        top: int = 10,
+        where: Where = None,
+        exact: bool = False,
+        words: Sequence[str] | None = None,
     ) -> list[list[Found]]:
-        """Answer queries given as vectors ``(queries, dim)``; see :meth:`query`."""
-        _check_queries((), top)
-        chosen = condition(where)
+        """Answer queries given as vectors ``(queries, dim)``, hybrid if ``words``, their texts, are given.
+
+        See :meth:`query`.
+        """
+        _check_queries(words or (), top)
+        chosen, depth = condition(where), top if words is None else max(top, DEPTH)
         with self._reader.state(with_graph=not exact and not chosen.names) as about:
             if vectors.ndim != 2 or vectors.shape[1] != about.dim:
                 raise ModelError(
                     f"Queries must be a matrix of {about.dim} columns, as the collection's vectors; received the shape "
                     f"{vectors.shape}."
                 )
-            return [self._found(hits) for hits in self._reader.nearest(unit_rows(vectors), top, chosen, exact)]
+            answers = self._reader.nearest(unit_rows(vectors), depth, chosen, exact)
+            if words is not None:
+                alike = [self._reader.by_words(text, depth, chosen) for text in words]
+                answers = [_fused(both)[:top] for both in zip(answers, alike, strict=True)]
+            return [self._found(hits) for hits in answers]
 
     def _found(self, hits: Hits) -> list[Found]:
         rows = self._reader.rows([number for number, _ in hits])

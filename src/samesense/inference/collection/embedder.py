@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from samesense.encoder.cosine import checked_rows, nonzero_rows
+from samesense.errors import ModelError
+from samesense.inference.models.load import load
 from samesense.inference.models.model import Model
 from samesense.inference.search.exact import unit_rows
 from samesense.types import Embeddings, Encode
@@ -19,7 +22,7 @@ class Embedder:
     Attributes:
         encode: texts in, one embedding a text out.
         identity: everything that decides a vector besides its text; for a model that is loaded, what
-            :func:`~samesense.encoder.storage.model_identity` returns.
+            :func:`~samesense.encoder.storage.model_identity` returns. ModelError for an empty one.
         name: what the model is called; it is opened by this name where no other is given.
         precision: arithmetic, for people and for opening it again.
     """
@@ -29,6 +32,10 @@ class Embedder:
     name: str = ""
     precision: str = "float32"
 
+    def __post_init__(self) -> None:
+        if not self.identity:
+            raise ModelError("A collection is kept for a model with an identity; received an empty one.")
+
     def unit(self, texts: list[str]) -> Embeddings:
         """Return the embeddings of ``texts`` as unit rows, ``(texts, dim)``.
 
@@ -36,6 +43,24 @@ class Embedder:
             ModelError: if the encoder does not give one finite row a text that is not all zeros.
         """
         return unit_rows(nonzero_rows(checked_rows(np.asarray(self.encode(texts)), texts), texts))
+
+
+def open_embedder(name: str, precision: str = "auto", *, identity: str | None = None) -> Embedder:
+    """Open a model as what a collection needs of it.
+
+    Args:
+        name: of the model.
+        precision: arithmetic, or the backend of an exported folder.
+        identity: as a collection or a copy of it in a store keeps it; ModelError for a model with another one.
+    """
+    how: dict[str, Any] = {"backend" if precision in ("onnx", "onnx-int8") else "precision": precision}
+    opened = embedder_of(load(name, **how), name)
+    if identity not in (None, opened.identity):
+        raise ModelError(
+            f"Vectors are searched with the model that made them; {name!r} in {opened.precision} differs from it in "
+            "weights, settings or precision. Use that model, or encode the texts anew."
+        )
+    return opened
 
 
 def embedder_of(model: Model, name: str) -> Embedder:

@@ -35,11 +35,9 @@ def migrate(folder: Path, model: Embedder, *, on_progress: Callable[[int], None]
 
     Raises:
         ConfigError: if it is the collection's model.
-        ModelError: if it gives unusable vectors, or has no identity.
+        ModelError: if it gives unusable vectors.
         OutputError: if another process goes on writing.
     """
-    if not model.identity:
-        raise ModelError("A collection is kept for a model with an identity; received an empty one.")
     with writing(folder) as writer:
         old = writer.about
         if old.identity == model.identity:

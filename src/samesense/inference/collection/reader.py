@@ -9,6 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
+
 from samesense.encoder.cosine import row_cosines
 from samesense.errors import DataError
 from samesense.inference.collection import store
@@ -43,11 +46,18 @@ class Reader:
     @contextmanager
     def state(self, *, with_graph: bool = False) -> Iterator[store.About]:
         """Hold one state of the collection while it is read."""
-        with self._lock, store.saying(self.folder):
+        with store.saying(self.folder), self.held(with_graph=with_graph) as about:
+            yield about
+
+    @contextmanager
+    def held(self, *, with_graph: bool = False) -> Iterator[store.About]:
+        """Hold one state, while other things are done too: what they fail with is not taken for damage."""
+        with self._lock:
             if self.db.in_transaction:
                 yield self.about
                 return
-            self._begin(with_graph)
+            with store.saying(self.folder):
+                self._begin(with_graph)
             try:
                 yield self.about
             finally:
@@ -107,6 +117,22 @@ class Reader:
         chosen = among(ids)
         found = self.db.execute(f"SELECT id, text, metadata FROM text WHERE {chosen.sql}", chosen.values)
         return {number: (text, metadata) for number, text, metadata in found}
+
+    def count(self) -> int:
+        """Return the number of texts."""
+        return int(self.db.execute("SELECT count(*) FROM text").fetchone()[0])
+
+    def batches(self, size: int) -> Iterator[tuple[list[tuple[int, str, str]], npt.NDArray[np.floating]]]:
+        """Yield id, text and metadata, as JSON, of all texts in the order they were added, with their vectors."""
+        with store.saying(self.folder):
+            found = self.db.execute("SELECT id, text, metadata, position FROM text ORDER BY position")
+            while rows := found.fetchmany(size):
+                yield [row[:3] for row in rows], self.vectors[[row[3] for row in rows]]
+
+    def kinds(self) -> Iterator[tuple[str, str]]:
+        """Yield every name of metadata with the kinds of its values, as ``json_each`` says them."""
+        kind = "iif(typeof(value) = 'real', 'real', type)"  # a whole number beyond 64 bits is kept as a real
+        yield from self.db.execute(f"SELECT DISTINCT name, {kind} FROM field ORDER BY 1, 2")
 
     def _places(self, chosen: Condition) -> tuple[Ids, Ids]:
         """Return ids and positions of the texts that meet a condition; some are remembered while nothing changes."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from fastapi import Depends, FastAPI, Request
+from fastapi import Depends, FastAPI
 from pydantic import BaseModel, ConfigDict
 
 from samesense.execution.progress import nothing_goes_on
 from samesense.inference.labelling.desk import Desk
-from samesense.inference.serve.exception_handlers import RequestError, add_exception_handlers
+from samesense.inference.serve.exception_handlers import add_exception_handlers
+from samesense.inference.serve.labels import from_the_page
 from samesense.inference.serve.limits import Limits
 from samesense.inference.serve.middleware import RequestMiddleware
 from samesense.inference.serve.pages import add_page
@@ -41,13 +42,6 @@ class UndoRequest(_Form):
     """The pair that was labelled last."""
 
     undone: int
-
-
-def from_the_page(request: Request) -> None:
-    """Refuse what another page in the same browser sends: a browser names the page's own address in ``Origin``."""
-    origin = request.headers.get("origin")
-    if origin is not None and origin != f"http://{request.headers.get('host')}":
-        raise RequestError(403, "Labels are given on the page of this server alone.", code="other_origin")
 
 
 def build_app(desk: Desk, traffic: Traffic) -> FastAPI:

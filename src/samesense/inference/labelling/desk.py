@@ -6,10 +6,10 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
-from samesense.errors import OutputError
 from samesense.inference.labelling.file import Labels
 from samesense.inference.models.chat import SCALES, ScaleName
 from samesense.inference.serve.exception_handlers import RequestError, invalid
+from samesense.inference.serve.labels import kept
 from samesense.types import Pair
 
 KEYS = {"0-5": {value: str(value) for value in range(6)}, "yes-no": {1: "y", 0: "n"}}
@@ -54,7 +54,7 @@ class Desk:
         place = self._shown(pair)
         if score not in SCALES[self._scale].meanings:
             raise invalid(f"A label is {SCALES[self._scale].name}; received {score}.", param="score")
-        _kept(lambda: self._labels.add([(self._pairs[place], float(score))]))
+        kept(lambda: self._labels.add([(self._pairs[place], float(score))]))
         self._waiting.popleft()
         self._skipped.discard(place)
         self._given.append(place)
@@ -68,7 +68,7 @@ class Desk:
         """Take the last label back and show its pair again; RequestError if another pair was labelled last."""
         if not self._given or self._given[-1] != pair - 1:
             raise _stale("Another pair was labelled last")
-        _kept(self._labels.undo)
+        kept(self._labels.undo)
         self._waiting.appendleft(self._given.pop())
 
     def _shown(self, pair: int) -> int:
@@ -80,10 +80,3 @@ class Desk:
 def _stale(what: str) -> RequestError:
     """Return the error of a page that is behind, as where two are open."""
     return RequestError(409, f"{what}; is the page open twice?", code="stale", param="pair")
-
-
-def _kept(write: Any) -> None:
-    try:
-        write()
-    except OutputError as error:
-        raise RequestError(507, str(error), code="not_kept") from error

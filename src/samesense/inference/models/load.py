@@ -195,6 +195,7 @@ def _cross_encoder(model: CrossEncoder, options: _Options) -> Model:
         score=remember_scores(score) if options.cache else score,
         name=type(model).__name__,
         protocol=describe_cross(model, options.precision),
+        cross_encoder=model,
     )
 
 

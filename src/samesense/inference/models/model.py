@@ -15,7 +15,7 @@ from samesense.inference.onnx.encoder import OnnxEncoder
 from samesense.types import Embeddings, Encode, Pair, Score, Scores
 
 if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
+    from sentence_transformers import CrossEncoder, SentenceTransformer
 
     from samesense.inference.calibration.calibration import Calibration
 
@@ -48,6 +48,7 @@ class Model:
         name: what results call it.
         seed: of the training run behind it, where known.
         choice: what computes and why it was taken; ``None`` where there was nothing to choose.
+        cross_encoder: the model of sentence-transformers behind the score of a cross-encoder.
         home: name it was opened by, and the file of its calibration if it is not in its folder; ``None`` in memory.
 
     Example:
@@ -65,6 +66,7 @@ class Model:
         protocol: str = "",
         seed: int | None = None,
         choice: Choice | None = None,
+        cross_encoder: CrossEncoder | None = None,
     ) -> None:
         """Take what embeds (``encoder``), what scores (``score``: pairs in, scores out), or both.
 
@@ -74,7 +76,7 @@ class Model:
         self._encoder = encoder
         self._score = cosine_score(self.encode) if score is None else score
         self._cache: EmbeddingCache | None = None
-        self.name, self.seed, self.choice = name, seed, choice
+        self.name, self.seed, self.choice, self.cross_encoder = name, seed, choice, cross_encoder
         self._protocol = protocol
         self.home: tuple[str, Path | None] | None = None
 

@@ -31,8 +31,7 @@ def write_graph(model: SentenceTransformer, path: Path) -> list[str]:
 
     Its one output, ``sentence_embedding``, is ``(batch, dim)`` of float32.
     """
-    for package in ("onnx", "onnxscript"):
-        _needs(package)
+    MissingExtraError.check("export", "onnx", "onnxscript")
     features = _features(model)
     inputs = {name: value for name, value in features.items() if isinstance(value, Tensor)}
     if unknown := sorted(set(inputs) - set(INPUTS)):
@@ -65,7 +64,7 @@ def write_int8(graph: Path, path: Path) -> None:
 
     Source: Krishnamoorthi 2018, "Quantizing deep convolutional networks for efficient inference", for scales a channel.
     """
-    _needs("onnx")
+    MissingExtraError.check("export", "onnx")
     import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
@@ -148,10 +147,3 @@ def _quiet() -> Iterator[None]:
             yield
     finally:
         logger.setLevel(level)
-
-
-def _needs(package: str) -> None:
-    from importlib.util import find_spec
-
-    if find_spec(package) is None:
-        raise MissingExtraError(package, "export")

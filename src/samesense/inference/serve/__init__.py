@@ -1,1 +1,1 @@
-"""Serve: a model behind HTTP, with the embeddings interface of OpenAI and one page for people."""
+"""Serve: models behind HTTP, with the embeddings interface of OpenAI and one page for people."""

@@ -6,152 +6,159 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from starlette.responses import JSONResponse
 
 from samesense.inference.explain import occluded
 from samesense.inference.serve.exception_handlers import RequestError, add_exception_handlers
+from samesense.inference.serve.labels import LabelFile, add_labels, shown_scale
+from samesense.inference.serve.limits import Limits
 from samesense.inference.serve.middleware import RequestMiddleware
 from samesense.inference.serve.pages import add_page
-from samesense.inference.serve.responses import explained, listed, meanings, pairs_of, ranked, similarities
+from samesense.inference.serve.responses import (
+    embeddings_answer,
+    explained,
+    listed,
+    meanings,
+    pairs_of,
+    ranked,
+    signed,
+    similarities,
+)
 from samesense.inference.serve.schemas import (
     EmbeddingsRequest,
     ExplainRequest,
     RerankRequest,
     SearchRequest,
     SimilarityRequest,
-    embeddings_answer,
-    usage,
 )
 from samesense.inference.serve.service import Service
+from samesense.inference.serve.services import Services
 
-T = TypeVar("T")
 Answer = Callable[[], dict[str, Any]]
 
 
-def build_app(service: Service, *, keys: Sequence[str] = (), hosts: Sequence[str] = ()) -> FastAPI:
-    """Return the ASGI application of a service.
+def build_app(
+    services: Services, *, keys: Sequence[str] = (), hosts: Sequence[str] = (), labels: LabelFile | None = None
+) -> FastAPI:
+    """Return the ASGI application that serves models.
 
-    Callers must send any of ``keys``, and name the server by any of ``hosts``; none lets everyone in.
+    Callers must send any of ``keys``, and name the server by any of ``hosts``; none lets everyone in. On the page pairs
+    are given ``labels``, if there is where to keep them.
     """
 
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:
-        service.start()
+        services.start()
         yield
-        await service.stop()
+        await services.stop()
 
     app = FastAPI(title="samesense", lifespan=life, docs_url=None, redoc_url=None, redirect_slashes=False)
-    app.add_middleware(RequestMiddleware, traffic=service, keys=keys, hosts=hosts)
+    app.add_middleware(RequestMiddleware, traffic=services, keys=keys, hosts=hosts)
     add_exception_handlers(app)
-    _add_information(app, service)
-    _add_work(app, service)
-    _add_pairs(app, service)
+    _add_information(app, services, with_labels=labels is not None)
+    _add_work(app, services)
+    _add_pairs(app, services)
+    if labels is not None:
+        add_labels(app, labels, services.limits)
     return app
 
 
-def _add_information(app: FastAPI, service: Service) -> None:
-    name = service.serving.name
+def _add_information(app: FastAPI, services: Services, *, with_labels: bool) -> None:
     add_page(app, "index.html")
 
     @app.get("/health")
     async def health() -> JSONResponse:
-        status = "stopping" if service.stopping else "ok" if service.alive else "broken"
-        facts = {
-            "status": status,
-            "model": name,
-            "dimension": service.dimension,
-            "search": service.serving.search is not None,
-            "calibration": service.serving.calibration is not None,
-            "threshold": _threshold(service),
-            "rerank": "cosine" if service.serving.rerank is None else "cross-encoder",
-        }
+        status = "stopping" if services.stopping else "ok" if services.alive else "broken"
+        models, labels = [one.facts() for one in services.all], shown_scale() if with_labels else None
+        facts = {"status": status, "models": models, "labels": labels}
         return JSONResponse(facts, 200 if status == "ok" else 503)
 
     @app.get("/metrics")
     async def metrics() -> Response:
-        return Response(service.metrics.text(), media_type="text/plain; version=0.0.4")
+        return Response(services.metrics.text(), media_type="text/plain; version=0.0.4")
 
     @app.get("/v1/models")
     async def models() -> dict[str, Any]:
-        return {"object": "list", "data": [_model(name)]}
+        return {"object": "list", "data": [_model(one) for one in services.all]}
 
     @app.get("/v1/models/{wanted:path}")
     async def model(wanted: str) -> dict[str, Any]:
-        _check_model(service, wanted)
-        return _model(name)
+        return _model(services.find(wanted))
 
 
-def _add_work(app: FastAPI, service: Service) -> None:
-    limits, name = service.serving.limits, service.serving.name
+def _add_work(app: FastAPI, services: Services) -> None:
+    limits = services.limits
 
     @app.post("/v1/embeddings")
     async def embeddings(request: Request, form: EmbeddingsRequest) -> Response:
-        _check_model(service, form.model)
+        service = services.embedder(form.model)
 
         async def work() -> Answer:
             rows, tokens = await service.embed(form.input, "input")
             rows = service.shortened(rows, form.dimensions)
-            return lambda: embeddings_answer(rows, form.encoding_format, name, tokens)
+            return lambda: embeddings_answer(rows, form.encoding_format) | signed(service, tokens)
 
-        return await _finish(request, work(), service)
+        return await _finish(request, work(), limits)
 
-    @app.post("/rerank")
+    @app.post("/v2/rerank")
+    @app.post("/v1/rerank")
     async def rerank(request: Request, form: RerankRequest) -> Response:
-        _check_model(service, form.model)
+        service = services.reranker(form.model)
+        by_default = request.url.path == "/v1/rerank"
+        with_documents = by_default if form.return_documents is None else form.return_documents
 
         async def work() -> Answer:
             scores, tokens = await service.rerank(form.query, form.documents)
-            return lambda: {"model": name, "results": ranked(scores, form), "usage": usage(tokens)}
+            return lambda: ranked(scores, form, tokens, with_documents=with_documents) | signed(service, tokens)
 
-        return await _finish(request, work(), service)
+        return await _finish(request, work(), limits)
 
     @app.post("/search")
     async def search(request: Request, form: SearchRequest) -> Response:
-        _check_model(service, form.model)
+        service = services.embedder(form.model)
         queries = [form.query] if isinstance(form.query, str) else form.query
         limits.check_hits(len(queries), form.top)
 
         async def work() -> Answer:
-            found, tokens = await service.search(queries, form.top, form.where)
-            return lambda: {"object": "list", "data": listed(found), "model": name, "usage": usage(tokens)}
+            found, tokens = await service.search(queries, form)
+            return lambda: {"object": "list", "data": listed(found)} | signed(service, tokens)
 
-        return await _finish(request, work(), service)
+        return await _finish(request, work(), limits)
 
 
-def _add_pairs(app: FastAPI, service: Service) -> None:
-    limits, name = service.serving.limits, service.serving.name
+def _add_pairs(app: FastAPI, services: Services) -> None:
+    limits = services.limits
 
     @app.post("/similarity")
     async def similarity(request: Request, form: SimilarityRequest) -> Response:
-        _check_model(service, form.model)
+        service = services.find(form.model)
         pairs, meaning = pairs_of(form, limits), meanings(form, service)
 
         async def work() -> Answer:
             scores, tokens = await service.similarities(pairs, "pairs" if form.texts is None else "texts")
             side = None if form.texts is None else len(form.texts)
-            return lambda: similarities(scores, meaning, side) | {"model": name, "usage": usage(tokens)}
+            return lambda: similarities(scores, meaning, side) | signed(service, tokens)
 
-        return await _finish(request, work(), service)
+        return await _finish(request, work(), limits)
 
     @app.post("/explain")
     async def explain(request: Request, form: ExplainRequest) -> Response:
-        _check_model(service, form.model)
+        service = services.find(form.model)
         texts = form.text1, form.text2
         limits.check_texts(list(texts), "text1")
 
         async def work() -> Answer:
             scores, tokens = await service.similarities(occluded(texts), "text1")
-            return lambda: explained(scores, texts) | {"model": name, "usage": usage(tokens)}
+            return lambda: explained(scores, texts) | signed(service, tokens)
 
-        return await _finish(request, work(), service)
+        return await _finish(request, work(), limits)
 
 
-async def _finish(request: Request, work: Coroutine[Any, Any, Answer], service: Service) -> Response:
+async def _finish(request: Request, work: Coroutine[Any, Any, Answer], limits: Limits) -> Response:
     """Return the answer of ``work`` written by another thread; give it up when time is over or the caller has gone."""
-    limits = service.serving.limits
     task, gone = asyncio.ensure_future(work), asyncio.ensure_future(request.receive())
     try:
         done, _ = await asyncio.wait({task, gone}, timeout=limits.max_seconds, return_when=asyncio.FIRST_COMPLETED)
@@ -170,25 +177,5 @@ def _written(answer: Answer) -> bytes:
     return json.dumps(answer(), ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
 
-def _threshold(service: Service) -> dict[str, float | None] | None:
-    """Return the score from which on a pair is a yes, with its precision on new pairs where that is known."""
-    calibration, given = service.serving.calibration, service.serving.threshold
-    fitted = None if calibration is None else calibration.thresholds.get(calibration.decide)
-    if given is None and fitted is None:
-        return None
-    known = calibration is not None and given in (None, fitted)
-    precision = calibration.errors["precision"] if calibration is not None and known else None
-    return {"score": fitted if given is None else given, "precision": precision}
-
-
-def _check_model(service: Service, wanted: str | None) -> None:
-    name = service.serving.name
-    if wanted is not None and wanted != name:
-        raise RequestError(
-            404, f"This server has one model, {name!r}; received {wanted[:100]!r}.",
-            code="model_not_found", param="model",
-        )  # fmt: skip
-
-
-def _model(name: str) -> dict[str, Any]:
-    return {"id": name, "object": "model", "created": 0, "owned_by": "samesense"}
+def _model(service: Service[Any]) -> dict[str, Any]:
+    return {"id": service.serving.name, "object": "model", "created": 0, "owned_by": "samesense"}

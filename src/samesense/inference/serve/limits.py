@@ -25,7 +25,7 @@ class Limits:
         max_matrix: texts of one request for all their similarities.
         max_top: hits a query.
         max_hits: hits of one request, over all its queries.
-        queue_tokens: tokens that wait or are being computed; a request beyond is asked to come again.
+        queue_tokens: tokens that wait or are computed for one model; a request beyond is asked to come again.
         batch_tokens: tokens of one batch.
         wait_ms: milliseconds that an idle server waits for company of a first request.
         max_seconds: from the arrival of a request to its answer.

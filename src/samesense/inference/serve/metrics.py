@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
@@ -20,36 +20,50 @@ class Metrics:
             "samesense_request_seconds", "From a request's arrival to its answer.", ["route"],
             buckets=SECONDS, registry=own,
         )  # fmt: skip
-        self.texts = Counter("samesense_texts", "Texts received.", registry=own)
-        self.tokens = Counter("samesense_tokens", "Tokens of the texts received, as read by the model.", registry=own)
-        self.cut = Counter("samesense_cut_texts", "Texts longer than the model reads, which were cut.", registry=own)
-        self.batch_items = Histogram(
-            "samesense_batch_items", "Distinct inputs of a batch.", ["work"], buckets=SIZES, registry=own
+        self._texts = Counter("samesense_texts", "Texts received.", ["model"], registry=own)
+        self._tokens = Counter("samesense_tokens", "Tokens received, as read by the model.", ["model"], registry=own)
+        self._cut = Counter(
+            "samesense_cut_texts", "Texts longer than the model reads, which were cut.", ["model"], registry=own
         )
-        self.batch_tokens = Histogram(
-            "samesense_batch_tokens", "Tokens of a batch.", ["work"], buckets=SIZES, registry=own
+        self._batch_items = Histogram(
+            "samesense_batch_items", "Distinct inputs of a batch.", ["model"], buckets=SIZES, registry=own
         )
-        self.batch_seconds = Histogram(
-            "samesense_batch_seconds", "Computation of a batch.", ["work"], buckets=SECONDS, registry=own
+        self._batch_tokens = Histogram(
+            "samesense_batch_tokens", "Tokens of a batch.", ["model"], buckets=SIZES, registry=own
         )
-        self._queued = Gauge("samesense_queue_tokens", "Tokens that wait or are computed.", ["work"], registry=own)
+        self._batch_seconds = Histogram(
+            "samesense_batch_seconds", "Computation of a batch.", ["model"], buckets=SECONDS, registry=own
+        )
+        self._queued = Gauge("samesense_queue_tokens", "Tokens that wait or are computed.", ["model"], registry=own)
         self.running = Gauge("samesense_requests_running", "Requests accepted and not answered.", registry=own)
 
-    def meter(self, work: str) -> Callable[[int, int, float], None]:
-        """Return what is to be told of every batch of a kind of work."""
-        items, size, seconds = (h.labels(work) for h in (self.batch_items, self.batch_tokens, self.batch_seconds))
-
-        def tell(count: int, tokens: int, taken: float) -> None:
-            items.observe(count)
-            size.observe(tokens)
-            seconds.observe(taken)
-
-        return tell
-
-    def watch_queue(self, work: str, queued: Callable[[], int]) -> None:
-        """Show the length of a queue whenever the figures are read."""
-        self._queued.labels(work).set_function(queued)
+    def of(self, model: str) -> ModelMetrics:
+        """Return what counts for one model."""
+        received = [one.labels(model) for one in (self._texts, self._tokens, self._cut)]
+        batch = [one.labels(model) for one in (self._batch_items, self._batch_tokens, self._batch_seconds)]
+        return ModelMetrics(received, batch, self._queued.labels(model))
 
     def text(self) -> bytes:
         """Return all figures in Prometheus' text format."""
         return generate_latest(self._registry)
+
+
+class ModelMetrics:
+    """The counters of one model of a server."""
+
+    def __init__(self, received: Sequence[Counter], batch: Sequence[Histogram], queued: Gauge) -> None:
+        self._received, self._batch, self._queued = received, batch, queued
+
+    def received(self, texts: int, tokens: int, cut: int) -> None:
+        """Count the texts of a request."""
+        for counter, amount in zip(self._received, (texts, tokens, cut), strict=True):
+            counter.inc(amount)
+
+    def batch(self, items: int, tokens: int, seconds: float) -> None:
+        """Count a batch."""
+        for histogram, amount in zip(self._batch, (items, tokens, seconds), strict=True):
+            histogram.observe(amount)
+
+    def watch_queue(self, queued: Callable[[], int]) -> None:
+        """Show the length of the queue whenever the figures are read."""
+        self._queued.set_function(queued)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
+from uuid import uuid4
 
+import numpy as np
 import numpy.typing as npt
 
-from samesense.errors import ConfigError
 from samesense.inference.collection.collection import Found
 from samesense.inference.explain import losses, word_spans
-from samesense.inference.serve.exception_handlers import RequestError, invalid
+from samesense.inference.serve.exception_handlers import invalid
 from samesense.inference.serve.limits import Limits
 from samesense.inference.serve.schemas import RerankRequest, SimilarityRequest
 from samesense.inference.serve.service import Service
-from samesense.types import Pair, Scores
+from samesense.types import Embeddings, Pair, Scores
 
 
 def pairs_of(form: SimilarityRequest, limits: Limits) -> list[Pair]:
@@ -22,36 +24,32 @@ def pairs_of(form: SimilarityRequest, limits: Limits) -> list[Pair]:
     if (form.pairs is None) == (form.texts is None):
         raise invalid("Give either 'pairs', for the similarity of each, or 'texts', for all with each other.")
     if form.pairs is not None:
-        if not form.pairs or len(form.pairs) > limits.max_texts:
-            raise invalid(
-                f"'pairs' may be 1 to {limits.max_texts}; received {len(form.pairs)}.",
-                param="pairs", status=413 if form.pairs else 400,
-            )  # fmt: skip
+        _check_count(form.pairs, limits.max_texts, "pairs")
         return form.pairs
     texts = form.texts or []
-    if not texts or len(texts) > limits.max_matrix:
-        raise invalid(
-            f"'texts' are compared with each other and may be 1 to {limits.max_matrix}; received {len(texts)}.",
-            param="texts", status=413 if texts else 400,
-        )  # fmt: skip
+    _check_count(texts, limits.max_matrix, "texts")
     limits.check_texts(texts, "texts")  # before equal ones are put together, so that their places are the caller's
     return [(one, other) for one in texts for other in texts]
+
+
+def _check_count(given: Sequence[Any], most: int, param: str) -> None:
+    if not 1 <= len(given) <= most:
+        raise invalid(
+            f"{param!r} may be 1 to {most}; received {len(given)}.", param=param, status=413 if given else 400
+        )
 
 
 Meaning = Callable[[Scores], npt.NDArray[Any]]
 """From scores to what is shown beside them."""
 
 
-def meanings(form: SimilarityRequest, service: Service) -> dict[str, Meaning]:
+def meanings(form: SimilarityRequest, service: Service[Any]) -> dict[str, Meaning]:
     """Return what a request wants beside scores, by name."""
     found: dict[str, Meaning] = {}
     if form.calibrated:
         found["calibrated"] = service.calibrated().apply
     if form.yes_no or service.serving.threshold is not None:
-        try:
-            cut = service.cut()
-        except ConfigError as error:
-            raise RequestError(404, str(error), code="no_threshold", param="yes_no") from error
+        cut = service.cut()
         found["yes"] = lambda scores: scores >= cut
     return found
 
@@ -78,14 +76,25 @@ def explained(scores: Scores, texts: Pair) -> dict[str, Any]:
     return {"object": "explanation", "score": float(scores[0]), **dict(zip(("words1", "words2"), sides, strict=True))}
 
 
-def ranked(scores: Scores, form: RerankRequest) -> list[dict[str, Any]]:
-    """Return the best first; documents that tie stay in the order given."""
+def ranked(scores: Scores, form: RerankRequest, tokens: int, *, with_documents: bool) -> dict[str, Any]:
+    """Return the documents, best first, equal ones in the order given; Cohere's clients read ``id`` and ``meta``."""
     order = sorted(range(len(scores)), key=lambda place: (-scores[place], place))[: form.top_n]
     results: list[dict[str, Any]] = [{"index": i, "relevance_score": float(scores[i])} for i in order]
-    if form.return_documents:
+    if with_documents:
         for result in results:
             result["document"] = {"text": form.documents[result["index"]]}
-    return results
+    meta = {"tokens": {"input_tokens": tokens}}
+    return {"object": "list", "id": str(uuid4()), "results": results, "meta": meta}
+
+
+def embeddings_answer(rows: Embeddings, form: Literal["float", "base64"]) -> dict[str, Any]:
+    """Return the answer to POST /v1/embeddings; base64 holds little-endian float32."""
+    if form == "base64":
+        shown: list[Any] = [base64.b64encode(row.astype("<f4").tobytes()).decode("ascii") for row in rows]
+    else:
+        shown = np.asarray(rows, dtype=np.float32).tolist()
+    data = [{"object": "embedding", "index": place, "embedding": one} for place, one in enumerate(shown)]
+    return {"object": "list", "data": data}
 
 
 def listed(found: Sequence[Sequence[Found]]) -> list[dict[str, Any]]:
@@ -95,3 +104,8 @@ def listed(found: Sequence[Sequence[Found]]) -> list[dict[str, Any]]:
 
 def _as_json(hit: Found) -> dict[str, Any]:
     return {"id": hit.id, "score": float(hit.score), "text": hit.text, "metadata": dict(hit.metadata)}
+
+
+def signed(service: Service[Any], tokens: int) -> dict[str, Any]:
+    """Return what ends an answer: which model gave it, and how much it read, in OpenAI's shape."""
+    return {"model": service.serving.name, "usage": {"prompt_tokens": tokens, "total_tokens": tokens}}

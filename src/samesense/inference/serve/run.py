@@ -4,33 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import signal
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING
 
-import numpy as np
 import uvicorn
 from fastapi import FastAPI
 
-from samesense.errors import ConfigError, ModelError
-from samesense.inference.calibration.calibration import Calibration
-from samesense.inference.calibration.storage import home_of, read
-from samesense.inference.collection.collection import Collection, Found
-from samesense.inference.collection.conditions import Where
-from samesense.inference.collection.embedder import embedder_of
+from samesense.errors import ConfigError
 from samesense.inference.serve.app import build_app
 from samesense.inference.serve.connections import Complaints, Patience
-from samesense.inference.serve.service import Search, Service, Serving
+from samesense.inference.serve.labels import LabelFile
+from samesense.inference.serve.services import Services
 from samesense.inference.serve.traffic import Traffic
-from samesense.types import Embeddings, Score
-
-if TYPE_CHECKING:
-    from samesense.inference.models.model import Model
-
 
 logger = logging.getLogger(__name__)
 
@@ -85,26 +72,27 @@ class GracefulServer(uvicorn.Server):
 
 
 def serve(
-    serving: Serving,
+    services: Services,
     *,
     host: str = "127.0.0.1",
     port: int = 8000,
     keys: Sequence[str] = (),
     hosts: Sequence[str] = (),
+    labels: LabelFile | None = None,
 ) -> None:
     """Serve until SIGTERM or SIGINT, then answer what was accepted and return; port 0 takes a free one.
 
     Any of ``keys`` lets callers in, none lets everyone in. Callers name the server by any of ``hosts``, this machine's
     own names among them; where there are none, by any name, unless there is no key and it listens on this machine
-    alone. ConfigError if the address cannot be listened on, ModelError if the model cannot encode a text.
+    alone. ``labels`` keeps those that are given on the page. ConfigError if the address cannot be listened on.
     """
     check_port(port)
     named = (*hosts, *LOOPBACK) if hosts or (not keys and host in LOOPBACK) else ()
-    service = Service(serving)
-    app = build_app(service, keys=keys, hosts=[name.lower() for name in named])
+    app = build_app(services, keys=keys, hosts=[name.lower() for name in named], labels=labels)
     if host not in LOOPBACK and not keys:
         logger.info("anyone who reaches this address may use the server; --api-key-file FILE asks for a key")
-    run_app(app, service, f"serving {serving.name!r}", host=host, port=port)
+    names = ", ".join(repr(one.serving.name) for one in services.all)
+    run_app(app, services, f"serving {names}", host=host, port=port)
 
 
 def check_port(port: int) -> None:
@@ -123,62 +111,3 @@ def run_app(app: FastAPI, traffic: Traffic, what: str, *, host: str, port: int) 
         GracefulServer(config, traffic, what).run()
     except SystemExit as error:
         raise ConfigError(f"Cannot listen on {host}:{port}; is something else there? Give another --port.") from error
-
-
-KEY_VARIABLE = "SAMESENSE_API_KEY"
-
-
-def reranker_of(model: Model) -> Score:
-    """Return the score of a cross-encoder, which remembers nothing between calls, as a server runs for long."""
-    if model.embeds:
-        raise ModelError(f"A reranker must be a cross-encoder; {model.name!r} is none.")
-    return model.scores
-
-
-def open_search(folder: Path, model: Model) -> Search:
-    """Return the search in a collection that was built with ``model``."""
-    collection = Collection.open(folder)
-    collection.check_model(embedder_of(model, "the model to serve"))
-    collection.search(np.eye(1, collection.about()["dim"]), top=1)  # says now if a file or usearch is missing
-    return search_in(collection)
-
-
-def open_calibration(model: str, file: Path | None) -> Calibration | None:
-    """Return the calibration of ``file``, or the one in the model's folder, or none if neither is there."""
-    home = home_of(model)
-    if file is None and (home.kept is None or not home.kept.is_file()):
-        return None
-    return read(home, file)
-
-
-def search_in(collection: Collection) -> Search:
-    """Return the search in a collection; what others add or delete meanwhile shows at once."""
-
-    def search(queries: Embeddings, top: int, where: Where) -> list[list[Found]]:
-        return collection.search(queries, top=top, where=where)
-
-    return search
-
-
-def read_keys(file: Path | None) -> list[str]:
-    """Return the keys of a file, one a line, or the one of the environment; none where neither is given."""
-    if file is None:
-        given = os.environ.get(KEY_VARIABLE)
-        if given is not None and not given.strip():
-            raise ConfigError(f"{KEY_VARIABLE} is set and empty, which would let everyone in. Give a key, or unset it.")
-        return [] if given is None else _checked([given.strip()], KEY_VARIABLE)
-    try:
-        keys = [line.strip() for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"Cannot read keys from {file}; give a text file with one key a line.") from error
-    if not keys:
-        raise ConfigError(f"There must be a key in {file}, one a line; it is empty.")
-    return _checked(keys, str(file))
-
-
-def _checked(keys: list[str], place: str) -> list[str]:
-    """Refuse keys that clients cannot send alike, without showing them."""
-    for number, key in enumerate(keys, 1):
-        if not (key.isascii() and key.isprintable()):
-            raise ConfigError(f"A key must be of ASCII letters, digits and signs; key {number} of {place} is not.")
-    return keys

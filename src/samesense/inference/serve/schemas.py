@@ -1,17 +1,15 @@
 """The forms of requests, and what OpenAI's embeddings interface takes and gives.
 
-Source: the OpenAI API, POST /v1/embeddings and GET /v1/models; the shape of /rerank is that of Jina and Cohere.
+Source: the OpenAI API, POST /v1/embeddings and GET /v1/models. The shape of /v1/rerank is that of Jina (documents may
+be objects; the answer has model, results and usage) and of Cohere (the answer has id, results and meta), whose client
+for Python, 7.3, asks at /v1/rerank and /v2/rerank.
 """
 
 from __future__ import annotations
 
-import base64
 from typing import Annotated, Any, Literal
 
-import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchema
-
-from samesense.types import Embeddings
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, WithJsonSchema, model_validator
 
 Ids = tuple[int, ...]
 """Token ids of one text."""
@@ -87,33 +85,52 @@ class ExplainRequest(_Own):
     text2: str
 
 
-class RerankRequest(_Own):
-    """POST /rerank: ``documents`` in the order of how well they fit ``query``."""
+def read_document(value: object) -> object:
+    """Return the text of a document, which may stand in an object under ``text``."""
+    return value.get("text") if isinstance(value, dict) else value
 
+
+Document = Annotated[
+    str,
+    BeforeValidator(read_document, json_schema_input_type=str | dict[Literal["text"], str]),
+]
+
+
+class LabelRequest(_Own):
+    """POST /label: how alike two texts are by a person, 0 to 5."""
+
+    text1: str
+    text2: str
+    score: int = Field(ge=0, le=5)
+
+
+class RerankRequest(BaseModel):
+    """POST /v1/rerank: ``documents`` in the order of how well they fit ``query``; unlisted fields are ignored.
+
+    Documents are returned at /v1/rerank unless that is refused, as by Jina, and at /v2/rerank, Cohere's, on request.
+    """
+
+    model: str | None = None
     query: str
-    documents: list[str]
+    documents: list[Document]
     top_n: int | None = Field(default=None, ge=1)
-    return_documents: bool = False
+    return_documents: bool | None = None
 
 
 class SearchRequest(_Own):
-    """POST /search: the texts of the collection nearest to ``query``, only those that meet ``where``."""
+    """POST /search: the texts of the collection nearest to ``query``, only those that meet ``where``.
+
+    By their words alone with ``words``, or by both with ``hybrid``.
+    """
 
     query: str | list[str]
     top: int = Field(default=10, ge=1)
     where: str | dict[str, Any] | None = None
+    hybrid: bool = False
+    words: bool = False
 
-
-def usage(tokens: int) -> dict[str, int]:
-    """Return the tokens of a request in OpenAI's shape."""
-    return {"prompt_tokens": tokens, "total_tokens": tokens}
-
-
-def embeddings_answer(rows: Embeddings, form: Literal["float", "base64"], model: str, tokens: int) -> dict[str, Any]:
-    """Return the answer to POST /v1/embeddings; base64 holds little-endian float32."""
-    if form == "base64":
-        shown: list[Any] = [base64.b64encode(row.astype("<f4").tobytes()).decode("ascii") for row in rows]
-    else:
-        shown = np.asarray(rows, dtype=np.float32).tolist()
-    data = [{"object": "embedding", "index": place, "embedding": one} for place, one in enumerate(shown)]
-    return {"object": "list", "data": data, "model": model, "usage": usage(tokens)}
+    @model_validator(mode="after")
+    def _one_way(self) -> SearchRequest:
+        if self.hybrid and self.words:
+            raise ValueError("a query is by 'words' alone, or 'hybrid'; received both")
+        return self

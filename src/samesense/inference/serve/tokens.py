@@ -69,11 +69,11 @@ def served_tokens(model: Model) -> FastTokens:
         known = model.onnx.description
         tokenizer, longest = Tokenizer.from_file(str(model.onnx.folder / TOKENIZER)), known.max_tokens or UNLIMITED
         return FastTokens(tokenizer, longest, prompt=known.prompt, special=known.special_tokens)
-    return tokens_of(model.encoder)
+    return tokens_of(model.encoder if model.cross_encoder is None else model.cross_encoder)
 
 
 def tokens_of(model: Any) -> FastTokens:
-    """Return the tokens of a sentence-transformers model."""
+    """Return the tokens of a sentence-transformers model, or of one of its cross-encoders."""
     own = fast_tokenizer(model, "Serving, which counts tokens,")
     prompt = model.prompts.get(model.default_prompt_name, "") if model.default_prompt_name else ""
     special = own is not model.tokenizer  # a static model holds the bare tokenizer, and reads no special tokens

@@ -1,0 +1,72 @@
+"""Labels that are given on a page: who may give them, and the route by which the pair that is compared gets one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from fastapi import Depends, FastAPI, Request
+
+from samesense.errors import DataError, OutputError
+from samesense.inference.models.chat import SCALES
+from samesense.inference.serve.exception_handlers import RequestError, invalid
+from samesense.inference.serve.limits import Limits
+from samesense.inference.serve.schemas import LabelRequest
+from samesense.types import Pair
+
+SCALE = SCALES["0-5"]
+BY = f"person, {SCALE.name}"
+"""Who labels, as samesense label says it too: one goes on in the file of the other."""
+
+
+class LabelFile(Protocol):
+    """Keeps labels; :class:`samesense.inference.labelling.file.Labels` is one."""
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+
+    def __contains__(self, pair: Pair) -> bool:
+        """Return whether a pair, in either order, has a label."""
+
+    def check(self, pairs: Sequence[Pair]) -> None:
+        """Raise DataError if a text cannot be kept."""
+
+    def add(self, labelled: Sequence[tuple[Pair, float]]) -> None:
+        """Keep labels of pairs that have none; OutputError if that fails."""
+
+
+def add_labels(app: FastAPI, labels: LabelFile, limits: Limits) -> None:
+    """Have an application take labels from its own page."""
+
+    @app.post("/label", dependencies=[Depends(from_the_page)])
+    async def label(form: LabelRequest) -> dict[str, Any]:
+        pair = form.text1, form.text2
+        limits.check_texts(pair, "text1")
+        if pair in labels:
+            raise RequestError(409, "This pair has a label already.", code="labelled")
+        try:
+            labels.check([pair])
+        except DataError as error:
+            raise invalid(str(error), param="text1") from error
+        kept(lambda: labels.add([(pair, float(form.score))]))
+        return {"object": "label", "labels": len(labels)}
+
+
+def shown_scale() -> list[dict[str, Any]]:
+    """Return the labels that a page offers, with what they mean."""
+    return [{"value": value, "meaning": meaning} for value, meaning in SCALE.meanings.items()]
+
+
+def from_the_page(request: Request) -> None:
+    """Refuse what another page in the same browser sends: a browser names the page's own address in ``Origin``."""
+    origin = request.headers.get("origin")
+    if origin is not None and origin.partition("://")[2] != request.headers.get("host"):
+        raise RequestError(403, "Labels are given on the page of this server alone.", code="other_origin")
+
+
+def kept(write: Callable[[], None]) -> None:
+    """Keep a label; RequestError if it cannot be written."""
+    try:
+        write()
+    except OutputError as error:
+        raise RequestError(507, str(error), code="not_kept") from error

@@ -1,0 +1,126 @@
+"""From names of models, a collection and a file of keys to what a server serves."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from samesense.errors import ConfigError, ModelError
+from samesense.inference.calibration.calibration import Calibration
+from samesense.inference.calibration.storage import home_of, read, read_of
+from samesense.inference.collection.collection import Collection
+from samesense.inference.collection.embedder import embedder_of
+from samesense.inference.models.backends import BackendOption
+from samesense.inference.models.load import load
+from samesense.inference.models.model import Model
+from samesense.inference.serve.service import Serving
+from samesense.inference.serve.tokens import served_tokens
+from samesense.types import Precision
+
+KEY_VARIABLE = "SAMESENSE_API_KEY"
+
+
+def open_models(
+    models: Sequence[str],
+    *,
+    backend: BackendOption = "auto",
+    precision: Precision = "auto",
+    collection: Path | None = None,
+    calibration: Path | None = None,
+    threshold: float | str | None = None,
+    **how: Any,
+) -> list[Serving]:
+    """Open the models of a server, each by its place or as ``NAME=PLACE``.
+
+    Args:
+        models: folders, outputs of train or export, hub names, or default; the name of one is its place's last part
+            unless it is given.
+        backend: what computes; see :func:`~samesense.inference.models.load.load`.
+        precision: arithmetic of torch.
+        collection: a collection that was built with one of them.
+        calibration: file of the one model's calibration; by default that in each model's folder, if there is one.
+        threshold: the one model's score from which on a pair is a yes, or ``calibrated`` for those of calibrations.
+        how: other fields of :class:`~samesense.inference.serve.service.Serving`.
+
+    Raises:
+        ConfigError: if several models are given one calibration or one number as a threshold.
+        ModelError: if a model cannot be opened, the collection is that of another, or there is no calibration.
+    """
+    if len(models) > 1 and (calibration is not None or isinstance(threshold, float)):
+        raise ConfigError(
+            "A `calibration` or a `threshold` is that of one model; received several models. Keep each calibration in "
+            "its model's folder, where it is found, and say --threshold calibrated."
+        )
+    placed = [_named(one) for one in models]
+    fitted = [open_calibration(place, calibration) for _, place in placed]
+    if threshold == "calibrated" and not any(fitted):
+        read_of(placed[0][1], calibration)  # says what is missing
+    opened = [load(place, backend=backend, precision=precision) for _, place in placed]
+    servings = []
+    for (name, _), model, known in zip(placed, opened, fitted, strict=True):
+        cut = threshold if not isinstance(threshold, str) else None if known is None else known.threshold()
+        work = {"encode": model.encode} if model.embeds else {"score": model.scores}
+        servings.append(
+            Serving(name=name, tokens=served_tokens(model), calibration=known, threshold=cut, **work, **how)
+        )
+    if collection is not None:
+        found, place = _open_search(collection, opened)
+        servings[place] = replace(servings[place], search=found)
+    return servings
+
+
+def _named(given: str) -> tuple[str, str]:
+    """Return name and place of a model; a place that is there may hold an equals sign."""
+    name, equals, place = given.partition("=")
+    return (name, place) if equals and not Path(given).exists() else (Path(given).name, given)
+
+
+def _open_search(folder: Path, models: Sequence[Model]) -> tuple[Collection, int]:
+    """Return a collection and which of the models it was built with."""
+    collection = Collection.open(folder)
+    collection.search(np.eye(1, collection.about()["dim"]), top=1)  # says now if a file or usearch is missing
+    *others, last = [place for place, model in enumerate(models) if model.embeds] or [0]
+    for place in others:
+        with suppress(ModelError):
+            collection.check_model(embedder_of(models[place], models[place].name))
+            return collection, place
+    collection.check_model(embedder_of(models[last], models[last].name))
+    return collection, last
+
+
+def open_calibration(model: str, file: Path | None) -> Calibration | None:
+    """Return the calibration of ``file``, or the one in the model's folder, or none if neither is there."""
+    home = home_of(model)
+    if file is None and (home.kept is None or not home.kept.is_file()):
+        return None
+    return read(home, file)
+
+
+def read_keys(file: Path | None) -> list[str]:
+    """Return the keys of a file, one a line, or the one of the environment; none where neither is given."""
+    if file is None:
+        given = os.environ.get(KEY_VARIABLE)
+        if given is not None and not given.strip():
+            raise ConfigError(f"{KEY_VARIABLE} is set and empty, which would let everyone in. Give a key, or unset it.")
+        return [] if given is None else _checked([given.strip()], KEY_VARIABLE)
+    try:
+        keys = [line.strip() for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"Cannot read keys from {file}; give a text file with one key a line.") from error
+    if not keys:
+        raise ConfigError(f"There must be a key in {file}, one a line; it is empty.")
+    return _checked(keys, str(file))
+
+
+def _checked(keys: list[str], place: str) -> list[str]:
+    """Refuse keys that clients cannot send alike, without showing them."""
+    for number, key in enumerate(keys, 1):
+        if not (key.isascii() and key.isprintable()):
+            raise ConfigError(f"A key must be of ASCII letters, digits and signs; key {number} of {place} is not.")
+    return keys

@@ -1,0 +1,48 @@
+"""A collection as Arrow tables hold it: id, text, vector, and a struct of metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from samesense.inference.collection.conditions import json_text
+from samesense.inference.stores.source import KEY, Rows, Source
+
+_TYPES = {"integer": pa.int64(), "real": pa.float64(), "text": pa.string(), "boolean": pa.bool_(), "json": pa.string()}
+
+
+def schema_of(source: Source) -> pa.Schema:
+    """Return the columns, and what the model is as metadata of the schema, in JSON under ``KEY``."""
+    columns = [
+        pa.field("id", pa.int64(), nullable=False),
+        pa.field("text", pa.string(), nullable=False),
+        pa.field("vector", pa.list_(pa.float16() if source.half else pa.float32(), source.dim)),
+    ]
+    if source.fields:  # a struct without a field can be kept neither by Parquet nor by LanceDB
+        columns.append(pa.field("metadata", pa.struct([(name, _TYPES[kind]) for name, kind in source.fields.items()])))
+    return pa.schema(columns, metadata={KEY: json_text(dict(source.model))})
+
+
+def record_batches(source: Source, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Yield the texts as Arrow takes them."""
+    for rows in source.batches():
+        vectors = pa.FixedSizeListArray.from_arrays(pa.array(rows.vectors.ravel()), source.dim)
+        columns = [pa.array(rows.ids), pa.array(rows.texts), vectors]
+        if source.fields:
+            columns.append(pa.array(_structs(rows, source), schema.field("metadata").type))
+        yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _structs(rows: Rows, source: Source) -> list[dict[str, Any]]:
+    made: dict[str, Callable[[Any], Any]] = {
+        "json": json_text,
+        "real": float,
+    }  # Arrow makes no real of a whole number beyond 64 bits
+
+    def cell(name: str, value: Any) -> Any:
+        change = made.get(source.fields[name])
+        return value if value is None or change is None else change(value)
+
+    return [{name: cell(name, value) for name, value in one.items()} for one in rows.metadata]

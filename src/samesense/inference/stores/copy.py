@@ -1,0 +1,62 @@
+"""Copy a collection into a store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Literal
+
+from samesense.errors import ConfigError, DataError, MissingExtraError
+from samesense.inference.collection.reader import Reader
+from samesense.inference.stores.source import Write, source_of
+
+StoreName = Literal["parquet", "lancedb", "qdrant", "pgvector"]
+
+_STORES = {
+    "parquet": ("parquet", "pyarrow"),
+    "lancedb": ("lance", "lancedb"),
+    "qdrant": ("qdrant", "qdrant-client"),
+    "pgvector": ("pgvector", "psycopg"),
+}
+"""Of each store our module, and the package that it needs; the extra has the store's name."""
+
+
+def copy(
+    folder: str | Path,
+    *,
+    to: StoreName,
+    output: str | Path,
+    table: str | None = None,
+    overwrite: bool = False,
+    on_progress: Callable[[int], None] | None = None,
+) -> int:
+    """Copy ids, texts, metadata, vectors and what the model is into a store; return how many texts.
+
+    The copy is of one state of the collection, and is read in batches.
+
+    Args:
+        folder: the collection.
+        to: kind of the store.
+        output: a Parquet file; a folder or address of LanceDB or Qdrant; the address of a Postgres database.
+        table: name of the table, in Qdrant of the collection; by default the folder's name without its ending.
+        overwrite: replace a table, or a file, that is there.
+        on_progress: called with the number of texts just copied.
+
+    Raises:
+        ConfigError: if ``table`` is given for a file, which has none.
+        DataError: if the folder holds no collection, or one without a text.
+        MissingExtraError: if the store's package is not installed.
+        OutputError: if the table is there and ``overwrite`` is not given, or the store does not take it.
+    """
+    module, package = _STORES[to]
+    MissingExtraError.check(to, package)
+    if to == "parquet" and table is not None:
+        raise ConfigError("A Parquet file holds one table without a name; leave `table` out.")
+    write: Write = import_module(f"samesense.inference.stores.{module}").write
+    reader, name = Reader(Path(folder)), table or Path(folder).resolve().stem
+    with reader.held() as about:
+        if not (count := reader.count()):
+            raise DataError(f"{folder} holds no text to copy; at least one is needed.")
+        write(source_of(reader, about, on_progress), str(output), name, overwrite=overwrite)
+        return count

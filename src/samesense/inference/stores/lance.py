@@ -1,0 +1,28 @@
+"""A collection as a table of LanceDB."""
+
+from __future__ import annotations
+
+import lancedb
+import pyarrow as pa
+
+from samesense.inference.stores.arrow import record_batches, schema_of
+from samesense.inference.stores.source import Source, refusals, there_already
+
+
+def write(source: Source, output: str, table: str, *, overwrite: bool) -> None:
+    """Write a table of the database ``output``, a folder or an address; readers see it once it is whole."""
+    schema = schema_of(source)
+    with refusals("LanceDB", table, OSError, RuntimeError, ValueError):
+        database = lancedb.connect(output)
+        if not overwrite and _is_there(database, table):
+            raise there_already(f"The table {table!r}")
+        batches = pa.RecordBatchReader.from_batches(schema, record_batches(source, schema))
+        database.create_table(table, batches, schema=schema, mode="overwrite" if overwrite else "create")
+
+
+def _is_there(database: lancedb.DBConnection, table: str) -> bool:
+    try:
+        database.open_table(table)
+    except ValueError:  # so it says that there is none
+        return False
+    return True
