@@ -22,6 +22,11 @@ CHUNK_COST = 64
 """Cost of one more forward, in tokens: below that much saved padding a cut does not pay (measured on CPU)."""
 
 
+def default_prompt(model: SentenceTransformer | CrossEncoder) -> str:
+    """Return the text that a model reads before every other; empty for none."""
+    return (model.prompts.get(model.default_prompt_name) or "") if model.default_prompt_name else ""
+
+
 def tokenised(
     model: SentenceTransformer | CrossEncoder, texts: Sequence[Any], max_length: int | None = None
 ) -> Features:
@@ -29,11 +34,10 @@ def tokenised(
 
     ``None`` cuts to the model's own length, and so does a greater one.
     """
-    prompt = model.prompts.get(model.default_prompt_name) if model.default_prompt_name else None
     shorter = max_length is not None and max_length < (model.max_seq_length or max_length)
     cut = {"max_length": max_length} if shorter else {}
     try:
-        features: Features = model.preprocess(list(texts), prompt=prompt, **cut)
+        features: Features = model.preprocess(list(texts), prompt=default_prompt(model) or None, **cut)
     except Exception as error:
         if type(error) is not Exception:  # the tokenizers library raises nothing narrower
             raise

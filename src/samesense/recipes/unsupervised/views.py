@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.util import batch_to_device
 from torch import nn
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
@@ -31,10 +32,7 @@ def set_dropout(model: nn.Module, p: float) -> None:
 
 def check_two_views(model: SentenceTransformer, texts: Sequence[str], advice: str) -> None:
     """Raise if a model in training gives a text the same vector twice; leaves the random state as it was."""
-    features = {
-        key: value.to(model.device) if isinstance(value, torch.Tensor) else value
-        for key, value in tokenised(model, texts[:8]).items()
-    }
+    features = batch_to_device(tokenised(model, texts[:8]), model.device)
     was_training = model.training
     model.train()
     with torch.random.fork_rng(), torch.no_grad():
