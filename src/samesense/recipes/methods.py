@@ -201,7 +201,7 @@ METHODS: dict[str, Method] = {
             settings=CosentSettings,
             data=(PairData,),
             reader=read_labelled,
-            prepare="samesense.recipes.cosent.recipe:prepare",
+            prepare="samesense.recipes.cosent:prepare",
         ),
         Method(
             name="simcse",

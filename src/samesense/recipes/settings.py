@@ -157,19 +157,27 @@ def choose(config: str, given: Mapping[str, Any], *, kind: str) -> tuple[str, Co
     return paper if config == "auto" else config, bind(CosentSettings, fitting, own, given)
 
 
-def shipped() -> list[str]:
+Shipped = Literal["", "distil", "origin"]
+"""For what settings are shipped: the methods of training, or one of the recipes with a folder of their own."""
+
+
+def shipped(of: Shipped = "") -> list[str]:
     """Return the names of the shipped settings files."""
-    folder = files("samesense.recipes") / "configs"
-    return sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml"))
+    names = (entry.name for entry in _configs(of).iterdir())
+    return sorted(name.removesuffix(".toml") for name in names if name.endswith(".toml"))
 
 
-def read_settings(name: str) -> SettingsFile:
+def _configs(of: Shipped) -> Traversable:
+    return files("samesense.recipes") / "configs" / of
+
+
+def read_settings(name: str, of: Shipped = "") -> SettingsFile:
     """Return a shipped settings file (by name) or the user's own (by path); ConfigError if it is no TOML file."""
-    if name in shipped():
-        return SettingsFile(read_toml(files("samesense.recipes") / "configs" / f"{name}.toml"), name)
+    if name in shipped(of):
+        return SettingsFile(read_toml(_configs(of) / f"{name}.toml"), name)
     if not leads_to(name, Path.is_file):
         raise ConfigError(
-            f"`config` takes a TOML file or one of {', '.join(shipped())}; received {name!r}, which is neither."
+            f"`config` takes a TOML file or one of {', '.join(shipped(of))}; received {name!r}, which is neither."
         )
     return SettingsFile(read_toml(Path(name).expanduser()), name)
 

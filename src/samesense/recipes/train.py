@@ -136,7 +136,10 @@ class TrainingPlan:
         )
 
     def run(self, output: str | Path, *, resume: bool = False, overwrite: bool = False) -> TrainingRun:
-        """Train; see :func:`train`. A dev set that was held out is kept in the folder."""
+        """Train and evaluate; see :func:`samesense.train`. A dev set that was held out is kept in the folder.
+
+        ConfigError, DataError, ModelError and OutputError come before the first step, where a run could not end well.
+        """
         trained = self.method.run(
             self.train, self.settings, Path(output), dev=self.dev, test=self.test, guards=self.guards, concludes=True,
             resume=resume, overwrite=overwrite,
@@ -156,30 +159,6 @@ class TrainingPlan:
         return cross_validate(
             self.method, self._pairs(), self.settings, Path(output), folds, resume=resume, overwrite=overwrite
         )
-
-
-def train(  # noqa: PLR0913 - what a run may be told
-    data: Source,
-    *,
-    output: str | Path,
-    method: str = "auto",
-    dev: Source | None = "auto",
-    test: Source | None = None,
-    guard: Source | None = None,
-    config: str = "auto",
-    settings: Mapping[str, Any] | None = None,
-    reading: Reading = Reading(),  # noqa: B008 - frozen
-    resume: bool = False,
-    overwrite: bool = False,
-) -> TrainingRun:
-    """Train a model and evaluate it; see :func:`samesense.train` and :func:`plan`.
-
-    ConfigError, DataError, ModelError and OutputError come before the first step, where a run could not end well.
-    """
-    planned = plan(
-        data, method=method, dev=dev, test=test, guard=guard, config=config, settings=settings, reading=reading
-    )
-    return planned.run(output, resume=resume, overwrite=overwrite)
 
 
 def plan(

@@ -74,9 +74,7 @@ class _DevEvaluator(BaseEvaluator):  # type: ignore[misc]
         self.score = score
         self.primary_metric = DEV_METRIC
 
-    def __call__(
-        self, model: Any, output_path: str | None = None, epoch: int = -1, steps: int = -1
-    ) -> dict[str, float]:
+    def __call__(self, model: Any, *_: Any, **__: Any) -> dict[str, float]:
         with stage("evaluation on dev"):
             return {DEV_METRIC: float(self.score(model))}
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sentence_transformers import CrossEncoder, SentenceTransformer
-from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers import TrainerCallback, TrainerState
 
 from samesense.encoder.batching import tokenised
 from samesense.encoder.grad_cache import Features
@@ -54,9 +54,7 @@ class TrainingTexts(TrainerCallback):
         mask = tokenised(self.model, texts, (self.max_length or 0) + 1)["attention_mask"]
         return int((mask.sum(dim=1) > self.max_length).sum())
 
-    def on_train_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
+    def on_train_end(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
         """Log it; nothing where no text was cut."""
         if self.cut and state.is_world_process_zero:
             logger.info(

@@ -53,8 +53,10 @@ def run_cell(job: CellJob) -> str:
     try:
         if cell.seed is None:
             candidate = open_start(cell.variant, cell.settings, job.test_precision)
-        elif _train(job):
-            candidate = open_trained(cell.variant, cell.seed, job.folder / "model", job.test_precision)
+        elif cell.method.run_or_resume(job.splits.train, cell.settings, job.folder, dev=job.splits.dev):
+            candidate = load(
+                job.folder / "model", name=cell.variant, precision=job.test_precision, seed=cell.seed, cache=True
+            )
         else:
             return record(job, "interrupted")
         results, scores = evaluate(candidate, job.splits)
@@ -110,12 +112,6 @@ def _rows(splits: Splits) -> dict[str, Any]:
     return {"train": len(splits.train), "dev": dev, "tests": {name: len(data) for name, data in splits.tests.items()}}
 
 
-def _train(job: CellJob) -> bool:
-    """Train the cell, or go on with it; returns False if it was interrupted in an orderly way."""
-    cell, splits = job.cell, job.splits
-    return cell.method.run_or_resume(splits.train, cell.settings, job.folder, dev=splits.dev)
-
-
 def with_cut_start(cell: Cell, output: Path) -> Cell:
     """Return the cell with its start model cut to the layers it keeps, which is made on demand below ``output``."""
     if cell.layers is None:
@@ -136,11 +132,6 @@ def with_cut_start(cell: Cell, output: Path) -> Cell:
 
 DEV = "dev"
 """Under this name the scores of the pairs that select are kept, where thresholds are fitted on them."""
-
-
-def open_trained(name: str, seed: int, folder: Path, precision: Precision) -> Scorer:
-    """Open the model that a cell has trained."""
-    return load(folder, name=name, precision=precision, seed=seed, cache=True)
 
 
 def open_start(name: str, settings: EncoderSettings, precision: Precision) -> Scorer:

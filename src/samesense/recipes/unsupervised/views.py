@@ -9,7 +9,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.util import batch_to_device
 from torch import nn
-from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers import TrainerCallback, TrainerState
 
 from samesense.data import PairData
 from samesense.encoder.batching import tokenised
@@ -72,9 +72,7 @@ class GeometryPath(TrainerCallback):
     def __init__(self, dev: PairData) -> None:
         self.task = GeometryTask(dev)
 
-    def on_evaluate(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, model: Any = None, **kwargs: Any
-    ) -> None:
+    def on_evaluate(self, args: Any, state: TrainerState, control: Any, model: Any = None, **kwargs: Any) -> None:
         """Measure the model as it was just evaluated on dev."""
         trained = load(getattr(model, "module", model), name="dev", precision="float32")
         found = {result.metric: result.value for result in self.task.evaluate(trained).results}

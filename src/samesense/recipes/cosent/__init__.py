@@ -1,1 +1,0 @@
-"""CoSENT and the losses it is compared with, as bi-encoder and as cross-encoder."""
