@@ -13,14 +13,14 @@ from __future__ import annotations
 import logging
 import shutil
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 
 from samesense.data import PairData
 from samesense.encoder.storage import check_free
 from samesense.errors import ConfigError
-from samesense.evaluation.argument import ArgumentTask, Fold, Mode
+from samesense.evaluation.argument import ArgumentTask, Fold
 from samesense.execution.progress import progress_bar
 from samesense.files import only_writer, read_json, write_json
 from samesense.inference.models.load import load
@@ -99,9 +99,8 @@ def _evaluated(
 
 
 def _task(data: PairData, folds: str) -> ArgumentTask:
-    modes: dict[str, Mode] = {mode: mode for mode in get_args(Mode)}
     if folds == "by-topic":
-        return ArgumentTask(data, mode=modes[folds], seed=SPLIT_SEED)
+        return ArgumentTask(data, mode="by-topic", seed=SPLIT_SEED)
     if not folds.isdecimal():
         raise ConfigError(f"folds is a number of random folds, or by-topic; received {folds!r}.")
     return ArgumentTask(data, folds=int(folds), seed=SPLIT_SEED)

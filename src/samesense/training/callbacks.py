@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -100,31 +101,24 @@ class Progress(TrainerCallback):
             self.bar.close()
 
 
+def _counting(what: str) -> Callable[..., None]:
+    def count(self: Times, *_: Any, **__: Any) -> None:
+        self.laps.count(what)
+
+    return count
+
+
 class Times(TrainerCallback):
     """Adds up the seconds in which it steps, evaluates and saves: each from the event before it."""
 
     def __init__(self) -> None:
         self.laps = Laps()
 
-    def on_train_begin(self, *_: Any, **__: Any) -> None:
-        """Begin."""
-        self.laps.count("loading")
-
-    def on_step_end(self, *_: Any, **__: Any) -> None:
-        """Count a step, the making of its batch among it."""
-        self.laps.count("training")
-
-    def on_evaluate(self, *_: Any, **__: Any) -> None:
-        """Count an evaluation."""
-        self.laps.count("evaluation")
-
-    def on_save(self, *_: Any, **__: Any) -> None:
-        """Count a checkpoint."""
-        self.laps.count("saving")
-
-    def on_train_end(self, *_: Any, **__: Any) -> None:
-        """Count the loading of the best checkpoint."""
-        self.laps.count("loading")
+    on_train_begin = _counting("loading")
+    on_step_end = _counting("training")  # the making of the batch among it
+    on_evaluate = _counting("evaluation")
+    on_save = _counting("saving")
+    on_train_end = _counting("loading")  # of the best checkpoint
 
 
 class History(TrainerCallback):

@@ -53,7 +53,7 @@ def run_cell(job: CellJob) -> str:
     try:
         if cell.seed is None:
             candidate = open_start(cell.variant, cell.settings, job.test_precision)
-        elif cell.method.run_or_resume(job.splits.train, cell.settings, job.folder, dev=job.splits.dev):
+        elif _train(job):
             candidate = load(
                 job.folder / "model", name=cell.variant, precision=job.test_precision, seed=cell.seed, cache=True
             )
@@ -110,6 +110,11 @@ def _short(model: str) -> str:
 def _rows(splits: Splits) -> dict[str, Any]:
     dev = 0 if splits.dev is None else len(splits.dev)
     return {"train": len(splits.train), "dev": dev, "tests": {name: len(data) for name, data in splits.tests.items()}}
+
+
+def _train(job: CellJob) -> bool:
+    """Train the cell, or go on with it; returns False if it was interrupted in an orderly way."""
+    return job.cell.method.run_or_resume(job.splits.train, job.cell.settings, job.folder, dev=job.splits.dev)
 
 
 def with_cut_start(cell: Cell, output: Path) -> Cell:

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.modules import Dense
 from sentence_transformers.util import batch_to_device
 from torch import nn
 from transformers import TrainerCallback, TrainerState
@@ -51,8 +52,6 @@ def new_head(model: SentenceTransformer, head: Head) -> nn.Module | None:
     To be called once the seed is set: its weights are drawn here. A kept head is a ``Dense`` behind the model's last
     module, put there in place.
     """
-    from sentence_transformers.base.modules import Dense
-
     dim = model.get_embedding_dimension()
     if dim is None:
         raise ModelError("A head needs the width of the embeddings, and this model does not say it. Set head to none.")
