@@ -30,7 +30,7 @@ from samesense.recipes.run_folder import data_identity
 from samesense.recipes.settings import EncoderSettings
 from samesense.reports import append_results
 from samesense.training import manifest
-from samesense.types import Result, Scores
+from samesense.types import Result
 
 logger = logging.getLogger(__name__)
 
@@ -88,7 +88,7 @@ def _evaluated(
             scores[test], protocol = content["scores"], content["protocol"]
             bar.update()
     model = Model(
-        name=str(output), score=lambda pairs: _given(scores, len(pairs)), seed=settings.seed,
+        name=str(output), score=lambda pairs: scores, seed=settings.seed,
         protocol=f"{protocol}; each pair scored by a model that was trained without it",
     )  # fmt: skip
     results = task.evaluate(model).results
@@ -137,9 +137,3 @@ def _begin(output: Path, record: dict[str, Any]) -> None:
 def _write_scores(folder: Path, test: PairData) -> None:
     model = load(folder, precision="float32")
     write_json(folder / SCORES, {"scores": model.scores(test.pairs()).tolist(), "protocol": model.protocol})
-
-
-def _given(scores: Scores, pairs: int) -> Scores:
-    if pairs != len(scores):
-        raise ValueError(f"Scores of a cross-validation are those of all {len(scores)} pairs; received {pairs}.")
-    return scores

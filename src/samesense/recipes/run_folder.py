@@ -46,17 +46,16 @@ DEV = ("dev.tsv", "dev.jsonl")
 
 
 def data_identity(parts: Mapping[str, Examples | None]) -> dict[str, Any]:
-    """Return what tells the data of one run from those of another: source, fingerprint, rows and scale of each part."""
+    """Return what tells the data of one run from those of another: source, fingerprint, rows and scale of each part.
+
+    The scale of labels decides targets, and may be the user's word.
+    """
     return {
-        name: {"source": d.source, "sha256": d.sha256, "rows": len(d)} | _scale(d)
-        for name, d in parts.items()
-        if d is not None
+        name: {"source": data.source, "sha256": data.sha256, "rows": len(data)}
+        | ({"scale": data.scale} if isinstance(data, PairData) else {})
+        for name, data in parts.items()
+        if data is not None
     }
-
-
-def _scale(data: Examples) -> dict[str, Any]:
-    """Return the label scale, which decides targets and may be the user's word."""
-    return {"scale": data.scale} if isinstance(data, PairData) else {}
 
 
 def check(output: Path, record: dict[str, Any], *, resume: bool, overwrite: bool) -> dict[str, Any]:

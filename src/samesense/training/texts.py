@@ -40,12 +40,9 @@ class TrainingTexts(TrainerCallback):
         features = tokenised(self.model, texts, self.max_length)
         self.given += len(texts)
         if self.max_length is not None and "attention_mask" in features:
-            self.cut += self._longer([text for text, full in zip(texts, self._full(features), strict=True) if full])
+            full = features["attention_mask"].sum(dim=1) >= self.max_length
+            self.cut += self._longer([text for text, is_full in zip(texts, full.tolist(), strict=True) if is_full])
         return features
-
-    def _full(self, features: Features) -> list[bool]:
-        full: list[bool] = (features["attention_mask"].sum(dim=1) >= self.max_length).tolist()
-        return full
 
     def _longer(self, texts: list[Any]) -> int:
         """Return how many of the texts have a token more than the longest input."""

@@ -38,7 +38,9 @@ def write_report(output: Path) -> tuple[str, list[Path]]:
     text = _tables(cells, results, comparisons, problems, tried(output))
     written = [
         write_json_lines(output / "results.jsonl", rows(cells)),
-        write_json_lines(output / "comparisons.jsonl", map(_row, comparisons)),
+        write_json_lines(
+            output / "comparisons.jsonl", ({**vars(one), "significant": one.finding} for one in comparisons)
+        ),
         write_text(output / "tables.md", text),
     ]
     try:
@@ -47,10 +49,6 @@ def write_report(output: Path) -> tuple[str, list[Path]]:
         return f"{text}\nThere is no report.html: {error}\n", written
     report = _report(output, cells, comparisons, problems, against)
     return text, [*written, report.save(output / "report.html")]
-
-
-def _row(one: Comparison) -> dict[str, object]:
-    return {**vars(one), "significant": one.finding}
 
 
 def _tables(
