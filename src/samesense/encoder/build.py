@@ -6,6 +6,8 @@ import importlib.util
 import logging
 from pathlib import Path
 
+from huggingface_hub import snapshot_download
+from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 from sentence_transformers import CrossEncoder, SentenceTransformer
 from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling, WeightedLayerPooling
@@ -63,9 +65,6 @@ def local_folder(name: str) -> Path | None:
     source = resolve(name)
     if Path(source).is_dir():
         return Path(source)
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
-
     try:
         return Path(snapshot_download(source, local_files_only=True))
     except (LocalEntryNotFoundError, HFValidationError, HfHubHTTPError):

@@ -67,10 +67,8 @@ def fitting_method(
     if method not in ("auto", "mixed"):
         return Fitting(method_named(method), columns=reading.columns)
     if isinstance(data, DATA_TYPES):
-        named = (
-            "rankcse" if given.get("teacher") else next(m.name for m in METHODS.values() if isinstance(data, m.data))
-        )
-        return Fitting(METHODS[named], columns=reading.columns)
+        own = next(method for method in METHODS.values() if isinstance(data, method.data))
+        return Fitting(METHODS["rankcse"] if given.get("teacher") else own, columns=reading.columns)
     sources = cast(Sequence[Source], data)
     found = _found(sources, reading, read=method == "mixed" or len(sources) > 1)
     told = tuple(

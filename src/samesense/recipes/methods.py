@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from samesense.data import PairData
 from samesense.data.documents import running_documents
@@ -28,10 +28,8 @@ from samesense.recipes.settings import CosentSettings, EncoderSettings, Sections
 from samesense.recipes.supmpn.settings import SupmpnSettings, read_for_supmpn
 from samesense.recipes.surrogate.data import Harvested, read_harvest
 from samesense.recipes.surrogate.settings import SurrogateSettings
+from samesense.recipes.training_run import TrainingRun
 from samesense.recipes.unsupervised.settings import RankcseSettings, SimcseSettings, read_bare, read_for_simcse
-
-if TYPE_CHECKING:
-    from samesense.recipes.training_run import TrainingRun
 
 
 @dataclass(frozen=True)

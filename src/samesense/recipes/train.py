@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from samesense.data import PairData, examine, read_pairs
 from samesense.data.examples import Examples
@@ -26,10 +26,8 @@ from samesense.recipes.mixture import mixture
 from samesense.recipes.outcome.sets import Sets, sets_of
 from samesense.recipes.reading import Reading
 from samesense.recipes.settings import EncoderSettings
+from samesense.recipes.training_run import TrainingRun
 from samesense.types import Result
-
-if TYPE_CHECKING:
-    from samesense.recipes.training_run import TrainingRun
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,6 +13,8 @@ from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import Any
 
+import torch
+
 from samesense.data.benchmarks.comparability import why_not_comparable
 from samesense.data.formats.memory import Source
 from samesense.errors import ConfigError, DataError
@@ -123,8 +125,6 @@ def _notes(found: Evaluations, missing: Sequence[str], unfit: Sequence[str], pro
 
 def _environment(precision: Precision) -> dict[str, str]:
     """Return what a figure or a time may depend on."""
-    import torch
-
     record = environment()
     versions = record["versions"] | {name: version(name) for name in ("scipy", "matplotlib")}
     machine = record["machine"]
