@@ -1,0 +1,1 @@
+"""CoSENT and the losses it is compared with, as bi-encoder and as cross-encoder."""
