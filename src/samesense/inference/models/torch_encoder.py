@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from sentence_transformers import SentenceTransformer
 
-from samesense.encoder.cosine import each_once
 from samesense.encoder.dropout import without_dropout
+from samesense.encoder.each_once import each_once
 from samesense.encoder.encode import encode
 from samesense.encoder.pooling import describe_pooling
 from samesense.encoder.precision import autocast, inference_precision
