@@ -26,7 +26,7 @@ from torch import Tensor
 from samesense.data.mapped import each, taken
 from samesense.data.sentences import Sentences
 from samesense.encoder.cosine import checked_rows, nonzero_rows
-from samesense.errors import DataError, ModelError
+from samesense.errors import ConfigError, DataError, ModelError
 from samesense.execution.progress import progress_bar
 from samesense.files import locked, read_json, replacing, write_json
 from samesense.hashes import json_hash
@@ -104,8 +104,11 @@ def teacher_store(teacher: Teacher, sentences: Sentences, folder: Path, *, dtype
         dtype: ``"float16"`` or ``"float32"``.
 
     Raises:
+        ConfigError: if the type of number is unknown.
         ModelError: if the teacher gives vectors that are not finite or all zeros.
     """
+    if dtype not in ("float16", "float32"):
+        raise ConfigError(f"Teacher vectors are kept as float16 or float32; received {dtype!r}.")
     about: dict[str, Any] = {
         "form": _FORM,
         "teacher": teacher.identity,
