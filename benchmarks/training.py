@@ -32,8 +32,8 @@ def compared(args: argparse.Namespace, batch_size: int, steps: int) -> None:
 
     from samesense.data import read_pairs, sample_path
     from samesense.encoder.build import build
+    from samesense.recipes.cosent.settings import CosentSettings
     from samesense.recipes.runner import as_dataset
-    from samesense.recipes.settings import CosentSettings
     from samesense.training.fit import fit
     from samesense.training.losses.pairs import CoSENT
 

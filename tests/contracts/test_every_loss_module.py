@@ -204,19 +204,3 @@ def test_only_hard_negatives_with_label_1_count(tiny, known):
         assert [bool(row.any()) for row in negatives.grad] == [bool(counts) for counts in known]
     with pytest.raises(ValueError, match="needs a label for each pair"):
         module.compute_loss_from_embeddings([anchors, positives, negatives])
-
-
-def test_ragged_tuples_are_padded_by_nothing(tiny, sentences):
-    """Anchors with 1 to 3 positives and 0 to 2 negatives: the value of the function on the rows as they are."""
-    tiny.eval()
-    counts = torch.tensor([[1, 2], [3, 0], [2, 1], [1, 0]])
-    columns = [tiny.preprocess(sentences[:4]), tiny.preprocess(sentences[4:11]), tiny.preprocess(sentences[11:14])]
-    anchors, positives, negatives = (tiny(dict(column))["sentence_embedding"] for column in columns)
-    expected = losses.multi_positive(
-        anchors, positives, negatives, positive_owner=torch.tensor([0, 1, 1, 1, 2, 2, 3])
-    )  # fmt: skip
-    for budget in (None, 20):
-        loss = MultiPositive(tiny, mini_batch_num_tokens=budget)(columns, counts)
-        torch.testing.assert_close(loss, expected, atol=1e-5, rtol=1e-5)
-    with pytest.raises(ValueError, match=r"with sums 7 and 3; received shape \(4, 2\) with sums \[8, 3\]"):
-        MultiPositive(tiny)(columns, counts + torch.tensor([[1, 0], [0, 0], [0, 0], [0, 0]]))

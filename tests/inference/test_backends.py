@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from samesense.encoder.cosine import each_once, token_batches
+from samesense.encoder.each_once import each_once, token_batches
 from samesense.errors import ConfigError
 from samesense.inference.models import backends
 from samesense.inference.models.backends import choose, fastest, measure

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from samesense.losses import angle_scores
-from samesense.recipes.settings import CosentSettings
+from samesense.recipes.cosent.settings import CosentSettings
 from samesense.training.losses.angle import AnglE
 from tests.data.made import DATA
 from tests.references.angle import angle_loss

@@ -22,13 +22,9 @@ def test_equals_the_loops(vectors, symmetric):
         a, p = vectors(n), vectors(n, seed=1)
         hard = None if negatives is None else vectors(n if negatives == "n" else negatives, seed=2)
         rows = [] if hard is None else hard.tolist()
-        g = torch.Generator().manual_seed(n)
-        exclude = torch.rand(n, n + len(rows), generator=g) < 0.2
-        for mask in (None, exclude):
-            listed = None if mask is None else mask.tolist()
-            expected = reference(a.tolist(), p.tolist(), rows, temperature, symmetric=symmetric, exclude=listed)
-            value = info_nce(a, p, hard, temperature=temperature, symmetric=symmetric, exclude=mask)
-            assert value.item() == pytest.approx(expected, rel=1e-11, abs=1e-11)
+        expected = reference(a.tolist(), p.tolist(), rows, temperature, symmetric=symmetric)
+        value = info_nce(a, p, hard, temperature=temperature, symmetric=symmetric)
+        assert value.item() == pytest.approx(expected, rel=1e-11, abs=1e-11)
 
 
 def test_weight_of_the_own_hard_negative(vectors):
@@ -41,13 +37,10 @@ def test_weight_of_the_own_hard_negative(vectors):
 def test_scores_equal_the_loops(matrix):
     for (n, m), temperature in itertools.product([(1, 1), (2, 2), (31, 40), (128, 256)], [1e-4, 0.05, 100.0]):
         scores = matrix(n, m, rounded=True)
-        exclude = matrix(n, m, seed=1) > 0.7
         for reduction in ("mean", "sum"):
-            for mask in (None, exclude):
-                listed = None if mask is None else mask.tolist()
-                expected = reference_scores(scores.tolist(), temperature, listed, reduction)
-                value = info_nce_scores(scores, temperature=temperature, exclude=mask, reduction=reduction)
-                assert value.item() == pytest.approx(expected, rel=1e-11, abs=1e-11)
+            expected = reference_scores(scores.tolist(), temperature, reduction)
+            value = info_nce_scores(scores, temperature=temperature, reduction=reduction)
+            assert value.item() == pytest.approx(expected, rel=1e-11, abs=1e-11)
 
 
 def test_zero_vectors_cost_a_finite_amount_with_a_finite_gradient():
@@ -79,14 +72,6 @@ X = torch.ones(3, 2)
         (
             lambda: info_nce(X, X, own_negative_weight=1.0),
             "own_negative_weight needs one negative for each of the 3 anchors; received 0.",
-        ),
-        (
-            lambda: info_nce(X, X, X, exclude=torch.zeros(3, 3, dtype=torch.bool)),
-            "exclude must be bool of shape (3, 6); received torch.bool (3, 3).",
-        ),
-        (
-            lambda: info_nce(X, X, exclude=torch.zeros(3, 3)),
-            "exclude must be bool of shape (3, 3); received torch.float32 (3, 3).",
         ),
         (
             lambda: info_nce_scores(torch.zeros(3, 2)),

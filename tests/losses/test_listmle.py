@@ -46,41 +46,6 @@ def test_only_the_order_of_the_teacher_and_the_differences_of_the_student_count(
     assert loss >= 0
 
 
-def test_random_ties_average_over_the_orders_of_equals():
-    student = torch.tensor([[0.3, -0.2, 0.8]], dtype=torch.float64)
-    teacher = torch.tensor([[1.0, 1.0, 0.0]])
-    orders = [torch.tensor([[2.0, 1.0, 0.0]]), torch.tensor([[1.0, 2.0, 0.0]])]
-    both = {round(listmle(student, order, student_temperature=1.0).item(), 9) for order in orders}
-    g = torch.Generator().manual_seed(0)
-    seen = [
-        round(listmle(student, teacher, student_temperature=1.0, ties="random", generator=g).item(), 9)
-        for _ in range(40)
-    ]
-    assert set(seen) == both
-    assert 8 <= seen.count(seen[0]) <= 32
-
-
-def test_random_ties_repeat_with_their_seed_and_leave_a_strict_order_alone(matrix):
-    student, tied = matrix(31), matrix(31, seed=1, rounded=True)
-
-    def loss(teacher, seed):
-        g = torch.Generator().manual_seed(seed)
-        return listmle(student, teacher, student_temperature=0.1, ties="random", generator=g).item()
-
-    assert loss(tied, 1) == loss(tied, 1) != loss(tied, 2)
-    strict = torch.rand(31, 31, generator=torch.Generator().manual_seed(0)).double()
-    assert loss(strict, 1) == pytest.approx(listmle(student, strict, student_temperature=0.1).item(), rel=1e-12)
-
-
-def test_rows_break_ties_each_in_its_own_order():
-    student = torch.linspace(-1, 1, 6, dtype=torch.float64).expand(50, 6)
-    g = torch.Generator().manual_seed(0)
-    order = torch.zeros(50, 6)
-    total = listmle(student, order, student_temperature=1.0, ties="random", generator=g, reduction="sum").item()
-    one = listmle(student[:1], order[:1], student_temperature=1.0, ties="random", generator=g).item()
-    assert total != pytest.approx(50 * one, rel=1e-6)
-
-
 def test_a_single_sentence_has_no_list_off_the_diagonal():
     student = torch.ones(1, 1, requires_grad=True)
     loss = listmle(student, torch.ones(1, 1), student_temperature=0.05, include_diagonal=False)
@@ -91,9 +56,6 @@ def test_a_single_sentence_has_no_list_off_the_diagonal():
 
 def test_messages():
     square = torch.zeros(2, 2)
-    with pytest.raises(ValueError) as error:
-        listmle(square, square, student_temperature=1.0, ties="average")
-    assert str(error.value) == "ties must be 'stable' or 'random'; received 'average'."
     with pytest.raises(ValueError) as error:
         listmle(square, square, student_temperature=0.0)
     assert str(error.value) == "student_temperature must be > 0; received 0.0."

@@ -12,7 +12,7 @@ import pytest
 from cyclopts import CycloptsError
 
 from samesense.cli.main import COMMANDS, app
-from samesense.recipes.settings import CosentSettings
+from samesense.recipes.cosent.settings import CosentSettings
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]

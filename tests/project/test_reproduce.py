@@ -13,8 +13,9 @@ from samesense.data import read_pairs
 from samesense.data.formats import sources
 from samesense.errors import DataError
 from samesense.recipes.compare.sentences import read_topics
+from samesense.recipes.cosent.settings import choose
 from samesense.recipes.methods import METHODS
-from samesense.recipes.settings import bind, choose, read_settings
+from samesense.recipes.settings import bind, read_settings
 from samesense.recipes.surrogate.settings import SurrogateSettings
 from samesense.recipes.sweep.file import LAYERS, METHOD, read_sweep
 from samesense.recipes.sweep.plan import make_plan

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from samesense.data import PairData
+from samesense.recipes.cosent.settings import CosentSettings
 from samesense.recipes.outcome.advice import Seen, advice
-from samesense.recipes.settings import CosentSettings
 from samesense.reports.figures.curves import Curve
 from samesense.reports.run_verdict import Finding, Verdict
 

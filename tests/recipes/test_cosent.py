@@ -8,9 +8,10 @@ from samesense.data import read_pairs
 from samesense.encoder.build import build
 from samesense.errors import ConfigError, DataError, OutputError
 from samesense.recipes import runner
+from samesense.recipes.cosent.settings import CosentSettings
 from samesense.recipes.dev_part import hold_out
 from samesense.recipes.methods import METHODS
-from samesense.recipes.settings import CosentSettings, bind, read_settings, shipped
+from samesense.recipes.settings import bind, read_settings, shipped
 from samesense.reports import read_results
 from tests.messages import listen
 

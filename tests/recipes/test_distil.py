@@ -20,7 +20,6 @@ from samesense.metrics import spearman
 from samesense.recipes import run_folder
 from samesense.recipes.distil import recipe as distil
 from samesense.recipes.distil import report as distil_report
-from samesense.recipes.distil import settings as distil_settings
 from samesense.recipes.distil.settings import DistilSettings, choose_distil
 from samesense.recipes.settings import bind, read_settings
 from samesense.training.manifest import read as read_manifest
@@ -175,8 +174,7 @@ def test_models_are_timed_in_turns():
 
 
 def test_shipped_settings_are_the_defaults_and_a_static_student_has_its_own(tmp_path):
-    folder = distil_settings._shipped()
-    assert bind(DistilSettings, read_settings(str(folder / "encoder.toml"))) == DistilSettings()
+    assert bind(DistilSettings, read_settings("encoder", "distil")) == DistilSettings()
     name, chosen = choose_distil("auto", {"teacher": ("default",), "model": "static:64"})
     assert (name, chosen.model, chosen.batch_size) == ("distil of static", "static:64", 128)
     mine = tmp_path / "mine.toml"

@@ -13,10 +13,10 @@ from samesense.encoder.build import build
 from samesense.errors import DataError
 from samesense.execution.trainer import newest_checkpoint
 from samesense.recipes import runner
+from samesense.recipes.cosent.settings import CosentSettings
 from samesense.recipes.methods import METHODS
 from samesense.recipes.model_adapters import BiEncoder
 from samesense.recipes.runner import dev_score
-from samesense.recipes.settings import CosentSettings
 from samesense.training import fit as module
 from samesense.training.losses.pairs import MSE, Contrastive, CoSENT, Softmax
 from samesense.training.losses.registry import PAIR_LOSSES

@@ -13,8 +13,9 @@ from samesense.errors import ConfigError, DataError, ModelError, OutputError, Sa
 from samesense.inference.models.load import load
 from samesense.recipes.origin import paper, recipe
 from samesense.recipes.origin import stages as origin_stages
-from samesense.recipes.origin.settings import OriginSettings, choose_origin, settled, shipped_origins
+from samesense.recipes.origin.settings import OriginSettings, choose_origin, settled
 from samesense.recipes.origin.stages import Stages, fingerprint, first_words
+from samesense.recipes.settings import shipped
 from tests.context.worlds import small_causal, some_documents
 from tests.messages import listen
 
@@ -230,7 +231,9 @@ def test_a_corpus_ends_with_the_document_that_reaches_the_words(most, taken):
 
 
 def test_shipped_settings_are_settings():
-    assert shipped_origins() == ["bank", "paper", "scaled"]
+    assert shipped("origin") == ["bank", "paper", "scaled"]
+    with pytest.raises(ConfigError, match="takes a TOML file or one of bank, paper, scaled; received 'bnak'"):
+        choose_origin("bnak", {})
     published = choose_origin("paper", {"windows": 20})
     assert (published.contexts, published.size, published.models) == ("retrieved", "large", "three")
     assert published.windows == 20

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from samesense import train
 from samesense.data import read_pairs
 from samesense.data.pairs.data import concat, plain_text
 from samesense.encoder.build import build
@@ -17,7 +18,6 @@ from samesense.metrics import spearman
 from samesense.recipes.outcome import conclude, learning_curve
 from samesense.recipes.outcome.merge import merge
 from samesense.recipes.outcome.sets import FEWEST, sets_of
-from samesense.recipes.train import train
 from tests.messages import listen
 
 GOOD = {"learning_rate": 2e-3, "max_steps": 20, "eval_steps": 10, "batch_size": 16, "precision": "float32"}
@@ -77,7 +77,7 @@ def test_a_run_says_where_it_is_better_and_a_guard_where_it_is_not(files, tiny_t
     output = tmp_path / "run"
     run = train(
         files["train"], dev=files["dev"], test=files["test"], guard=[guard], output=output,
-        settings={**GOOD, "model": str(tiny_trunk)},
+        **{**GOOD, "model": str(tiny_trunk)},
     )  # fmt: skip
     verdict = run.verdict
     after = load(run.model, precision="float32").scores(files["test"].pairs())
@@ -106,7 +106,7 @@ def test_without_a_test_the_verdict_is_on_pairs_that_selected_nothing(many, tiny
     said = listen()
     run = train(
         many, dev=many, output=tmp_path / "run",
-        settings={**GOOD, "max_steps": 2, "eval_steps": 1, "model": str(tiny_trunk), "report": False},
+        **{**GOOD, "max_steps": 2, "eval_steps": 1, "model": str(tiny_trunk), "report": False},
     )  # fmt: skip
     kept = sets_of(many, None)
     assert (run.verdict.task.dataset, run.verdict.task.n) == ("many.tsv (apart)", len(kept.verdict.data))
@@ -121,18 +121,16 @@ def test_what_cannot_be_drawn_is_said_and_loses_nothing(files, tiny_trunk, tmp_p
 
     monkeypatch.setattr(conclude, "run_page", fails)
     said = listen()
-    run = train(
-        files["train"], dev=None, output=tmp_path / "run", settings={**GOOD, "max_steps": 1, "model": str(tiny_trunk)}
-    )
+    run = train(files["train"], dev=None, output=tmp_path / "run", **{**GOOD, "max_steps": 1, "model": str(tiny_trunk)})
     assert (run.model / "modules.json").is_file() and "no report.html: RuntimeError: no ink" in said
     assert run.verdict.word == "none" and json.loads((run.folder / "manifest.json").read_text())["status"] == "finished"
 
 
 def test_a_run_anew_leaves_no_page_of_the_run_before(files, tiny_trunk, tmp_path):
     settings = {**GOOD, "max_steps": 1, "model": str(tiny_trunk)}
-    train(files["train"], dev=None, output=tmp_path / "run", settings=settings)
+    train(files["train"], dev=None, output=tmp_path / "run", **settings)
     assert (tmp_path / "run" / "report.html").is_file()
-    train(files["train"], dev=None, output=tmp_path / "run", settings={**settings, "report": False}, overwrite=True)
+    train(files["train"], dev=None, output=tmp_path / "run", **{**settings, "report": False}, overwrite=True)
     assert not (tmp_path / "run" / "report.html").exists()
 
 
@@ -175,7 +173,7 @@ def test_the_best_share_on_dev_is_kept_and_compared_with_the_end(tiny, files):
 @pytest.mark.parametrize("more", [{}, {"matryoshka": (8,)}, {"standardize": "whiten"}])
 def test_a_merged_model_is_what_is_saved(files, tiny_trunk, tmp_path, more):
     settings = {**GOOD, "merge": True, "report": False, "model": str(tiny_trunk), **more}
-    run = train(files["train"], dev=files["dev"], test=files["test"], output=tmp_path / "run", settings=settings)
+    run = train(files["train"], dev=files["dev"], test=files["test"], output=tmp_path / "run", **settings)
     merged = run.verdict.merge
     own = load(run.model, precision="float32").scores(files["dev"].pairs())
     assert spearman(own, files["dev"].labels) == pytest.approx(merged.dev[str(merged.share)], abs=1e-4)
@@ -186,7 +184,7 @@ def test_a_merged_model_is_what_is_saved(files, tiny_trunk, tmp_path, more):
 
 def test_a_run_stopped_before_its_evaluation_remembers_what_was_merged(files, tiny_trunk, tmp_path, monkeypatch):
     settings = {**GOOD, "max_steps": 4, "eval_steps": 2, "merge": True, "report": False, "model": str(tiny_trunk)}
-    how = {"dev": files["dev"], "test": files["test"], "output": tmp_path / "run", "settings": settings}
+    how = {"dev": files["dev"], "test": files["test"], "output": tmp_path / "run", **settings}
 
     def stopped(*_):
         raise KeyboardInterrupt
@@ -204,16 +202,16 @@ def test_a_run_stopped_before_its_evaluation_remembers_what_was_merged(files, ti
 def test_merge_is_refused_where_there_is_nothing_to_choose_by_or_to_go_back_to(files, tiny_trunk, tmp_path):
     settings = {**GOOD, "merge": True, "model": str(tiny_trunk)}
     with pytest.raises(ConfigError, match="on dev, and there is none"):
-        train(files["train"], dev=None, output=tmp_path / "run", settings=settings)
+        train(files["train"], dev=None, output=tmp_path / "run", **settings)
     with pytest.raises(ConfigError, match="a cross-encoder with a new head is none"):
-        train(files["train"], dev=files["dev"], output=tmp_path / "run", settings={**settings, "encoder": "cross"})
+        train(files["train"], dev=files["dev"], output=tmp_path / "run", **{**settings, "encoder": "cross"})
     assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.slow
 def test_a_learning_curve_goes_on_where_it_was_stopped(many, files, tiny_trunk, tmp_path, monkeypatch):
     settings = {**GOOD, "max_steps": 2, "eval_steps": 1, "learning_curve": True, "model": str(tiny_trunk)}
-    how = {"dev": files["dev"], "test": files["test"], "output": tmp_path / "run", "settings": settings}
+    how = {"dev": files["dev"], "test": files["test"], "output": tmp_path / "run", **settings}
     trained = []
     scores = learning_curve._scores_of
 
@@ -246,7 +244,7 @@ def test_a_learning_curve_that_cannot_be_fitted_loses_nothing(many, files, tiny_
 
     monkeypatch.setattr(conclude, "measure_curve", fails)
     settings = {**GOOD, "max_steps": 1, "learning_curve": True, "model": str(tiny_trunk)}
-    run = train(many, dev=None, test=files["test"], output=tmp_path / "run", settings=settings)
+    run = train(many, dev=None, test=files["test"], output=tmp_path / "run", **settings)
     assert "learning curve: none, one label only" in run.conclusion()
     assert json.loads((run.folder / "manifest.json").read_text())["status"] == "finished"
 
@@ -254,14 +252,14 @@ def test_a_learning_curve_that_cannot_be_fitted_loses_nothing(many, files, tiny_
 def test_a_learning_curve_is_refused_where_it_would_say_nothing(files, many, tiny_trunk, tmp_path):
     settings = {**GOOD, "learning_curve": True, "model": str(tiny_trunk)}
     with pytest.raises(ConfigError, match="all 60 pairs of dev select"):
-        train(many, dev=files["dev"], output=tmp_path / "run", settings=settings)
+        train(many, dev=files["dev"], output=tmp_path / "run", **settings)
     with pytest.raises(ConfigError, match="an eighth of the data, 32 rows at least; received 160 rows"):
-        train(files["train"], dev=files["dev"], test=files["test"], output=tmp_path / "run", settings=settings)
+        train(files["train"], dev=files["dev"], test=files["test"], output=tmp_path / "run", **settings)
     assert not (tmp_path / "run").exists()
 
 
 def test_a_new_head_has_nothing_to_be_compared_with(tiny_trunk, files, tmp_path):
     settings = {**GOOD, "max_steps": 2, "model": str(tiny_trunk), "encoder": "cross"}
-    run = train(files["train"], dev=None, test=files["test"], output=tmp_path / "run", settings=settings)
+    run = train(files["train"], dev=None, test=files["test"], output=tmp_path / "run", **settings)
     assert run.verdict.lines() == ["no verdict: the start has no score of its own, as its head is new"]
     assert (tmp_path / "run" / "report.html").is_file()

@@ -10,8 +10,7 @@ from samesense.errors import DataError
 from samesense.evaluation.sections import SectionTask
 from samesense.inference.models.load import load
 from samesense.recipes.methods import METHODS
-from samesense.recipes.sections.data import read_triplets
-from samesense.recipes.settings import SectionsSettings
+from samesense.recipes.sections.data import SectionsSettings, read_triplets
 from tests.conftest import WORDS
 
 

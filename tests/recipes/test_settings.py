@@ -5,7 +5,7 @@ import json
 import pytest
 
 from samesense.errors import ConfigError, DataError
-from samesense.recipes.settings import CosentSettings, belongs, choose
+from samesense.recipes.cosent.settings import CosentSettings, belongs, choose
 from samesense.recipes.supmpn.settings import SupmpnSettings
 from samesense.recipes.sweep.file import read_sweep
 from samesense.recipes.sweep.plan import make_plan

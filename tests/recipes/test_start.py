@@ -5,13 +5,13 @@ import re
 
 import pytest
 
+from samesense import train
 from samesense.data import read_pairs
 from samesense.encoder.build import build, is_bare
 from samesense.encoder.pooling import describe_pooling
 from samesense.encoder.storage import save
 from samesense.errors import ConfigError
 from samesense.recipes.methods import METHODS
-from samesense.recipes.train import train
 from tests.messages import listen
 
 METHODS_OF_TEXT = ["simcse", "rankcse", "supmpn", "surrogate", "cosent", "sections"]
@@ -64,7 +64,7 @@ def test_a_tuned_model_comes_out_with_its_own_pooling_length_and_prompt(method, 
         more = {"teacher": (tuned,)}
     said = listen()
     run = train(source, method=method, dev=toy_pairs / "dev.tsv", output=tmp_path / "run",
-                settings={"model": tuned, **QUICK, **more})  # fmt: skip
+                model=tuned, **QUICK, **more)  # fmt: skip
     made = build(str(run.folder), device="cpu")
     assert (describe_pooling(made), made.max_seq_length) == ("max", 40)
     assert made.prompts[made.default_prompt_name] == "the old man "
@@ -87,15 +87,15 @@ def pairs_of(lines):
 def test_a_given_pooling_and_length_win_and_the_length_is_that_of_training_alone(tuned, tiny_trunk, lines, tmp_path):
     said = listen()
     given = {"model": tuned, **QUICK, "pooling": "cls", "max_seq_length": 6}
-    run = train(lines, output=tmp_path / "run", settings=given)
+    run = train(lines, output=tmp_path / "run", **given)
     made = build(str(run.folder), device="cpu")
     assert (describe_pooling(made), made.max_seq_length) == ("cls", 40)
     assert made.prompts[made.default_prompt_name] == "the old man "
     assert f"model {tuned}, pooling cls, 0.0 M parameters, at most 40, in training 6 tokens" in said
     assert cut_texts(said) == "were cut to 6 tokens in training; the model reads 40, as before"
-    longer = train(lines, output=tmp_path / "longer", settings={**given, "max_seq_length": 500})
+    longer = train(lines, output=tmp_path / "longer", **{**given, "max_seq_length": 500})
     assert build(str(longer.folder), device="cpu").max_seq_length == 64  # as many as it has positions for
-    bare = train(lines, output=tmp_path / "bare", settings={"model": str(tiny_trunk), **QUICK})
+    bare = train(lines, output=tmp_path / "bare", model=str(tiny_trunk), **QUICK)
     assert (describe_pooling(build(str(bare.folder))), build(str(bare.folder)).max_seq_length) == ("cls", 64)
     record = json.loads((bare.folder / "manifest.json").read_text())["settings"]
     assert (record["pooling"], record["max_seq_length"]) == ("cls", 32)
@@ -104,7 +104,7 @@ def test_a_given_pooling_and_length_win_and_the_length_is_that_of_training_alone
 def test_a_cross_encoder_keeps_its_length_too(tiny_trunk, toy_pairs, tmp_path):
     said = listen()
     settings = {"model": str(tiny_trunk), "encoder": "cross", "max_seq_length": 7, **QUICK}
-    run = train(read_pairs(toy_pairs / "train.tsv"), dev=None, output=tmp_path / "run", settings=settings)
+    run = train(read_pairs(toy_pairs / "train.tsv"), dev=None, output=tmp_path / "run", **settings)
     assert cut_texts(said) == "were cut to 7 tokens in training; the model reads 64, as before"
     record = json.loads((run.folder / "manifest.json").read_text())["settings"]
     assert (record["pooling"], record["max_seq_length"]) == (None, 7)
@@ -112,9 +112,7 @@ def test_a_cross_encoder_keeps_its_length_too(tiny_trunk, toy_pairs, tmp_path):
 
 def test_every_run_ends_with_what_it_gained(tuned, toy_pairs, tmp_path):
     data, settings = toy_pairs / "train.tsv", {"model": tuned, **QUICK, "learning_rate": 2e-3, "max_steps": 20}
-    run = train(
-        data, dev=toy_pairs / "dev.tsv", test=toy_pairs / "test.tsv", output=tmp_path / "run", settings=settings
-    )
+    run = train(data, dev=toy_pairs / "dev.tsv", test=toy_pairs / "test.tsv", output=tmp_path / "run", **settings)
     before, after = (100 * one.value for one in run.results if one.metric == "spearman")
     start, best = 100 * run.output.start_dev_spearman, 100 * run.output.best_dev_spearman
     assert after > before + 5
@@ -123,7 +121,7 @@ def test_every_run_ends_with_what_it_gained(tuned, toy_pairs, tmp_path):
     assert verdict.endswith(f"Spearman {before:.2f} to {after:.2f}, 60 examples")
     assert dev == f"dev, which selected: {best - start:+.2f} ({start:.2f} to {best:.2f})"
     assert page == f"report: {tmp_path / 'run' / 'report.html'}"
-    blind = train(data, dev="none", output=tmp_path / "blind", settings=settings)
+    blind = train(data, dev="none", output=tmp_path / "blind", **settings)
     assert blind.conclusion()[0] == "no verdict: there are neither test nor dev pairs. Give --test FILE"
 
 
@@ -132,7 +130,7 @@ def test_a_narrow_start_is_spread_before_training_and_evaluated_as_it_was(tiny_t
     said = listen()
     runs = {
         how: train(data["train"], dev="none", test=data["test"], output=tmp_path / how,
-                   settings={"model": str(tiny_trunk), "standardize": how, **QUICK})
+                   model=str(tiny_trunk), standardize=how, **QUICK)
         for how in ("none", "whiten")
     }  # fmt: skip
     before = [next(r.value for r in run.results if "(before)" in r.model) for run in runs.values()]
@@ -145,14 +143,10 @@ def test_a_narrow_start_is_spread_before_training_and_evaluated_as_it_was(tiny_t
 
 def test_a_cross_encoder_has_no_start_to_be_spread(toy_pairs, tmp_path):
     with pytest.raises(ConfigError, match="standardize belongs to encoder bi"):
-        train(
-            str(toy_pairs / "train.tsv"), output=tmp_path / "run", settings={"encoder": "cross", "standardize": "mean"}
-        )
+        train(str(toy_pairs / "train.tsv"), output=tmp_path / "run", encoder="cross", standardize="mean")
 
 
 def test_a_new_head_has_nothing_to_gain_over(tiny_trunk, toy_pairs, tmp_path):
     settings = {"model": str(tiny_trunk), "encoder": "cross", **QUICK}
-    run = train(
-        toy_pairs / "train.tsv", dev="none", test=toy_pairs / "test.tsv", output=tmp_path / "run", settings=settings
-    )
+    run = train(toy_pairs / "train.tsv", dev="none", test=toy_pairs / "test.tsv", output=tmp_path / "run", **settings)
     assert run.conclusion()[0] == "no verdict: the start has no score of its own, as its head is new"

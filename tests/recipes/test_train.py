@@ -2,10 +2,11 @@
 
 import pytest
 
+import samesense
 from samesense.data import read_pairs
 from samesense.data.sentences import read_unlabelled
 from samesense.errors import ConfigError, DataError
-from samesense.recipes.train import plan, train
+from samesense.recipes.train import plan
 from samesense.recipes.training_run import TrainingRun
 from samesense.results import Results
 from samesense.training.fit import TrainOutput
@@ -59,7 +60,7 @@ def test_data_that_are_read_already_tell_the_method(toy_pairs):
 
 def test_a_run_shows_itself(tiny_trunk, toy_pairs, tmp_path):
     settings = {"model": str(tiny_trunk), "max_steps": 2, "precision": "float32"}
-    run = train(toy_pairs / "train.tsv", test=toy_pairs / "test.tsv", settings=settings, output=tmp_path / "run")
+    run = samesense.train(toy_pairs / "train.tsv", test=toy_pairs / "test.tsv", output=tmp_path / "run", **settings)
     assert run.model == tmp_path / "run" / "model" and run.model.is_dir()
     assert "trained 2 steps in" in str(run) and "spearman" in str(run) and str(tmp_path) in str(run)
     assert run._repr_html_().startswith("<p>trained 2 steps") and "<table>" in run._repr_html_()

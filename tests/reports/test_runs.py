@@ -34,8 +34,9 @@ def test_a_run_without_dev_has_no_curve(tmp_path):
 
 def test_what_training_writes_can_be_read(tiny_trunk, toy_pairs, tmp_path):
     from samesense.data import read_pairs
+    from samesense.recipes.cosent.settings import CosentSettings
     from samesense.recipes.methods import METHODS
-    from samesense.recipes.settings import CosentSettings, bind, read_settings
+    from samesense.recipes.settings import bind, read_settings
 
     pairs = read_pairs(toy_pairs / "train.tsv")
     own = {"model": str(tiny_trunk), "epochs": 1, "batch_size": 32, "precision": "float32"}

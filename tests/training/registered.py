@@ -3,7 +3,7 @@
 import random
 import typing
 
-from samesense.recipes.settings import CosentSettings
+from samesense.recipes.cosent.settings import CosentSettings
 from samesense.training.losses.registry import PAIR_LOSSES
 from tests.conftest import WORDS
 from tests.data.made import pair_data

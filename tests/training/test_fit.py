@@ -13,9 +13,9 @@ from samesense.encoder.build import build
 from samesense.encoder.encode import encode
 from samesense.errors import ConfigError
 from samesense.execution.trainer import newest_checkpoint
+from samesense.recipes.cosent.settings import CosentSettings
 from samesense.recipes.model_adapters import BiEncoder
 from samesense.recipes.runner import as_dataset, dev_score
-from samesense.recipes.settings import CosentSettings
 from samesense.training.fit import fit
 from samesense.training.losses.pairs import CoSENT, Softmax
 from samesense.training.settings import TrainingSettings

@@ -9,7 +9,7 @@ import samesense
 from samesense.encoder.students import make_student
 from samesense.errors import ConfigError, ModelError
 from samesense.inference.models.maps import apply_maps
-from samesense.recipes.settings import CosentSettings
+from samesense.recipes.cosent.settings import CosentSettings
 from samesense.training.losses.base import nest
 from samesense.training.losses.distillation import Distillation
 from samesense.training.losses.pairs import CoSENT, Softmax

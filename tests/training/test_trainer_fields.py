@@ -19,7 +19,7 @@ from transformers.integrations import INTEGRATION_TO_CALLBACK
 import samesense
 from samesense.errors import ConfigError
 from samesense.execution.trainer_fields import OURS, trainer_fields
-from samesense.recipes.settings import CosentSettings, choose
+from samesense.recipes.cosent.settings import CosentSettings, choose
 from samesense.training.settings import TrainingSettings
 from tests.recipes.harvests import some_pairs, write_harvest
 from tests.training.test_fit import run_of

@@ -35,7 +35,6 @@ REGISTERED = specs("bi")
 LOSSES = {
     "info_nce": lambda model, budget: InfoNCE(model, mini_batch_num_tokens=budget),
     "multi_positive": lambda model, budget: MultiPositive(model, positives=2, mini_batch_num_tokens=budget),
-    "ragged": lambda model, budget: MultiPositive(model, mini_batch_num_tokens=budget),
     "sup_con": lambda model, budget: SupCon(model, mini_batch_num_tokens=budget),
     "batch_all": lambda model, budget: BatchTriplet(model, mining="all", mini_batch_num_tokens=budget),
     "batch_hard": lambda model, budget: BatchTriplet(model, mini_batch_num_tokens=budget),
@@ -53,9 +52,8 @@ LOSSES |= {
     name: lambda model, budget, spec=spec: seeded(lambda: registered(spec, model, budget))
     for name, spec in REGISTERED.items()
 }
-COLUMNS = {"info_nce": 4, "multi_positive": 4, "ragged": 3}
+COLUMNS = {"info_nce": 4, "multi_positive": 4}
 COLUMNS |= dict.fromkeys(("sup_con", "batch_all", "batch_hard", "simcse", "simcse_mlm", "rank_cse"), 1)
-POSITIVES = torch.tensor([1, 2, 1, 3, 1, 1, 2, 1, 1, 2, 1])
 
 
 def seeded(make):
@@ -87,15 +85,12 @@ def batch(name):
         return [tokenised(column) for column in texts], None if labels is None else torch.tensor(labels)
     g = torch.Generator().manual_seed(1)
     columns = []
-    for number in range(COLUMNS[name]):
-        rows = int(POSITIVES.sum()) if name == "ragged" and number == 1 else 11
-        ids = torch.randint(50, (rows, 7), generator=g)
-        mask = (torch.arange(7) < torch.randint(1, 8, (rows, 1), generator=g)).long()
+    for _ in range(COLUMNS[name]):
+        ids = torch.randint(50, (11, 7), generator=g)
+        mask = (torch.arange(7) < torch.randint(1, 8, (11, 1), generator=g)).long()
         columns.append({"input_ids": ids, "attention_mask": mask})
     if name == "rank_cse":
         return columns, torch.tensor([7, 3, 12, 0, 5, 9, 1, 2, 10, 4, 8])  # rows of a corpus of 13
-    if name == "ragged":
-        return columns, torch.stack([POSITIVES, torch.ones_like(POSITIVES)], dim=1)
     if name in ("sup_con", "batch_all", "batch_hard"):
         return columns, torch.randint(2, (11,), generator=g)
     return columns, None
@@ -103,9 +98,6 @@ def batch(name):
 
 def part(columns, labels, start, end):
     cut = [{k: v[start:end] for k, v in column.items()} for column in columns]
-    if len(columns) > 1 and len(columns[1]["input_ids"]) != len(columns[0]["input_ids"]):
-        rows = slice(int(POSITIVES[:start].sum()), int(POSITIVES[:end].sum()))
-        cut[1] = {k: v[rows] for k, v in columns[1].items()}
     return cut, None if labels is None else labels[start:end]
 
 

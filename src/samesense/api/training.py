@@ -61,21 +61,13 @@ def train(  # noqa: PLR0913 - the flags of the command
         ConfigError, DataError, ModelError, OutputError: before the first step, where the run could not end well.
     """
     from samesense.recipes.reading import Reading
-    from samesense.recipes.train import train as run
+    from samesense.recipes.train import plan
 
-    return run(
-        data,
-        output=output,
-        method=method,
-        dev=dev,
-        test=test,
-        guard=guard,
-        config=config,
-        settings=settings,
-        reading=Reading(columns, label_order, label_range, drop_bad_rows),
-        resume=resume,
-        overwrite=overwrite,
+    reading = Reading(columns, label_order, label_range, drop_bad_rows)
+    planned = plan(
+        data, method=method, dev=dev, test=test, guard=guard, config=config, settings=settings, reading=reading
     )
+    return planned.run(output, resume=resume, overwrite=overwrite)
 
 
 def cross_validate(  # noqa: PLR0913 - the flags of the command

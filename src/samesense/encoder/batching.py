@@ -14,12 +14,18 @@ from sentence_transformers import CrossEncoder, SentenceTransformer
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from samesense.encoder.each_once import within_budget
 from samesense.encoder.grad_cache import Features, forward, replayed
 from samesense.encoder.packing import first_position, pack, packs
 from samesense.errors import ModelError
 
 CHUNK_COST = 64
 """Cost of one more forward, in tokens: below that much saved padding a cut does not pay (measured on CPU)."""
+
+
+def default_prompt(model: SentenceTransformer | CrossEncoder) -> str:
+    """Return the text that a model reads before every other; empty for none."""
+    return (model.prompts.get(model.default_prompt_name) or "") if model.default_prompt_name else ""
 
 
 def tokenised(
@@ -29,11 +35,10 @@ def tokenised(
 
     ``None`` cuts to the model's own length, and so does a greater one.
     """
-    prompt = model.prompts.get(model.default_prompt_name) if model.default_prompt_name else None
     shorter = max_length is not None and max_length < (model.max_seq_length or max_length)
     cut = {"max_length": max_length} if shorter else {}
     try:
-        features: Features = model.preprocess(list(texts), prompt=prompt, **cut)
+        features: Features = model.preprocess(list(texts), prompt=default_prompt(model) or None, **cut)
     except Exception as error:
         if type(error) is not Exception:  # the tokenizers library raises nothing narrower
             raise
@@ -71,7 +76,11 @@ def embed_columns(
         and sum((end - start) * sorted_lengths[start] for start, end in chunks) > mini_batch_num_tokens
     )
     if mini_batch_num_tokens is not None:
-        chunks = bounded_chunks(sorted_lengths, chunks, mini_batch_num_tokens)
+        chunks = [
+            (first + start, first + end)
+            for first, last in chunks
+            for start, end in within_budget(sorted_lengths[first:last], mini_batch_num_tokens)
+        ]
     if packs(model):
         parts = _packed(model, merged, order, chunks, replay)
     else:
@@ -105,18 +114,6 @@ def plan_chunks(lengths: Sequence[int], chunk_cost: int) -> list[tuple[int, int]
         chunks.append((start, n))
         n = start
     return chunks[::-1]
-
-
-def bounded_chunks(lengths: Sequence[int], chunks: Sequence[tuple[int, int]], budget: int) -> list[tuple[int, int]]:
-    """Cut chunks further until none holds more than ``budget`` tokens; a single longer row is its own chunk."""
-    bounded = []
-    for start, end in chunks:
-        at = start
-        while at < end:
-            stop = min(end, at + max(1, budget // max(1, lengths[at])))
-            bounded.append((at, stop))
-            at = stop
-    return bounded
 
 
 def _merge(columns: Sequence[Features]) -> Features | None:

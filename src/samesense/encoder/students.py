@@ -15,6 +15,7 @@ from tokenizers import Tokenizer
 from torch import nn
 
 from samesense.encoder.build import build, set_pooling
+from samesense.encoder.cosine import unit
 from samesense.encoder.grad_cache import forward
 from samesense.encoder.pooling import freeze_layer_weights, layer_pooling
 from samesense.encoder.vocabulary import fast_tokenizer
@@ -38,12 +39,6 @@ def is_model(teacher: str) -> bool:
 def is_made(student: str) -> bool:
     """Return whether a student is made of its teacher, and so no model by itself."""
     return _MADE.fullmatch(student) is not None
-
-
-def is_static(student: str) -> bool:
-    """Return whether a static model is asked for."""
-    match = _MADE.fullmatch(student)
-    return match is not None and match["kind"] == "static"
 
 
 def make_student(
@@ -231,8 +226,8 @@ def _token_vectors(teacher: SentenceTransformer, tokens: int) -> Embeddings:
 
 def _principal(vectors: Embeddings, dim: int) -> Embeddings:
     """Return the vectors of unit length, centred, on their first principal axes."""
-    unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
-    centred = (unit - unit.mean(axis=0)).astype(np.float64)
+    rows = unit(vectors)
+    centred = (rows - rows.mean(axis=0)).astype(np.float64)
     _, axes = np.linalg.eigh(centred.T @ centred)  # rising
     turned: Embeddings = (centred @ axes[:, ::-1][:, :dim]).astype(np.float32)
     return turned

@@ -8,9 +8,11 @@ import numpy as np
 import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, StaticEmbedding
+from sentence_transformers.util import batch_to_device
 from torch import Tensor
 
-from samesense.encoder.batching import tokenised
+from samesense.encoder.batching import default_prompt, tokenised
+from samesense.encoder.dropout import without_dropout
 from samesense.errors import ModelError
 from samesense.types import Embeddings
 
@@ -39,15 +41,10 @@ def token_parts(model: SentenceTransformer, text: str) -> TokenParts:
     Raises:
         ModelError: with the reason in few words, if the embedding is no such sum.
     """
-    training = model.training
-    model.eval()
-    try:
-        with torch.inference_mode():
-            ids, vectors, behind = _token_vectors(model, text)
-            parts, whole = _through(behind, vectors), _through(behind, vectors.mean(dim=0, keepdim=True))[0]
-            own = torch.as_tensor(model.encode([text], show_progress_bar=False)[0]).float().cpu()
-    finally:
-        model.train(training)
+    with without_dropout(model), torch.inference_mode():
+        ids, vectors, behind = _token_vectors(model, text)
+        parts, whole = _through(behind, vectors), _through(behind, vectors.mean(dim=0, keepdim=True))[0]
+        own = torch.as_tensor(model.encode([text], show_progress_bar=False)[0]).float().cpu()
     scaled = whole * (own.norm() / whole.norm())  # the model may scale it to unit length
     sums = (parts.mean(dim=0) - whole).norm() <= CLOSE * whole.norm()
     if not sums or (scaled - own).norm() > CLOSE * own.norm():
@@ -57,10 +54,7 @@ def token_parts(model: SentenceTransformer, text: str) -> TokenParts:
 
 def _token_vectors(model: SentenceTransformer, text: str) -> tuple[list[int], Tensor, list[Any]]:
     """Return ids, vectors ``(tokens, dim)`` and the modules behind the mean; the id is -1 of a token left out of it."""
-    features = {
-        name: value.to(model.device) if isinstance(value, Tensor) else value
-        for name, value in tokenised(model, [text]).items()
-    }
+    features = batch_to_device(tokenised(model, [text]), model.device)
     modules = list(model)
     if isinstance(modules[0], StaticEmbedding):
         ids = features["input_ids"]
@@ -94,8 +88,7 @@ def _through(modules: list[Any], rows: Tensor) -> Tensor:
 
 def _spans(model: SentenceTransformer, text: str, ids: list[int]) -> list[tuple[int, int]]:
     """Return where the tokens stand; those of ``ids`` that are -1 do not count."""
-    prompt = (model.prompts.get(model.default_prompt_name) or "") if model.default_prompt_name else ""
-    tokenizer = model.tokenizer
+    prompt, tokenizer = default_prompt(model), model.tokenizer
     if isinstance(model[0], StaticEmbedding):
         encoding = tokenizer.encode(prompt + text, add_special_tokens=False)
         known, offsets = encoding.ids, encoding.offsets

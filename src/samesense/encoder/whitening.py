@@ -43,15 +43,12 @@ class Whitening:
     empty: int  # directions of the d without variance, which have no part in it
 
     @classmethod
-    def fit(
-        cls, embeddings: Embeddings | Iterable[Embeddings], dim: int | None = None, *, cut_off: float = CUT_OFF
-    ) -> Whitening:
+    def fit(cls, embeddings: Embeddings | Iterable[Embeddings], dim: int | None = None) -> Whitening:
         """Estimate the map from embeddings of unlabelled texts.
 
         Args:
             embeddings: one matrix ``(n, d)``, or blocks ``(rows, d)`` of it in any sizes.
             dim: columns to keep, k; ``None`` keeps every direction that has variance.
-            cut_off: share of the largest variance below which a direction counts as empty.
 
         Raises:
             ConfigError: if ``dim`` is below 1 or more than there are directions with variance.
@@ -62,7 +59,7 @@ class Whitening:
         n, mean, covariance = _moments(embeddings)
         variances, directions = np.linalg.eigh(covariance)
         variances, directions = variances[::-1], directions[:, ::-1]
-        rank = int((variances > cut_off * variances[0]).sum())
+        rank = int((variances > CUT_OFF * variances[0]).sum())
         # rounding leaves a trace of variance where all rows are alike: measured against their length
         if variances[0] <= np.finfo(np.float32).eps ** 2 * max(1.0, float(mean @ mean)) or rank == 0:
             raise ModelError(f"Whitening needs embeddings that differ; all {n} are alike.")

@@ -24,7 +24,6 @@ def info_nce(
     temperature: float = 0.05,
     own_negative_weight: float = 0.0,
     symmetric: bool = False,
-    exclude: Tensor | None = None,
 ) -> Tensor:
     """Return the InfoNCE loss of one batch under cosine similarity, a scalar.
 
@@ -37,8 +36,6 @@ def info_nce(
             times that negative counts. 0 counts it once.
         symmetric: average with the opposite direction, where positive i picks anchor i among the anchors. Hard
             negatives take part in the first direction only.
-        exclude: ``(n, n + m)`` bool, true where a candidate must not count as a negative of the anchor (a duplicate of
-            its positive). An anchor's own positive stays whatever the mask says.
 
     Returns:
         Scalar in float32 (float64 for float64 embeddings): the mean over anchors.
@@ -49,7 +46,7 @@ def info_nce(
 
     Source: van den Oord et al. 2018; Gao et al. 2021 (SimCSE), Eq. 1 and, with hard negatives, Eq. 5; the weight from
         the ablation of their hard negatives.
-    Differs: none by default; ``symmetric`` and ``exclude`` are additions.
+    Differs: none by default; ``symmetric`` is an addition.
 
     Example:
         >>> info_nce(torch.eye(2), torch.eye(2), temperature=1.0)  # log(1 + exp(-1))
@@ -67,22 +64,16 @@ def info_nce(
             )
         own = torch.eye(n, dtype=logits.dtype, device=logits.device)
         logits = logits + F.pad(own_negative_weight * own, (n, 0))
-    loss = reduced(_picked(logits, exclude), "mean")
-    if not symmetric:
-        return loss
-    back = _picked(logits[:, :n].T, None if exclude is None else exclude[:, :n].T)
-    return (loss + reduced(back, "mean")) / 2
+    loss = reduced(_picked(logits), "mean")
+    return (loss + reduced(_picked(logits[:, :n].T), "mean")) / 2 if symmetric else loss
 
 
-def info_nce_scores(
-    scores: Tensor, *, temperature: float = 0.05, exclude: Tensor | None = None, reduction: Reduction = "mean"
-) -> Tensor:
+def info_nce_scores(scores: Tensor, *, temperature: float = 0.05, reduction: Reduction = "mean") -> Tensor:
     """Return the InfoNCE loss of a score matrix whose diagonal is positive, a scalar.
 
     Args:
         scores: ``(n, m)`` similarity of anchor i and candidate j, m at least n; candidate i is anchor i's positive.
         temperature: divides the scores.
-        exclude: ``(n, m)`` bool, true where a candidate must not count; the diagonal stays whatever the mask says.
         reduction: ``"mean"`` or ``"sum"`` over anchors.
 
     Returns:
@@ -99,16 +90,9 @@ def info_nce_scores(
             f"info_nce_scores takes scores (anchors, candidates) with a candidate for each anchor at least; "
             f"received {tuple(scores.shape)}."
         )
-    return reduced(_picked(tempered(scores, temperature), exclude), reduction)
+    return reduced(_picked(tempered(scores, temperature)), reduction)
 
 
-def _picked(logits: Tensor, exclude: Tensor | None) -> Tensor:
-    """Return minus the log-probability ``(n,)`` that row i gives column i among the columns left to it."""
-    if exclude is not None:
-        if exclude.shape != logits.shape or exclude.dtype != torch.bool:
-            raise ValueError(
-                f"exclude must be bool of shape {tuple(logits.shape)}; received {exclude.dtype} {tuple(exclude.shape)}."
-            )
-        own = torch.eye(*logits.shape, dtype=torch.bool, device=logits.device)
-        logits = logits.masked_fill(exclude & ~own, -torch.inf)
+def _picked(logits: Tensor) -> Tensor:
+    """Return minus the log-probability ``(n,)`` that row i gives column i."""
     return rowwise(partial(torch.logsumexp, dim=1), logits) - logits.diagonal()

@@ -7,9 +7,6 @@ The lists are the rows of two score matrices; the loss is their mean or sum.
 
 from __future__ import annotations
 
-from typing import Literal
-
-import torch
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -64,26 +61,23 @@ def listmle(
     *,
     student_temperature: float,
     include_diagonal: bool = True,
-    ties: Literal["stable", "random"] = "stable",
-    generator: torch.Generator | None = None,
     reduction: Reduction = "mean",
 ) -> Tensor:
     """Return the ListMLE loss of one batch, a scalar.
 
     Args:
         student: ``(n, m)`` scores, one list a row.
-        teacher: ``(n, m)`` scores of the same candidates; only their order counts, and no value is special.
+        teacher: ``(n, m)`` scores of the same candidates; only their order counts, and no value is special. Equal
+            ones rank in column order.
         student_temperature: divides the student's scores (tau2 of the paper).
         include_diagonal: keep entry i of list i, the anchor's own positive. Without it the matrices must be square.
-        ties: equal teacher scores rank in column order (``"stable"``) or at random in each row (``"random"``).
-        generator: source of the random order; ``None`` is torch's own.
         reduction: ``"mean"`` or ``"sum"`` over lists; over the positions of a list it is always the sum.
 
     Returns:
         Scalar in float32 (float64 for a float64 student). A list of m equal scores costs log m!, 496 for m = 128.
 
     Raises:
-        ValueError: if the shapes do not fit, or temperature, ties or reduction is out of range.
+        ValueError: if the shapes do not fit, or temperature or reduction is out of range.
 
     Source: Xia et al. 2008; Liu et al. 2023 (RankCSE), Eq. 5.
     Differs: a mean over lists by default where Eq. 5 prints a sum. Running sums from the last rank upwards make a list
@@ -93,13 +87,7 @@ def listmle(
         >>> listmle(torch.zeros(1, 3), torch.tensor([[0.5, -1.0, 0.2]]), student_temperature=0.05)  # log 3!
         tensor(1.7918)
     """
-    if ties not in ("stable", "random"):
-        raise ValueError(f"ties must be 'stable' or 'random'; received {ties!r}.")
     student, teacher = ranked_lists("listmle", student, teacher, include_diagonal=include_diagonal)
-    if ties == "random":
-        source = teacher.device if generator is None else generator.device
-        shuffled = torch.rand(teacher.shape, generator=generator, device=source).argsort(dim=1).to(teacher.device)
-        student, teacher = student.gather(1, shuffled), teacher.gather(1, shuffled)
 
     def unlikelihood(student: Tensor, teacher: Tensor) -> Tensor:
         logits = tempered(student, student_temperature, "student_temperature")

@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments, set_seed
+from transformers import TrainerCallback, set_seed
 
 from samesense.data import PairData
 from samesense.data.examples import spread_over
@@ -116,7 +116,7 @@ class _Clock(TrainerCallback):
     def __init__(self) -> None:
         self.times: list[float] = []
 
-    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+    def on_step_end(self, *_: Any, **__: Any) -> None:
         """Note it."""
         self.times.append(time.perf_counter())
 

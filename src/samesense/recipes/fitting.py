@@ -67,26 +67,19 @@ def fitting_method(
     if method not in ("auto", "mixed"):
         return Fitting(method_named(method), columns=reading.columns)
     if isinstance(data, DATA_TYPES):
-        return Fitting(_for_class(cast(Examples, data), given), columns=reading.columns)
+        own = next(method for method in METHODS.values() if isinstance(data, method.data))
+        return Fitting(METHODS["rankcse"] if given.get("teacher") else own, columns=reading.columns)
     sources = cast(Sequence[Source], data)
     found = _found(sources, reading, read=method == "mixed" or len(sources) > 1)
-    told = tuple(_line(source, one.told) for source, one in zip(sources, found, strict=True))
+    told = tuple(
+        f"{short_name(source)}: {one.told.line}; `method` overrides" for source, one in zip(sources, found, strict=True)
+    )
     if method == "mixed" or len({one.key for one in found}) > 1:
         return Fitting(METHODS["mixed"], told=told, found=found)
     if given.get("teacher"):
         return Fitting(METHODS["rankcse"], columns=reading.columns)
     kind = found[0].told.kind
     return Fitting(METHODS[MEANINGS[kind].method], form_of(kind), found[0].told.columns, told)
-
-
-def _line(source: Source, told: Told) -> str:
-    return f"{short_name(source)}: {told.line}; `method` overrides"
-
-
-def _for_class(data: Examples, given: Mapping[str, Any]) -> Method:
-    if given.get("teacher"):
-        return METHODS["rankcse"]
-    return next(method for method in METHODS.values() if isinstance(data, method.data))
 
 
 def _found(data: Sequence[Source], reading: Reading, *, read: bool) -> tuple[Found, ...]:

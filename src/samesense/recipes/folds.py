@@ -13,14 +13,14 @@ from __future__ import annotations
 import logging
 import shutil
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 
 from samesense.data import PairData
 from samesense.encoder.storage import check_free
 from samesense.errors import ConfigError
-from samesense.evaluation.argument import ArgumentTask, Fold, Mode
+from samesense.evaluation.argument import ArgumentTask, Fold
 from samesense.execution.progress import progress_bar
 from samesense.files import only_writer, read_json, write_json
 from samesense.inference.models.load import load
@@ -30,7 +30,7 @@ from samesense.recipes.run_folder import data_identity
 from samesense.recipes.settings import EncoderSettings
 from samesense.reports import append_results
 from samesense.training import manifest
-from samesense.types import Result, Scores
+from samesense.types import Result
 
 logger = logging.getLogger(__name__)
 
@@ -88,7 +88,7 @@ def _evaluated(
             scores[test], protocol = content["scores"], content["protocol"]
             bar.update()
     model = Model(
-        name=str(output), score=lambda pairs: _given(scores, len(pairs)), seed=settings.seed,
+        name=str(output), score=lambda pairs: scores, seed=settings.seed,
         protocol=f"{protocol}; each pair scored by a model that was trained without it",
     )  # fmt: skip
     results = task.evaluate(model).results
@@ -99,9 +99,8 @@ def _evaluated(
 
 
 def _task(data: PairData, folds: str) -> ArgumentTask:
-    modes: dict[str, Mode] = {mode: mode for mode in get_args(Mode)}
     if folds == "by-topic":
-        return ArgumentTask(data, mode=modes[folds], seed=SPLIT_SEED)
+        return ArgumentTask(data, mode="by-topic", seed=SPLIT_SEED)
     if not folds.isdecimal():
         raise ConfigError(f"folds is a number of random folds, or by-topic; received {folds!r}.")
     return ArgumentTask(data, folds=int(folds), seed=SPLIT_SEED)
@@ -138,9 +137,3 @@ def _begin(output: Path, record: dict[str, Any]) -> None:
 def _write_scores(folder: Path, test: PairData) -> None:
     model = load(folder, precision="float32")
     write_json(folder / SCORES, {"scores": model.scores(test.pairs()).tolist(), "protocol": model.protocol})
-
-
-def _given(scores: Scores, pairs: int) -> Scores:
-    if pairs != len(scores):
-        raise ValueError(f"Scores of a cross-validation are those of all {len(scores)} pairs; received {pairs}.")
-    return scores

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from samesense.data import PairData
 from samesense.data.documents import running_documents
@@ -20,18 +20,17 @@ from samesense.errors import ConfigError
 from samesense.execution.progress import stage
 from samesense.recipes.context.documents import Documents, read_documents
 from samesense.recipes.context.settings import ContextSettings
+from samesense.recipes.cosent.settings import CosentSettings, choose
 from samesense.recipes.mixed.data import Mixture, refuse
 from samesense.recipes.mixed.settings import MixedSettings
 from samesense.recipes.reading import Reading, read_labelled
-from samesense.recipes.sections.data import SectionTriplets, read_triplets
-from samesense.recipes.settings import CosentSettings, EncoderSettings, SectionsSettings, bind, choose, read_settings
+from samesense.recipes.sections.data import SectionsSettings, SectionTriplets, read_triplets
+from samesense.recipes.settings import EncoderSettings, bind, read_settings
 from samesense.recipes.supmpn.settings import SupmpnSettings, read_for_supmpn
 from samesense.recipes.surrogate.data import Harvested, read_harvest
 from samesense.recipes.surrogate.settings import SurrogateSettings
+from samesense.recipes.training_run import TrainingRun
 from samesense.recipes.unsupervised.settings import RankcseSettings, SimcseSettings, read_bare, read_for_simcse
-
-if TYPE_CHECKING:
-    from samesense.recipes.training_run import TrainingRun
 
 
 @dataclass(frozen=True)
@@ -59,9 +58,9 @@ class Method:
     ) -> tuple[str, EncoderSettings]:
         """Return the settings of a run: the shipped ones, then the user's own file, then what was given.
 
-        For ``config`` see :func:`samesense.recipes.settings.choose`; the name returned is for people. ``read`` reads
-        the data, for a method whose settings depend on their kind. ``form`` is a shipped file of what differs for the
-        data at hand.
+        ``config`` is the name of a shipped file, the path of the user's own, or ``"auto"`` for the method's; the name
+        returned is for people. ``read`` reads the data, for a method whose settings depend on their kind. ``form`` is a
+        shipped file of what differs for the data at hand.
         """
         check_known(self, given)
         shipped_files = [read_settings(name) for name in (self.name, form) if name]

@@ -44,7 +44,10 @@ def mixture(
     groups = _groups(found)
     methods = {name: _method(group[0], rest) for name, group in groups.items()}
     _check_used(methods, rest, tables)
-    own = {name: {**_of(method, rest), **tables.get(name, {})} for name, method in methods.items()}
+    own = {
+        name: {key: value for key, value in rest.items() if key in method.settings.model_fields} | tables.get(name, {})
+        for name, method in methods.items()
+    }
     shared = {name: value for name, value in of_run.items() if name in OF_ALL}
     parts = [_part(name, methods[name], group, {**shared, **own[name]}, reading) for name, group in groups.items()]
     largest = max(part.settings.batch_size for part in parts)
@@ -77,10 +80,6 @@ def _method(found: Found, rest: Mapping[str, Any]) -> Method:
     if found.told.kind == "texts" and rest.get("teacher"):
         return METHODS["rankcse"]
     return METHODS[MEANINGS[found.told.kind].method]
-
-
-def _of(method: Method, rest: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in rest.items() if name in method.settings.model_fields}
 
 
 def _check_used(methods: Mapping[str, Method], rest: Mapping[str, Any], tables: Mapping[str, Any]) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
-
 from sentence_transformers import CrossEncoder, SentenceTransformer
 from torch import nn
 
@@ -17,8 +15,6 @@ from samesense.inference.models.load import load
 from samesense.recipes.settings import EncoderSettings
 from samesense.types import Precision, Score, Scorer
 
-Model = TypeVar("Model", SentenceTransformer, CrossEncoder)
-
 
 class BiEncoder:
     """Texts are embedded apart and compared by cosine."""
@@ -28,7 +24,7 @@ class BiEncoder:
         model = build(settings.model, pooling=settings.pooling, first=settings.first)
         if settings.max_seq_length is not None and settings.max_seq_length > (model.max_seq_length or 0):
             set_length(model, settings.max_seq_length)
-        return prompted(model, settings)
+        return set_prompt(model, settings.prompt)
 
     def describe(self, model: SentenceTransformer, settings: EncoderSettings) -> str:
         """Return pooling and size."""
@@ -48,7 +44,7 @@ class PairEncoder:
 
     def build(self, settings: EncoderSettings) -> CrossEncoder:
         """Return the start model, with a head of one logit."""
-        return prompted(build_cross(settings.model, seed=settings.seed), settings)
+        return set_prompt(build_cross(settings.model, seed=settings.seed), settings.prompt)
 
     def describe(self, model: CrossEncoder, settings: EncoderSettings) -> str:
         """Return whether the head is new, and the size."""
@@ -69,13 +65,6 @@ class PairEncoder:
 def has_new_head(settings: EncoderSettings) -> bool:
     """Return whether training begins with a head whose weights are random."""
     return isinstance(adapter_of(settings), PairEncoder) and not has_one_logit(settings.model)
-
-
-def prompted(model: Model, settings: EncoderSettings) -> Model:
-    """Return a start model with the prompt that the settings ask for, if they do."""
-    if settings.prompt is not None:
-        set_prompt(model, settings.prompt)
-    return model
 
 
 def start_settings(settings: EncoderSettings) -> EncoderSettings:

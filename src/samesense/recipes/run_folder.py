@@ -40,22 +40,22 @@ logger = logging.getLogger(__name__)
 
 MODEL, CHECKPOINTS, HISTORY, RESULTS = "model", "checkpoints", "history.jsonl", "results.jsonl"
 REPORT, CURVE = "report.html", "learning-curve"
+FOLDERS = (MODEL, CHECKPOINTS, TENSORBOARD, CURVE)
 DEV = ("dev.tsv", "dev.jsonl")
 """Pairs held out of the training data; JSON lines where a text has a tab or a line break, which TSV cannot hold."""
 
 
 def data_identity(parts: Mapping[str, Examples | None]) -> dict[str, Any]:
-    """Return what tells the data of one run from those of another: source, fingerprint, rows and scale of each part."""
+    """Return what tells the data of one run from those of another: source, fingerprint, rows and scale of each part.
+
+    The scale of labels decides targets, and may be the user's word.
+    """
     return {
-        name: {"source": d.source, "sha256": d.sha256, "rows": len(d)} | _scale(d)
-        for name, d in parts.items()
-        if d is not None
+        name: {"source": data.source, "sha256": data.sha256, "rows": len(data)}
+        | ({"scale": data.scale} if isinstance(data, PairData) else {})
+        for name, data in parts.items()
+        if data is not None
     }
-
-
-def _scale(data: Examples) -> dict[str, Any]:
-    """Return the label scale, which decides targets and may be the user's word."""
-    return {"scale": data.scale} if isinstance(data, PairData) else {}
 
 
 def check(output: Path, record: dict[str, Any], *, resume: bool, overwrite: bool) -> dict[str, Any]:
@@ -72,11 +72,11 @@ def check(output: Path, record: dict[str, Any], *, resume: bool, overwrite: bool
 
 def _check_inputs(output: Path, record: dict[str, Any]) -> None:
     """Raise OutputError if what :func:`begin` removes is read by this run."""
+    if not output.is_dir():
+        return
     inputs = [part["source"] for part in record["data"].values()] + [str(record["settings"].get("model", ""))]
-    for name in (
-        (MODEL, CHECKPOINTS, TENSORBOARD, CURVE, HISTORY, RESULTS, REPORT, manifest.FILE) if output.is_dir() else ()
-    ):
-        check_folder(output / name, [place_of(given) for given in inputs])
+    for name in (*FOLDERS, HISTORY, RESULTS, REPORT, manifest.FILE):
+        check_folder(output / name, map(place_of, inputs))
 
 
 def finished_training(output: Path, before: Mapping[str, Any]) -> TrainOutput | None:
@@ -107,7 +107,7 @@ def begin(output: Path, record: dict[str, Any], before: dict[str, Any]) -> dict[
         return record
     (output / RESULTS).unlink(missing_ok=True)
     if not before:
-        for folder in (MODEL, CHECKPOINTS, TENSORBOARD, CURVE):
+        for folder in FOLDERS:
             shutil.rmtree(output / folder, ignore_errors=True)
         for file in (manifest.FILE, HISTORY, REPORT, *DEV):
             (output / file).unlink(missing_ok=True)

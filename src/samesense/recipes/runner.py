@@ -88,7 +88,8 @@ def run(
     with run_folder.locked(output):
         run_folder.check(output, record, resume=resume, overwrite=overwrite)  # another run may have ended since
         record = run_folder.begin(output, record, before)
-        _log_start(model, inputs, [f"model {settings.model}, {adapter.describe(model, settings)}", _arithmetic(choice)])
+        described = f"model {settings.model}, {adapter.describe(model, settings)}"
+        _log_start(model, inputs, [described, f"arithmetic: {choice.precision} ({choice.reason})"])
         laps.count("loading")
         texts = some_texts(sets, partial(_texts, inputs.dataset)) if job.concludes else []
         with stage("evaluation of the start"):
@@ -122,10 +123,6 @@ def checked(job: Job[Any, Any], build: Callable[[Job[Any, Any]], Any] | None) ->
     return job if build is not None else replace(job, settings=start_settings(job.settings))
 
 
-def _arithmetic(choice: Choice) -> str:
-    return f"arithmetic: {choice.precision} ({choice.reason})"
-
-
 def _standardize(job: Job[Any, Any], model: Any, inputs: TrainingInputs, choice: Choice) -> str:
     """Spread a start whose texts lie close together, if that is asked for; return in words what was done."""
     how = job.settings.standardize
@@ -156,7 +153,12 @@ def _trained(
     record |= {"start": _standardize(job, model, inputs, choice)}
     start = weights_of(model) if job.settings.merge else {}
     scored = None if sets.selecting is None else dev_score(adapter, sets.selecting, choice.precision)
-    trained = _train(job, model, inputs, choice, scored, resume=resume)
+    set_seed(job.settings.seed)  # a loss may have weights of its own
+    trained = fit(
+        model, inputs.dataset, inputs.loss(), job.settings.model_copy(update={"precision": choice.precision}),
+        job.output, dev_score=scored, batches=inputs.batches, collator=inputs.collator, resume=resume,
+        max_length=job.settings.max_seq_length, callbacks=inputs.callbacks,
+    )  # fmt: skip
     laps.add(trained.spent)
     if is_main() and not trained.interrupted:
         if job.settings.merge and scored is not None:
@@ -166,32 +168,6 @@ def _trained(
             run_folder.save_model(job.output, record, trained, partial(save, model))
     laps.count("saving")
     return trained, record
-
-
-def _train(
-    job: Job[Any, Any],
-    model: Any,
-    inputs: TrainingInputs,
-    choice: Choice,
-    scored: Callable[[Any], float] | None,
-    *,
-    resume: bool,
-) -> TrainOutput:
-    """Train in place, or go on with it."""
-    set_seed(job.settings.seed)  # a loss may have weights of its own
-    return fit(
-        model,
-        inputs.dataset,
-        inputs.loss(),
-        job.settings.model_copy(update={"precision": choice.precision}),
-        job.output,
-        dev_score=scored,
-        batches=inputs.batches,
-        collator=inputs.collator,
-        resume=resume,
-        max_length=job.settings.max_seq_length,
-        callbacks=inputs.callbacks,
-    )
 
 
 def _on_part(

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import difflib
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
-from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, Field, ValidationError, field_validator
 
-from samesense.data import PairData
 from samesense.data.formats.files import leads_to
-from samesense.data.pairs.targets import Targets
 from samesense.errors import ConfigError
 from samesense.execution.settings import comma_separated
-from samesense.training.losses.registry import PAIR_LOSSES
-from samesense.training.losses.spec import Encoder, LossSpec
 from samesense.training.settings import TrainingSettings
 from samesense.types import First, PoolingName, Standardize
 
@@ -27,6 +23,7 @@ Settings = TypeVar("Settings", bound=BaseModel)
 
 MOST_SHOWN = 200
 """Characters of a wrong value that a message shows."""
+
 
 BI_ONLY = ("pooling", "first", "standardize", "matryoshka")
 """Settings of embeddings, which a cross-encoder does not form."""
@@ -79,97 +76,27 @@ class EncoderSettings(TrainingSettings):
         return self.model_copy(update=own)
 
 
-@PAIR_LOSSES.add_settings
-class CosentSettings(EncoderSettings):
-    """Settings of the CoSENT recipe and of the losses it is compared with; the defaults are the paper's."""
-
-    encoder: Encoder = Field("bi", description="bi embeds the sentences apart; cross reads both together")
-    loss: str = Field(
-        "cosent", description=f"what is minimised; cross takes {' and '.join(PAIR_LOSSES.names('cross'))}"
-    )
-    batches: Literal["random", "label-aware", "no-duplicates"] = Field(
-        "random", description="label-aware: no batch of one label; no-duplicates: no text twice in a batch"
-    )
-
-    @model_validator(mode="after")
-    def _belongs(self) -> CosentSettings:
-        fields = type(self).model_fields
-        check_belongs([name for name, value in self if value != fields[name].default], self.loss, self.encoder)
-        PAIR_LOSSES.check_batches(self.batches, self.loss, self.encoder)
-        return self
-
-    @property
-    def spec(self) -> LossSpec:
-        """The loss that is trained."""
-        return PAIR_LOSSES.spec(self.loss, self.encoder)
-
-    def targets(self, train: PairData) -> Targets:
-        """Return what the loss is trained on; see :meth:`samesense.training.losses.spec.Losses.targets`."""
-        return PAIR_LOSSES.targets(train, self.loss, self.encoder, **dict(self))
-
-    def examples(self, train: PairData) -> int:
-        """Return how many examples an epoch has: those that the loss makes of the pairs."""
-        return len(self.targets(train))
+Shipped = Literal["", "distil", "origin"]
+"""For what settings are shipped: the methods of training, or one of the recipes with a folder of their own."""
 
 
-class SectionsSettings(EncoderSettings):
-    """Settings of section triplets; the defaults are those of the recipe's sources."""
-
-    per_document: int = Field(100, ge=1, description="most triplets drawn from a document")
-    triplets_seed: int = Field(0, ge=0, description="seed of the drawing, the same for all seeds of a model")
-    distance: Literal["cosine", "euclidean"] = Field("euclidean", description="triplet: distance")
-    triplet_margin: float | None = Field(
-        None, ge=0, description="triplet: how much nearer the positive must be [cosine 0.5, euclidean 1]"
-    )
-    epochs: float = Field(1.0, gt=0, description="passes over the training data")
-
-
-def check_belongs(stated: Iterable[str], loss: str, encoder: Encoder = "bi") -> None:
-    """Raise if a stated setting would have no effect, because it belongs to another loss or encoder."""
-    PAIR_LOSSES.check(stated, loss, encoder)
-    for name in stated:
-        if not belongs(name, loss, encoder):
-            raise ConfigError(
-                f"{name} belongs to encoder bi, and this is loss {loss} with encoder {encoder}. "
-                "Leave it out, or choose encoder bi."
-            )
-
-
-def belongs(name: str, loss: str, encoder: Encoder = "bi") -> bool:
-    """Return whether a setting has an effect with this loss and encoder."""
-    return PAIR_LOSSES.belongs(name, loss, encoder) and (encoder == "bi" or name not in BI_ONLY)
-
-
-def choose(config: str, given: Mapping[str, Any], *, kind: str) -> tuple[str, CosentSettings]:
-    """Return the settings of a run: the shipped ones for its kind of data, then the user's file, then flags.
-
-    ``config`` is the name of a shipped file, the path of the user's own, or ``"auto"`` for the paper's on data of this
-    ``kind``; the name returned is for people.
-    """
-    named = {} if config == "auto" else read_settings(config)
-    encoder, loss = ({**named, **given}.get(key, default) for key, default in (("encoder", "bi"), ("loss", "cosent")))
-    check_belongs(given, loss, encoder)
-    paper = "cosent-cross" if encoder == "cross" else "cosent-nli" if kind == "nli" and config == "auto" else "cosent"
-    papers, own = {**read_settings("cosent"), **read_settings(paper)}, named
-    if config in shipped():
-        papers, own = {**papers, **named}, {}
-    fitting = {name: value for name, value in papers.items() if belongs(name, loss, encoder)}
-    return paper if config == "auto" else config, bind(CosentSettings, fitting, own, given)
-
-
-def shipped() -> list[str]:
+def shipped(of: Shipped = "") -> list[str]:
     """Return the names of the shipped settings files."""
-    folder = files("samesense.recipes") / "configs"
-    return sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml"))
+    names = (entry.name for entry in _configs(of).iterdir())
+    return sorted(name.removesuffix(".toml") for name in names if name.endswith(".toml"))
 
 
-def read_settings(name: str) -> SettingsFile:
+def _configs(of: Shipped) -> Traversable:
+    return files("samesense.recipes") / "configs" / of
+
+
+def read_settings(name: str, of: Shipped = "") -> SettingsFile:
     """Return a shipped settings file (by name) or the user's own (by path); ConfigError if it is no TOML file."""
-    if name in shipped():
-        return SettingsFile(read_toml(files("samesense.recipes") / "configs" / f"{name}.toml"), name)
+    if name in shipped(of):
+        return SettingsFile(read_toml(_configs(of) / f"{name}.toml"), name)
     if not leads_to(name, Path.is_file):
         raise ConfigError(
-            f"`config` takes a TOML file or one of {', '.join(shipped())}; received {name!r}, which is neither."
+            f"`config` takes a TOML file or one of {', '.join(shipped(of))}; received {name!r}, which is neither."
         )
     return SettingsFile(read_toml(Path(name).expanduser()), name)
 

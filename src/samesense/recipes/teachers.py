@@ -13,9 +13,7 @@ from samesense.training.teachers import Teacher
 from samesense.types import Encode, PoolingName, Precision
 
 
-def open_teacher(
-    name: str, *, precision: Precision = "auto", pooling: PoolingName | None = None, device: str | None = None
-) -> Teacher:
+def open_teacher(name: str, *, precision: Precision = "auto", pooling: PoolingName | None = None) -> Teacher:
     """Open what ``name`` names.
 
     With ``+whiten`` or ``+flow`` behind the name, the map is fitted on the corpus to be embedded, whose embeddings are
@@ -26,7 +24,7 @@ def open_teacher(
         ModelError: if it cannot be read.
     """
     base, maps = split_maps(name)
-    model = load(base, precision=precision, pooling=None if split_kind(base)[0] else pooling, device=device)
+    model = load(base, precision=precision, pooling=None if split_kind(base)[0] else pooling)
     if not model.embeds:
         raise ConfigError(
             f"A teacher gives one vector a sentence; {name} only scores pairs ({model.protocol}). Take what embeds."

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from samesense.data import PairData, examine, read_pairs
 from samesense.data.examples import Examples
@@ -26,10 +26,8 @@ from samesense.recipes.mixture import mixture
 from samesense.recipes.outcome.sets import Sets, sets_of
 from samesense.recipes.reading import Reading
 from samesense.recipes.settings import EncoderSettings
+from samesense.recipes.training_run import TrainingRun
 from samesense.types import Result
-
-if TYPE_CHECKING:
-    from samesense.recipes.training_run import TrainingRun
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,7 +134,10 @@ class TrainingPlan:
         )
 
     def run(self, output: str | Path, *, resume: bool = False, overwrite: bool = False) -> TrainingRun:
-        """Train; see :func:`train`. A dev set that was held out is kept in the folder."""
+        """Train and evaluate; see :func:`samesense.train`. A dev set that was held out is kept in the folder.
+
+        ConfigError, DataError, ModelError and OutputError come before the first step, where a run could not end well.
+        """
         trained = self.method.run(
             self.train, self.settings, Path(output), dev=self.dev, test=self.test, guards=self.guards, concludes=True,
             resume=resume, overwrite=overwrite,
@@ -156,30 +157,6 @@ class TrainingPlan:
         return cross_validate(
             self.method, self._pairs(), self.settings, Path(output), folds, resume=resume, overwrite=overwrite
         )
-
-
-def train(  # noqa: PLR0913 - what a run may be told
-    data: Source,
-    *,
-    output: str | Path,
-    method: str = "auto",
-    dev: Source | None = "auto",
-    test: Source | None = None,
-    guard: Source | None = None,
-    config: str = "auto",
-    settings: Mapping[str, Any] | None = None,
-    reading: Reading = Reading(),  # noqa: B008 - frozen
-    resume: bool = False,
-    overwrite: bool = False,
-) -> TrainingRun:
-    """Train a model and evaluate it; see :func:`samesense.train` and :func:`plan`.
-
-    ConfigError, DataError, ModelError and OutputError come before the first step, where a run could not end well.
-    """
-    planned = plan(
-        data, method=method, dev=dev, test=test, guard=guard, config=config, settings=settings, reading=reading
-    )
-    return planned.run(output, resume=resume, overwrite=overwrite)
 
 
 def plan(

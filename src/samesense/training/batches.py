@@ -99,12 +99,4 @@ def share_without_comparison(labels: Sequence[float], batch_size: int) -> float:
     It is the sum over labels of C(count, batch_size) / C(examples, batch_size); 1 for a batch of one.
     """
     size = min(batch_size, len(labels))
-    return sum(
-        math.exp(_log_choose(count, size) - _log_choose(len(labels), size))
-        for count in Counter(labels).values()
-        if count >= size
-    )
-
-
-def _log_choose(n: int, k: int) -> float:
-    return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
+    return sum(math.comb(count, size) for count in Counter(labels).values()) / math.comb(len(labels), size)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers import TrainerCallback, TrainerState
 
 from samesense.execution.progress import Laps, progress_bar
 from samesense.files import replacing, write_json_lines
@@ -35,9 +36,7 @@ class Progress(TrainerCallback):
         self._hooks: list[Any] = []
         self._latest: Tensor | None = None
 
-    def on_train_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, model: Any = None, **kwargs: Any
-    ) -> None:
+    def on_train_begin(self, args: Any, state: TrainerState, control: Any, model: Any = None, **kwargs: Any) -> None:
         """Open the bar at the step from which the run goes on."""
         self.bar = progress_bar("train", "step", state.max_steps, initial=state.global_step)
         losses = self.loss.values() if isinstance(self.loss, nn.ModuleDict) else [self.loss or model]
@@ -52,14 +51,12 @@ class Progress(TrainerCallback):
         value = output.detach().float().mean()
         self._latest = value if self._latest is None else self._latest.lerp(value, LATEST)
 
-    def on_step_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
+    def on_step_begin(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
         """Have the time of a step count from the first one on: the start was evaluated before."""
         if self.bar.n == self.bar.initial:
             self.bar.begin_anew()
 
-    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+    def on_step_end(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
         """Move the bar by a step."""
         if self.bar.shown and self._latest is not None:
             self.figures = {"loss": "", **self.figures} | {"loss": f"{float(self._latest):.3f}"}
@@ -67,31 +64,21 @@ class Progress(TrainerCallback):
         self.bar.update(state.global_step - self.bar.n)
 
     def on_prediction_step(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        eval_dataloader: Any = None,
-        **kwargs: Any,
+        self, args: Any, state: TrainerState, control: Any, eval_dataloader: Any = None, **kwargs: Any
     ) -> None:
         """Count a batch of an evaluation."""
         if self.evaluation is None:
             self.evaluation = progress_bar("evaluation", "batch", len(eval_dataloader), leave=False)
         self.evaluation.update()
 
-    def on_evaluate(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+    def on_evaluate(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
         """Close the bar of an evaluation."""
         if self.evaluation is not None:
             self.evaluation.close()
             self.evaluation = None
 
     def on_log(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        logs: dict[str, float] | None = None,
-        **kwargs: Any,
+        self, args: Any, state: TrainerState, control: Any, logs: dict[str, float] | None = None, **kwargs: Any
     ) -> None:
         """Show the newest dev score."""
         logs = logs or {}
@@ -105,9 +92,7 @@ class Progress(TrainerCallback):
         if self.bar is not None:
             self.bar.set_postfix(self.figures)
 
-    def on_train_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
+    def on_train_end(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
         """Close the bar."""
         self.on_evaluate(args, state, control)
         if self.bar is not None:
@@ -116,35 +101,24 @@ class Progress(TrainerCallback):
             self.bar.close()
 
 
+def _counting(what: str) -> Callable[..., None]:
+    def count(self: Times, *_: Any, **__: Any) -> None:
+        self.laps.count(what)
+
+    return count
+
+
 class Times(TrainerCallback):
     """Adds up the seconds in which it steps, evaluates and saves: each from the event before it."""
 
     def __init__(self) -> None:
         self.laps = Laps()
 
-    def on_train_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
-        """Begin."""
-        self.laps.count("loading")
-
-    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
-        """Count a step, the making of its batch among it."""
-        self.laps.count("training")
-
-    def on_evaluate(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
-        """Count an evaluation."""
-        self.laps.count("evaluation")
-
-    def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
-        """Count a checkpoint."""
-        self.laps.count("saving")
-
-    def on_train_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
-        """Count the loading of the best checkpoint."""
-        self.laps.count("loading")
+    on_train_begin = _counting("loading")
+    on_step_end = _counting("training")  # the making of the batch among it
+    on_evaluate = _counting("evaluation")
+    on_save = _counting("saving")
+    on_train_end = _counting("loading")  # of the best checkpoint
 
 
 class History(TrainerCallback):
@@ -153,7 +127,7 @@ class History(TrainerCallback):
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def on_log(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+    def on_log(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
         """Write the whole history anew, so that a resumed run has neither gaps nor doubles."""
         if state.is_world_process_zero:
             write_json_lines(self.path, state.log_history)
@@ -165,7 +139,7 @@ class SaveLossWeights(TrainerCallback):
     def __init__(self, loss: nn.Module) -> None:
         self.loss = loss
 
-    def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+    def on_save(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
         """Write them into the checkpoint that was just saved, whole or not at all."""
         own = loss_weights(self.loss)
         if own and state.is_world_process_zero:

@@ -74,9 +74,7 @@ class _DevEvaluator(BaseEvaluator):  # type: ignore[misc]
         self.score = score
         self.primary_metric = DEV_METRIC
 
-    def __call__(
-        self, model: Any, output_path: str | None = None, epoch: int = -1, steps: int = -1
-    ) -> dict[str, float]:
+    def __call__(self, model: Any, *_: Any, **__: Any) -> dict[str, float]:
         with stage("evaluation on dev"):
             return {DEV_METRIC: float(self.score(model))}
 
@@ -130,7 +128,8 @@ def fit(  # noqa: PLR0913 - what a run may be told
         same distribution and other random numbers. Cross-encoders are selected by Spearman, where the code of CoSENT's
         author selects by accuracy at a threshold of 0.5.
     """
-    if settings.early_stopping_patience is not None and dev_score is None:
+    patience = settings.early_stopping_patience
+    if patience is not None and dev_score is None:
         raise ConfigError(
             "early_stopping_patience counts evaluations on a dev set, and there is none. Give dev, or leave it out."
         )
@@ -167,7 +166,15 @@ def fit(  # noqa: PLR0913 - what a run may be told
             data_collator=collator,
             loss=dict(loss.items()) if isinstance(loss, nn.ModuleDict) else loss,
             evaluator=None if dev_score is None else _DevEvaluator(dev_score),
-            callbacks=[*_callbacks(settings, folder, loss), times, texts, *callbacks],
+            callbacks=[
+                Progress(loss),
+                History(folder / "history.jsonl"),
+                SaveLossWeights(loss),
+                *([] if patience is None else [EarlyStoppingCallback(patience)]),
+                times,
+                texts,
+                *callbacks,
+            ],
         )
         if sparse:
             arguments = trainer.get_optimizer_cls_and_kwargs(trainer.args, model)[1]
@@ -216,17 +223,6 @@ def _start_score(history: Sequence[Mapping[str, float]]) -> float | None:
     """Return the dev score at step 0, which a resumed run finds in its checkpoint."""
     scores = (log.get(f"eval_{DEV_METRIC}") for log in history if log["step"] == 0)
     return next((score for score in scores if score is not None), None)
-
-
-def _callbacks(settings: TrainingSettings, folder: Path, loss: nn.Module) -> list[TrainerCallback]:
-    found: list[TrainerCallback] = [
-        Progress(loss),
-        History(folder / "history.jsonl"),
-        SaveLossWeights(loss),
-    ]
-    if settings.early_stopping_patience is not None:
-        found.append(EarlyStoppingCallback(early_stopping_patience=settings.early_stopping_patience))
-    return found
 
 
 def _arguments(

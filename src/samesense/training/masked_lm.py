@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import Dataset
 from transformers import (
     MODEL_FOR_MASKED_LM_MAPPING,
     AutoConfig,
     AutoModelForCausalLM,
     AutoModelForMaskedLM,
+    PreTrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
     Trainer,
@@ -24,17 +26,17 @@ from transformers import (
 from samesense.errors import ConfigError, DataError, ModelError
 from samesense.execution.progress import without_bars
 from samesense.failures import first_line
-from samesense.training.losses.mlm import Given
+from samesense.training.losses.mlm import IGNORED, Given
 from samesense.types import Indices
-
-IGNORED = -100
-"""Label of a token that is not masked, as in torch."""
 
 FEW_DOCUMENTS = 10
 """Documents below which blocks are held out, and not whole documents."""
 
 LEAST = 8
 """Tokens of the shortest block."""
+
+MOST_HELD_OUT = 500
+"""Blocks that are held out at most."""
 
 
 @without_bars(reports=False)
@@ -46,7 +48,7 @@ def open_masked_lm(source: str, layers: int | None = None) -> tuple[PreTrainedMo
     """
     try:
         config = AutoConfig.from_pretrained(source)
-        decoder = type(config) not in MODEL_FOR_MASKED_LM_MAPPING
+        decoder = is_decoder(config)
         if layers is not None:
             _keep_layers(config, layers, source)
         if decoder:
@@ -70,9 +72,9 @@ def _keep_layers(config: Any, layers: int, source: str) -> None:
         config.layer_types = config.layer_types[:layers]
 
 
-def is_decoder(model: PreTrainedModel) -> bool:
+def is_decoder(config: PreTrainedConfig) -> bool:
     """Return whether a token is told by what stands before it, as a causal language model was trained."""
-    return type(model.config) not in MODEL_FOR_MASKED_LM_MAPPING
+    return type(config) not in MODEL_FOR_MASKED_LM_MAPPING
 
 
 class MaskedLoss(nn.Module):
@@ -87,7 +89,7 @@ class MaskedLoss(nn.Module):
         name = model.base_model_prefix
         trunk = getattr(model, name)
         states = trunk(input_ids=ids, attention_mask=attention).last_hidden_state
-        if is_decoder(model):
+        if is_decoder(model.config):
             states, labels = states[:, :-1], labels[:, 1:]
         masked = labels != IGNORED
         setattr(model, name, Given())  # every architecture has a head of its own form, behind its trunk
@@ -157,15 +159,11 @@ class Blocks:
 
     def batch(self, examples: Sequence[tuple[list[int], list[int]]]) -> dict[str, Tensor]:
         """Return examples as tensors ``(blocks, tokens)``, padded to the longest."""
-        longest = max(len(ids) for ids, _ in examples)
-
-        def padded(rows: Iterable[Sequence[int]], filler: int) -> Tensor:
-            return torch.tensor([[*row, *[filler] * (longest - len(row))] for row in rows])
-
+        ids, labels = ([torch.tensor(row) for row in rows] for rows in zip(*examples, strict=True))
         return {
-            "ids": padded((ids for ids, _ in examples), self.pad),
-            "attention": padded(([1] * len(ids) for ids, _ in examples), 0),
-            "labels": padded((labels for _, labels in examples), IGNORED),
+            "ids": pad_sequence(ids, batch_first=True, padding_value=self.pad),
+            "attention": pad_sequence([torch.ones_like(row) for row in ids], batch_first=True),
+            "labels": pad_sequence(labels, batch_first=True, padding_value=IGNORED),
         }
 
 
@@ -197,16 +195,16 @@ def _order(seed: tuple[int, ...], epoch: int, count: int) -> Indices:
 
 
 def hold_out(
-    documents: Sequence[Sequence[list[int]]], share: float, seed: int, *, most: int = 500
+    documents: Sequence[Sequence[list[int]]], share: float, seed: int
 ) -> tuple[list[list[int]], list[list[int]]]:
     """Return the blocks to learn from and those held out: whole documents, or blocks where there are few documents.
 
-    At most ``most`` are held out. DataError if there are fewer than two blocks.
+    At most :data:`MOST_HELD_OUT` are held out. DataError if there are fewer than two blocks.
     """
     every = [block for document in documents for block in document]
     if len(every) < 2:
         raise DataError(f"At least two blocks of {LEAST} tokens are needed, and the documents give {len(every)}.")
-    wanted = max(1, min(most, round(share * len(every))))
+    wanted = max(1, min(MOST_HELD_OUT, round(share * len(every))))
     units: Sequence[Sequence[list[int]]] = (
         documents if len(documents) >= FEW_DOCUMENTS else [[block] for block in every]
     )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sentence_transformers import CrossEncoder, SentenceTransformer
-from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers import TrainerCallback, TrainerState
 
 from samesense.encoder.batching import tokenised
 from samesense.encoder.grad_cache import Features
@@ -40,12 +40,9 @@ class TrainingTexts(TrainerCallback):
         features = tokenised(self.model, texts, self.max_length)
         self.given += len(texts)
         if self.max_length is not None and "attention_mask" in features:
-            self.cut += self._longer([text for text, full in zip(texts, self._full(features), strict=True) if full])
+            full = features["attention_mask"].sum(dim=1) >= self.max_length
+            self.cut += self._longer([text for text, is_full in zip(texts, full.tolist(), strict=True) if is_full])
         return features
-
-    def _full(self, features: Features) -> list[bool]:
-        full: list[bool] = (features["attention_mask"].sum(dim=1) >= self.max_length).tolist()
-        return full
 
     def _longer(self, texts: list[Any]) -> int:
         """Return how many of the texts have a token more than the longest input."""
@@ -54,9 +51,7 @@ class TrainingTexts(TrainerCallback):
         mask = tokenised(self.model, texts, (self.max_length or 0) + 1)["attention_mask"]
         return int((mask.sum(dim=1) > self.max_length).sum())
 
-    def on_train_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
+    def on_train_end(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
         """Log it; nothing where no text was cut."""
         if self.cut and state.is_world_process_zero:
             logger.info(

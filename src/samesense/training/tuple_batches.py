@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import nn
-from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers import TrainerCallback, TrainerState
 
 from samesense.data.tuples.completion import Completed
 
@@ -98,9 +98,7 @@ class SetEpoch(TrainerCallback):
     def __init__(self, batches: TupleBatches) -> None:
         self.batches = batches
 
-    def on_epoch_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
+    def on_epoch_begin(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
         """Set the epoch."""
         self.batches.epoch = int((state.epoch or 0) + 1e-6)
 
@@ -111,9 +109,7 @@ class LogSavings(TrainerCallback):
     def __init__(self, batches: TupleBatches) -> None:
         self.batches = batches
 
-    def on_train_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
+    def on_train_end(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
         """Log it; nothing if there was no batch."""
         given, encoded = self.batches.given, self.batches.encoded
         if given and state.is_world_process_zero:

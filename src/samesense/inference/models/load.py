@@ -153,7 +153,7 @@ def _open(base: str, options: _Options) -> Model:
 
 
 def _by_torch(name: str, pooling: PoolingName | None, options: _Options) -> Model:
-    from samesense.encoder.build import build, resolve
+    from samesense.encoder.build import build, resolve, set_prompt
     from samesense.encoder.cross import is_cross_encoder, load_cross_encoder
     from samesense.encoder.precision import has_bfloat16
 
@@ -161,21 +161,13 @@ def _by_torch(name: str, pooling: PoolingName | None, options: _Options) -> Mode
     if is_cross_encoder(source):
         if pooling is not None:
             raise ConfigError(f"A cross-encoder has no pooling to choose; received {pooling} for {name}.")
-        return _cross_encoder(_prompted(load_cross_encoder(source, device=options.device), options), options)
-    encoder = _prompted(build(name, pooling=pooling, device=options.device), options)
+        return _cross_encoder(set_prompt(load_cross_encoder(source, device=options.device), options.prompt), options)
+    encoder = set_prompt(build(name, pooling=pooling, device=options.device), options.prompt)
     undecided = options.precision == "auto" and options.sample is not None
     if not undecided or encoder.device.type != "cpu" or not has_bfloat16(encoder.device):
         return _torch(encoder, options)
     backends: tuple[Backend, ...] = ("torch-bfloat16", "torch-float32")
     return _fastest(source, backends, lambda backend: _torch(encoder, options, _precision(backend)), options)
-
-
-def _prompted(model: Any, options: _Options) -> Any:
-    from samesense.encoder.build import set_prompt
-
-    if options.prompt is not None:
-        set_prompt(model, options.prompt)
-    return model
 
 
 def _torch(model: SentenceTransformer, options: _Options, precision: Precision | None = None) -> Model:

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from sentence_transformers import SentenceTransformer
 
-from samesense.encoder.cosine import each_once
+from samesense.encoder.dropout import without_dropout
+from samesense.encoder.each_once import each_once
 from samesense.encoder.encode import encode
 from samesense.encoder.pooling import describe_pooling
 from samesense.encoder.precision import autocast, inference_precision
@@ -91,10 +92,7 @@ def _encode_alone(
             rows: Embeddings = model.encode(block, batch_size=1, show_progress_bar=False).astype(np.float32)
         return rows
 
-    training = model.training
-    try:
+    with without_dropout(model):
         return each_once(
             texts, embed, model.get_embedding_dimension() or 0, normalize=normalize, on_progress=on_progress
         )
-    finally:
-        model.train(training)

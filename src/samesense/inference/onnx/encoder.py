@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from samesense.encoder.cosine import each_once, token_batches
+from samesense.encoder.each_once import each_once, token_batches
 from samesense.errors import ModelError
 from samesense.execution.threads import cores
 from samesense.failures import first_line

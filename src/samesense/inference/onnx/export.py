@@ -16,6 +16,7 @@ from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 
 from samesense.data import read_pairs, sample_path
 from samesense.data.pairs.data import PairData
+from samesense.encoder.batching import default_prompt, tokenised
 from samesense.encoder.build import build, resolve
 from samesense.encoder.card import FILE as CARD
 from samesense.encoder.card import Card, add_section, is_ours, write_card
@@ -64,9 +65,8 @@ AWKWARD = (
 
 def check_tokens(model: SentenceTransformer, exported: OnnxEncoder, texts: list[str]) -> None:
     """Make sure that the folder's tokenizer alone gives the ids that the model is given by sentence-transformers."""
-    prompt = model.prompts.get(model.default_prompt_name) if model.default_prompt_name else None
     for text in texts:
-        wanted = model.preprocess([text], prompt=prompt)["input_ids"].flatten().tolist()
+        wanted = tokenised(model, [text])["input_ids"].flatten().tolist()
         found = exported.token_ids(text)
         if found != wanted:
             raise ModelError(
@@ -177,7 +177,7 @@ def _write(encoder: SentenceTransformer, folder: Path, int8: bool) -> Descriptio
         samesense=version("samesense"),
         dim=int(encoder.get_embedding_dimension() or 0),
         max_tokens=int(longest) if isinstance(longest, int) else None,
-        prompt=encoder.prompts.get(encoder.default_prompt_name, "") if encoder.default_prompt_name else "",
+        prompt=default_prompt(encoder),
         inputs=inputs,
         pad_token=0 if static else int(encoder.tokenizer.pad_token_id or 0),
         padding_side="right" if static else encoder.tokenizer.padding_side,

@@ -15,6 +15,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 from torch import Tensor, nn
 
+from samesense.encoder.batching import tokenised
 from samesense.errors import MissingExtraError, ModelError
 from samesense.failures import first_line
 from samesense.inference.onnx.encoder import INPUTS
@@ -116,8 +117,7 @@ def _features(model: SentenceTransformer) -> dict[str, Any]:
     if isinstance(model[0], StaticEmbedding):
         ids = torch.ones((2, 8), dtype=torch.int64)
         return {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
-    prompt = model.prompts.get(model.default_prompt_name) if model.default_prompt_name else None
-    return dict(model.preprocess(list(EXAMPLE), prompt=prompt))
+    return dict(tokenised(model, EXAMPLE))
 
 
 @contextlib.contextmanager

@@ -56,9 +56,10 @@ def places_of(models: Models) -> list[str]:
 
 def _names(models: Models) -> list[tuple[str, Any]]:
     """Return name and specification of each model; a path is named by its last part, if no other is."""
+    given = models.values() if isinstance(models, Mapping) else models
+    specs = [str(model) if isinstance(model, Path) else model for model in given]
     if isinstance(models, Mapping):
-        return [(name, str(model) if isinstance(model, Path) else model) for name, model in models.items()]
-    specs = [str(model) if isinstance(model, Path) else model for model in models]
+        return list(zip(models, specs, strict=True))
     named: list[tuple[str, Any]] = []
     short = [_short(spec) for spec in specs]
     for spec, last in zip(specs, short, strict=True):

@@ -13,6 +13,8 @@ from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import Any
 
+import torch
+
 from samesense.data.benchmarks.comparability import why_not_comparable
 from samesense.data.formats.memory import Source
 from samesense.errors import ConfigError, DataError
@@ -20,6 +22,7 @@ from samesense.evaluation.averages import averages
 from samesense.evaluation.run import Evaluations, evaluate_candidates
 from samesense.evaluation.suites import find_tasks
 from samesense.execution.progress import stage
+from samesense.execution.versions import environment
 from samesense.recipes.compare.cost import measure_cost
 from samesense.recipes.compare.models import Models, open_models
 from samesense.recipes.compare.sentences import Sentences, own_sentences
@@ -29,7 +32,6 @@ from samesense.reports.report import Report
 from samesense.reports.significance import paired_comparisons
 from samesense.reports.standing import rank
 from samesense.reports.store import Run, read_run
-from samesense.training import manifest
 from samesense.types import Precision
 
 logger = logging.getLogger(__name__)
@@ -64,9 +66,9 @@ def compare(  # noqa: PLR0913 - each is one flag of the command
     curves = run_figures([_run(spec) for spec in runs], sweep)
     tasks, missing, unfit = find_tasks(data, suites, fast=fast, reading=reading)
     shown = own_sentences(tasks) if sentences is None else sentences
-    environment = _environment(precision)
+    made_in = _environment(precision)
     if "transfer" in suites:
-        environment["transfer folds"] = "5 (fast)" if fast else "10"
+        made_in["transfer folds"] = "5 (fast)" if fast else "10"
     with TemporaryDirectory() as scratch:  # a model and its maps share their vectors, if only for this run
         opened = open_models(models, precision=precision, fit_texts=fit_texts, cache=cache or Path(scratch))
         names = [candidate.name for _, candidate in opened]
@@ -105,7 +107,7 @@ def compare(  # noqa: PLR0913 - each is one flag of the command
                 *curves,
             ],
             by_dataset=distributions(found.evidence, styles),
-            environment=environment,
+            environment=made_in,
         )
 
 
@@ -123,9 +125,7 @@ def _notes(found: Evaluations, missing: Sequence[str], unfit: Sequence[str], pro
 
 def _environment(precision: Precision) -> dict[str, str]:
     """Return what a figure or a time may depend on."""
-    import torch
-
-    record = manifest.describe("compare", {}, {})
+    record = environment()
     versions = record["versions"] | {name: version(name) for name in ("scipy", "matplotlib")}
     machine = record["machine"]
     return {

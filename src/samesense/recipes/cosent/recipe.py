@@ -17,9 +17,9 @@ from sentence_transformers import CrossEncoder, SentenceTransformer
 
 from samesense.data import PairData
 from samesense.data.pairs.targets import Targets
+from samesense.recipes.cosent.settings import CosentSettings
 from samesense.recipes.job import Job, TrainingInputs
 from samesense.recipes.runner import as_dataset
-from samesense.recipes.settings import CosentSettings
 from samesense.training.batches import share_without_comparison
 
 WORTH_SAYING = 0.01

@@ -24,6 +24,7 @@ from torch import nn
 
 from samesense.data import PairData, read_pairs
 from samesense.data.sentences import Sentences
+from samesense.encoder.build import set_prompt
 from samesense.encoder.storage import check_free
 from samesense.encoder.students import make_student
 from samesense.errors import ConfigError, ModelError
@@ -31,7 +32,6 @@ from samesense.recipes.distil.report import KEPT, StudentReport, report_student
 from samesense.recipes.distil.settings import NO_TEACHER, DistilSettings
 from samesense.recipes.estimate import estimate as estimate_job
 from samesense.recipes.job import Job, TrainingInputs
-from samesense.recipes.model_adapters import prompted
 from samesense.recipes.run_folder import SECTIONS
 from samesense.recipes.runner import run as run_job
 from samesense.recipes.training_run import TrainingRun
@@ -130,7 +130,7 @@ def build_student(job: Job[Sentences, DistilSettings]) -> SentenceTransformer:
         spacing=settings.spacing, pooling=settings.pooling, first=settings.first,
         teacher_pooling=settings.teacher_pooling,
     )  # fmt: skip
-    return prompted(student, settings)
+    return set_prompt(student, settings.prompt)
 
 
 def prepare(model: SentenceTransformer, job: Job[Sentences, DistilSettings]) -> TrainingInputs:

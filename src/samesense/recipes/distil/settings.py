@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib.resources import files
-from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field
@@ -64,15 +62,10 @@ def choose_distil(config: str, given: Mapping[str, Any]) -> tuple[str, DistilSet
 
     ``config`` is ``"auto"`` for no file of the user's own; the name returned is for people.
     """
-    named = {} if config == "auto" else read_settings(config)
+    named = {} if config == "auto" else read_settings(config, "distil")
     static = str({**named, **given}.get("model", "")).partition(":")[0] == "static"
     kinds = ("encoder", "static") if static else ("encoder",)
-    layers = [read_settings(str(_shipped() / f"{kind}.toml")) for kind in kinds]
-    settings = bind(DistilSettings, *layers, named, given)
+    settings = bind(DistilSettings, *(read_settings(kind, "distil") for kind in kinds), named, given)
     if not settings.teacher:
         raise ConfigError(NO_TEACHER)
     return f"distil of {kinds[-1]}" if config == "auto" else config, settings
-
-
-def _shipped() -> Path:
-    return Path(str(files("samesense.recipes"))) / "configs" / "distil"

@@ -11,20 +11,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
+from samesense.context.harvest.plan import Planned
+from samesense.context.harvest.scores import Scored
+from samesense.context.harvest.vectors import check_targets, choose_sentences, draw_pairs
+from samesense.context.origin.banked import BankOrigin
+from samesense.context.origin.load import open_origin
 from samesense.errors import ModelError
 from samesense.execution.sharded import Shard, sharded_job
 from samesense.execution.threads import torch_threads
 from samesense.hashes import rows_hash
 from samesense.recipes.harvest.settings import HarvestSettings
+from samesense.types import Embeddings, Indices
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from samesense.context.harvest.plan import Planned
-    from samesense.context.harvest.scores import Scored
-    from samesense.context.origin.banked import BankOrigin
-    from samesense.types import Embeddings, Indices
 
 logger = logging.getLogger(__name__)
 
@@ -46,8 +48,6 @@ class VectorWork:
 
     def __call__(self, shard: int) -> Shard:
         """Make a shard, by itself; ModelError if the Origin is not the expected one."""
-        from threadpoolctl import threadpool_limits
-
         started, origin = time.perf_counter(), opened(self.origin, self.device)
         if origin.identity != self.expected:
             raise ModelError(
@@ -81,9 +81,6 @@ def vectors_of(table: pa.Table) -> Embeddings:
 @lru_cache(maxsize=1)
 def opened(folder: Path, device: str) -> BankOrigin:
     """Return an Origin by a bank, opened once in a process."""
-    from samesense.context.origin.banked import BankOrigin
-    from samesense.context.origin.load import open_origin
-
     origin = open_origin(folder, device=device)
     if not isinstance(origin, BankOrigin):
         raise ModelError(f"{folder} holds an Origin without a bank now. Make the one that was here again.")
@@ -95,8 +92,6 @@ def read_vectors(
 ) -> tuple[Indices, Embeddings]:
     """Return the sentences that take part and their vectors, reading what is not read yet."""
     import pyarrow.parquet as pq
-
-    from samesense.context.harvest.vectors import choose_sentences
 
     chosen = choose_sentences(origin.corpus, settings)
     ids = origin.reader.generator.ids
@@ -119,10 +114,6 @@ def scored_pairs(
     origin: BankOrigin, folder: Path, output: Path, settings: HarvestSettings
 ) -> list[tuple[Planned, Scored]]:
     """Return the pairs of each shard with their scores; ModelError if no encoder could learn them."""
-    from samesense.context.harvest.plan import Planned
-    from samesense.context.harvest.scores import Scored
-    from samesense.context.harvest.vectors import check_targets, draw_pairs
-
     planned, scores = draw_pairs(origin.corpus, *read_vectors(origin, folder, output, settings), settings)
     check_targets(scores, planned.kinds)
     found = []

@@ -20,8 +20,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from samesense.context.corpus.corpus import Corpus
+from samesense.context.harvest.plan import Plan, Planned
+from samesense.context.harvest.scores import OriginScorer, Scored, open_scorer
+from samesense.context.harvest.vectors import check_targets
 from samesense.errors import DataError, ModelError
 from samesense.execution.executors import choose_executor
 from samesense.execution.progress import stage
@@ -29,13 +36,7 @@ from samesense.execution.sharded import Shard, ShardedJob, sharded_job
 from samesense.execution.tasks import Executor
 from samesense.recipes.harvest.settings import HarvestSettings
 
-if TYPE_CHECKING:
-    import numpy as np
-
-    from samesense.context.corpus.corpus import Corpus
-    from samesense.context.harvest.plan import Plan, Planned
-    from samesense.context.harvest.scores import OriginScorer, Scored
-
+logger = logging.getLogger(__name__)
 
 METADATA = b"samesense"
 """Key of the counts in the footer of a shard."""
@@ -44,11 +45,7 @@ COUNTS = ("wanted", "planned", "scored", "undefined")
 """What is counted there: pairs by kind, and pairs without a score by the reason."""
 
 
-def open_scorer(folder: Path, device: str) -> OriginScorer:
-    """Open an Origin to harvest from."""
-    from samesense.context.harvest.scores import open_scorer as opener
-
-    return opener(folder, device)
+DAY = 86400
 
 
 @dataclass(frozen=True)
@@ -66,8 +63,6 @@ class ShardWork:
 
     def __call__(self, shard: int) -> Shard:
         """Make a shard; ModelError if the Origin is not the expected one."""
-        from samesense.context.harvest.vectors import check_targets
-
         started = time.perf_counter()
         scorer, plan = opened(self)
         planned = plan.shard(shard)
@@ -95,17 +90,12 @@ def opened(work: ShardWork, *, anew: bool = False) -> tuple[OriginScorer, Plan]:
 def _opened(
     origin: Path, settings: HarvestSettings, open_as: Callable[[Path, str], OriginScorer]
 ) -> tuple[OriginScorer, Plan]:
-    from samesense.context.harvest.plan import Plan
-
     scorer = open_as(origin, settings.device)
     return scorer, Plan(scorer.corpus, scorer.tfidf, settings)
 
 
 def parquet(corpus: Corpus, planned: Planned, scored: Scored, shard: int) -> bytes:
     """Return a shard as Parquet, with the counts of what was wanted and what it holds in its footer."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     first, second = planned.first[scored.rows], planned.second[scored.rows]
     kinds = [planned.kinds[int(row)] for row in scored.rows]
     columns = {
@@ -117,7 +107,7 @@ def parquet(corpus: Corpus, planned: Planned, scored: Scored, shard: int) -> byt
     for name, ids in (("1", first), ("2", second)):
         columns |= {
             f"document{name}": pa.array(corpus.documents_of(ids), pa.int64()),
-            f"position{name}": pa.array(_places(corpus, ids), pa.int64()),
+            f"position{name}": pa.array(ids - corpus.document_bounds(ids)[0], pa.int64()),
         }
     counts = {
         "shard": shard,
@@ -134,24 +124,11 @@ def parquet(corpus: Corpus, planned: Planned, scored: Scored, shard: int) -> byt
 
 def read_counts(path: Path) -> dict[str, Any]:
     """Return the counts in the footer of a shard; DataError if the file is damaged, or no shard of a harvest."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     try:
         counts: dict[str, Any] = json.loads(pq.read_schema(path).metadata[METADATA])
     except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as error:
         raise DataError(f"{path} is no whole shard of a harvest ({error}). Delete it; it will be made anew.") from error
     return counts
-
-
-def _places(corpus: Corpus, ids: np.ndarray) -> np.ndarray:
-    """Return the number of each sentence in its document, from 0."""
-    return ids - corpus.document_bounds(ids)[0]
-
-
-logger = logging.getLogger(__name__)
-
-DAY = 86400
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,11 @@ class Part:
         """How many batches a pass over the data has."""
         return -(-int(self.settings.examples(self.data)) // int(self.settings.batch_size))
 
+    @property
+    def described(self) -> str:
+        """One line for people."""
+        return f"method {self.method}, {self.batches:,} batches of {self.settings.batch_size} a pass"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Mixture:

@@ -50,7 +50,7 @@ def prepare(model: SentenceTransformer, job: Job[Mixture, MixedSettings]) -> Tra
     return TrainingInputs(
         dataset=DatasetDict({name: one.dataset for name, one in made.items()}),
         loss=lambda: nn.ModuleDict({name: one.loss() for name, one in made.items()}),
-        summary=[f"{part.name}: {line}" for part in parts for line in _said(part, made[part.name])],
+        summary=[f"{part.name}: {line}" for part in parts for line in (part.described, *made[part.name].summary)],
         batches=mix,
         collator=MixedCollator(
             {name: one.collator or SentenceTransformerDataCollator(texts[name]) for name, one in made.items()}
@@ -70,10 +70,6 @@ def _prepared(model: SentenceTransformer, job: Job[Mixture, MixedSettings], part
     )
     made: TrainingInputs = resolve_name(part.prepare)(model, own)
     return made
-
-
-def _said(part: Part, made: TrainingInputs) -> list[str]:
-    return [f"method {part.method}, {part.batches:,} batches of {part.settings.batch_size} a pass", *made.summary]
 
 
 def _before(made: Mapping[str, TrainingInputs]) -> Callable[[], None] | None:

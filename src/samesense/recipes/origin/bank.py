@@ -60,7 +60,7 @@ class BankMaker:
         self._name = str(settled(settings.language_model or LANGUAGE_MODEL))
         self._precision = inference_precision(settings.score_precision, torch.device(device))
         self._work = ReadingWork(Path(), self._name, self._precision, device, settings.layer)
-        self._reader = opened(self._work).reader
+        self._reader = self._work.reader
 
     def make(self, stages: Stages, corpus: Corpus) -> dict[str, Any]:
         """Do the stages, and return what ``origin.json`` says; raises Interrupted."""
@@ -124,19 +124,6 @@ def fit(reading: Reading, settings: OriginSettings) -> list[Block]:
 
 
 @dataclass(frozen=True)
-class Opened:
-    """What a process needs to read."""
-
-    reader: Reader
-    folder: Path
-
-    def sentences(self, shard: int) -> list[str]:
-        """Return the sentences of a shard."""
-        texts: list[str] = read_json(self.folder / TEXTS)["texts"]
-        return texts[shard * SHARD : (shard + 1) * SHARD]
-
-
-@dataclass(frozen=True)
 class ReadingWork:
     """Makes shards of reference sentences; picklable, opens the model where it runs, once in a process."""
 
@@ -147,25 +134,29 @@ class ReadingWork:
     layer: int | None
     expected: str | None = None  # identity that the reader must have; None for any
 
+    @property
+    def reader(self) -> Reader:
+        """The reader, its model opened once in a process."""
+        return _reader(self.language_model, self.precision, self.device, self.layer)
+
+    def sentences(self, shard: int) -> list[str]:
+        """Return the sentences of a shard."""
+        texts: list[str] = read_json(self.folder / TEXTS)["texts"]
+        return texts[shard * SHARD : (shard + 1) * SHARD]
+
     def __call__(self, shard: int) -> Shard:
         """Make a shard; ModelError if the language model is not the expected one."""
-        started = time.perf_counter()
-        own = opened(self)
-        if self.expected not in (None, own.reader.identity):
+        started, reader = time.perf_counter(), self.reader
+        if self.expected not in (None, reader.identity):
             raise ModelError(
                 f"Every worker must have the same language model; {self.language_model} is another one here. Copy its "
                 "folder to this machine again."
             )
-        texts = own.sentences(shard)
-        found = own.reader.read(texts, Bank.read(self.folder / BANK).tails)
+        texts = self.sentences(shard)
+        found = reader.read(texts, Bank.read(self.folder / BANK).tails)
         sink = io.BytesIO()
         np.savez(sink, logs=found.logs, own=found.own)
         return Shard(sink.getvalue(), len(texts), time.perf_counter() - started)
-
-
-def opened(work: ReadingWork) -> Opened:
-    """Return what a work needs, its model opened once in a process."""
-    return Opened(_reader(work.language_model, work.precision, work.device, work.layer), work.folder)
 
 
 @lru_cache(maxsize=1)
@@ -193,12 +184,11 @@ def _estimate(work: ReadingWork, shard: int, missing: int, workers: int) -> None
     """Say how long reading will take, by the time of a few sentences of a shard."""
     if missing <= SHARD:
         return
-    own, tails = opened(work), Bank.read(work.folder / BANK).tails
-    few = own.sentences(shard)[:4]
+    reader, tails, few = work.reader, Bank.read(work.folder / BANK).tails, work.sentences(shard)[:4]
     with torch_threads(1 if workers > 1 else None):
-        own.reader.read(few[:1], tails)
+        reader.read(few[:1], tails)
         started = time.perf_counter()
-        own.reader.read(few, tails)
+        reader.read(few, tails)
     minutes = (time.perf_counter() - started) / len(few) * missing / workers / 60
     logger.info(f"reference: {missing} sentences to read, about {minutes:.0f} minutes; it can be stopped and continued")
 

@@ -6,11 +6,14 @@ import logging
 import shutil
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from safetensors.torch import load_file, save_file
+from tokenizers import Tokenizer
+from transformers import TrainerCallback
 
 from samesense.context.corpus.corpus import Corpus, hold_out, to_learn_from
 from samesense.context.discriminator.encoder import Discriminator
@@ -31,10 +34,6 @@ from samesense.files import replacing, write_text
 from samesense.recipes.origin.settings import Arithmetic, OriginSettings, settled
 from samesense.recipes.origin.stages import Interrupted, Stages, fingerprint
 from samesense.training.callbacks import History, Progress
-
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
-    from transformers import TrainerCallback
 
 logger = logging.getLogger(__name__)
 
@@ -131,8 +130,6 @@ def _model(
     work: Path,
 ) -> Seq2Seq:
     """Train a model for some directions, or take it up where it was left."""
-    from safetensors.torch import load_file, save_file
-
     name = "all" if kinds == KINDS else kinds[0]
     kept = work / f"{name}.safetensors"
     if kept.is_file():
@@ -157,8 +154,6 @@ def _model(
 
 
 def _tokenizer(corpus: Corpus, learnt: npt.NDArray[np.bool_], size: int, path: Path) -> Tokenizer:
-    from tokenizers import Tokenizer
-
     if path.is_file():
         return Tokenizer.from_file(str(path))
     tokenizer = train_tokenizer((corpus.sentence(int(i)) for i in np.flatnonzero(learnt)), size)

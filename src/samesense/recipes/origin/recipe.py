@@ -20,7 +20,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import torch
 
@@ -31,13 +30,11 @@ from samesense.data.documents import running_documents, without_held_out
 from samesense.errors import ConfigError
 from samesense.execution.progress import progress_bar, stage
 from samesense.files import only_writer, write_json
+from samesense.recipes.origin.bank import BankMaker
+from samesense.recipes.origin.paper import PaperMaker
 from samesense.recipes.origin.settings import OriginSettings
 from samesense.recipes.origin.stages import Interrupted, Stages, describe_corpus, fingerprint, first_words
 from samesense.training import manifest
-
-if TYPE_CHECKING:
-    from samesense.recipes.origin.bank import BankMaker
-    from samesense.recipes.origin.paper import PaperMaker
 
 logger = logging.getLogger(__name__)
 
@@ -54,7 +51,7 @@ def run(sources: Sequence[str], settings: OriginSettings, output: Path, *, overw
     record = manifest.describe("origin", settings.model_dump(), prints)
     stages = Stages(output, record, overwrite=overwrite)
     with stage(f"loading {settings.language_model or 'torch'}"):
-        maker = _maker(settings, device)
+        maker = BankMaker(settings, str(device)) if settings.contexts == "bank" else PaperMaker(settings, device)
     with only_writer(output):
         try:
             corpus = _corpus(stages, sources, prints, settings)
@@ -79,16 +76,6 @@ def learnt_from(sources: Sequence[str], settings: OriginSettings) -> Iterator[li
     """Yield the documents of which the corpus is made: without those that are held out, up to so many words."""
     kept = without_held_out(documents_of(sources, settings), settings.held_out_documents)
     return first_words(kept, settings.corpus_words)
-
-
-def _maker(settings: OriginSettings, device: torch.device) -> BankMaker | PaperMaker:
-    if settings.contexts == "bank":
-        from samesense.recipes.origin.bank import BankMaker
-
-        return BankMaker(settings, str(device))
-    from samesense.recipes.origin.paper import PaperMaker
-
-    return PaperMaker(settings, device)
 
 
 def _corpus(stages: Stages, sources: Sequence[str], prints: dict[str, str], settings: OriginSettings) -> Corpus:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -174,19 +173,9 @@ class OriginSettings(Settings):
         )  # fmt: skip
 
 
-def shipped_origins() -> list[str]:
-    """Return the names of the shipped settings files."""
-    return sorted(entry.name.removesuffix(".toml") for entry in _folder().iterdir() if entry.name.endswith(".toml"))
-
-
 def choose_origin(config: str, given: Mapping[str, Any]) -> OriginSettings:
     """Return the settings of a shipped file (by name) or the user's own (by path), and then those that were given."""
-    named = read_settings(str(_folder() / f"{config}.toml") if config in shipped_origins() else config)
-    return bind(OriginSettings, named, given)
-
-
-def _folder() -> Path:
-    return Path(str(files("samesense.recipes"))) / "configs" / "origin"
+    return bind(OriginSettings, read_settings(config, "origin"), given)
 
 
 def settled(model: str | None) -> str | None:

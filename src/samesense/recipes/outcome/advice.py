@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from samesense.data import PairData, examine
 from samesense.data.examples import Examples
@@ -47,39 +48,47 @@ def _of_training(verdict: Verdict, seen: Seen) -> Iterator[str]:
     """Yield what the curve on dev and the cone say of the training."""
     rate = seen.settings.learning_rate
     lower = f"a lower learning rate: --learning-rate {rate / LOWER:.2g} in place of {rate:.2g}"
-    collapsed = seen.cones is not None and seen.cones[1] - seen.cones[0] > COLLAPSED
-    start, first, best, at = _shape(seen.curve)
-    if collapsed and seen.cones is not None:
+    before, after = seen.cones or (0.0, 0.0)
+    collapsed = after - before > COLLAPSED
+    dev = _course(seen.curve)
+    if collapsed:
         yield (
-            f"take {lower}, as random texts have moved together (mean cosine {seen.cones[0]:.2f} before, "
-            f"{seen.cones[1]:.2f} after)"
+            f"take {lower}, as random texts have moved together (mean cosine {before:.2f} before, {after:.2f} after)"
         )
-    if start is None or best is None or first is None:
-        if seen.curve is None:
-            yield "give --dev FILE: nothing selected, and the last state was kept"
+    if seen.curve is None:
+        yield "give --dev FILE: nothing selected, and the last state was kept"
+    if dev is None:
         if not collapsed:
             yield f"take {lower}, or fewer --epochs than {seen.settings.epochs:g}"
-    elif best < start:
+    elif dev.best < dev.start:
         if not collapsed:
-            fell = (
-                f"{100 * start:.1f} at the start, {100 * first:.1f} at the first evaluation, {100 * best:.1f} at best"
+            yield (
+                f"take {lower}, as dev fell and never came back ({100 * dev.start:.1f} at the start, "
+                f"{100 * dev.first:.1f} at the first evaluation, {100 * dev.best:.1f} at best)"
             )
-            yield f"take {lower}, as dev fell and never came back ({fell})"
-    elif at is not None and at <= EARLY * seen.steps:
-        yield f"take fewer --epochs than {seen.settings.epochs:g}: dev was best at step {at:.0f} of {seen.steps}"
+    elif dev.step <= EARLY * seen.steps:
+        yield f"take fewer --epochs than {seen.settings.epochs:g}: dev was best at step {dev.step:.0f} of {seen.steps}"
     else:
         yield (
-            f"look at dev: it rose from {100 * start:.1f} to {100 * best:.1f} while the verdict's pairs lost, so it is "
-            "of another kind; take dev pairs like those that the model is for"
+            f"look at dev: it rose from {100 * dev.start:.1f} to {100 * dev.best:.1f} while the verdict's pairs lost, "
+            "so it is of another kind; take dev pairs like those that the model is for"
         )
 
 
-def _shape(curve: Curve | None) -> tuple[float | None, float | None, float | None, float | None]:
-    """Return dev at the start, at the first evaluation after it, and at best with its step."""
+class _Course(NamedTuple):
+    """Dev at the start, at the first evaluation after it, and at best with its step."""
+
+    start: float
+    first: float
+    best: float
+    step: float
+
+
+def _course(curve: Curve | None) -> _Course | None:
     if curve is None or curve.steps[0] != 0 or len(curve.steps) < 2:
-        return None, None, None, None
-    at, best = curve.best
-    return curve.values[0], curve.values[1], best, at
+        return None
+    step, best = curve.best
+    return _Course(curve.values[0], curve.values[1], best, step)
 
 
 def _of_both(verdict: Verdict, seen: Seen) -> Iterator[str]:
@@ -95,8 +104,4 @@ def _of_both(verdict: Verdict, seen: Seen) -> Iterator[str]:
 def _of_data(seen: Seen) -> Iterator[str]:
     """Yield what the doctor has to say of the training data."""
     if isinstance(seen.data, PairData):
-        yield from (f"see to the data: {warning}" for warning in _warnings(seen.data))
-
-
-def _warnings(data: PairData) -> Sequence[str]:
-    return examine(data).warnings
+        yield from (f"see to the data: {warning}" for warning in examine(seen.data).warnings)

@@ -14,7 +14,7 @@ import shutil
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -27,11 +27,9 @@ from samesense.inference.models.load import load
 from samesense.metrics.power_law import fit_learning_curve
 from samesense.recipes.outcome.sets import ComparedSet, Sets
 from samesense.recipes.run_folder import CURVE, run_or_resume
+from samesense.recipes.training_run import TrainingRun
 from samesense.reports.run_verdict import Curve
 from samesense.types import Floats, Scores
-
-if TYPE_CHECKING:
-    from samesense.recipes.training_run import TrainingRun
 
 logger = logging.getLogger(__name__)
 
@@ -47,7 +45,7 @@ FEWEST = 32
 AHEAD = 4
 """How far the curve is drawn beyond the data; nothing is said of more than twice."""
 
-Train = Callable[..., "TrainingRun"]
+Train = Callable[..., TrainingRun]
 """Trains on a part of the data into a folder: ``train(part, folder, resume=..., overwrite=...)``."""
 
 

@@ -129,17 +129,16 @@ def run(
             trainer.state.global_step, laps.seconds["training"], settings.precision, None, None,
             trainer.state.best_global_step, interrupted,
         )  # fmt: skip
-        if interrupted or best is None:
-            run_folder.end(output, record, trained, {})
-            return Pretraining(output, trained, Results(), laps.seconds)
-        encoder[0].model = model
-        with stage("saving the model"):
-            run_folder.save_model(output, record, trained, partial(save, encoder))
-        perplexity = {"before": math.exp(start), "after": math.exp(best)}
-        run_folder.end(output, record, trained, {PERPLEXITY: perplexity})
+        perplexity: dict[str, float] = {}
+        if not interrupted and best is not None:
+            perplexity = {"before": math.exp(start), "after": math.exp(best)}
+            encoder[0].model = model
+            with stage("saving the model"):
+                run_folder.save_model(output, record, trained, partial(save, encoder))
+        run_folder.end(output, record, trained, {PERPLEXITY: perplexity} if perplexity else {})
         laps.count("saving")
         return Pretraining(
-            output, trained, Results(), laps.seconds, before=perplexity["before"], after=perplexity["after"]
+            output, trained, Results(), laps.seconds, before=perplexity.get("before"), after=perplexity.get("after")
         )
 
 

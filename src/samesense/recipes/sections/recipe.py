@@ -15,8 +15,7 @@ from sentence_transformers import SentenceTransformer
 
 from samesense.recipes.job import Job, TrainingInputs
 from samesense.recipes.runner import as_dataset
-from samesense.recipes.sections.data import SectionTriplets
-from samesense.recipes.settings import SectionsSettings
+from samesense.recipes.sections.data import SectionsSettings, SectionTriplets
 from samesense.training.losses.tuples import Triplet
 
 

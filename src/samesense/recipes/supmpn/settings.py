@@ -17,7 +17,7 @@ from samesense.errors import ConfigError, DataError
 from samesense.recipes.settings import EncoderSettings
 from samesense.training.losses.registry import TUPLE_LOSSES, Filter, PlacesSettings
 from samesense.training.losses.spec import LossSpec
-from samesense.types import First, PoolingName
+from samesense.types import PoolingName
 
 
 @TUPLE_LOSSES.add_settings
@@ -38,7 +38,6 @@ class SupmpnSettings(PlacesSettings, Filter, EncoderSettings):
         None, ge=1, description="choose batch_size so that about so many sentences are encoded in a step"
     )
     pooling: PoolingName | None = Field(None, description="pooling [the model's own; a bare transformer's first-last]")
-    first: First = Field("layer", description="what first means in first-last: the first layer, or embeddings")
     max_seq_length: int | None = Field(
         None, ge=2, description="longest input in training, in tokens [the model's own; a bare transformer's 32]"
     )

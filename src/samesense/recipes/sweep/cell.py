@@ -54,7 +54,9 @@ def run_cell(job: CellJob) -> str:
         if cell.seed is None:
             candidate = open_start(cell.variant, cell.settings, job.test_precision)
         elif _train(job):
-            candidate = open_trained(cell.variant, cell.seed, job.folder / "model", job.test_precision)
+            candidate = load(
+                job.folder / "model", name=cell.variant, precision=job.test_precision, seed=cell.seed, cache=True
+            )
         else:
             return record(job, "interrupted")
         results, scores = evaluate(candidate, job.splits)
@@ -112,8 +114,7 @@ def _rows(splits: Splits) -> dict[str, Any]:
 
 def _train(job: CellJob) -> bool:
     """Train the cell, or go on with it; returns False if it was interrupted in an orderly way."""
-    cell, splits = job.cell, job.splits
-    return cell.method.run_or_resume(splits.train, cell.settings, job.folder, dev=splits.dev)
+    return job.cell.method.run_or_resume(job.splits.train, job.cell.settings, job.folder, dev=job.splits.dev)
 
 
 def with_cut_start(cell: Cell, output: Path) -> Cell:
@@ -136,11 +137,6 @@ def with_cut_start(cell: Cell, output: Path) -> Cell:
 
 DEV = "dev"
 """Under this name the scores of the pairs that select are kept, where thresholds are fitted on them."""
-
-
-def open_trained(name: str, seed: int, folder: Path, precision: Precision) -> Scorer:
-    """Open the model that a cell has trained."""
-    return load(folder, name=name, precision=precision, seed=seed, cache=True)
 
 
 def open_start(name: str, settings: EncoderSettings, precision: Precision) -> Scorer:

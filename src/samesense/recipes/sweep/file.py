@@ -104,21 +104,20 @@ class SweepFile(_Table):
 
     @model_validator(mode="after")
     def _consistent(self) -> SweepFile:
-        for what, names in (
+        variants = self.variants()
+        names = [*([START] if self.start else []), *(variant.name for variant in variants)]
+        for what, given in (
             ("seeds", list(map(str, self.seeds))),
             ("data sets", [entry.name for entry in self.data]),
-            ("variants", [*([START] if self.start else []), *(variant.name for variant in self.variants())]),
+            ("variants", names),
             ("test sets", [name for entry in self.data for name in entry.tests()]),
         ):
-            twice = next((name for name in names if names.count(name) > 1), None)
+            twice = next((name for name in given if given.count(name) > 1), None)
             if twice is not None:
                 raise ConfigError(f"The {what} of a sweep must differ; {twice} stands there twice.")
-        variants = self.variants()
         tuned = [variant.tune for variant in variants]
-        if any(
-            "seed" in part
-            for part in (self.base, self.grid, *tuned, *self.case, *(entry.settings for entry in self.data))
-        ):
+        tables = (self.base, self.grid, *tuned, *self.case, *(entry.settings for entry in self.data))
+        if any("seed" in table for table in tables):
             raise ConfigError("Seeds of a sweep stand in its list seeds, as in: seeds = [1, 2, 3]; received seed.")
         for what, grids in (("of the grid", [self.grid]), ("that is tuned", tuned)):
             empty = next((key for grid in grids for key, values in grid.items() if not values), None)
@@ -134,7 +133,6 @@ class SweepFile(_Table):
         untested = next((entry.name for entry in self.data if not entry.tests()), None)
         if untested is not None:
             raise ConfigError(f"Each data set needs a test set or more; {untested} has none.")
-        names = [*([START] if self.start else []), *(variant.name for variant in self.variants())]
         if self.against is not None and self.against not in names:
             raise ConfigError(f"against names a variant, one of {'; '.join(names)}; received {self.against!r}.")
         return self
@@ -153,8 +151,8 @@ class SweepFile(_Table):
             if strange is not None:
                 raise ConfigError(f"A case is run on data sets of the sweep, {', '.join(known)}; received {strange!r}.")
             for own in _combinations(self.grid):
-                words = [str(case["name"])] if "name" in case else [_word(*item) for item in settings.items()]
-                name = ", ".join([*words, *(_word(*item) for item in own.items())]) or "base"
+                words = str(case["name"]) if "name" in case else _words(settings)
+                name = ", ".join(filter(None, (words, _words(own)))) or "base"
                 tune = dict(case.get("tune", self.tune))
                 found.append(Variant(name=name, settings={**settings, **own}, data=data, tune=tune))
         return found

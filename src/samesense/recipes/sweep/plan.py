@@ -12,8 +12,11 @@ from typing import Any
 
 from samesense.errors import ConfigError, DataError
 from samesense.hashes import folder_hash, json_hash
+from samesense.inference.models.load import load
+from samesense.inference.names import split_kind, split_maps
 from samesense.recipes.context.settings import ContextSettings
 from samesense.recipes.methods import Method, method_named
+from samesense.recipes.origin.stages import fingerprint
 from samesense.recipes.settings import EncoderSettings
 from samesense.recipes.sweep.file import LAYERS, METHOD, START, DataEntry, SweepFile, Variant
 from samesense.recipes.sweep.splits import Splits, how_of, read_splits
@@ -235,27 +238,17 @@ def deciding(settings: EncoderSettings, known: dict[str, str]) -> dict[str, Any]
     if "teacher" in found:
         found["teacher"] = [_teacher(name, known) for name in found["teacher"]]
     if "paraphraser" in found:
-        found["paraphraser"] = _content(found["paraphraser"])
+        found["paraphraser"] = fingerprint(found["paraphraser"])
     if isinstance(settings, ContextSettings) and {"origin", "origin_config"} & found.keys():
         origin = settings.origin_settings().model_dump(exclude_defaults=True)
-        files = {name: _content(origin[name]) for name in ("word_vectors", "language_model") if name in origin}
+        files = {name: fingerprint(origin[name]) for name in ("word_vectors", "language_model") if name in origin}
         found = {**found, "origin": origin | files}
         found.pop("origin_config", None)
     return found
 
 
-def _content(source: str) -> str:
-    """Return what tells a file or folder from others, wherever it lies; of a name on the hub, the name."""
-    from samesense.recipes.origin.stages import fingerprint
-
-    return fingerprint(source)
-
-
 def _teacher(name: str, known: dict[str, str]) -> str:
     """Return what tells a teacher from others: the content of a model or file, and the maps behind it."""
-    from samesense.inference.models.load import load
-    from samesense.inference.names import split_kind, split_maps
-
     base, maps = split_maps(name)
     if not split_kind(base)[0]:
         return fingerprint_of(base, known) + maps

@@ -19,6 +19,7 @@ from samesense.reports.significance import Comparison, paired_comparisons
 from samesense.reports.store import Run
 from samesense.reports.sweeps import curve_figure, difference_table, setting_figures, steps_table, steps_to_scores
 from samesense.reports.tables import markdown_grids
+from samesense.types import Result
 
 Curves = dict[str, dict[str, dict[int, Curve]]]
 
@@ -34,10 +35,12 @@ def write_report(output: Path) -> tuple[str, list[Path]]:
     comparisons, problems = paired_comparisons(
         [one for cell in cells for one in cell.evidence], results, against=against
     )
-    text = _tables(cells, comparisons, problems, tried(output))
+    text = _tables(cells, results, comparisons, problems, tried(output))
     written = [
         write_json_lines(output / "results.jsonl", rows(cells)),
-        write_json_lines(output / "comparisons.jsonl", map(_row, comparisons)),
+        write_json_lines(
+            output / "comparisons.jsonl", ({**vars(one), "significant": one.finding} for one in comparisons)
+        ),
         write_text(output / "tables.md", text),
     ]
     try:
@@ -48,17 +51,13 @@ def write_report(output: Path) -> tuple[str, list[Path]]:
     return text, [*written, report.save(output / "report.html")]
 
 
-def _row(one: Comparison) -> dict[str, object]:
-    return {**vars(one), "significant": one.finding}
-
-
 def _tables(
     cells: Sequence[CellResults],
+    results: Sequence[Result],
     comparisons: Sequence[Comparison],
     problems: Sequence[str],
     tuning: Sequence[Tried],
 ) -> str:
-    results = [result for cell in cells for result in cell.results if result.subset == "all"]
     parts = [markdown_grids(grids(results, comparisons=comparisons, failures=_failures(cells)))] if results else []
     if comparisons:
         parts.append(f"## Differences from {comparisons[0].reference}\n\n{difference_table(comparisons)}\n")

@@ -57,8 +57,10 @@ def with_teachers(
         set_dropout(model, settings.dropout)
     if settings.views == "two":
         check_two_views(model, train.texts, NO_DROPOUT)
-    how: Any = {"precision": settings.teacher_precision, "pooling": settings.teacher_pooling}
-    teachers = [open_teacher(name, **how) for name in settings.asked]
+    teachers = [
+        open_teacher(name, precision=settings.teacher_precision, pooling=settings.teacher_pooling)
+        for name in settings.asked
+    ]
     cache = Path(settings.teacher_cache).expanduser() if settings.teacher_cache else job.output / "teachers"
     stores: list[TeacherStore] = []
 

@@ -7,8 +7,10 @@ from typing import Any
 
 import torch
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.modules import Dense
+from sentence_transformers.util import batch_to_device
 from torch import nn
-from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers import TrainerCallback, TrainerState
 
 from samesense.data import PairData
 from samesense.encoder.batching import tokenised
@@ -31,10 +33,7 @@ def set_dropout(model: nn.Module, p: float) -> None:
 
 def check_two_views(model: SentenceTransformer, texts: Sequence[str], advice: str) -> None:
     """Raise if a model in training gives a text the same vector twice; leaves the random state as it was."""
-    features = {
-        key: value.to(model.device) if isinstance(value, torch.Tensor) else value
-        for key, value in tokenised(model, texts[:8]).items()
-    }
+    features = batch_to_device(tokenised(model, texts[:8]), model.device)
     was_training = model.training
     model.train()
     with torch.random.fork_rng(), torch.no_grad():
@@ -53,8 +52,6 @@ def new_head(model: SentenceTransformer, head: Head) -> nn.Module | None:
     To be called once the seed is set: its weights are drawn here. A kept head is a ``Dense`` behind the model's last
     module, put there in place.
     """
-    from sentence_transformers.base.modules import Dense
-
     dim = model.get_embedding_dimension()
     if dim is None:
         raise ModelError("A head needs the width of the embeddings, and this model does not say it. Set head to none.")
@@ -74,9 +71,7 @@ class GeometryPath(TrainerCallback):
     def __init__(self, dev: PairData) -> None:
         self.task = GeometryTask(dev)
 
-    def on_evaluate(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, model: Any = None, **kwargs: Any
-    ) -> None:
+    def on_evaluate(self, args: Any, state: TrainerState, control: Any, model: Any = None, **kwargs: Any) -> None:
         """Measure the model as it was just evaluated on dev."""
         trained = load(getattr(model, "module", model), name="dev", precision="float32")
         found = {result.metric: result.value for result in self.task.evaluate(trained).results}

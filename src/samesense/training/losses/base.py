@@ -56,7 +56,7 @@ class EmbeddingLoss(nn.Module):
             ValueError: if the number of columns does not fit.
         """
         columns = list(sentence_features)
-        if not self.columns_fit(len(columns), labels):
+        if not within(len(columns), self.columns):
             raise ValueError(f"{type(self).__name__} takes {self.takes}; received {len(columns)} columns.")
         embeddings = embed_columns(self.model, self.views(columns), mini_batch_num_tokens=self.mini_batch_num_tokens)
         return self.compute_loss_from_embeddings(embeddings, labels)
@@ -78,11 +78,6 @@ class EmbeddingLoss(nn.Module):
         if all(child is self.model for child in self.children()):
             return rows[:, :width]
         return F.pad(rows[:, :width], (0, rows.shape[1] - width))
-
-    def columns_fit(self, columns: int, labels: Tensor | None) -> bool:
-        """Return whether this many columns fit."""
-        least, most = self.columns
-        return least <= columns <= (columns if most is None else most)
 
     def views(self, columns: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Return the columns that go through the model; a loss may take one of them twice."""
@@ -110,6 +105,12 @@ class EmbeddingLoss(nn.Module):
     def get_config_dict(self) -> dict[str, Any]:
         """Return the settings that a model card shows."""
         return {**self.settings, "mini_batch_num_tokens": self.mini_batch_num_tokens}
+
+
+def within(columns: int, bounds: tuple[int, int | None]) -> bool:
+    """Return whether there are so many columns as a loss takes."""
+    least, most = bounds
+    return least <= columns and (most is None or columns <= most)
 
 
 def nest(loss: EmbeddingLoss, widths: Sequence[int], dim: int | None) -> None:

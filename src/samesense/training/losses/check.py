@@ -11,7 +11,7 @@ import numpy as np
 from torch import nn
 
 from samesense.errors import DataError
-from samesense.training.losses.base import EmbeddingLoss, LabelKind
+from samesense.training.losses.base import EmbeddingLoss, LabelKind, within
 from samesense.training.losses.pairs import Softmax
 from samesense.training.losses.registry import OTHER_MODULES, PAIR_LOSSES
 from samesense.training.losses.spec import loss_class
@@ -52,7 +52,7 @@ def check_dataset(loss: nn.Module, dataset: Dataset) -> None:
     if not isinstance(loss, EmbeddingLoss):
         return
     shape = dataset_shape(dataset)
-    if loss.labels in shape.kinds and loss.columns_fit(shape.columns, None):
+    if _fits(loss, shape):
         _check_classes(loss, shape)
         return
     fitting = [kind.__name__ for kind in loss_classes() if _fits(kind, shape)]
@@ -68,9 +68,8 @@ def loss_classes() -> list[type[EmbeddingLoss]]:
     return [loss_class(module) for module in (*named, *OTHER_MODULES)]
 
 
-def _fits(kind: type[EmbeddingLoss], shape: DatasetShape) -> bool:
-    least, most = kind.columns
-    return kind.labels in shape.kinds and least <= shape.columns <= (shape.columns if most is None else most)
+def _fits(loss: EmbeddingLoss | type[EmbeddingLoss], shape: DatasetShape) -> bool:
+    return loss.labels in shape.kinds and within(shape.columns, loss.columns)
 
 
 def _check_classes(loss: EmbeddingLoss, shape: DatasetShape) -> None:

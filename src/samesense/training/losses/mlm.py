@@ -15,7 +15,7 @@ from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.parallel import DistributedDataParallel
-from transformers import DataCollatorForLanguageModeling
+from transformers import AutoModelForMaskedLM, DataCollatorForLanguageModeling
 from transformers.modeling_outputs import BaseModelOutputWithPast
 
 from samesense.errors import ConfigError
@@ -134,8 +134,6 @@ def masked_lm_head(model: SentenceTransformer) -> nn.Module:
     It has weights of its own: those of the output layer are no longer tied to the embeddings. ConfigError if the
     checkpoint has no such head, or not all of its weights.
     """
-    from transformers import AutoModelForMaskedLM
-
     source = transformer_source(model)
     try:
         loaded, info = AutoModelForMaskedLM.from_pretrained(source, output_loading_info=True)

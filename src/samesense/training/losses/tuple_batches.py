@@ -52,9 +52,8 @@ def unfolded(texts: Tensor, labels: Tensor | None, positives: int) -> UnfoldedBa
     stands = [numbers[:, part] != EMPTY for part in parts]
     columns = [texts[numbers[:, part][there]] for part, there in zip(parts, stands, strict=True)]
     counts = torch.stack([there.sum(dim=1) for there in stands[1:]], dim=1)
-    return UnfoldedBatch(
-        columns, counts, torch.cat([keys[:, p][there] for p, there in zip(parts, stands, strict=True)])
-    )
+    own = torch.cat([keys[:, part][there] for part, there in zip(parts, stands, strict=True)])
+    return UnfoldedBatch(columns, counts, own)
 
 
 class TupleMultiPositive(MultiPositive):
@@ -74,10 +73,6 @@ class TupleMultiPositive(MultiPositive):
         super().__init__(*model, positives=positives, **settings)
         self.columns = (1, 1)
         self.settings["false_negative_filter"] = false_negative_filter
-
-    def columns_fit(self, columns: int, labels: Tensor | None) -> bool:
-        """Return whether this many columns fit."""
-        return columns == 1
 
     def before_gather(self, embeddings: list[Tensor], labels: Tensor | None) -> tuple[list[Tensor], Tensor | None]:
         """Return the tuples as :meth:`MultiPositive.loss` takes them."""

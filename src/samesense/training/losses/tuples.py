@@ -72,11 +72,8 @@ class InfoNCE(EmbeddingLoss):
         self.settings = {"temperature": temperature, "own_negative_weight": own_negative_weight, "symmetric": symmetric}
         self.head = head
         if some_negatives:
-            self.takes, self.columns, self.labels = (
-                "three text columns: anchor, positive, hard negative",
-                (3, 3),
-                "binary",
-            )
+            self.takes = "three text columns: anchor, positive, hard negative"
+            self.columns, self.labels = (3, 3), "binary"
 
     def views(self, columns: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Return a single column twice, so that dropout makes two views of it."""
@@ -92,11 +89,9 @@ class InfoNCE(EmbeddingLoss):
 
 
 class MultiPositive(EmbeddingLoss):
-    """SupMPN's loss: an anchor, several positives, and several negatives.
+    """SupMPN's loss: an anchor, several positives, and several negatives, as many of each anchor as of every other.
 
-    Two forms of batch: a column for each place (anchor, the given number of positives, negatives), all of one length;
-    or, with labels, three columns of any lengths (anchors; all positives; all negatives, in the order of their anchors)
-    and ``(anchors, 2)`` labels that count each anchor's positives and negatives.
+    For numbers that vary see :class:`~samesense.training.losses.tuple_batches.TupleMultiPositive`.
 
     Args:
         positives: how many of the columns after the anchor are positives; the rest are negatives.
@@ -118,17 +113,8 @@ class MultiPositive(EmbeddingLoss):
         self.columns = (1 + positives, None)
         self.settings = {"positives": positives, "temperature": temperature}
 
-    def columns_fit(self, columns: int, labels: Tensor | None) -> bool:
-        """Return whether this many columns fit."""
-        return columns == 3 if labels is not None else super().columns_fit(columns, labels)
-
     def before_gather(self, embeddings: list[Tensor], labels: Tensor | None) -> tuple[list[Tensor], Tensor | None]:
-        """Return anchors, all positives and all negatives, and the counts of each anchor.
-
-        ValueError if the counts do not add up to the rows.
-        """
-        if labels is not None:
-            return embeddings, ragged_counts(labels, [len(column) for column in embeddings])
+        """Return anchors, all positives and all negatives, and how many of both each anchor has."""
         anchors, *others = embeddings
         number = self.settings["positives"]
         sides = [
@@ -173,17 +159,6 @@ def _excluded(keys: list[Tensor], positive_owner: Tensor) -> Tensor:
     known[torch.arange(len(anchors), device=numbers.device), own] = True
     known[positive_owner, near] = True
     return known[:, torch.cat([near, far])]
-
-
-def ragged_counts(labels: Tensor, rows: list[int]) -> Tensor:
-    """Return ``(anchors, 2)`` counts of positives and negatives, checked against the rows of the three columns."""
-    if labels.shape != (rows[0], 2) or labels.sum(dim=0).tolist() != rows[1:]:
-        raise ValueError(
-            f"MultiPositive takes as labels the numbers of positives and negatives of each of {rows[0]} anchors, with "
-            f"sums {rows[1]} and {rows[2]}; received shape {tuple(labels.shape)}"
-            + (f" with sums {labels.sum(dim=0).tolist()}." if labels.ndim == 2 else ".")
-        )
-    return labels.long()
 
 
 def projection(dim: int) -> nn.Module:

@@ -1,0 +1,70 @@
+"""Many texts through any encoder: each distinct one once, those of like length together; needs no torch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from samesense.encoder.cosine import unit
+from samesense.errors import ModelError
+from samesense.execution.progress import progress_bar
+from samesense.types import Embeddings
+
+BLOCK_TEXTS = 512
+"""Texts tokenised at once."""
+
+
+def each_once(
+    texts: Sequence[str],
+    embed: Callable[[list[str]], Embeddings],
+    dim: int,
+    *,
+    normalize: bool = False,
+    on_progress: Callable[[int], None] | None = None,
+) -> Embeddings:
+    """Return the rows of ``texts``, float32 ``(texts, dim)``, in their order; ModelError if a text is not a string.
+
+    ``embed`` gives the rows ``(block, dim)`` of distinct texts, and is called with blocks of like length, the longest
+    first. ``normalize`` scales every row to unit length; a row of zeros stays. ``on_progress`` is called with the
+    number of texts just finished.
+    """
+    rows_of: dict[str, list[int]] = {}
+    for row, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise ModelError(f"Only strings can be encoded; text {row} is {text!r} of type {type(text).__name__}.")
+        rows_of.setdefault(text, []).append(row)
+    out = np.zeros((len(texts), dim), dtype=np.float32)
+    ordered = sorted(rows_of, key=len, reverse=True)
+    with progress_bar("encode", "text", len(texts), leave=False, inner=True) as bar:
+        for start in range(0, len(ordered), BLOCK_TEXTS):
+            block = ordered[start : start + BLOCK_TEXTS]
+            embeddings = embed(block)
+            if normalize:
+                embeddings = unit(embeddings)
+            for text, row in zip(block, embeddings, strict=True):
+                out[rows_of[text]] = row
+            done = sum(len(rows_of[text]) for text in block)
+            bar.update(done)
+            if on_progress is not None:
+                on_progress(done)
+    return out
+
+
+def token_batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
+    """Yield places of ``lengths`` in batches of like length, each within ``budget`` tokens, padding included."""
+    order = sorted(range(len(lengths)), key=lambda at: -lengths[at])
+    for start, end in within_budget([lengths[at] for at in order], budget):
+        yield order[start:end]
+
+
+def within_budget(lengths: Sequence[int], budget: int) -> Iterator[tuple[int, int]]:
+    """Yield the bounds of batches of rows sorted by falling length, each within ``budget`` tokens, padding included.
+
+    A row longer than the budget is a batch of its own.
+    """
+    start = 0
+    while start < len(lengths):
+        end = min(len(lengths), start + max(1, budget // max(1, lengths[start])))
+        yield start, end
+        start = end

@@ -1,0 +1,81 @@
+"""Settings of CoSENT and of the losses it is compared with; see :mod:`samesense.recipes.cosent.recipe`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+from pydantic import Field, model_validator
+
+from samesense.data import PairData
+from samesense.data.pairs.targets import Targets
+from samesense.errors import ConfigError
+from samesense.recipes.settings import BI_ONLY, EncoderSettings, bind, read_settings, shipped
+from samesense.training.losses.registry import PAIR_LOSSES
+from samesense.training.losses.spec import Encoder, LossSpec
+
+
+@PAIR_LOSSES.add_settings
+class CosentSettings(EncoderSettings):
+    """Settings of the CoSENT recipe and of the losses it is compared with; the defaults are the paper's."""
+
+    encoder: Encoder = Field("bi", description="bi embeds the sentences apart; cross reads both together")
+    loss: str = Field(
+        "cosent", description=f"what is minimised; cross takes {' and '.join(PAIR_LOSSES.names('cross'))}"
+    )
+    batches: Literal["random", "label-aware", "no-duplicates"] = Field(
+        "random", description="label-aware: no batch of one label; no-duplicates: no text twice in a batch"
+    )
+
+    @model_validator(mode="after")
+    def _belongs(self) -> CosentSettings:
+        fields = type(self).model_fields
+        check_belongs([name for name, value in self if value != fields[name].default], self.loss, self.encoder)
+        PAIR_LOSSES.check_batches(self.batches, self.loss, self.encoder)
+        return self
+
+    @property
+    def spec(self) -> LossSpec:
+        """The loss that is trained."""
+        return PAIR_LOSSES.spec(self.loss, self.encoder)
+
+    def targets(self, train: PairData) -> Targets:
+        """Return what the loss is trained on; see :meth:`samesense.training.losses.spec.Losses.targets`."""
+        return PAIR_LOSSES.targets(train, self.loss, self.encoder, **dict(self))
+
+    def examples(self, train: PairData) -> int:
+        """Return how many examples an epoch has: those that the loss makes of the pairs."""
+        return len(self.targets(train))
+
+
+def check_belongs(stated: Iterable[str], loss: str, encoder: Encoder = "bi") -> None:
+    """Raise if a stated setting would have no effect, because it belongs to another loss or encoder."""
+    PAIR_LOSSES.check(stated, loss, encoder)
+    for name in stated:
+        if not belongs(name, loss, encoder):
+            raise ConfigError(
+                f"{name} belongs to encoder bi, and this is loss {loss} with encoder {encoder}. "
+                "Leave it out, or choose encoder bi."
+            )
+
+
+def belongs(name: str, loss: str, encoder: Encoder = "bi") -> bool:
+    """Return whether a setting has an effect with this loss and encoder."""
+    return PAIR_LOSSES.belongs(name, loss, encoder) and (encoder == "bi" or name not in BI_ONLY)
+
+
+def choose(config: str, given: Mapping[str, Any], *, kind: str) -> tuple[str, CosentSettings]:
+    """Return the settings of a run: the shipped ones for its kind of data, then the user's file, then flags.
+
+    ``config`` is the name of a shipped file, the path of the user's own, or ``"auto"`` for the paper's on data of this
+    ``kind``; the name returned is for people.
+    """
+    named = {} if config == "auto" else read_settings(config)
+    encoder, loss = ({**named, **given}.get(key, default) for key, default in (("encoder", "bi"), ("loss", "cosent")))
+    check_belongs(given, loss, encoder)
+    paper = "cosent-cross" if encoder == "cross" else "cosent-nli" if kind == "nli" and config == "auto" else "cosent"
+    papers, own = {**read_settings("cosent"), **read_settings(paper)}, named
+    if config in shipped():
+        papers, own = {**papers, **named}, {}
+    fitting = {name: value for name, value in papers.items() if belongs(name, loss, encoder)}
+    return paper if config == "auto" else config, bind(CosentSettings, fitting, own, given)
