@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING, Literal
 
 import numpy as np
 
+from samesense.data.formats.blocks import LINE_END
 from samesense.data.formats.files import SUFFIXES, leads_to, split_suffix
 from samesense.data.formats.lines import numbered_lines, read_lines
 from samesense.data.sentences import one_text_a_row
@@ -19,6 +20,7 @@ from samesense.execution.progress import progress_bar
 from samesense.files import replacing
 from samesense.inference.search.exact import unit_rows
 from samesense.types import Embeddings
+from samesense.urls import is_file, is_url
 
 if TYPE_CHECKING:
     from samesense.inference.models.model import Model
@@ -28,9 +30,6 @@ FORMATS: dict[str, Format] = {".npy": "npy", ".parquet": "parquet", ".jsonl": "j
 
 BLOCK_TEXTS = 16384
 """Texts encoded and written at once."""
-
-LINE_END = "\r\n"
-"""What is taken off the end of a line."""
 
 
 def format_of(output: str, wanted: Format | None) -> Format:
@@ -58,15 +57,16 @@ def read_texts(source: str, columns: str | None = None) -> list[str]:
             what :func:`~samesense.data.load_rows` reads, of the hub with its split, ``owner/name:split``.
         columns: name of the column of a table.
     """
-    if _is_table(source):
+    if is_table(source):
         return one_text_a_row(source, columns)
     if columns is not None:
         raise ConfigError(f"`columns` is for tables ({', '.join(SUFFIXES)}); {source} holds one text a line.")
     return [line.rstrip(LINE_END) for line in checked_lines(source)]
 
 
-def _is_table(source: str) -> bool:
-    named = ":" in source and not leads_to(source, Path.is_file)
+def is_table(source: str) -> bool:
+    """Return whether a source has columns, and is no text file or standard input."""
+    named = ":" in source and not is_url(source) and not leads_to(source, Path.is_file)
     return source != "-" and (bool(split_suffix(source)[0]) or leads_to(source, Path.is_dir) or named)
 
 
@@ -75,25 +75,30 @@ def checked_lines(source: str) -> Iterator[str]:
     name = "standard input" if source == "-" else source
     number = 0
     for number, line in _numbered(source, name):
-        if not line.strip():
-            raise DataError(
-                f"Every line must hold a text; {name}, row {number}, is empty. Remove it, so that rows stay aligned."
-            )
+        check_line(line, name, number)
         yield line
     if not number:
         raise DataError(f"{name} holds no text; one text a line is needed.")
 
 
+def check_line(line: str, name: str, number: int) -> None:
+    """Raise DataError for a line without a text, of a file or what messages call it."""
+    if not line.strip():
+        raise DataError(
+            f"Every line must hold a text; {name}, row {number}, is empty. Remove it, so that rows stay aligned."
+        )
+
+
 def _numbered(source: str, name: str) -> Iterator[tuple[int, str]]:
     if source == "-":
         return numbered_lines(sys.stdin.buffer, name)
-    path = Path(source).expanduser()
-    if not leads_to(path, Path.is_file):
+    there = is_file(source) if is_url(source) else leads_to(source, Path.is_file)
+    if not there:
         raise DataError(
             f"There is no file {source}. Give a text file with one text a line, a table ({', '.join(SUFFIXES)}), or - "
             "for standard input."
         )
-    return read_lines(path, split_suffix(source)[1])
+    return read_lines(source, split_suffix(source)[1])
 
 
 def write_embeddings(embeddings: Embeddings, texts: Iterable[str], output: str, form: Format) -> None:

@@ -1,0 +1,125 @@
+"""Texts of files with the columns that are kept beside them: of one file or many, in order, whatever the format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from samesense.data.formats.files import SUFFIXES, Row, leads_to
+from samesense.data.formats.text_columns import named_column, names_in
+from samesense.data.sentences import checked_texts, rows_with_texts
+from samesense.errors import ConfigError, DataError
+from samesense.inference.stream import is_table, read_texts
+from samesense.urls import matching
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+OWN = ("text", "embedding")
+"""Columns of every output."""
+
+ALL = "all"
+"""What stands for every column."""
+
+
+def expand(sources: Iterable[str]) -> list[str]:
+    """Return the names of files and data sets, with the files that match in the place of a pattern.
+
+    DataError for a pattern that none matches.
+    """
+    names: list[str] = []
+    for source in sources:
+        is_pattern = any(sign in source for sign in "*?[") and not leads_to(source, Path.exists)
+        found = matching(source) if is_pattern else [source]
+        if not found:
+            raise DataError(f"{source}: no file matches this pattern. Check it; in a shell it stands in quotes.")
+        names += found
+    return names
+
+
+def kept_columns(names: Sequence[str], text: str, keep: str | None, source: str) -> list[str]:
+    """Return the columns among ``names`` that are kept: those that ``keep`` names, else one that is called id.
+
+    Args:
+        names: the columns of a table.
+        text: that of the texts.
+        keep: names with commas between, ``"all"``, or ``""`` for none.
+        source: what messages call the table.
+
+    Raises:
+        ConfigError: for a column with the name of one that every output has.
+        DataError: if there is no such column.
+    """
+    if keep is None:
+        kept = [name for name in names if name.strip().casefold() == "id" and name != text]
+    elif keep == ALL:
+        kept = [name for name in names if name != text]
+    else:
+        kept = [named_column(names, name.strip(), source) for name in keep.split(",") if name.strip()]
+    taken = [name for name in kept if name in OWN]
+    if taken:
+        raise ConfigError(
+            f"{source}: the output has columns {' and '.join(OWN)} of its own, and `keep` adds {taken[0]!r}. Leave it "
+            "out, or rename it."
+        )
+    return list(dict.fromkeys(kept))
+
+
+def table_of(rows: Iterable[Row], kept: Sequence[str], source: str, schema: pa.Schema | None = None) -> pa.Table:
+    """Return the kept cells of rows as a table, of this schema if one is given; DataError if they do not fit one."""
+    import pyarrow as pa
+
+    try:
+        return pa.Table.from_pylist([{name: cells.get(name) for name in kept} for _, cells in rows], schema)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise _several_types(source, error) from error
+
+
+def joined(schemas: Iterable[pa.Schema], source: str) -> pa.Schema:
+    """Return the schema that holds the cells of all; whole numbers and others make a column of others."""
+    import pyarrow as pa
+
+    try:
+        return pa.unify_schemas(list(schemas), promote_options="permissive")
+    except pa.ArrowException as error:
+        raise _several_types(source, error) from error
+
+
+def _several_types(source: str, error: Exception) -> DataError:
+    return DataError(
+        f"{source}: a column that is kept holds values of one type ({str(error).splitlines()[0]}). Leave it out of "
+        "`keep`, or write its values as texts."
+    )
+
+
+def refuse_keep(source: str, columns: str | None, keep: str | None) -> None:
+    """Raise ConfigError if columns of a text file are asked for, which has none."""
+    for name, value in (("columns", columns), ("keep", keep)):
+        if value:
+            raise ConfigError(f"`{name}` is for tables ({', '.join(SUFFIXES)}); {source} holds one text a line.")
+
+
+def read_with(sources: Sequence[str], columns: str | None, keep: str | None) -> tuple[list[str], pa.Table | None]:
+    """Return the texts of several sources, in order, and the columns kept beside them, ``None`` if there are none.
+
+    Args:
+        sources: each as :func:`~samesense.inference.stream.read_texts` reads one.
+        columns: name of the column of texts in tables.
+        keep: see :func:`kept_columns`.
+    """
+    texts: list[str] = []
+    rows: list[Row] = []
+    kept: list[str] = []
+    for source in sources:
+        if is_table(source):
+            found, text = rows_with_texts(source, columns)
+            names = kept_columns(names_in(found), text, keep, source)
+            texts += checked_texts(found, text, source)
+            rows += ((number, {name: cells.get(name) for name in names}) for number, cells in found)
+            kept += names
+        else:
+            refuse_keep(source, columns, keep)
+            texts += read_texts(source)
+            rows += [(0, {})] * (len(texts) - len(rows))
+    return texts, table_of(rows, list(dict.fromkeys(kept)), ", ".join(sources[:3])) if kept else None
