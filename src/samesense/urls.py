@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 from typing import IO, Any
 
-from samesense.errors import ConfigError, DataError
+from samesense.errors import ConfigError, DataError, OutputError
 
 _URL = re.compile(r"[A-Za-z][\w+.-]+(::[A-Za-z][\w+.-]+)*://.+")
 _FILE = "file://"
@@ -48,8 +48,19 @@ def open_file(name: str | Path) -> IO[bytes]:
     try:
         stream: IO[bytes] = store.open(place, "rb")
     except (FileNotFoundError, PermissionError) as error:  # of others, another try may put them right
-        raise DataError(f"{name} cannot be read ({_said(error)}). Check the name, and the keys of the store.") from error
+        raise DataError(
+            f"{name} cannot be read ({_said(error)}). Check the name, and the keys of the store."
+        ) from error
     return stream
+
+
+def delivered(url: str, content: bytes) -> None:
+    """Write an object, whole or not at all; OutputError if the store refuses."""
+    store, place = store_of(url)
+    try:
+        store.pipe_file(place, content)
+    except Exception as error:  # each store has errors of its own
+        raise OutputError(f"{url} cannot be written ({_said(error)}). Check the name, and the keys.") from error
 
 
 def is_file(name: str | Path) -> bool:
@@ -67,13 +78,10 @@ def whole(name: str) -> str:
 
 def matching(pattern: str) -> list[str]:
     """Return the files or objects that match a pattern with ``*``, ``**``, ``?`` or ``[]``, by name."""
-    from glob import glob
-
-    if not is_url(pattern):
-        found = glob(str(Path(local(pattern)).expanduser()), recursive=True)
-        return sorted(name for name in found if Path(name).is_file())
-    store, place = store_of(pattern)
-    return sorted(store.unstrip_protocol(name) for name in store.glob(place) if store.isfile(name))
+    remote = is_url(pattern)
+    store, place = store_of(pattern if remote else str(Path(local(pattern)).expanduser().absolute()))
+    found = sorted(name for name in store.glob(place) if store.isfile(name))
+    return [store.unstrip_protocol(name) for name in found] if remote else found
 
 
 def state(name: str) -> tuple[int, str]:

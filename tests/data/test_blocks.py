@@ -10,7 +10,9 @@ import pytest
 from samesense.data.formats.blocks import blocks, rows_at
 from samesense.data.formats.files import read_rows
 
-ROWS = [{"id": str(n), "text": f"text {n} " + "ä文😀"[n % 3] * (n % 4) + ("\ufeff" if n == 4 else "")} for n in range(11)]
+ROWS = [
+    {"id": str(n), "text": f"text {n} " + "ä文😀"[n % 3] * (n % 4) + ("\ufeff" if n == 4 else "")} for n in range(11)
+]
 
 
 def quoted(row):

@@ -46,12 +46,12 @@ def world(folder, rows=60):
     return texts
 
 
-def make(place, output, *, executor="embedded", workers=None, address=None, **changes):
+def make(place, output, *, source="texts.txt", executor="embedded", workers=None, address=None, **changes):
     """Encode the texts of a world; returns the summary and the lines said."""
     lines = listen()
     settings = ShardSettings(**{"shard_size": 7, **changes})
     where = choose_executor(executor, workers=workers, address=address)
-    done = encode_shards(str(place), place / "texts.txt", output, settings, where, open_as=open_made_up)
+    done = encode_shards(str(place), [str(place / source)], output, settings, where, open_as=open_made_up)
     return done, lines
 
 

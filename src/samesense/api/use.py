@@ -14,6 +14,7 @@ from samesense.hashes import rows_hash
 if TYPE_CHECKING:
     from samesense.context.origin.explain import Explanation as Contexts
     from samesense.encoder.whitening import Whitening
+    from samesense.encoder.windows import Chunk
     from samesense.inference.calibration.storage import Threshold
     from samesense.inference.explain import By, Explanation
     from samesense.inference.models.backends import BackendOption
@@ -98,12 +99,13 @@ def explain(
     return run(load(model, precision=precision), text1, text2, by=by)
 
 
-def encode(
+def encode(  # noqa: PLR0913 - each is one flag of the command
     model: Any,
     source: Source,
     *,
     normalize: bool = False,
     columns: str | None = None,
+    chunk: Chunk | None = None,
     backend: BackendOption = "auto",
     precision: Precision = "auto",
     deterministic: bool = False,
@@ -117,6 +119,8 @@ def encode(
         source: texts, a text file with one text a line (plain or .gz), or a table.
         columns: name of the table's column of texts, if several hold texts.
         normalize: scale every vector to unit length.
+        chunk: cut texts that are longer than what the model reads into windows, and take the ``"mean"`` of their
+            vectors, or the ``"max"`` of each dimension; by default the model leaves the rest of a text out.
         backend: ``"auto"``, ``"torch"``, ``"onnx"`` or ``"onnx-int8"``, the last two for exported folders.
         precision: arithmetic of torch; auto is bfloat16 where the processor computes in it.
         deterministic: bits of a vector depend on its text alone, not on the texts beside it; slower.
@@ -130,7 +134,7 @@ def encode(
     opened = load(
         model, backend=backend, precision=precision, deterministic=deterministic, sample=texts, dim=dim, prompt=prompt
     )
-    return encode_with_bar(opened, texts, normalize=normalize)
+    return encode_with_bar(opened, texts, normalize=normalize, chunk=chunk)
 
 
 def texts_of(source: Source, columns: str | None) -> list[str]:

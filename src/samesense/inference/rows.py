@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from samesense.data.formats.files import SUFFIXES, Row, leads_to
 from samesense.data.formats.text_columns import named_column, names_in

@@ -1,12 +1,12 @@
-"""Encode a file line by line into vectors on disk, in the order of the file."""
+"""Texts of a source, in its order, and their vectors."""
 
 from __future__ import annotations
 
-import json
+import logging
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from samesense.data.formats.files import SUFFIXES, leads_to, split_suffix
 from samesense.data.formats.lines import numbered_lines, read_lines
 from samesense.data.sentences import one_text_a_row
 from samesense.encoder.cosine import checked_rows, nonzero_rows
+from samesense.encoder.windows import Chunk, figures_in_words
 from samesense.errors import ConfigError, DataError
 from samesense.execution.progress import progress_bar
 from samesense.files import replacing
@@ -25,28 +26,10 @@ from samesense.urls import is_file, is_url
 if TYPE_CHECKING:
     from samesense.inference.models.model import Model
 
-Format = Literal["npy", "parquet", "jsonl"]
-FORMATS: dict[str, Format] = {".npy": "npy", ".parquet": "parquet", ".jsonl": "jsonl"}
+logger = logging.getLogger(__name__)
 
 BLOCK_TEXTS = 16384
 """Texts encoded and written at once."""
-
-
-def format_of(output: str, wanted: Format | None) -> Format:
-    """Return the format to write: the one asked for, else the one of the suffix; JSON lines on standard output."""
-    if wanted is not None:
-        chosen = wanted
-    elif output == "-":
-        chosen = "jsonl"
-    elif Path(output).suffix in FORMATS:
-        chosen = FORMATS[Path(output).suffix]
-    else:
-        raise ConfigError(f"`output` must end in {', '.join(FORMATS)}, or `format` must say one; received {output!r}.")
-    if output == "-" and chosen != "jsonl" and sys.stdout.isatty():
-        raise ConfigError(
-            f"{chosen} is binary and standard output is a terminal. Give `output` FILE, or `format` jsonl."
-        )
-    return chosen
 
 
 def read_texts(source: str, columns: str | None = None) -> list[str]:
@@ -101,37 +84,15 @@ def _numbered(source: str, name: str) -> Iterator[tuple[int, str]]:
     return read_lines(source, split_suffix(source)[1])
 
 
-def write_embeddings(embeddings: Embeddings, texts: Iterable[str], output: str, form: Format) -> None:
-    """Write one row a text, in order: npy matrix, or ``text`` and ``embedding`` columns in Parquet or JSON lines.
+def encode_with_bar(model: Model, texts: list[str], *, normalize: bool, chunk: Chunk | None = None) -> Embeddings:
+    """Return the embeddings of ``texts`` while a bar shows how far it is; ModelError if a number is not finite.
 
-    A file is written beside its place and renamed, so that it is there whole or not at all.
+    ``chunk`` says what is taken of the windows of a text that is longer than what the model reads, and so does a line.
     """
-    if output == "-":
-        write_rows(embeddings, texts, sys.stdout.buffer, form)
-        sys.stdout.buffer.flush()
-        return
-    with replacing(output) as beside, beside.open("wb") as stream:
-        write_rows(embeddings, texts, stream, form)
-
-
-def write_rows(embeddings: Embeddings, texts: Iterable[str], stream: IO[bytes], form: Format) -> None:
-    """Write one row a text to an open file; see :func:`write_embeddings`."""
-    if form == "npy":
-        np.save(stream, embeddings)
-    elif form == "jsonl":
-        for text, row in zip(texts, embeddings, strict=True):
-            line = json.dumps({"text": text, "embedding": [float(f"{value:.9g}") for value in row]}, ensure_ascii=False)
-            stream.write(line.encode() + b"\n")
-    else:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        vectors = pa.FixedSizeListArray.from_arrays(pa.array(embeddings.reshape(-1)), embeddings.shape[1])
-        pq.write_table(pa.table({"text": list(texts), "embedding": vectors}), stream)
-
-
-def encode_with_bar(model: Model, texts: list[str], *, normalize: bool) -> Embeddings:
-    """Return the embeddings of ``texts`` while a bar shows how far it is; ModelError if a number is not finite."""
+    if chunk is not None:
+        windows = model.windows(texts)
+        logger.info(figures_in_words(windows.figures, len(texts), chunk))
+        return windows.join(encode_with_bar(model, windows.texts, normalize=normalize), chunk)
     with progress_bar("encode", "text", len(texts)) as bar:
         rows = model.encode(texts, normalize=normalize, on_progress=bar.update)
     checked_rows(rows, texts)

@@ -12,7 +12,6 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import IO
 
 from samesense.data.formats.delimited import HEADERLESS
 from samesense.data.formats.files import Row, parquet_rows, read_rows, rows_of_lines, split_suffix
@@ -97,8 +96,7 @@ def _header(suffix: str) -> str:
 
 def _mark(name: str, zipped: bool) -> int:
     """Return the length of the byte order mark at the beginning of a file, 0 if there is none."""
-    with open_file(name) as raw:
-        stream: IO[bytes] = gzip.open(raw) if zipped else raw  # type: ignore[assignment]
+    with open_file(name) as raw, gzip.open(raw) if zipped else raw as stream:
         return len(MARK) if stream.read(len(MARK)) == MARK else 0
 
 

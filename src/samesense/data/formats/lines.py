@@ -43,7 +43,9 @@ _OTHER_FORMATS = {
 """First bytes of files that are no text: what they are, and what to do."""
 
 
-def read_lines(path: str | Path, zipped: bool, *, bounded: bool = True, carriage_returns: bool = False) -> Iterator[Line]:
+def read_lines(
+    path: str | Path, zipped: bool, *, bounded: bool = True, carriage_returns: bool = False
+) -> Iterator[Line]:
     """Yield the lines of a file, also of one in gzip; see :func:`numbered_lines`."""
     number = 0
     try:

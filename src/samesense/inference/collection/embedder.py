@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from samesense.encoder.cosine import checked_rows, nonzero_rows
+from samesense.encoder.windows import Windows
 from samesense.inference.models.model import Model
 from samesense.inference.search.exact import unit_rows
 from samesense.types import Embeddings, Encode
@@ -22,12 +24,14 @@ class Embedder:
             :func:`~samesense.encoder.storage.model_identity` returns.
         name: what the model is called; it is opened by this name where no other is given.
         precision: arithmetic, for people and for opening it again.
+        windows: cuts texts into windows that the encoder reads whole.
     """
 
     encode: Encode
     identity: str
     name: str = ""
     precision: str = "float32"
+    windows: Callable[[Sequence[str]], Windows] | None = None
 
     def unit(self, texts: list[str]) -> Embeddings:
         """Return the embeddings of ``texts`` as unit rows, ``(texts, dim)``.
@@ -40,4 +44,6 @@ class Embedder:
 
 def embedder_of(model: Model, name: str) -> Embedder:
     """Return a loaded model as what a collection needs of it; ModelError for a cross-encoder."""
-    return Embedder(model.encode, model.identity, name, model.backend.removeprefix("torch-") or "float32")
+    return Embedder(
+        model.encode, model.identity, name, model.backend.removeprefix("torch-") or "float32", model.windows
+    )

@@ -14,6 +14,7 @@ from samesense.data.formats.files import Row, missing_file, split_suffix
 from samesense.data.formats.text_columns import names_in, text_column
 from samesense.data.sentences import checked_texts
 from samesense.errors import ConfigError, DataError
+from samesense.hashes import content_hash
 from samesense.inference.rows import joined, kept_columns, refuse_keep, table_of
 from samesense.inference.stream import check_line
 from samesense.urls import is_file, state, whole
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 FILE = "input.json"
+SPREAD = 16
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,13 @@ class Input:
     def rows(self) -> int:
         """Return the number of texts."""
         return sum(part.rows for part in self.parts)
+
+    def sample(self, count: int) -> list[str]:
+        """Return ``count`` texts, or all if there are fewer, evenly from at most :data:`SPREAD` shards."""
+        shards = _evenly(len(self.parts), min(SPREAD, count))
+        texts = [self.read(shard)[0] for shard in shards]
+        each = -(-count // len(shards))
+        return [some[at] for some in texts for at in _evenly(len(some), each)]
 
     def read(self, shard: int) -> tuple[list[str], pa.Table | None]:
         """Return the texts of a shard and the columns kept beside them; reads little else of the file."""
@@ -169,6 +178,12 @@ class _Cutter:
         return Input(tuple(self._files), tuple(self.parts), schema, self._digest.hexdigest())
 
 
+def _evenly(count: int, most: int) -> list[int]:
+    """Return numbers below ``count`` at even distances, all if they are no more than ``most``."""
+    wanted = min(count, most)
+    return [at * count // wanted for at in range(wanted)]
+
+
 def _check(rows: Sequence[Row], file: File) -> None:
     if split_suffix(file.path)[0]:
         checked_texts(rows, file.text, file.path)
@@ -179,8 +194,12 @@ def _check(rows: Sequence[Row], file: File) -> None:
 
 def _said(rows: Sequence[Row], text: str, kept: Sequence[str]) -> bytes:
     """Return what is read of rows, a line of JSON for each; other columns may change."""
-    lines = ([cells.get(text), {name: cells[name] for name in kept if cells.get(name) is not None}] for _, cells in rows)
-    return "".join(json.dumps(line, default=str, sort_keys=True) + "\n" for line in lines).encode()
+    names = sorted(kept)
+    lines = (
+        json.dumps([cells.get(text), {name: cells[name] for name in names if cells.get(name) is not None}], default=str)
+        for _, cells in rows
+    )
+    return "".join(f"{line}\n" for line in lines).encode()
 
 
 def _hash(content: bytes) -> str:
