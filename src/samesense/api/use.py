@@ -137,6 +137,20 @@ def encode(  # noqa: PLR0913 - each is one flag of the command
     return encode_with_bar(opened, texts, normalize=normalize, chunk=chunk)
 
 
+def read_vectors(place: str | Path) -> Embeddings:
+    """Return the vectors that ``samesense encode`` wrote, float32 ``(texts, dim)``, in order.
+
+    Of ``--vectors int8`` a number is the middle of its step, of ``binary`` it is 1 or -1.
+
+    Args:
+        place: an ``.npy`` or ``.parquet`` file, the folder of ``--shard-size``, or the URL of either.
+    """
+    from samesense.encoder.stored import stored_rows
+    from samesense.inference.shards.read import read_shards
+
+    return stored_rows(place) if str(place).endswith((".npy", ".parquet")) else read_shards(place)
+
+
 def texts_of(source: Source, columns: str | None) -> list[str]:
     """Return the texts of what a command or a function is given, in order, none of them empty."""
     from samesense.data.sentences import one_text_a_row

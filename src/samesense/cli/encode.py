@@ -81,7 +81,7 @@ def encode(
         "chunk": chunk,
         "normalize": normalize,
     }
-    model, names = model if dim is None else f"{model}+dim:{dim}", sources or ["-"]
+    model, names = model if dim is None else f"{model}+dim:{dim}", sources or [Name("-")]
     if shard_size is None:
         _check_no_shards(workers=workers, executor=executor, address=address)
         _one_file(model, names, output, format, how, **what)

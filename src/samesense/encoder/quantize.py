@@ -47,12 +47,15 @@ class Quantizer:
     def apply(self, rows: Embeddings) -> npt.NDArray[Any]:
         """Return vectors ``(rows, dim)`` as they are stored; of binary ``(rows, bytes)``."""
         if self.vectors == "binary":
-            bits: npt.NDArray[np.int8] = (np.packbits(rows > 0, axis=1) - 128).astype(np.int8)
-            return bits
-        if self.ranges is None:
-            return rows.astype(self.vectors, copy=False)
-        starts, steps = self._scale()
-        return (np.clip(np.floor((rows - starts) / steps), 0, LEVELS) - 128).astype(np.int8)
+            stored: npt.NDArray[Any] = (np.packbits(rows > 0, axis=1) - 128).astype(np.int8)
+        elif self.ranges is None:
+            stored = rows.astype(self.vectors, copy=False)
+        else:
+            starts, steps = self._scale()
+            stored = (np.clip(np.floor((rows - starts) / np.where(steps == 0, 1, steps)), 0, LEVELS) - 128).astype(
+                np.int8
+            )
+        return stored
 
     def restore(self, stored: npt.NDArray[Any]) -> Embeddings:
         """Return vectors, float32 ``(rows, dim)``: of int8 the middle of each step, of binary 1 and -1."""
@@ -65,10 +68,10 @@ class Quantizer:
         return (starts + (stored.astype(np.float32) + np.float32(128.5)) * steps).astype(np.float32, copy=False)
 
     def _scale(self) -> tuple[Embeddings, Embeddings]:
-        """Return where each dimension begins and how long a step is."""
+        """Return where each dimension begins and how long a step is; 0 where all numbers were the same."""
         ranges = np.asarray(self.ranges, dtype=np.float32)
-        steps = (ranges[1] - ranges[0]) / LEVELS
-        return ranges[0], np.where(steps == 0, np.float32(1), steps)
+        steps: Embeddings = (ranges[1] - ranges[0]) / LEVELS
+        return ranges[0], steps
 
     def to_json(self) -> bytes:
         """Return it as a line of JSON, from which every bit comes back."""

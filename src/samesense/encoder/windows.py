@@ -96,13 +96,14 @@ def _windows(text: str, reading: Reading, longest: int) -> list[str]:
 
 
 def _cut(text: str, spans: Sequence[Span], room: int) -> list[str]:
-    """Return windows of at most ``room`` tokens, each beginning with a word where one begins in its last quarter."""
+    """Return windows of at most ``room`` tokens and like length, each beginning with a word where one begins near."""
     edges, start = [0], 0
     while len(spans) - start > room:
         left = len(spans) - start
         end = start + -(-left // -(-left // room))
-        words = (at for at in range(end, start + (end - start) * 3 // 4, -1) if _begins_word(text, spans[at][0]))
-        start = next(words, end)
+        near = (end - start) // 4
+        places = sorted(range(end - near, min(end + near, start + room) + 1), key=lambda at: abs(at - end))
+        start = next((at for at in places if at < len(spans) and _begins_word(text, spans[at][0])), end)
         edges.append(spans[start][0])
     pieces = [text[a:b].strip() for a, b in zip(edges, [*edges[1:], len(text)], strict=True)]
     return [piece for piece in pieces if piece]

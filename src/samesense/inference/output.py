@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from samesense.encoder.quantize import Quantizer
+from samesense.encoder.stored import BESIDE, METADATA
 from samesense.errors import ConfigError
 from samesense.files import replacing
 from samesense.urls import delivered, is_url, local
@@ -23,12 +24,6 @@ if TYPE_CHECKING:
 
 Format = Literal["npy", "parquet", "jsonl"]
 FORMATS: dict[str, Format] = {".npy": "npy", ".parquet": "parquet", ".jsonl": "jsonl"}
-
-METADATA = b"samesense.vectors"
-"""Where a Parquet file says how its vectors are stored, if not in float32."""
-
-BESIDE = ".vectors.json"
-"""End of the name of the file that says it beside a matrix."""
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from samesense.data.formats.columns import spelled_names
 from samesense.data.formats.files import SUFFIXES, Row, leads_to
-from samesense.data.formats.text_columns import named_column, names_in
+from samesense.data.formats.text_columns import names_in
 from samesense.data.sentences import checked_texts, rows_with_texts
 from samesense.errors import ConfigError, DataError
 from samesense.inference.stream import is_table, read_texts
@@ -56,7 +57,7 @@ def kept_columns(names: Sequence[str], text: str, keep: str | None, source: str)
     elif keep == ALL:
         kept = [name for name in names if name != text]
     else:
-        kept = [named_column(names, name.strip(), source) for name in keep.split(",") if name.strip()]
+        kept = [_named(names, name.strip(), source) for name in keep.split(",") if name.strip()]
     taken = [name for name in kept if name in OWN]
     if taken:
         raise ConfigError(
@@ -64,6 +65,15 @@ def kept_columns(names: Sequence[str], text: str, keep: str | None, source: str)
             "out, or rename it."
         )
     return list(dict.fromkeys(kept))
+
+
+def _named(names: Sequence[str], name: str, source: str) -> str:
+    found = name if name in names else spelled_names(names).get(name.casefold())
+    if found is None:
+        raise DataError(
+            f"{source}: `keep` names {name!r}, which this source does not have. Its columns: {', '.join(names)}."
+        )
+    return found
 
 
 def table_of(rows: Iterable[Row], kept: Sequence[str], source: str, schema: pa.Schema | None = None) -> pa.Table:
