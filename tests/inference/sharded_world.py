@@ -4,6 +4,7 @@ An accident is a file beside the texts: ``dies-now`` kills the next worker that 
 that a shard takes.
 """
 
+import json
 import os
 import signal
 import sys
@@ -61,6 +62,6 @@ def shards(output):
 
 
 if __name__ == "__main__":
-    place, output, where = sys.argv[1:]
+    place, output, where, *more = sys.argv[1:]
     how = {"executor": "ray"} if where == "ray" else {"workers": int(where)}
-    make(Path(place), Path(output), **how)
+    make(Path(place), Path(output), **how, **json.loads(more[0] if more else "{}"))

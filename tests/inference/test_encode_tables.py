@@ -3,7 +3,12 @@
 import gzip
 import itertools
 import json
+import signal
+import subprocess
+import sys
+import time
 from dataclasses import replace
+from pathlib import Path
 
 import fsspec
 import numpy as np
@@ -23,6 +28,7 @@ from tests.inference.made_vectors import encode
 from tests.inference.sharded_world import open_made_up, shards
 from tests.messages import listen
 
+ROOT = Path(__file__).parents[2]
 ROWS = [
     {"id": f"n{n}", "body": f"text {n} {'ä文😀'[n % 3]}, {n * n}", "year": 2000 + n, "tags": ["a"] * (n % 3)}
     for n in range(20)
@@ -136,6 +142,34 @@ def test_it_goes_on_and_notices_another_input(tables, tmp_path, monkeypatch):
     made(sources, tmp_path / "v")
 
 
+def until(reached, process):
+    while not reached():
+        assert process.poll() is None
+        time.sleep(0.02)
+
+
+@pytest.mark.slow
+def test_a_worker_and_the_driver_are_killed_and_each_row_is_there_once(tables, tmp_path):
+    """Of tables, by ranges that all shards share: the driver dies before there are any, then a worker, then it again."""
+    made([tables / "[0-4].*"], tmp_path / "v", vectors="int8")
+    (tables / "slow").write_text("0.2")
+    (tables / "dies-now").touch()
+    how = {"source": "[0-4].*", "shard_size": 3, "format": "parquet", "columns": "body", "vectors": "int8"}
+    killed = tmp_path / "killed"
+    words = [sys.executable, "-m", "tests.inference.sharded_world", str(tables), str(killed), "2", json.dumps(how)]
+    assert subprocess.run(words, cwd=ROOT).returncode == -signal.SIGKILL
+    driver = subprocess.Popen(words, cwd=ROOT)
+    until(lambda: (killed / "vectors.json").exists(), driver)
+    (tables / "dies-now").touch()
+    until(lambda: len(list((killed / "shards").glob("*.parquet"))) >= 4, driver)
+    driver.kill()
+    driver.wait()
+    assert not (tables / "dies-now").exists()
+    assert subprocess.run(words, cwd=ROOT).returncode == 0
+    assert shards(tmp_path / "killed") == shards(tmp_path / "v")
+    assert [row["id"] for row in read(tmp_path / "killed")] == [row["id"] for row in ROWS]
+
+
 def test_urls_are_read_and_written_and_gone_on_with(tables, tmp_path):
     store = fsspec.filesystem("memory")
     for path in tables.glob("[0-4].*"):
@@ -244,3 +278,18 @@ def test_one_file_says_how_it_is_stored_and_is_a_model(tables, tmp_path, tiny_tr
     np.testing.assert_allclose(stored.encode(TEXTS), expected, atol=0.01)
     with pytest.raises(ConfigError, match="JSON lines hold numbers as text; received `vectors` int8"):
         command(str(tiny_trunk), [str(tables / "a.tsv")], output="-", vectors="int8")
+
+
+def test_one_file_is_read_from_a_url_and_written_to_one(tables, tiny_trunk):
+    store = fsspec.filesystem("memory")
+    store.pipe_file("/one/texts.txt.gz", gzip.compress("".join(f"{text}\n" for text in TEXTS).encode()))
+    store.pipe_file("/one/b.csv", (tables / "b.csv").read_bytes())
+    try:
+        assert read_texts("memory://one/texts.txt.gz") == read_texts("memory://one/b.csv", "body") == TEXTS
+        command(str(tiny_trunk), ["memory://one/texts.txt.gz"], output="memory://one/v.npy", vectors="binary")
+        expected = np.where(samesense.encode(str(tiny_trunk), "memory://one/b.csv", columns="body") > 0, 1, -1)
+        np.testing.assert_array_equal(samesense.read_vectors("memory://one/v.npy"), expected)
+        with pytest.raises(DataError, match="There is no file memory://one/absent.txt"):
+            samesense.encode(str(tiny_trunk), "memory://one/absent.txt")
+    finally:
+        store.rm("/one", recursive=True)

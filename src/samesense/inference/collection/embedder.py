@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from samesense.encoder.cosine import checked_rows, nonzero_rows
-from samesense.encoder.windows import Windows
+from samesense.encoder.windows import Windows, cut_texts
 from samesense.inference.models.model import Model
 from samesense.inference.search.exact import unit_rows
 from samesense.types import Embeddings, Encode
@@ -31,7 +32,7 @@ class Embedder:
     identity: str
     name: str = ""
     precision: str = "float32"
-    windows: Callable[[Sequence[str]], Windows] | None = None
+    windows: Callable[[Sequence[str]], Windows] = partial(cut_texts, reading=None)
 
     def unit(self, texts: list[str]) -> Embeddings:
         """Return the embeddings of ``texts`` as unit rows, ``(texts, dim)``.

@@ -113,7 +113,7 @@ class EncodeWork:
 
 def embedded(embedder: Embedder, texts: list[str], chunk: Chunk | None) -> tuple[Embeddings, dict[str, int]]:
     """Return the vectors of texts, ``(texts, dim)``, and how many were cut, where any may be."""
-    if chunk is None or embedder.windows is None:
+    if chunk is None:
         return checked_rows(np.asarray(embedder.encode(texts), dtype=np.float32), texts), {}
     windows = embedder.windows(texts)
     rows = checked_rows(np.asarray(embedder.encode(windows.texts), dtype=np.float32), windows.texts)
