@@ -150,7 +150,7 @@ def until(reached, process):
 
 @pytest.mark.slow
 def test_a_worker_and_the_driver_are_killed_and_each_row_is_there_once(tables, tmp_path):
-    """Of tables, by ranges that all shards share: the driver dies before there are any, then a worker, then it again."""
+    """Of tables, by ranges that all shards share: the driver dies before it has any, a worker, the driver."""
     made([tables / "[0-4].*"], tmp_path / "v", vectors="int8")
     (tables / "slow").write_text("0.2")
     (tables / "dies-now").touch()
@@ -289,7 +289,7 @@ def test_one_file_is_read_from_a_url_and_written_to_one(tables, tiny_trunk):
         command(str(tiny_trunk), ["memory://one/texts.txt.gz"], output="memory://one/v.npy", vectors="binary")
         expected = np.where(samesense.encode(str(tiny_trunk), "memory://one/b.csv", columns="body") > 0, 1, -1)
         np.testing.assert_array_equal(samesense.read_vectors("memory://one/v.npy"), expected)
-        with pytest.raises(DataError, match="There is no file memory://one/absent.txt"):
+        with pytest.raises(DataError, match=r"There is no file memory://one/absent\.txt"):
             samesense.encode(str(tiny_trunk), "memory://one/absent.txt")
     finally:
         store.rm("/one", recursive=True)

@@ -72,8 +72,8 @@ def figures_in_words(figures: dict[str, int], texts: int, how: Chunk) -> str:
     return f"{cut} of {texts} texts are longer than what the model reads: cut into {windows} windows, {kind} is taken"
 
 
-def cut_texts(texts: Sequence[str], reading: Reading | None) -> Windows:
-    """Return texts as windows; a text that the model reads whole is one, as it is."""
+def cut_texts(texts: Sequence[str], reading: Reading | None = None) -> Windows:
+    """Return texts as windows; one that the model reads whole is a window, as it is; ``None`` reads everything."""
     longest = reading.longest if reading is not None else None
     if reading is None or longest is None:
         return Windows(list(texts), [1] * len(texts))

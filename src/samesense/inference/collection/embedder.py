@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
@@ -32,7 +31,7 @@ class Embedder:
     identity: str
     name: str = ""
     precision: str = "float32"
-    windows: Callable[[Sequence[str]], Windows] = partial(cut_texts, reading=None)
+    windows: Callable[[Sequence[str]], Windows] = cut_texts
 
     def unit(self, texts: list[str]) -> Embeddings:
         """Return the embeddings of ``texts`` as unit rows, ``(texts, dim)``.
