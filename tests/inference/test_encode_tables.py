@@ -96,14 +96,16 @@ def test_columns_that_are_kept_have_one_type_in_all_shards(tables, tmp_path):
     assert [(row["id"], row["year"]) for row in rows[20:]] == [(None, 0.5), (None, None)]
     schemas = {pq.read_schema(one).remove_metadata() for one in (tmp_path / "v" / "shards").iterdir()}
     assert len(schemas) == 1 and schemas.pop().field("year").type == pa.float64()
+    made([tables / "0.parquet", tables / "a.tsv"], tmp_path / "texts", keep="year")  # numbers, and texts of numbers
+    assert [row["year"] for row in read(tmp_path / "texts")][2:6] == ["2002", "2003", "2000", "2001"]
     made([tables / "a.tsv"], tmp_path / "all", keep="all")
     assert [*read(tmp_path / "all")[0]] == ["id", "year", "tags", "text", "embedding"]
 
 
 def test_what_cannot_be_kept_or_read_is_said(tables, tmp_path):
     (tables / "text.jsonl").write_text('{"body": "x", "text": "y"}\n')
-    (tables / "mixed.jsonl").write_text('{"body": "x", "year": 1}\n{"body": "x", "year": "late"}\n')
-    (tables / "late.jsonl").write_text('{"body": "x", "year": "late"}\n')
+    (tables / "mixed.jsonl").write_text('{"body": "x", "year": 1}\n{"body": "x", "year": [1]}\n')
+    (tables / "late.jsonl").write_text('{"body": "x", "year": [1]}\n')
     (tables / "empty.jsonl").write_text('{"body": "x"}\n{"body": " "}\n')
     (tables / "lines.txt").write_text("one\n")
     for names, changes, error, message in (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from samesense.data.formats.columns import spelled_names
 from samesense.data.formats.files import SUFFIXES, Row, leads_to
@@ -76,24 +76,57 @@ def _named(names: Sequence[str], name: str, source: str) -> str:
     return found
 
 
-def table_of(rows: Iterable[Row], kept: Sequence[str], source: str, schema: pa.Schema | None = None) -> pa.Table:
-    """Return the kept cells of rows as a table, of this schema if one is given; DataError if they do not fit one."""
+def schema_of(rows: Sequence[Row], kept: Sequence[str], source: str) -> pa.Schema:
+    """Return the types of the kept columns; texts among numbers make a column of texts.
+
+    DataError if a column holds values of other kinds side by side, such as lists and numbers.
+    """
     import pyarrow as pa
 
     try:
-        return pa.Table.from_pylist([{name: cells.get(name) for name in kept} for _, cells in rows], schema)
+        return pa.schema([(name, _type([cells.get(name) for _, cells in rows])) for name in kept])
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise _several_types(source, error) from error
 
 
-def joined(schemas: Iterable[pa.Schema], source: str) -> pa.Schema:
-    """Return the schema that holds the cells of all; whole numbers and others make a column of others."""
+def _type(values: list[Any]) -> pa.DataType:
     import pyarrow as pa
 
+    plain = all(value is None or isinstance(value, str | int | float) for value in values)
+    return pa.string() if plain and any(isinstance(value, str) for value in values) else pa.infer_type(values)
+
+
+def joined(schemas: Iterable[pa.Schema], source: str) -> pa.Schema:
+    """Return the schema that holds the cells of all: numbers become texts where another has texts."""
+    import pyarrow as pa
+
+    every = list(schemas)
+    texts = {field.name for schema in every for field in schema if field.type == pa.string()}
+    wider = [pa.schema([_as_text(field) if field.name in texts else field for field in schema]) for schema in every]
     try:
-        return pa.unify_schemas(list(schemas), promote_options="permissive")
+        return pa.unify_schemas(wider, promote_options="permissive")
     except pa.ArrowException as error:
         raise _several_types(source, error) from error
+
+
+def _as_text(field: pa.Field) -> pa.Field:
+    import pyarrow as pa
+
+    number = pa.types.is_integer(field.type) or pa.types.is_floating(field.type) or pa.types.is_boolean(field.type)
+    return pa.field(field.name, pa.string()) if number else field
+
+
+def table_of(rows: Sequence[Row], schema: pa.Schema) -> pa.Table:
+    """Return the cells of rows as a table of this schema; nothing of a column that a row has not."""
+    import pyarrow as pa
+
+    def cell(field: pa.Field, value: Any) -> Any:
+        return str(value) if field.type == pa.string() and value is not None else value
+
+    columns = [[cell(field, cells.get(field.name)) for _, cells in rows] for field in schema]
+    return pa.Table.from_arrays(
+        [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)], schema=schema
+    )
 
 
 def _several_types(source: str, error: Exception) -> DataError:
@@ -120,16 +153,17 @@ def read_with(sources: Sequence[str], columns: str | None, keep: str | None) -> 
     """
     texts: list[str] = []
     rows: list[Row] = []
-    kept: list[str] = []
+    schemas: list[pa.Schema] = []
     for source in sources:
         if is_table(source):
             found, text = rows_with_texts(source, columns)
             names = kept_columns(names_in(found), text, keep, source)
             texts += checked_texts(found, text, source)
             rows += ((number, {name: cells.get(name) for name in names}) for number, cells in found)
-            kept += names
+            schemas.append(schema_of(found, names, source))
         else:
             refuse_keep(source, columns, keep)
             texts += read_texts(source)
             rows += [(0, {})] * (len(texts) - len(rows))
-    return texts, table_of(rows, list(dict.fromkeys(kept)), ", ".join(sources[:3])) if kept else None
+    schema = joined(schemas, f"{len(sources)} sources") if any(map(len, schemas)) else None
+    return texts, None if schema is None else table_of(rows, schema)

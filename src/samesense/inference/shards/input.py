@@ -15,7 +15,7 @@ from samesense.data.formats.text_columns import names_in, text_column
 from samesense.data.sentences import checked_texts
 from samesense.errors import ConfigError, DataError
 from samesense.hashes import content_hash
-from samesense.inference.rows import joined, kept_columns, refuse_keep, table_of
+from samesense.inference.rows import joined, kept_columns, refuse_keep, schema_of, table_of
 from samesense.inference.stream import check_line
 from samesense.urls import is_file, state, whole
 
@@ -88,7 +88,7 @@ class Input:
                 "not what they were when its rows were counted. Put the file back, or encode into another folder."
             )
         texts = [str(cells[file.text]) for _, cells in rows]
-        return texts, None if schema is None else table_of(rows, names, file.path, schema)
+        return texts, None if schema is None else table_of(rows, schema)
 
 
 def check_files(names: Sequence[str]) -> list[str]:
@@ -158,7 +158,7 @@ class _Cutter:
             self._digest.update(said)
             self.parts.append(Part(len(self._files), block.start, block.end, len(block.rows), _hash(said)))
             if kept:
-                self._schemas.append(table_of(block.rows, kept, path).schema)
+                self._schemas.append(schema_of(block.rows, kept, path))
             yield len(block.rows)
         self._files.append(file)
 
