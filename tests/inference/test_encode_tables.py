@@ -21,6 +21,7 @@ from samesense.cli.encode import encode as command
 from samesense.encoder.windows import Reading, cut_texts
 from samesense.errors import ConfigError, DataError, OutputError
 from samesense.execution.tasks import Serial
+from samesense.inference.onnx.encoder import OnnxEncoder
 from samesense.inference.shards.encode import ShardSettings, encode_shards
 from samesense.inference.stream import read_texts
 from tests.inference import sharded_world
@@ -295,3 +296,17 @@ def test_one_file_is_read_from_a_url_and_written_to_one(tables, tiny_trunk):
             samesense.encode(str(tiny_trunk), "memory://one/absent.txt")
     finally:
         store.rm("/one", recursive=True)
+
+
+@pytest.mark.slow
+def test_an_exported_model_cuts_texts_as_torch_does(exported, sentences):
+    model = samesense.load(str(exported), backend="torch", precision="float32", device="cpu")
+    texts = [" ".join(sentences), sentences[0], " ".join(["dog"] * 500)]
+    for prompt in ("", "the cat: "):
+        model.encoder.prompts = {"it": prompt}
+        model.encoder.default_prompt_name = "it" if prompt else None
+        onnx = OnnxEncoder(exported)
+        onnx.description = onnx.description.model_copy(update={"prompt": prompt})
+        windows = cut_texts(texts, onnx.reading)
+        assert windows == model.windows(texts) and windows.counts[0] > 1 and windows.counts[1] == 1
+        assert max(onnx.reading.lengths(windows.texts)) <= onnx.description.max_tokens
