@@ -75,7 +75,7 @@ def test_the_manifest_says_what_it_was_made_of(place, tmp_path):
     assert content["settings"] == {
         **{"shard_size": 7, "format": "npy", "vectors": "float32", "normalize": False, "deterministic": False}
     }
-    digest = hashlib.sha256("".join(json.dumps([text, {}]) + "\n" for text in texts).encode()).hexdigest()
+    digest = hashlib.sha256("".join(json.dumps([text]) + "\n" for text in texts).encode()).hexdigest()
     known = {"name": "texts.txt", "files": 1, "bytes": (place / "texts.txt").stat().st_size, "rows": 60}
     assert content["input"] == {**known, "sha256": digest}
     assert content["model"]["identity"] == hashlib.sha256(b"made up ").hexdigest()

@@ -99,6 +99,9 @@ def test_columns_that_are_kept_have_one_type_in_all_shards(tables, tmp_path):
     assert len(schemas) == 1 and schemas.pop().field("year").type == pa.float64()
     made([tables / "0.parquet", tables / "a.tsv"], tmp_path / "texts", keep="year")  # numbers, and texts of numbers
     assert [row["year"] for row in read(tmp_path / "texts")][2:6] == ["2002", "2003", "2000", "2001"]
+    (tables / "other.jsonl").write_text('{"sentence": "s", "body": "kept here", "id": "o"}\n')
+    made([tables / "0.parquet", tables / "other.jsonl"], tmp_path / "two", columns=None, keep="all")
+    assert [(row["text"], row["body"]) for row in read(tmp_path / "two")[3:]] == [(TEXTS[3], None), ("s", "kept here")]
     made([tables / "a.tsv"], tmp_path / "all", keep="all")
     assert [*read(tmp_path / "all")[0]] == ["id", "year", "tags", "text", "embedding"]
 

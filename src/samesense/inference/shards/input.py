@@ -28,13 +28,14 @@ SPREAD = 16
 
 @dataclass(frozen=True)
 class File:
-    """A file of texts: its bytes, when it was changed, its column of texts, and the line that names its columns."""
+    """A file of texts: its bytes, when it was changed, the line that names its columns, that of texts, those kept."""
 
     path: str  # or URL, the same on every machine that reads it
     size: int
     changed: str
-    text: str
-    header: str
+    header: str = ""
+    text: str = "text"
+    kept: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -80,15 +81,15 @@ class Input:
                 f"Every worker reads the input itself, and there is no file {file.path} where shard {shard} is made. "
                 "Put it at the same path on every machine."
             ) from error
-        schema = _schema(self.schema)
-        names = schema.names if schema is not None else []
-        if _hash(_said(rows, file.text, names)) != part.sha256:
+        if _hash(_said(rows, file)) != part.sha256:
             raise DataError(
                 f"The input must stay as it is; rows {part.start} to {part.end} of {file.path} (shard {shard}) are "
                 "not what they were when its rows were counted. Put the file back, or encode into another folder."
             )
         texts = [str(cells[file.text]) for _, cells in rows]
-        return texts, None if schema is None else table_of(rows, schema)
+        schema = _schema(self.schema)
+        kept = [(number, {name: cells.get(name) for name in file.kept}) for number, cells in rows]
+        return texts, None if schema is None else table_of(kept, schema)
 
 
 def check_files(names: Sequence[str]) -> list[str]:
@@ -148,26 +149,26 @@ class _Cutter:
 
     def add(self, path: str, shard_size: int) -> Iterator[int]:
         """Add a file; yields the rows of each part."""
-        size, changed = state(path)
-        file, kept = File(path, size, changed, "text", ""), list[str]()
+        file = File(path, *state(path))
         for number, block in enumerate(blocks(path, shard_size)):
             if number == 0:
-                file, kept = self._described(replace(file, header=block.header), block)
+                file = self._described(file, block)
             _check(block.rows, file)
-            said = _said(block.rows, file.text, kept)
+            said = _said(block.rows, file)
             self._digest.update(said)
             self.parts.append(Part(len(self._files), block.start, block.end, len(block.rows), _hash(said)))
-            if kept:
-                self._schemas.append(schema_of(block.rows, kept, path))
+            if file.kept:
+                self._schemas.append(schema_of(block.rows, file.kept, path))
             yield len(block.rows)
         self._files.append(file)
 
-    def _described(self, file: File, first: Block) -> tuple[File, list[str]]:
+    def _described(self, file: File, first: Block) -> File:
         if not split_suffix(file.path)[0]:
             refuse_keep(file.path, self._columns, self._keep)
-            return file, []
+            return file
         text = text_column(first.rows, self._columns, file.path)
-        return replace(file, text=text), kept_columns(names_in(first.rows), text, self._keep, file.path)
+        kept = kept_columns(names_in(first.rows), text, self._keep, file.path)
+        return replace(file, header=first.header, text=text, kept=tuple(kept))
 
     def found(self) -> Input:
         """Return what was added."""
@@ -192,14 +193,10 @@ def _check(rows: Sequence[Row], file: File) -> None:
         check_line(str(cells["text"]), file.path, number)
 
 
-def _said(rows: Sequence[Row], text: str, kept: Sequence[str]) -> bytes:
+def _said(rows: Sequence[Row], file: File) -> bytes:
     """Return what is read of rows, a line of JSON for each; other columns may change."""
-    names = sorted(kept)
-    lines = (
-        json.dumps([cells.get(text), {name: cells[name] for name in names if cells.get(name) is not None}], default=str)
-        for _, cells in rows
-    )
-    return "".join(f"{line}\n" for line in lines).encode()
+    lines = ([cells.get(file.text), *map(cells.get, file.kept)] for _, cells in rows)
+    return "".join(f"{json.dumps(line, default=str)}\n" for line in lines).encode()
 
 
 def _hash(content: bytes) -> str:
@@ -223,7 +220,7 @@ def recall(content: Mapping[str, Any] | None, paths: Sequence[str]) -> Input | N
     """Return the shards kept as :func:`as_json`, if the files seem untouched since; workers look closer."""
     try:
         known = dict(content or {})
-        files = tuple(File(**file) for file in known.pop("files"))
+        files = tuple(File(**{**file, "kept": tuple(file["kept"])}) for file in known.pop("files"))
         parts = tuple(Part(**part) for part in known.pop("parts"))
         found = Input(files, parts, **known)
     except (TypeError, KeyError):
