@@ -176,6 +176,21 @@ def test_a_worker_and_the_driver_are_killed_and_each_row_is_there_once(tables, t
     assert [row["id"] for row in read(tmp_path / "killed")] == [row["id"] for row in ROWS]
 
 
+@pytest.mark.long
+def test_a_machine_of_a_cluster_is_killed_and_each_row_is_there_once(tables, tmp_path):
+    pytest.importorskip("ray")
+    made([tables / "[0-4].*"], tmp_path / "v", shard_size=2, keep="all")
+    (tables / "slow").write_text("0.3")
+    how = {"source": "[0-4].*", "shard_size": 2, "format": "parquet", "columns": "body", "keep": "all"}
+    words = [tables, tmp_path / "ray", "tests.inference.sharded_world", json.dumps(how)]
+    done = subprocess.run([sys.executable, "-m", "tests.ray_cluster", *words], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    assert 4 <= int((tables / "killed-at").read_text()) < 10
+    assert shards(tmp_path / "ray") == shards(tmp_path / "v")
+    noted = [json.loads(line)["shard"] for line in (tmp_path / "ray" / "history.jsonl").read_text().splitlines()]
+    assert sorted(noted) == list(range(10))
+
+
 def test_urls_are_read_and_written_and_gone_on_with(tables, tmp_path):
     store = fsspec.filesystem("memory")
     for path in tables.glob("[0-4].*"):
