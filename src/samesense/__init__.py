@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from samesense.api.publish import export, push
     from samesense.api.race import race
     from samesense.api.training import cross_validate, distil, harvest, origin, pretrain, sweep, train
-    from samesense.api.use import encode, explain, mine, rerank, similarity, whiten
+    from samesense.api.use import encode, explain, mine, read_vectors, rerank, similarity, whiten
     from samesense.inference.models.load import load
     from samesense.inference.models.model import Model
 
@@ -35,7 +35,7 @@ _HOMES = {
     "samesense.api.race": ("race",),
     "samesense.api.training": ("cross_validate", "distil", "harvest", "origin", "pretrain", "sweep", "train"),
     "samesense.api.duplicates": ("dedup", "match"),
-    "samesense.api.use": ("encode", "explain", "mine", "rerank", "similarity", "whiten"),
+    "samesense.api.use": ("encode", "explain", "mine", "read_vectors", "rerank", "similarity", "whiten"),
     "samesense.inference.models.load": ("load",),
     "samesense.inference.models.model": ("Model",),
 }
@@ -66,6 +66,7 @@ __all__ = [
     "push",
     "race",
     "read",
+    "read_vectors",
     "rerank",
     "similarity",
     "sweep",

@@ -202,18 +202,26 @@ def map_array(path: Path, dtype: npt.DTypeLike, count: int) -> npt.NDArray[Any]:
 def read_json(path: Path, fix: str = "Make its folder anew.") -> dict[str, Any]:
     """Return the JSON object in a file; DataError if there is none, with what the user can do (``fix``)."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        return as_object(path.read_bytes(), path, fix)
+    except OSError as error:
+        raise DataError(f"{path} must be a file of JSON ({error}). {fix}") from error
+
+
+def as_object(read: bytes, path: str | Path, fix: str = "Make its folder anew.") -> dict[str, Any]:
+    """Return the JSON object that was read from a file; see :func:`read_json`."""
+    try:
+        content = json.loads(read.decode())
+    except ValueError as error:
         raise DataError(f"{path} must be a file of JSON ({error}). {fix}") from error
     if not isinstance(content, dict):
         raise DataError(f"{path} must hold a JSON object; it holds {str(content)[:40]!r}. {fix}")
     return content
 
 
-def read_json_lines(path: Path) -> list[dict[str, Any]]:
-    """Return what :func:`append_json` wrote, nothing for an absent file; a line that a kill cut off is left out."""
+def parsed_lines(content: bytes) -> list[dict[str, Any]]:
+    """Return what :func:`append_json` wrote; a line that a kill cut off is left out."""
     found = []
-    for line in path.read_bytes().split(b"\n") if path.exists() else []:
+    for line in content.split(b"\n"):
         with suppress(ValueError):
             entry = json.loads(line)
             found += [entry] if isinstance(entry, dict) else []

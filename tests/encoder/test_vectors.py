@@ -6,8 +6,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from samesense.encoder.quantize import Quantizer
 from samesense.encoder.vectors import read_vectors, read_words
 from samesense.errors import ModelError
+from samesense.inference.output import Encoded, write_encoded
 
 TEXTS = ["a dog runs", "zwei Hunde", "line\u2028separator and \x85"]
 ROWS = np.random.default_rng(0).normal(size=(3, 5)).astype(np.float32)
@@ -63,10 +65,8 @@ def test_a_damaged_gzip_file_is_refused(tmp_path, damage):
 
 
 def test_what_samesense_encode_writes_is_read(tmp_path):
-    from samesense.inference.stream import write_embeddings
-
     for form in ("parquet", "jsonl"):
-        write_embeddings(ROWS, TEXTS, str(tmp_path / f"v.{form}"), form)
+        write_encoded(Encoded(TEXTS, ROWS, Quantizer.fit("float32", ROWS)), str(tmp_path / f"v.{form}"), form)
         np.testing.assert_allclose(read_vectors(tmp_path / f"v.{form}")(TEXTS), ROWS, rtol=1e-6)
 
 

@@ -14,7 +14,7 @@ import pytest
 from filelock import FileLock
 
 from samesense.errors import OutputError, SamesenseError
-from samesense.execution import sharded
+from samesense.execution import folders, sharded
 from samesense.execution.sharded import ShardedJob
 from tests.execution.sharded_world import SIZES, Digits, make, manifest, shards
 from tests.messages import listen
@@ -93,16 +93,16 @@ def test_another_job_is_refused_even_if_it_was_begun_meanwhile(tmp_path, monkeyp
     make(Digits(tmp_path), tmp_path / "s")
     with pytest.raises(OutputError, match="another settings: seed was 1 and is 2; size was None and is 3"):
         make(Digits(tmp_path), tmp_path / "s", settings={"seed": 2, "size": 3})
-    held = sharded.only_writer
+    held = folders.only_writer
 
     @contextmanager
     def after_another(folder):
-        monkeypatch.setattr(sharded, "only_writer", held)
+        monkeypatch.setattr(folders, "only_writer", held)
         make(Digits(tmp_path), folder, settings={"seed": 7})
         with held(folder):
             yield
 
-    monkeypatch.setattr(sharded, "only_writer", after_another)
+    monkeypatch.setattr(folders, "only_writer", after_another)
     with pytest.raises(OutputError, match="seed was 7 and is 1"):
         make(Digits(tmp_path), tmp_path / "meanwhile")
 

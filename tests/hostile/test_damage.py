@@ -104,7 +104,7 @@ class Formats:
         from samesense.inference.shards.encode import ShardSettings, encode_shards
 
         source = folder.parent / "texts.txt"
-        encode_shards(str(self.exported_static), source, folder, ShardSettings(shard_size=5), Serial())
+        encode_shards(str(self.exported_static), [str(source)], folder, ShardSettings(shard_size=5), Serial())
         return [np.load(path).round(5).tolist() for path in sorted((folder / "shards").iterdir())]
 
     def make_harvest(self, folder):

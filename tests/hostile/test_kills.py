@@ -30,6 +30,10 @@ RUNS = {
         *("--batch-size", "4", "--max-seq-length", "16", "--precision", "float32", "--output", "out"),
     ),
     "encode": ("encode", "STATIC", "texts.txt", "--shard-size", "4", "--workers", "1", "--output", "out"),
+    "encode-tables": (
+        *("encode", "STATIC", "pairs.tsv", "pairs.tsv", "--columns", "sentence1", "--keep", "score", "--workers", "2"),
+        *("--vectors", "int8", "--format", "parquet", "--shard-size", "7", "--output", "out"),
+    ),
     "index": ("index", "build", "out", "texts.txt", "--model", "STATIC", "--overwrite"),
     "export": ("export", "STATIC", "--output", "out", "--overwrite"),
     "whiten": ("whiten", "STATIC", "texts.txt", "--output", "out", "--overwrite"),
@@ -115,7 +119,7 @@ def outcome(name, models, here):
     return {
         str(path.relative_to(out)): path.read_bytes()
         for path in sorted(out.rglob("*"))
-        if path.is_file() and path.suffix in (".safetensors", ".npy", ".onnx")
+        if path.is_file() and path.suffix in (".safetensors", ".npy", ".onnx", ".parquet")
     }
 
 

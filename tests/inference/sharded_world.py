@@ -4,6 +4,7 @@ An accident is a file beside the texts: ``dies-now`` kills the next worker that 
 that a shard takes.
 """
 
+import json
 import os
 import signal
 import sys
@@ -46,12 +47,12 @@ def world(folder, rows=60):
     return texts
 
 
-def make(place, output, *, executor="embedded", workers=None, address=None, **changes):
+def make(place, output, *, source="texts.txt", executor="embedded", workers=None, address=None, **changes):
     """Encode the texts of a world; returns the summary and the lines said."""
     lines = listen()
     settings = ShardSettings(**{"shard_size": 7, **changes})
     where = choose_executor(executor, workers=workers, address=address)
-    done = encode_shards(str(place), place / "texts.txt", output, settings, where, open_as=open_made_up)
+    done = encode_shards(str(place), [str(place / source)], output, settings, where, open_as=open_made_up)
     return done, lines
 
 
@@ -61,6 +62,6 @@ def shards(output):
 
 
 if __name__ == "__main__":
-    place, output, where = sys.argv[1:]
+    place, output, where, *more = sys.argv[1:]
     how = {"executor": "ray"} if where == "ray" else {"workers": int(where)}
-    make(Path(place), Path(output), **how)
+    make(Path(place), Path(output), **how, **json.loads(more[0] if more else "{}"))

@@ -39,6 +39,7 @@ def test_public_names():
         "push",
         "race",
         "read",
+        "read_vectors",
         "rerank",
         "similarity",
         "sweep",

@@ -131,9 +131,8 @@ def test_a_cluster_that_loses_a_machine_loses_and_doubles_nothing(place, tmp_pat
     pytest.importorskip("ray")
     make(place, tmp_path / "embedded")
     (place / "slow").write_text("0.3")
-    done = subprocess.run(
-        program("harvest_cluster", place, tmp_path / "ray"), capture_output=True, text=True, env=ENVIRONMENT, cwd=ROOT
-    )
+    words = [sys.executable, "-m", "tests.ray_cluster", place, tmp_path / "ray", "tests.recipes.harvest_world", "{}"]
+    done = subprocess.run(words, capture_output=True, text=True, env=ENVIRONMENT, cwd=ROOT)
     assert done.returncode == 0, done.stderr
     assert 4 <= int((place / "killed-at").read_text()) <= 9
     assert shards(tmp_path / "ray") == shards(tmp_path / "embedded")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from samesense.data.formats.memory import Source, as_sources, in_memory, names_among, short_name
 from samesense.errors import ConfigError, DataError
@@ -14,11 +14,13 @@ from samesense.hashes import rows_hash
 if TYPE_CHECKING:
     from samesense.context.origin.explain import Explanation as Contexts
     from samesense.encoder.whitening import Whitening
+    from samesense.encoder.windows import Chunk
     from samesense.inference.calibration.storage import Threshold
     from samesense.inference.explain import By, Explanation
     from samesense.inference.models.backends import BackendOption
     from samesense.inference.search.mining import MinedPair
     from samesense.inference.search.rerank import Ranked
+    from samesense.inference.sentences import SentenceMatches
     from samesense.types import Embeddings, Pair, Precision, Scores
 
 logger = logging.getLogger(__name__)
@@ -31,6 +33,7 @@ def similarity(
     *,
     calibrated: bool = False,
     calibration: str | Path | None = None,
+    by: Literal["whole", "sentences"] = "whole",
     precision: Precision = "auto",
 ) -> float | Scores:
     """Score two texts, or pairs of texts: the cosine of their embeddings, or the score of a cross-encoder.
@@ -43,6 +46,7 @@ def similarity(
         text2: second text.
         calibrated: give values on the scale of the labels that the model was calibrated on.
         calibration: file of the calibration, and calibrated is meant; by default that in the model's folder.
+        by: what is compared: ``"whole"`` texts, or documents by their best-matching ``"sentences"``.
         precision: arithmetic; auto is bfloat16 where the processor computes in it.
 
     Returns:
@@ -52,6 +56,12 @@ def similarity(
 
     opened = load(model, precision=precision, calibration=None if calibration is None else Path(calibration))
     calibrated = calibrated or calibration is not None
+    if by == "sentences":
+        from samesense.inference.sentences import check_scale, sentence_scores
+
+        check_scale(calibrated=calibrated)
+        scores = sentence_scores(opened, [(text1, _second(text2))] if isinstance(text1, str) else text1)
+        return float(scores[0]) if isinstance(text1, str) else scores
     if isinstance(text1, str):
         return opened.similarity(text1, _second(text2), calibrated=calibrated)
     return opened.scores(text1, calibrated=calibrated)
@@ -68,10 +78,10 @@ def explain(
     text1: str,
     text2: str,
     *,
-    by: By = "auto",
+    by: By | Literal["sentences"] = "auto",
     top: int = 10,
     precision: Precision = "auto",
-) -> Explanation | Contexts:
+) -> Explanation | Contexts | SentenceMatches:
     """Say which words made the score of two texts; of an Origin, which contexts.
 
     Args:
@@ -79,31 +89,37 @@ def explain(
         text1: first text.
         text2: second text.
         by: ``"tokens"``: exact sums over pairs of token vectors, where the embedding is their mean; ``"occlusion"``:
-            what the score loses without a word, for any model; ``"auto"`` takes tokens where it can.
+            what the score loses without a word, for any model; ``"auto"`` takes tokens where it can; ``"sentences"``:
+            which sentences of two documents match.
         top: contexts of an Origin on each side.
         precision: arithmetic; auto is bfloat16 where the processor computes in it.
 
     Returns:
         Prints as a table: the share of each word of either text, and of pairs of words.
     """
+    from samesense.inference.models.load import load
     from samesense.inference.names import ORIGIN
 
+    if by == "sentences":
+        from samesense.inference.sentences import match_sentences
+
+        return match_sentences(load(model, precision=precision), [(text1, text2)])[0]
     if isinstance(model, str) and model.startswith(ORIGIN):
         from samesense.context.origin.load import open_origin
 
         return open_origin(Path(model.removeprefix(ORIGIN)).expanduser()).explain(text1, text2, top=top)
     from samesense.inference.explain import explain as run
-    from samesense.inference.models.load import load
 
     return run(load(model, precision=precision), text1, text2, by=by)
 
 
-def encode(
+def encode(  # noqa: PLR0913 - each is one flag of the command
     model: Any,
     source: Source,
     *,
     normalize: bool = False,
     columns: str | None = None,
+    chunk: Chunk | None = None,
     backend: BackendOption = "auto",
     precision: Precision = "auto",
     deterministic: bool = False,
@@ -117,6 +133,8 @@ def encode(
         source: texts, a text file with one text a line (plain or .gz), or a table.
         columns: name of the table's column of texts, if several hold texts.
         normalize: scale every vector to unit length.
+        chunk: cut texts that are longer than what the model reads into windows, and take the ``"mean"`` of their
+            vectors, or the ``"max"`` of each dimension; by default the model leaves the rest of a text out.
         backend: ``"auto"``, ``"torch"``, ``"onnx"`` or ``"onnx-int8"``, the last two for exported folders.
         precision: arithmetic of torch; auto is bfloat16 where the processor computes in it.
         deterministic: bits of a vector depend on its text alone, not on the texts beside it; slower.
@@ -130,7 +148,21 @@ def encode(
     opened = load(
         model, backend=backend, precision=precision, deterministic=deterministic, sample=texts, dim=dim, prompt=prompt
     )
-    return encode_with_bar(opened, texts, normalize=normalize)
+    return encode_with_bar(opened, texts, normalize=normalize, chunk=chunk)
+
+
+def read_vectors(place: str | Path) -> Embeddings:
+    """Return the vectors that ``samesense encode`` wrote, float32 ``(texts, dim)``, in order.
+
+    Of ``--vectors int8`` a number is the middle of its step, of ``binary`` it is 1 or -1.
+
+    Args:
+        place: an ``.npy`` or ``.parquet`` file, the folder of ``--shard-size``, or the URL of either.
+    """
+    from samesense.encoder.stored import stored_rows
+    from samesense.inference.shards.read import read_shards
+
+    return stored_rows(place) if str(place).endswith((".npy", ".parquet")) else read_shards(place)
 
 
 def texts_of(source: Source, columns: str | None) -> list[str]:

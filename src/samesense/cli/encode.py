@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Group, Parameter
 
 from samesense.cli.output import Flag, PrecisionFlag, TextColumns, logger
+from samesense.data.formats.memory import Name
+from samesense.encoder.quantize import VectorType
+from samesense.encoder.windows import Chunk
 from samesense.errors import ConfigError
 from samesense.inference.models.backends import BackendOption
 
@@ -20,13 +24,16 @@ _SHARDS = Group("Many files by many workers", sort_key=1)
 
 def encode(
     model: str,
-    source: Annotated[str, Parameter(allow_leading_hyphen=True)] = "-",
+    sources: Annotated[list[Name] | None, Parameter(allow_leading_hyphen=True, negative="")] = None,
     /,
     *,
     output: Annotated[str, Parameter(allow_leading_hyphen=True)] = "-",
     format: Annotated[Literal["npy", "parquet", "jsonl"] | None, Parameter(help="npy, parquet or jsonl")] = None,  # noqa: A002
     normalize: Annotated[bool, Parameter(negative="", help="scale every vector to unit length")] = False,
     columns: TextColumns = None,
+    keep: str | None = None,
+    vectors: VectorType = "float32",
+    chunk: Chunk | None = None,
     backend: BackendOption = "auto",
     precision: PrecisionFlag = "auto",
     deterministic: Flag = False,
@@ -37,17 +44,23 @@ def encode(
     executor: Annotated[Literal["embedded", "ray"] | None, Parameter(group=_SHARDS)] = None,
     address: Annotated[str | None, Parameter(group=_SHARDS)] = None,
 ) -> None:
-    """Turn lines of text into vectors, one a line, in order.
+    """Turn lines of text, or rows of tables, into vectors, one each, in order.
 
     samesense encode default sentences.txt --output vectors.npy
 
     Args:
-        model: model folder, output of train or export, hub name, or default.
-        source: text file with one text a line (plain or .gz), a table (TSV, CSV, JSON lines, Parquet), or - for
-            lines of standard input; with --shard-size, a plain text file.
-        output: .npy, .parquet or .jsonl file, or - for JSON lines on standard output; with --shard-size, a folder.
+        model: model folder, output of train, export, hub name, or default.
+        sources: text files with one text a line (plain or .gz), tables (TSV, CSV, JSON lines, Parquet), patterns of
+            their names in quotes, URLs such as s3://bucket/texts.parquet; or - for lines of standard input [-].
+        output: .npy, .parquet or .jsonl file, or - for JSON lines on standard output; with --shard-size, a folder; or
+            the URL of either.
         format: format of the output; by default that of its suffix, npy for shards.
         normalize: scale every vector to unit length.
+        keep: columns of tables that Parquet and JSON lines have beside text and embedding, as in id,title, or all [id,
+            if there is one].
+        vectors: how vectors are stored in npy and Parquet: in 4 bytes a number, 2, 1, or one bit.
+        chunk: cut texts that are longer than what the model reads into windows, and take the mean of their vectors, or
+            the max of each dimension [the model leaves the rest of a text out].
         backend: auto, torch, onnx or onnx-int8, the last two for exported folders; auto is the fastest by measuring on
             this machine, where there are 5000 texts or more and one file is written.
         precision: arithmetic of torch; auto is bfloat16 where the processor computes in it.
@@ -61,37 +74,54 @@ def encode(
         address: of a running Ray cluster, auto or HOST:PORT [started on this machine].
     """
     how: dict[str, Any] = {"backend": backend, "precision": precision, "deterministic": deterministic, "prompt": prompt}
-    model = model if dim is None else f"{model}+dim:{dim}"
+    what: dict[str, Any] = {
+        "columns": columns,
+        "keep": keep,
+        "vectors": vectors,
+        "chunk": chunk,
+        "normalize": normalize,
+    }
+    model, names = model if dim is None else f"{model}+dim:{dim}", sources or [Name("-")]
     if shard_size is None:
         _check_no_shards(workers=workers, executor=executor, address=address)
-        _one_file(model, source, output, format, columns=columns, normalize=normalize, **how)
+        _one_file(model, names, output, format, how, **what)
     else:
-        if columns is not None:
-            raise ConfigError("With --shard-size, a plain text file is read; received --columns. Leave out one.")
-        settings = {**how, "shard_size": shard_size, "format": _shard_format(output, format), "normalize": normalize}
-        _shards(model, Path(source), Path(output), settings, _executor(workers, executor, address))
+        settings = {**how, **what, "shard_size": shard_size, "format": _shard_format(output, format)}
+        _shards(model, names, output, settings, _executor(workers, executor, address))
 
 
 def _one_file(
-    model: str, source: str, output: str, wanted: Any, *, columns: str | None, normalize: bool, **how: Any
-) -> None:
+    model: str, sources: Sequence[str], output: str, wanted: Any, how: Mapping[str, Any], *, columns: str | None,
+    keep: str | None, vectors: VectorType, chunk: Chunk | None, normalize: bool,
+) -> None:  # fmt: skip
+    from samesense.encoder.quantize import Quantizer
     from samesense.inference.names import place_of
-    from samesense.inference.stream import encode_with_bar, format_of, read_texts, write_embeddings
+    from samesense.inference.output import Encoded, check_format, format_of, write_encoded
+    from samesense.inference.rows import expand, read_with
+    from samesense.inference.stream import encode_with_bar
     from samesense.places import check_place
+    from samesense.urls import is_url, local
 
     form = format_of(output, wanted)
-    if output != "-":
-        check_place(output, [source, place_of(model)])
-    texts = read_texts(source, columns)
+    check_format(form, vectors, keep)
+    names = expand(sources)
+    if output != "-" and not is_url(output):
+        check_place(local(output), [*names, place_of(model)])
+    texts, kept = read_with(names, columns, "" if form == "npy" else keep)
     from samesense.inference.models.load import load
 
     opened = load(model, sample=texts, **how)
-    embeddings = encode_with_bar(opened, texts, normalize=normalize)
-    write_embeddings(embeddings, texts, output, form)
+    rows = encode_with_bar(opened, texts, normalize=normalize, chunk=chunk)
+    quantizer = Quantizer.fit(vectors, rows)
+    write_encoded(Encoded(texts, quantizer.apply(rows), quantizer, kept), output, form)
     if output != "-":
-        logger.info(f"{output}: {embeddings.shape[0]} vectors of {embeddings.shape[1]} dimensions")
+        logger.info(f"{output}: {rows.shape[0]} vectors of {rows.shape[1]} dimensions{_stored(vectors)}")
         if opened.choice is not None:
             logger.info(f"backend: {opened.choice.backend}, {opened.choice.reason}")
+
+
+def _stored(vectors: VectorType) -> str:
+    return "" if vectors == "float32" else f" in {vectors}"
 
 
 def _check_no_shards(**given: object) -> None:
@@ -101,7 +131,7 @@ def _check_no_shards(**given: object) -> None:
 
 
 def _shard_format(output: str, wanted: str | None) -> str:
-    from samesense.inference.stream import FORMATS
+    from samesense.inference.output import FORMATS
 
     if output == "-" or Path(output).suffix in FORMATS:
         raise ConfigError(f"With --shard-size, --output is a folder; received {output!r}.")
@@ -117,10 +147,14 @@ def _executor(workers: int | None, name: Literal["embedded", "ray"] | None, addr
     return choose_executor(name or "embedded", workers=workers, address=address, default_workers=cores())
 
 
-def _shards(model: str, source: Path, output: Path, given: dict[str, Any], executor: Executor) -> None:
+def _shards(model: str, sources: Sequence[str], output: str, given: dict[str, Any], executor: Executor) -> None:
+    from samesense.encoder.windows import figures_in_words
     from samesense.inference.shards.encode import ShardSettings, encode_shards
     from samesense.recipes.settings import bind
 
     settings = bind(ShardSettings, given)
-    done = encode_shards(model, source, output, settings, executor)
-    logger.info(f"{output}: {done.rows} vectors of {done.dim} dimensions in {done.shards} shards")
+    done = encode_shards(model, sources, output, settings, executor)
+    if settings.chunk is not None:
+        logger.info(figures_in_words(done.figures, done.rows, settings.chunk))
+    stored = _stored(settings.vectors)
+    logger.info(f"{output}: {done.rows} vectors of {done.dim} dimensions{stored} in {done.shards} shards")

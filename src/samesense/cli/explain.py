@@ -15,7 +15,7 @@ def explain(
     text2: Annotated[str, Parameter(allow_leading_hyphen=True)],
     /,
     *,
-    by: Literal["auto", "tokens", "occlusion"] = "auto",
+    by: Literal["auto", "tokens", "occlusion", "sentences"] = "auto",
     top: int = 10,
     precision: PrecisionFlag = "auto",
     json: Json = False,
@@ -29,7 +29,8 @@ def explain(
         text1: first text.
         text2: second text.
         by: tokens are exact sums over pairs of token vectors, where the embedding is their mean; occlusion is what the
-            score loses without a word, for any model; auto takes tokens where it can.
+            score loses without a word, for any model; auto takes tokens where it can; sentences are those of two
+            documents that match.
         top: pairs of words shown, or contexts on each side.
         json: print one JSON object.
     """

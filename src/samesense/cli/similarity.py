@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from cyclopts import Parameter
@@ -25,6 +25,7 @@ def similarity(
     calibrated: Flag = False,
     threshold: Annotated[Threshold | None, Parameter(allow_leading_hyphen=True)] = None,
     calibration: Path | None = None,
+    by: Literal["whole", "sentences"] = "whole",
     precision: PrecisionFlag = "auto",
     json: Json = False,
 ) -> None:
@@ -40,6 +41,8 @@ def similarity(
         calibrated: give values on the scale of the labels that the model was calibrated on (samesense calibrate).
         threshold: say besides yes or no: whether the score is this or more; calibrated is that of the calibration.
         calibration: its file, and calibrated is meant; by default calibration.json in the model's folder.
+        by: compare whole texts, or documents by their sentences: how like each is to the one that it matches best, in
+            the mean over both documents.
         json: print JSON lines with both texts, the score, and what else was asked for.
     """
     if origin is not None:
@@ -50,11 +53,14 @@ def similarity(
     calibrated = calibrated or calibration is not None
     from samesense.inference.calibration.storage import read_of
     from samesense.inference.models.load import load
+    from samesense.inference.sentences import check_scale, sentence_scores
 
+    if by == "sentences":
+        check_scale(calibrated=calibrated or threshold == "calibrated")
     opened = load(model, precision=precision)
     fitted = read_of(model, calibration) if calibrated or threshold == "calibrated" else None
     cut = threshold if not isinstance(threshold, str) else fitted.threshold() if fitted is not None else None
-    scores = opened.scores(pairs)
+    scores = opened.scores(pairs) if by == "whole" else sentence_scores(opened, pairs)
     columns = {"score": np.round(scores, 6).tolist()}
     if fitted is not None and calibrated:
         columns["calibrated"] = np.round(fitted.apply(scores), 6).tolist()

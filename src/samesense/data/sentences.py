@@ -150,11 +150,22 @@ def one_text_a_row(source: Source, columns: str | None = None) -> list[str]:
     DataError if the source cannot be read, ``columns`` is not given and none or several columns hold texts, or a cell
     holds none.
     """
+    rows, column = rows_with_texts(source, columns)
+    return checked_texts(rows, column, name_of(source))
+
+
+def rows_with_texts(source: Source, columns: str | None = None) -> tuple[list[Row], str]:
+    """Return the rows of a table and the name of its column of texts; see :func:`one_text_a_row`."""
     name = name_of(source)
     rows = list_rows(source)
     column = text_column(rows, columns, name)
     if columns is None and not in_memory(source):
         logger.info(f"{name}: texts of column {column!r}")
+    return rows, column
+
+
+def checked_texts(rows: Sequence[Row], column: str, name: str) -> list[str]:
+    """Return the text of each row; DataError, with the rows that are wrong, if there is none in one."""
     bad = [
         BadRow(number, column, wrong, "give the text or delete the row")
         for number, cells in rows

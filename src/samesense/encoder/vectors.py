@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from samesense.encoder.stored import stored_rows
 from samesense.errors import ModelError
 from samesense.failures import DAMAGED
 from samesense.types import Embeddings
@@ -75,16 +76,16 @@ def _npy(path: Path) -> tuple[list[str], Embeddings]:
     if not beside.is_file():
         raise ModelError(f"{path} holds no texts, and there is no {beside}. Put them there, one a line, in order.")
     texts = beside.read_text(encoding="utf-8").removesuffix("\n").split("\n")
-    return texts, np.load(path, allow_pickle=False)
+    return texts, stored_rows(path)
 
 
 def _parquet(path: Path) -> tuple[list[str], Embeddings]:
     import pyarrow.parquet as pq
 
-    table = pq.read_table(path)
-    if not {"text", "embedding"} <= set(table.column_names):
-        raise ModelError(f"{path}: the columns must be text and embedding; it has {', '.join(table.column_names)}.")
-    return table["text"].to_pylist(), _matrix(table["embedding"].to_pylist(), path)
+    names = pq.read_schema(path).names
+    if not {"text", "embedding"} <= set(names):
+        raise ModelError(f"{path}: the columns must be text and embedding; it has {', '.join(names)}.")
+    return pq.read_table(path, columns=["text"])["text"].to_pylist(), stored_rows(path)
 
 
 def _jsonl(path: Path) -> tuple[list[str], Embeddings]:

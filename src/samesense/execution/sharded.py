@@ -9,6 +9,7 @@ Workers return bytes to the one process that writes, so that machines of a clust
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
@@ -18,21 +19,11 @@ from pathlib import Path
 from typing import Any
 
 from samesense.errors import OutputError, SamesenseError
+from samesense.execution.folders import folder_at
 from samesense.execution.progress import progress_bar
 from samesense.execution.tasks import Executor, Failed, Work
 from samesense.execution.versions import environment
-from samesense.files import (
-    append_json,
-    clear_temporary,
-    is_empty,
-    only_writer,
-    read_json,
-    read_json_lines,
-    write_bytes,
-    write_json,
-)
 from samesense.hashes import content_hash
-from samesense.places import check_folder, check_inside
 
 logger = logging.getLogger(__name__)
 
@@ -59,46 +50,52 @@ class Shard:
 
 
 @contextmanager
-def sharded_job(folder: Path, method: str, suffix: str) -> Iterator[ShardedJob]:
+def sharded_job(folder: str | Path, method: str, suffix: str) -> Iterator[ShardedJob]:
     """Open a folder of shards, made if absent, and keep other writers out; files end in ``suffix``, with the dot.
+
+    It may be a URL, of a store that knows no locks.
 
     OutputError if the folder holds something else, or another process writes to it.
     """
-    ShardedJob(folder, method, suffix)  # refused before a lock is put there
-    with only_writer(folder):
+    with ShardedJob(folder, method, suffix).folder.only_writer():  # refused before a lock is put there
         yield ShardedJob(folder, method, suffix)
 
 
 class ShardedJob:
     """The manifest, the history and the files of a folder of shards; see :func:`sharded_job`."""
 
-    def __init__(self, folder: Path, method: str, suffix: str) -> None:
-        check_folder(folder)
-        check_inside(folder, MANIFEST, HISTORY, SHARDS)
-        self.folder, self._method, self._suffix = folder, method, suffix
-        self._manifest = read_json(folder / MANIFEST) if (folder / MANIFEST).exists() else {}
-        if not self._manifest and folder.exists() and not is_empty(folder):
+    def __init__(self, folder: str | Path, method: str, suffix: str) -> None:
+        self.folder, self._method, self._suffix = folder_at(folder), method, suffix
+        self.folder.check(MANIFEST, HISTORY, SHARDS)
+        self._manifest = self.folder.json(MANIFEST) if self.folder.exists(MANIFEST) else {}
+        if not self._manifest and not self.folder.is_empty():
             raise OutputError(
                 f"{folder} is not empty and holds no shards of samesense {method}. Choose another output folder."
             )
         if self._manifest and self._manifest.get("method") != method:
             raise OutputError(f"{folder} holds a run of {self._manifest.get('method')}. Choose another output folder.")
 
+    def name(self, shard: int) -> str:
+        """Return the name of a shard in the folder."""
+        return f"{SHARDS}/{shard:05d}{self._suffix}"
+
     def path(self, shard: int) -> Path:
-        """Return the place of a shard."""
-        return self.folder / SHARDS / f"{shard:05d}{self._suffix}"
+        """Return the place of a shard on the disk."""
+        return Path(self.folder.path(self.name(shard)))
 
     def check(self, part: str, content: Mapping[str, Any]) -> None:
         """Raise OutputError, saying what differs, if shards were made before with another ``part`` of the manifest."""
         if not self._manifest:
             return
         if not isinstance(self._manifest.get(part), dict):
-            raise OutputError(f"{self.folder / MANIFEST} is damaged: it has no {part}. Choose another output folder.")
+            raise OutputError(
+                f"{self.folder.path(MANIFEST)} is damaged: it has no {part}. Choose another output folder."
+            )
         changes = _changes(self._manifest[part], content)
         if changes:
             raise OutputError(
-                f"{self.folder} holds shards with another {part}: {'; '.join(changes)}. Give the same to resume, or "
-                "choose another output folder."
+                f"{self.folder.name} holds shards with another {part}: {'; '.join(changes)}. Give the same to resume, "
+                "or choose another output folder."
             )
 
     def begin(self, **parts: Mapping[str, Any]) -> None:
@@ -114,7 +111,6 @@ class ShardedJob:
         OutputError if there is a file that is no shard of this job; SamesenseError if shards failed after all retries,
         and KeyboardInterrupt on Ctrl-C, with what is finished kept.
         """
-        clear_temporary(self.folder / SHARDS)
         finished = self.finished(len(sizes))
         if finished:
             logger.info(f"{len(finished)} of {len(sizes)} shards are there already")
@@ -135,13 +131,13 @@ class ShardedJob:
 
         ``entries`` are what the manifest says of each shard, in order.
         """
-        lines = filter(_is_whole, read_json_lines(self.folder / HISTORY))
+        lines = filter(_is_whole, self.folder.lines(HISTORY))
         history = {line["shard"]: line for line in lines}
         shards = []
         for shard, entry in enumerate(entries):
-            path = self.path(shard)
-            sha256 = history[shard]["sha256"] if shard in history else content_hash([path])
-            shards.append({"file": path.name, **entry, "sha256": sha256})
+            name = self.name(shard)
+            sha256 = history[shard]["sha256"] if shard in history else self.folder.sha256(name)
+            shards.append({"file": name.rpartition("/")[2], **entry, "sha256": sha256})
         cost = _sums(history.values())
         self._write({**self._manifest, "status": "finished", **totals, "cost": cost, "shards": shards})
         return cost
@@ -149,24 +145,20 @@ class ShardedJob:
     def finished(self, count: int) -> set[int]:
         """Return the numbers of the shards that are there; OutputError for a file that is none of ``count`` shards."""
         found = set()
-        place = self.folder / SHARDS
-        for path in place.iterdir() if place.exists() else ():
-            if path.name.startswith("."):
-                continue
-            check_inside(self.folder, path)
-            match = _NAME.fullmatch(path.name)
+        for name in self.folder.names(SHARDS):
+            match = _NAME.fullmatch(name)
             if match is None or match[2] != self._suffix or int(match[1]) >= count:
                 raise OutputError(
-                    f"{place} holds shards 0 to {count - 1}, and {path.name} is none of them. Remove it, or choose "
-                    "another folder."
+                    f"{self.folder.path(SHARDS)} holds shards 0 to {count - 1}, and {name} is none of them. Remove "
+                    "it, or choose another folder."
                 )
             found.add(int(match[1]))
         return found
 
     def _keep(self, number: int, shard: Shard) -> None:
-        write_bytes(self.path(number), shard.content, sync=True)
+        self.folder.write(self.name(number), shard.content)
         line = {"shard": number, "rows": shard.rows, "sha256": content_hash([shard.content])}
-        append_json(self.folder / HISTORY, {**line, "seconds": round(shard.seconds, 3), **shard.counts})
+        self.folder.append(HISTORY, {**line, "seconds": round(shard.seconds, 3), **shard.counts})
 
     def _note_versions(self) -> None:
         """Say so, and note it in the manifest, if shards are now made with other libraries than before."""
@@ -179,7 +171,7 @@ class ShardedJob:
 
     def _write(self, manifest: dict[str, Any]) -> None:
         self._manifest = manifest
-        write_json(self.folder / MANIFEST, manifest)
+        self.folder.write(MANIFEST, (json.dumps(manifest, indent=2, ensure_ascii=False) + "\n").encode())
 
 
 def _results(executor: Executor, work: Work, tasks: Iterable[int]) -> Generator[tuple[int, Shard], None, None]:

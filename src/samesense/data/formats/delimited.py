@@ -26,19 +26,19 @@ _MARKS = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
 Record = tuple[int, list[str]]
 
 
-def tsv_rows(path: Path, lines: Iterable[Line]) -> Iterator[tuple[int, dict[str, object]]]:
+def tsv_rows(path: str | Path, lines: Iterable[Line]) -> Iterator[tuple[int, dict[str, object]]]:
     """Read tab-separated rows; a quote is a character like any other."""
     records = ((number, line.removesuffix("\n").removesuffix("\r").split("\t")) for number, line in lines)
     filled = (record for record in records if record[1] != [""])
     return _with_header(path, filled, "Write a tab inside a text as a space; name a comma-separated file .csv.")
 
 
-def csv_rows(path: Path, lines: Iterable[Line]) -> Iterator[tuple[int, dict[str, object]]]:
+def csv_rows(path: str | Path, lines: Iterable[Line]) -> Iterator[tuple[int, dict[str, object]]]:
     """Read comma-separated rows with standard quoting; a row is numbered by the line it starts on."""
     return _with_header(path, _csv_records(path, lines), "A text with a comma in it must stand in double quotes.")
 
 
-def _csv_records(path: Path, lines: Iterable[Line]) -> Iterator[Record]:
+def _csv_records(path: str | Path, lines: Iterable[Line]) -> Iterator[Record]:
     if csv.field_size_limit() < LONGEST_ROW:  # of the process; a quote that is never closed takes in what follows
         csv.field_size_limit(LONGEST_ROW)
     reader = csv.reader((line for _, line in lines), strict=True)
@@ -59,7 +59,7 @@ def _csv_records(path: Path, lines: Iterable[Line]) -> Iterator[Record]:
         start = reader.line_num + 1
 
 
-def _with_header(path: Path, records: Iterator[Record], hint: str) -> Iterator[tuple[int, dict[str, object]]]:
+def _with_header(path: str | Path, records: Iterator[Record], hint: str) -> Iterator[tuple[int, dict[str, object]]]:
     first = next(records, None)
     if first is None:
         return
@@ -80,7 +80,7 @@ def _with_header(path: Path, records: Iterator[Record], hint: str) -> Iterator[t
         yield number, dict(zip(header, cells, strict=True))
 
 
-def _refuse_other_mark(path: Path, header: list[str], second: Record | None) -> None:
+def _refuse_other_mark(path: str | Path, header: list[str], second: Record | None) -> None:
     """Raise where the only column seems to be several with another mark between, such as the semicolons of Excel."""
     if len(header) > 1:
         return

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import accumulate
 from pathlib import Path
 
 from samesense.data.formats.delimited import csv_rows, refuse_repeated, tsv_rows
 from samesense.data.formats.lines import Line, read_lines
 from samesense.errors import BadRowsError, DataError
+from samesense.urls import is_file, is_url, local, open_file
 
 Row = tuple[int, dict[str, object]]
 """Row number as the file counts it, and the cells by column name."""
@@ -40,10 +42,10 @@ def read_rows(source: str | Path) -> Iterator[Row]:
     list it is the number of the record, from 1. DataError if the file is missing, has an unknown suffix, or breaks a
     rule of its format.
     """
-    path = Path(source).expanduser()
-    if not leads_to(path, Path.is_file):
+    path = str(source) if is_url(source) else Path(local(str(source))).expanduser()
+    if not (is_file(path) if is_url(source) else leads_to(path, Path.is_file)):
         raise missing_file(str(source))
-    suffix, zipped = split_suffix(path.name)
+    suffix, zipped = split_suffix(str(path))
     if not suffix:
         raise DataError(
             f"{source}: the format is told from the end of the file name, which is none of {', '.join(SUFFIXES)} "
@@ -54,10 +56,14 @@ def read_rows(source: str | Path) -> Iterator[Row]:
             raise DataError(
                 f"{source}: Parquet compresses by itself and is not read inside gzip. Unpack it: gunzip {source}"
             )
-        return _parquet_rows(path)
+        return parquet_rows(path)
     if suffix == ".json":
         return _json_list_rows(path, read_lines(path, zipped, bounded=False, carriage_returns=True))
-    lines = read_lines(path, zipped, carriage_returns=suffix == ".csv")
+    return rows_of_lines(suffix, path, read_lines(path, zipped, carriage_returns=suffix == ".csv"))
+
+
+def rows_of_lines(suffix: str, path: str | Path, lines: Iterable[Line]) -> Iterator[Row]:
+    """Yield the rows in the lines of a file of this suffix: ``.tsv``, ``.csv``, or else JSON lines."""
     return {".tsv": tsv_rows, ".csv": csv_rows}.get(suffix, _json_lines_rows)(path, lines)
 
 
@@ -66,7 +72,7 @@ def missing_file(source: str) -> DataError:
     return DataError(f"{source}: there is no such file. Check the spelling and the working directory.")
 
 
-def _json_lines_rows(path: Path, lines: Iterable[Line]) -> Iterator[Row]:
+def _json_lines_rows(path: str | Path, lines: Iterable[Line]) -> Iterator[Row]:
     for number, line in lines:
         if not line.strip():
             continue
@@ -80,7 +86,7 @@ def _json_lines_rows(path: Path, lines: Iterable[Line]) -> Iterator[Row]:
         yield number, _as_object(path, number, record)
 
 
-def _json_list_rows(path: Path, lines: Iterable[Line]) -> Iterator[Row]:
+def _json_list_rows(path: str | Path, lines: Iterable[Line]) -> Iterator[Row]:
     text = "".join(line for _, line in lines)
     if not text.strip():
         return
@@ -100,7 +106,7 @@ def _json_list_rows(path: Path, lines: Iterable[Line]) -> Iterator[Row]:
         yield number, _as_object(path, number, record)
 
 
-def _as_object(path: Path, number: int, record: object) -> dict[str, object]:
+def _as_object(path: str | Path, number: int, record: object) -> dict[str, object]:
     if isinstance(record, dict):
         return record
     raise DataError(
@@ -114,15 +120,20 @@ def _kind(value: object) -> str:
     return names.get(type(value), "a number")
 
 
-def _parquet_rows(path: Path) -> Iterator[Row]:
+def parquet_rows(path: str | Path, first: int = 0) -> Iterator[Row]:
+    """Yield the rows of a Parquet file; groups of rows that end before the row ``first``, from 0, are not read."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     number = 0
     try:
-        with pq.ParquetFile(path) as table:
+        with open_file(path) as stream, pq.ParquetFile(stream) as table:
             refuse_repeated(str(path), table.schema_arrow.names)
-            for batch in table.iter_batches():
+            sizes = [table.metadata.row_group(at).num_rows for at in range(table.num_row_groups)]
+            ends = list(accumulate(sizes))
+            groups = [at for at, end in enumerate(ends) if end > first]
+            number = sum(sizes) - sum(sizes[at] for at in groups)
+            for batch in table.iter_batches(row_groups=groups):
                 for record in batch.to_pylist():
                     number += 1
                     yield number, record

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO
 
 from samesense.errors import DataError
+from samesense.urls import open_file
 
 Line = tuple[int, str]
 """Line number from 1, and the line with its line end."""
@@ -42,11 +43,13 @@ _OTHER_FORMATS = {
 """First bytes of files that are no text: what they are, and what to do."""
 
 
-def read_lines(path: Path, zipped: bool, *, bounded: bool = True, carriage_returns: bool = False) -> Iterator[Line]:
+def read_lines(
+    path: str | Path, zipped: bool, *, bounded: bool = True, carriage_returns: bool = False
+) -> Iterator[Line]:
     """Yield the lines of a file, also of one in gzip; see :func:`numbered_lines`."""
     number = 0
     try:
-        with gzip.open(path, "rb") if zipped else path.open("rb") as handle:
+        with open_file(path) as raw, gzip.open(raw) if zipped else raw as handle:
             for number, line in numbered_lines(
                 handle, str(path), bounded=bounded, carriage_returns=carriage_returns
             ):  # fmt: skip

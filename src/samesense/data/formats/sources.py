@@ -12,6 +12,7 @@ from samesense.data.formats.files import SUFFIXES, Row, leads_to, missing_file, 
 from samesense.data.formats.memory import Source, dataset_rows, in_memory, memory_rows, name_of
 from samesense.errors import DataError
 from samesense.failures import imported
+from samesense.urls import is_url, local
 
 _HUB_NAME = re.compile(r"(?P<name>[\w.-]+/[\w.-]+)(?:@(?P<config>[\w.+-]+))?(?::(?P<split>[^:]+))?")
 
@@ -35,7 +36,7 @@ def load_rows(source: Source) -> Iterator[Row]:
     if in_memory(source):
         return memory_rows(source)
     text = str(source)
-    if leads_to(source, Path.is_file):
+    if is_url(source) or leads_to(local(text), Path.is_file):
         return read_rows(source)
     folder, split = _folder_and_split(text)
     if folder is not None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from samesense.encoder.cosine import checked_rows, nonzero_rows
+from samesense.encoder.windows import Windows, cut_texts
 from samesense.errors import ModelError
 from samesense.inference.models.load import load
 from samesense.inference.models.model import Model
@@ -25,12 +27,14 @@ class Embedder:
             :func:`~samesense.encoder.storage.model_identity` returns. ModelError for an empty one.
         name: what the model is called; it is opened by this name where no other is given.
         precision: arithmetic, for people and for opening it again.
+        windows: cuts texts into windows that the encoder reads whole.
     """
 
     encode: Encode
     identity: str
     name: str = ""
     precision: str = "float32"
+    windows: Callable[[Sequence[str]], Windows] = cut_texts
 
     def __post_init__(self) -> None:
         if not self.identity:
@@ -65,4 +69,6 @@ def open_embedder(name: str, precision: str = "auto", *, identity: str | None = 
 
 def embedder_of(model: Model, name: str) -> Embedder:
     """Return a loaded model as what a collection needs of it; ModelError for a cross-encoder."""
-    return Embedder(model.encode, model.identity, name, model.backend.removeprefix("torch-") or "float32")
+    return Embedder(
+        model.encode, model.identity, name, model.backend.removeprefix("torch-") or "float32", model.windows
+    )

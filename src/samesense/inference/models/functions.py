@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from samesense.encoder.cosine import checked_rows, unit
+from samesense.encoder.windows import Reading
 from samesense.errors import ConfigError
 from samesense.hashes import content_hash
 from samesense.inference.models.chat import Chat
@@ -33,11 +34,14 @@ class FunctionEncoder:
         identity: Callable[[], str] | None = None,
         *,
         anew: Encode | None = None,
+        reading: Reading | None = None,
     ) -> None:
         """Take a function, and what tells it from others, if anything does.
 
-        ``anew`` is the function without what it remembers, if it remembers anything.
+        ``anew`` is the function without what it remembers, if it remembers anything; ``reading`` says how much it reads
+        of a text, ``None`` being all.
         """
+        self.reading = reading
         self._function, self.protocol, self._identity = function, protocol, identity
         self.encode_anew = anew or function
 

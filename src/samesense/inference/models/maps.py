@@ -52,6 +52,7 @@ def _narrowed(model: Model, dim: int | None) -> FunctionEncoder:
         f"{model.protocol}, first {dim} dimensions",
         lambda: f"{model.identity} first {dim} dimensions",
         anew=lambda texts: first(model.encode_anew(texts)),
+        reading=model.reading,
     )
 
 
@@ -80,4 +81,5 @@ def _mapped(model: Model, name: str, dim: int | None, fit_texts: Sequence[str], 
         f"{model.protocol}, {words} fitted on {len(fit_texts)} texts",
         identity,
         anew=lambda texts: apply(model.encode_anew(texts)),
+        reading=model.reading,
     )

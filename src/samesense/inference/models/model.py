@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from samesense.encoder.cosine import cosine_score, unit
 from samesense.encoder.embedding_cache import EmbeddingCache
+from samesense.encoder.windows import Reading, Windows, cut_texts
 from samesense.errors import ModelError
 from samesense.inference.models.backends import Choice
 from samesense.inference.onnx.encoder import OnnxEncoder
@@ -152,6 +153,16 @@ class Model:
         self._cache.fill(texts, on_progress=on_progress)
         rows = self._cache(texts)
         return unit(rows) if normalize else rows
+
+    @property
+    def reading(self) -> Reading | None:
+        """How much the model reads of a text; ``None`` for all of it."""
+        found: Reading | None = getattr(self._embedder, "reading", None)
+        return found
+
+    def windows(self, texts: Sequence[str]) -> Windows:
+        """Return texts as windows that the model reads whole; see :mod:`samesense.encoder.windows`."""
+        return cut_texts(texts, self.reading)
 
     def encode_anew(self, texts: Sequence[str]) -> Embeddings:
         """Encode as :meth:`encode` does, with nothing remembered before or after: what it costs to encode."""

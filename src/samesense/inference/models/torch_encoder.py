@@ -13,6 +13,8 @@ from samesense.encoder.encode import encode
 from samesense.encoder.pooling import describe_pooling
 from samesense.encoder.precision import autocast, inference_precision
 from samesense.encoder.storage import model_identity
+from samesense.encoder.windows import Reading, Span
+from samesense.errors import ModelError
 from samesense.execution.threads import torch_threads
 from samesense.types import Embeddings, Precision
 
@@ -57,6 +59,27 @@ class TorchEncoder:
     def identity(self) -> str:
         """See :func:`~samesense.encoder.storage.model_identity`."""
         return model_identity(self.sentence_transformer, self._precision)
+
+    @property
+    def reading(self) -> Reading:
+        """How much the model reads of a text; ModelError where spans are asked for and the tokenizer has none."""
+        model = self.sentence_transformer
+        longest, tokenizer = model.max_seq_length, model.tokenizer
+        prompt = (model.prompts.get(model.default_prompt_name) or "") if model.default_prompt_name else ""
+
+        def lengths(texts: list[str]) -> list[int]:
+            return [len(ids) for ids in tokenizer([prompt + text for text in texts], verbose=False)["input_ids"]]
+
+        def spans(text: str) -> list[Span]:
+            if not getattr(tokenizer, "is_fast", False):
+                raise ModelError(
+                    "The model's tokenizer does not say where a token stands, so no text can be cut by it."
+                )
+            read = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
+            found: list[Span] = read["offset_mapping"]
+            return found
+
+        return Reading(longest if isinstance(longest, int) else None, lengths, spans)
 
     def encode(
         self, texts: Sequence[str], *, normalize: bool = False, on_progress: Callable[[int], None] | None = None

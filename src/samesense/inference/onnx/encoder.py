@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from samesense.encoder.each_once import each_once, token_batches
+from samesense.encoder.windows import Reading, Span
 from samesense.errors import ModelError
 from samesense.execution.threads import cores
 from samesense.failures import first_line
@@ -93,6 +94,24 @@ class OnnxEncoder:
         if how.prompt:
             parts.append(f"prompt {how.prompt!r}")
         return ", ".join(parts)
+
+    @property
+    def reading(self) -> Reading:
+        """How much the model reads of a text."""
+        from tokenizers import Tokenizer
+
+        whole = Tokenizer.from_str(self._tokenizer.to_str())
+        whole.no_truncation()
+        prompt, special = self.description.prompt, self.description.special_tokens
+
+        def lengths(texts: list[str]) -> list[int]:
+            read = whole.encode_batch([prompt + text for text in texts], add_special_tokens=special)
+            return [len(one.ids) for one in read]
+
+        def spans(text: str) -> list[Span]:
+            return list(whole.encode(text, add_special_tokens=False).offsets)
+
+        return Reading(self.description.max_tokens, lengths, spans)
 
     def encode(
         self,

@@ -1,30 +1,35 @@
-"""Encode a file of any size into numbered files of vectors, by many workers, and resume after any stop.
+"""Encode files of any size into numbered files of vectors, by many workers, and resume after any stop.
 
     samesense encode models/mine texts.txt --output vectors --shard-size 100000 --workers 16
 
-The folder holds ``shards/00000.npy`` (or ``.parquet``) and so on, in the order of the lines, and ``input.json``, where
-each begins in the file; for the rest see :mod:`samesense.execution.sharded`. Workers read their own lines, so that
+The folder holds ``shards/00000.npy`` (or ``.parquet``) and so on, in the order of the rows, and ``input.json``, where
+each begins in the files; for the rest see :mod:`samesense.execution.sharded`. Workers read their own rows, so that
 machines of a cluster need the input and the model, and no disk in common.
 """
 
 from __future__ import annotations
 
 import io
+import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import IO, Any, Literal
 
 import numpy as np
+from numpy.lib import format as npy
 from pydantic import Field
 
 from samesense.encoder.cosine import checked_rows
+from samesense.encoder.quantize import Quantizer, VectorType
+from samesense.encoder.windows import Chunk
 from samesense.errors import DataError, ModelError
-from samesense.execution.progress import progress_bar
+from samesense.execution.folders import Folder
+from samesense.execution.progress import progress_bar, stage
 from samesense.execution.settings import Settings
-from samesense.execution.sharded import Shard, sharded_job
+from samesense.execution.sharded import Shard, ShardedJob, sharded_job
 from samesense.execution.tasks import Executor
 from samesense.failures import DAMAGED
 from samesense.hashes import text_hash
@@ -32,17 +37,28 @@ from samesense.inference.collection.embedder import Embedder, embedder_of
 from samesense.inference.models.backends import BackendOption
 from samesense.inference.models.load import load
 from samesense.inference.names import split_maps
+from samesense.inference.output import Encoded, check_format, write_rows
+from samesense.inference.rows import expand
 from samesense.inference.shards import input as inputs
 from samesense.inference.shards.input import Input
-from samesense.inference.stream import write_rows
-from samesense.types import Precision
+from samesense.types import Embeddings, Precision
+
+VECTORS = "vectors.json"
+"""File of the folder that says how vectors are stored, if not in float32."""
+
+SAMPLE = 4096
+"""Texts by which the ranges of int8 are told."""
 
 
 class ShardSettings(Settings):
     """What decides the vectors of a file besides model and texts, and how they lie on the disk."""
 
     shard_size: int = Field(100_000, ge=1, description="texts of a file, and what a kill may cost a worker")
-    format: Literal["npy", "parquet"] = Field("npy", description="npy: a matrix; parquet: texts and vectors")
+    format: Literal["npy", "parquet"] = Field("npy", description="npy: a matrix; parquet: columns, texts among them")
+    columns: str | None = Field(None, description="column of tables that holds the texts")
+    keep: str | None = Field(None, description="columns of tables that parquet has too [id, if there is one]")
+    vectors: VectorType = Field("float32", description="how vectors are stored")
+    chunk: Chunk | None = Field(None, description="of texts longer than what the model reads: what of their windows")
     normalize: bool = Field(False, description="scale every vector to unit length")
     backend: BackendOption = Field("auto", description="what computes; auto is onnx for an exported folder, else torch")
     precision: Precision = Field("auto", description="arithmetic of torch")
@@ -51,7 +67,7 @@ class ShardSettings(Settings):
 
     def identity(self) -> dict[str, Any]:
         """Return what a model's own identity does not say, as JSON types."""
-        return self.model_dump(mode="json", exclude={"backend", "precision", "prompt"})
+        return self.model_dump(mode="json", exclude={"backend", "precision", "prompt"}, exclude_none=True)
 
 
 Open = Callable[[str, ShardSettings], Embedder]
@@ -76,6 +92,7 @@ class EncodeWork:
     settings: ShardSettings  # of the encoding
     open: Open = open_embedder  # opens the model
     expected: str | None = None  # identity that the model must have; None for any
+    quantizer: Quantizer | None = None  # how vectors are stored; None for float32
 
     def __call__(self, shard: int) -> Shard:
         """Make a shard."""
@@ -86,11 +103,21 @@ class EncodeWork:
                 f"Every worker must have the same model; {self.model} is another one here, or runs in another "
                 f"precision ({embedder.precision}). Copy its folder to this machine again, or state the precision."
             )
-        texts = self.source.read(shard)
-        rows = checked_rows(np.asarray(embedder.encode(texts), dtype=np.float32), texts)
+        texts, kept = self.source.read(shard)
+        rows, figures = embedded(embedder, texts, self.settings.chunk)
+        quantizer = self.quantizer or Quantizer("float32", rows.shape[1])
         sink = io.BytesIO()
-        write_rows(rows, texts, sink, self.settings.format)
-        return Shard(sink.getvalue(), len(rows), time.perf_counter() - started)
+        write_rows(Encoded(texts, quantizer.apply(rows), quantizer, kept), sink, self.settings.format)
+        return Shard(sink.getvalue(), len(rows), time.perf_counter() - started, figures)
+
+
+def embedded(embedder: Embedder, texts: list[str], chunk: Chunk | None) -> tuple[Embeddings, dict[str, int]]:
+    """Return the vectors of texts, ``(texts, dim)``, and how many were cut, where any may be."""
+    if chunk is None:
+        return checked_rows(np.asarray(embedder.encode(texts), dtype=np.float32), texts), {}
+    windows = embedder.windows(texts)
+    rows = checked_rows(np.asarray(embedder.encode(windows.texts), dtype=np.float32), windows.texts)
+    return windows.join(rows, chunk), windows.figures
 
 
 @lru_cache(maxsize=1)
@@ -104,51 +131,72 @@ _ANEW = "Delete it and give the same command; it will be made anew."
 
 @dataclass(frozen=True)
 class ShardSummary:
-    """What there is: vectors, the numbers of each, and files."""
+    """What there is: vectors, the numbers of each, files, and how many texts were cut into how many windows."""
 
     rows: int
     dim: int
     shards: int
+    figures: dict[str, int]
 
 
 def encode_shards(
     model: str,
-    source: Path,
-    output: Path,
+    sources: Sequence[str],
+    output: str | Path,
     settings: ShardSettings,
     executor: Executor,
     *,
     open_as: Open = open_embedder,
 ) -> ShardSummary:
-    """Encode the lines of a plain text file, or resume doing so; shards that are there are not made again.
+    """Encode files of texts, or resume doing so; shards that are there are not made again.
 
-    On a cluster, the same model and the input at the same path are on each machine. Files are the same, byte for byte,
+    Sources are text files, tables, patterns of names, and URLs of them; the output is a folder or the URL of one. On a
+    cluster, the same model and the input at the same path are on each machine. Files are the same, byte for byte,
     whatever the executor. OutputError if the folder holds something else, the shards of another input, of another model
     or with other settings, or another process writes to it; ConfigError, DataError and ModelError as soon as it is
     known that it cannot succeed. After SamesenseError (shards could not be made after all retries) and Ctrl-C, finished
     shards are kept, and the same call resumes.
     """
-    path, model = inputs.check_plain(source), _whole(model)
+    check_format(settings.format, settings.vectors, settings.keep)
+    paths, model = inputs.check_files(expand(sources)), _whole(model)
     with sharded_job(output, "encode", f".{settings.format}") as job:
         job.check("settings", settings.identity())
-        texts = inputs.recall(output, path) or _cut(path, settings.shard_size)
+        known = job.folder.json(inputs.FILE) if job.folder.exists(inputs.FILE) else None
+        texts = inputs.recall(known, paths) or _cut(paths, settings)
         job.check("input", _input_part(texts))
         opened.cache_clear()
         embedder = opened(model, settings, open_as)
         job.begin(model=_model_part(model, embedder), input=_input_part(texts), settings=settings.identity())
-        inputs.write(output, texts)
-        work = EncodeWork(model, texts, settings, open_as, embedder.identity)
+        job.folder.write(inputs.FILE, json.dumps(inputs.as_json(texts)).encode())
+        quantizer = _quantizer(job.folder, embedder, texts, settings)
+        work = EncodeWork(model, texts, settings, open_as, embedder.identity, quantizer)
         job.make(work, executor, [part.rows for part in texts.parts], unit="text")
-        dims = {_dim(job.path(shard), part.rows, settings.format) for shard, part in enumerate(texts.parts)}
+        dims = {_dim(job, shard, part.rows, settings) for shard, part in enumerate(texts.parts)}
         if len(dims) != 1:
             raise DataError(f"The shards in {output} are of different widths: {sorted(dims)}. Delete the folder.")
-        job.finish([{"rows": part.rows} for part in texts.parts], dim=min(dims))
-    return ShardSummary(texts.rows, min(dims), len(texts.parts))
+        dim = quantizer.dim if quantizer is not None else min(dims)
+        cost = job.finish([{"rows": part.rows} for part in texts.parts], dim=dim)
+    figures = {name: int(cost.get(name, 0)) for name in ("cut", "windows")} if settings.chunk else {}
+    return ShardSummary(texts.rows, dim, len(texts.parts), figures)
 
 
-def _cut(path: Path, shard_size: int) -> inputs.Input:
-    with progress_bar("count lines", "B", path.stat().st_size) as bar:
-        return inputs.cut(path, shard_size, bar.update)
+def _cut(paths: Sequence[str], settings: ShardSettings) -> Input:
+    keep = settings.keep if settings.format == "parquet" else ""
+    with progress_bar("read", "text") as bar:
+        return inputs.cut(paths, settings.shard_size, settings.columns, keep, bar.update)
+
+
+def _quantizer(folder: Folder, embedder: Embedder, texts: Input, settings: ShardSettings) -> Quantizer | None:
+    """Return how vectors are stored, the same for all shards; what is not float32 is written into the folder."""
+    if settings.vectors == "float32":
+        return None
+    if folder.exists(VECTORS):
+        return Quantizer.from_json(folder.read(VECTORS), str(folder.path(VECTORS)))
+    sample = texts.sample(SAMPLE if settings.vectors == "int8" else 1)
+    with stage(f"ranges of {len(sample)} texts"):
+        quantizer = Quantizer.fit(settings.vectors, embedded(embedder, sample, settings.chunk)[0])
+    folder.write(VECTORS, quantizer.to_json())
+    return quantizer
 
 
 def _whole(model: str) -> str:
@@ -158,30 +206,39 @@ def _whole(model: str) -> str:
     return f"{path.resolve()}{maps}" if path.exists() and base != "default" else model
 
 
-def _input_part(source: inputs.Input) -> dict[str, Any]:
-    return {"name": Path(source.path).name, "bytes": source.size, "rows": source.rows, "sha256": source.sha256}
+def _input_part(source: Input) -> dict[str, Any]:
+    names = [file.path.rpartition("/")[2] for file in source.files]
+    shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    size = sum(file.size for file in source.files)
+    return {"name": shown, "files": len(names), "bytes": size, "rows": source.rows, "sha256": source.sha256}
 
 
 def _model_part(name: str, embedder: Embedder) -> dict[str, Any]:
     return {"name": name, "identity": text_hash(embedder.identity), "precision": embedder.precision}
 
 
-def _dim(path: Path, rows: int, form: Literal["npy", "parquet"]) -> int:
+def _dim(job: ShardedJob, shard: int, rows: int, settings: ShardSettings) -> int:
     """Return the width of the vectors in a shard, reading its header or footer alone."""
+    place = job.folder.path(job.name(shard))
     try:
-        found, dim = _shape(path, form)
+        with job.folder.open(job.name(shard)) as stream:
+            found, dim = _shape(stream, settings.format)
     except DAMAGED as error:
-        raise DataError(f"{path} is no whole shard ({error}). {_ANEW}") from error
+        raise DataError(f"{place} is no whole shard ({error}). {_ANEW}") from error
     if found != rows:
-        raise DataError(f"{path} must hold {rows} vectors and holds {found}. {_ANEW}")
+        raise DataError(f"{place} must hold {rows} vectors and holds {found}. {_ANEW}")
     return dim
 
 
-def _shape(path: Path, form: Literal["npy", "parquet"]) -> tuple[int, int]:
+def _shape(stream: IO[bytes], form: Literal["npy", "parquet"]) -> tuple[int, int]:
     if form == "npy":
-        rows, dim = np.load(path, mmap_mode="r", allow_pickle=False).shape
-        return int(rows), int(dim)
+        npy.read_magic(stream)
+        (rows, dim), _, dtype = npy.read_array_header_1_0(stream)
+        content = stream.tell()
+        if stream.seek(0, io.SEEK_END) - content != rows * dim * dtype.itemsize:
+            raise ValueError("it does not hold what its head says")
+        return rows, dim
     import pyarrow.parquet as pq
 
-    with pq.ParquetFile(path) as file:
+    with pq.ParquetFile(stream) as file:
         return file.metadata.num_rows, file.schema_arrow.field("embedding").type.list_size

@@ -1,27 +1,48 @@
-"""Where each shard of a text file begins and ends, found in one pass, so that no one need hold the file."""
+"""Where each shard of files of texts begins and ends, found in one pass, so that no one need hold a file."""
 
 from __future__ import annotations
 
+import base64
 import hashlib
-import io
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from pathlib import Path
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
 
-from samesense.data.formats.files import split_suffix
+from samesense.data.formats.blocks import Block, blocks, rows_at
+from samesense.data.formats.files import Row, missing_file, split_suffix
+from samesense.data.formats.text_columns import names_in, text_column
+from samesense.data.sentences import checked_texts
 from samesense.errors import ConfigError, DataError
-from samesense.files import read_json, write_json
 from samesense.hashes import content_hash
-from samesense.inference.stream import LINE_END, checked_lines
+from samesense.inference.rows import joined, kept_columns, refuse_keep, schema_of, table_of
+from samesense.inference.stream import check_line
+from samesense.urls import is_file, state, whole
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 FILE = "input.json"
-_MARK = b"\xef\xbb\xbf"
+SPREAD = 16
+
+
+@dataclass(frozen=True)
+class File:
+    """A file of texts: its bytes, when it was changed, the line that names its columns, that of texts, those kept."""
+
+    path: str  # or URL, the same on every machine that reads it
+    size: int
+    changed: str
+    header: str = ""
+    text: str = "text"
+    kept: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Part:
-    """The lines of one shard: its bytes in the file, their number, and the SHA-256 of the bytes."""
+    """The rows of one shard: its file, its place there, their number, and the SHA-256 of what is read of them."""
 
+    file: int
     start: int
     end: int
     rows: int
@@ -30,89 +51,179 @@ class Part:
 
 @dataclass(frozen=True)
 class Input:
-    """A text file, cut into shards."""
+    """Files of texts, cut into shards, none of which has rows of two files."""
 
-    path: str  # of the file, the same on every machine that reads it
-    size: int  # in bytes
-    changed: int  # when, in nanoseconds
-    sha256: str  # of its content
+    files: tuple[File, ...]
     parts: tuple[Part, ...]  # the shards, one after the other
+    schema: str  # of the columns that are kept, as Arrow serializes it; empty if there are none
+    sha256: str  # of texts and what is kept beside them, however they are cut
 
     @property
     def rows(self) -> int:
-        """Return the number of lines."""
+        """Return the number of texts."""
         return sum(part.rows for part in self.parts)
 
-    def read(self, shard: int) -> list[str]:
-        """Return the texts of a shard; reads nothing else of the file."""
+    def sample(self, count: int) -> list[str]:
+        """Return ``count`` texts, or all if there are fewer, evenly from at most :data:`SPREAD` shards."""
+        shards = _evenly(len(self.parts), min(SPREAD, count))
+        texts = [self.read(shard)[0] for shard in shards]
+        each = -(-count // len(shards))
+        return [some[at] for some in texts for at in _evenly(len(some), each)]
+
+    def read(self, shard: int) -> tuple[list[str], pa.Table | None]:
+        """Return the texts of a shard and the columns kept beside them; reads little else of the file."""
         part = self.parts[shard]
+        file = self.files[part.file]
         try:
-            with Path(self.path).open("rb") as stream:
-                stream.seek(part.start)
-                content = stream.read(part.end - part.start)
+            rows = list(rows_at(file.path, part.start, part.end, file.header))
         except FileNotFoundError as error:
             raise DataError(
-                f"Every worker reads the input itself, and there is no file {self.path} where shard {shard} is made. "
+                f"Every worker reads the input itself, and there is no file {file.path} where shard {shard} is made. "
                 "Put it at the same path on every machine."
             ) from error
-        if content_hash([content]) != part.sha256:
+        if _hash(_said(rows, file)) != part.sha256:
             raise DataError(
-                f"The input must stay as it is; bytes {part.start} to {part.end} of {self.path} (shard {shard}) are "
-                "not what they were when its lines were counted. Put the file back, or encode into another folder."
+                f"The input must stay as it is; rows {part.start} to {part.end} of {file.path} (shard {shard}) are "
+                "not what they were when its rows were counted. Put the file back, or encode into another folder."
             )
-        return [line.decode().rstrip(LINE_END) for line in io.BytesIO(content)]  # a line feed alone ends a line
+        texts = [str(cells[file.text]) for _, cells in rows]
+        schema = _schema(self.schema)
+        kept = [(number, {name: cells.get(name) for name in file.kept}) for number, cells in rows]
+        return texts, None if schema is None else table_of(kept, schema)
 
 
-def cut(path: Path, shard_size: int, on_bytes: Callable[[int], None] = lambda count: None) -> Input:
-    """Read a file once and note its shards.
+def check_files(names: Sequence[str]) -> list[str]:
+    """Return the whole paths of files, or URLs, that can be read from any place on.
 
-    ``on_bytes`` is called with the number of bytes that have just been read.
+    ConfigError for standard input; DataError for what is no file.
     """
-    before = path.stat()
-    with path.open("rb") as stream:
-        mark = _MARK if stream.read(len(_MARK)) == _MARK else b""
-    whole, parts = hashlib.sha256(mark), []
-    start = end = len(mark)
-    rows, digest = 0, hashlib.sha256()
-    for line in checked_lines(str(path)):
-        content = line.encode()
-        whole.update(content)
-        digest.update(content)
-        rows, end = rows + 1, end + len(content)
-        if rows == shard_size:
-            parts.append(Part(start, end, rows, digest.hexdigest()))
-            on_bytes(end - start)
-            start, rows, digest = end, 0, hashlib.sha256()
-    if rows:
-        parts.append(Part(start, end, rows, digest.hexdigest()))
-        on_bytes(end - start)
-    return Input(str(path), before.st_size, before.st_mtime_ns, whole.hexdigest(), tuple(parts))
+    for name in names:
+        if name == "-":
+            raise ConfigError(
+                "Shards are read by their place in files, and standard input has none; received -. Write it to a file "
+                "first."
+            )
+        if not is_file(name):
+            raise missing_file(name)
+    return [whole(name) for name in names]
 
 
-def check_plain(path: Path) -> Path:
-    """Return the whole path of a file that can be read from any byte on."""
-    if str(path) == "-" or path.suffix == ".gz" or split_suffix(path.name)[0]:
-        raise ConfigError(
-            f"Shards are read by their place in a plain text file, one text a line; received {path}. Write it out "
-            "first, for example: gunzip --keep FILE.gz"
-        )
-    if not path.is_file():
-        raise DataError(f"There is no file {path}. Give a text file with one text a line.")
-    return path.resolve()
+def cut(
+    paths: Sequence[str],
+    shard_size: int,
+    columns: str | None = None,
+    keep: str | None = None,
+    on_rows: Callable[[int], None] = lambda count: None,
+) -> Input:
+    """Read files once, check their texts, and note the shards.
+
+    Args:
+        paths: of the files, in the order of the shards.
+        shard_size: rows of a shard.
+        columns: name of the column of texts in tables.
+        keep: see :func:`~samesense.inference.rows.kept_columns`.
+        on_rows: called with the number of rows that have just been read.
+
+    Raises:
+        DataError: if a file cannot be read, a row has no text, or there is no row at all.
+        ConfigError: if columns are named for a text file.
+    """
+    cutter = _Cutter(columns, keep)
+    for path in paths:
+        for rows in cutter.add(path, shard_size):
+            on_rows(rows)
+    if not cutter.parts:
+        raise DataError(f"{', '.join(paths[:3])} holds no text; one text a line, or a row, is needed.")
+    return cutter.found()
 
 
-def write(folder: Path, found: Input) -> None:
-    """Keep the shards of an input in a folder, whole or not at all."""
-    write_json(folder / FILE, asdict(found))
+class _Cutter:
+    """Collects the parts of files."""
+
+    def __init__(self, columns: str | None, keep: str | None) -> None:
+        self._columns, self._keep = columns, keep
+        self._files: list[File] = []
+        self._schemas: list[pa.Schema] = []
+        self.parts: list[Part] = []
+        self._digest = hashlib.sha256()
+
+    def add(self, path: str, shard_size: int) -> Iterator[int]:
+        """Add a file; yields the rows of each part."""
+        file = File(path, *state(path))
+        for number, block in enumerate(blocks(path, shard_size)):
+            if number == 0:
+                file = self._described(file, block)
+            _check(block.rows, file)
+            said = _said(block.rows, file)
+            self._digest.update(said)
+            self.parts.append(Part(len(self._files), block.start, block.end, len(block.rows), _hash(said)))
+            if file.kept:
+                self._schemas.append(schema_of(block.rows, file.kept, path))
+            yield len(block.rows)
+        self._files.append(file)
+
+    def _described(self, file: File, first: Block) -> File:
+        if not split_suffix(file.path)[0]:
+            refuse_keep(file.path, self._columns, self._keep)
+            return file
+        text = text_column(first.rows, self._columns, file.path)
+        kept = kept_columns(names_in(first.rows), text, self._keep, file.path)
+        return replace(file, header=first.header, text=text, kept=tuple(kept))
+
+    def found(self) -> Input:
+        """Return what was added."""
+        schema = ""
+        if self._schemas:
+            whole = joined(self._schemas, f"{len(self._files)} files" if len(self._files) > 1 else self._files[0].path)
+            schema = base64.b64encode(whole.serialize().to_pybytes()).decode()
+        return Input(tuple(self._files), tuple(self.parts), schema, self._digest.hexdigest())
 
 
-def recall(folder: Path, path: Path) -> Input | None:
-    """Return the shards kept in a folder, if the file seems untouched since; workers look closer."""
+def _evenly(count: int, most: int) -> list[int]:
+    """Return numbers below ``count`` at even distances, all if they are no more than ``most``."""
+    wanted = min(count, most)
+    return [at * count // wanted for at in range(wanted)]
+
+
+def _check(rows: Sequence[Row], file: File) -> None:
+    if split_suffix(file.path)[0]:
+        checked_texts(rows, file.text, file.path)
+        return
+    for number, cells in rows:
+        check_line(str(cells["text"]), file.path, number)
+
+
+def _said(rows: Sequence[Row], file: File) -> bytes:
+    """Return what is read of rows, a line of JSON for each; other columns may change."""
+    lines = ([cells.get(file.text), *map(cells.get, file.kept)] for _, cells in rows)
+    return "".join(f"{json.dumps(line, default=str)}\n" for line in lines).encode()
+
+
+def _hash(content: bytes) -> str:
+    return content_hash([content])
+
+
+def _schema(text: str) -> pa.Schema | None:
+    if not text:
+        return None
+    import pyarrow as pa
+
+    return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text)))
+
+
+def as_json(found: Input) -> dict[str, Any]:
+    """Return an input as JSON types."""
+    return asdict(found)
+
+
+def recall(content: Mapping[str, Any] | None, paths: Sequence[str]) -> Input | None:
+    """Return the shards kept as :func:`as_json`, if the files seem untouched since; workers look closer."""
     try:
-        content = read_json(folder / FILE)
-        parts = tuple(Part(**part) for part in content.pop("parts"))
-        known = Input(parts=parts, **content)
-    except (DataError, TypeError, KeyError):
+        known = dict(content or {})
+        files = tuple(File(**{**file, "kept": tuple(file["kept"])}) for file in known.pop("files"))
+        parts = tuple(Part(**part) for part in known.pop("parts"))
+        found = Input(files, parts, **known)
+    except (TypeError, KeyError):
         return None  # found anew
-    now = path.stat()
-    return known if (known.path, known.size, known.changed) == (str(path), now.st_size, now.st_mtime_ns) else None
+    now = [(path, *state(path)) for path in paths]
+    return found if [(file.path, file.size, file.changed) for file in files] == now else None

@@ -1,16 +1,19 @@
-"""A harvest on a local Ray cluster of two machines, one of which is killed on the way; notes how far it was then."""
+"""Shards on a local Ray cluster of two machines, one of which is killed on the way; notes how far it was then.
 
+As a program: the folder of a world, that of the shards, the module whose ``make`` makes them, and its settings as JSON.
+"""
+
+import json
 import sys
 import threading
 import time
+from importlib import import_module
 from pathlib import Path
 
 from ray.cluster_utils import Cluster
 
-from tests.recipes.harvest_world import make
-
 if __name__ == "__main__":
-    place, output = Path(sys.argv[1]), Path(sys.argv[2])
+    place, output, (module, settings) = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:]
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "object_store_memory": 80 << 20})
     machines = [cluster.add_node(num_cpus=1, object_store_memory=80 << 20) for _ in range(2)]
     cluster.wait_for_nodes()
@@ -23,6 +26,6 @@ if __name__ == "__main__":
 
     killer = threading.Thread(target=kill_one)
     killer.start()
-    make(place, output, executor="ray", address=cluster.address)
+    import_module(module).make(place, output, executor="ray", address=cluster.address, **json.loads(settings))
     killer.join()
     cluster.shutdown()

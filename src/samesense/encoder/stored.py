@@ -1,0 +1,53 @@
+"""Vectors read back from the files that ``samesense encode`` writes, as float32, whatever they are stored in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+
+from samesense.encoder.quantize import Quantizer
+from samesense.errors import DataError
+from samesense.types import Embeddings
+from samesense.urls import is_file, open_file
+
+METADATA = b"samesense.vectors"
+"""Where a Parquet file says how its vectors are stored, if not in floats."""
+
+BESIDE = ".vectors.json"
+"""End of the name of the file that says it beside a matrix."""
+
+
+def stored_rows(name: str | Path, quantizer: Quantizer | None = None) -> Embeddings:
+    """Return the vectors of an ``.npy`` or a ``.parquet`` file, float32 ``(rows, dim)``.
+
+    ``quantizer`` says how a matrix of bytes is stored where no file beside it does. DataError if nothing says it.
+    """
+    with open_file(name) as stream:
+        if str(name).endswith(".parquet"):
+            return _of_parquet(stream, str(name))
+        rows = np.load(stream, allow_pickle=False)
+    if rows.dtype != np.int8:
+        return np.asarray(rows, dtype=np.float32)
+    beside = f"{name}{BESIDE}"
+    if quantizer is None and not is_file(beside):
+        raise DataError(f"{name} holds bytes, and there is no {beside} that says how they are read. Put it there.")
+    if quantizer is None:
+        with open_file(beside) as stream:
+            quantizer = Quantizer.from_json(stream.read(), beside)
+    return quantizer.restore(rows)
+
+
+def _of_parquet(stream: IO[bytes], name: str) -> Embeddings:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(stream, columns=["embedding"])
+    column = table["embedding"].combine_chunks()
+    width = column.type.list_size if pa.types.is_fixed_size_list(column.type) else 0
+    rows = column.flatten().to_numpy().reshape(-1, width) if width else np.array(column.to_pylist())
+    metadata = table.schema.metadata or {}
+    if METADATA in metadata:
+        return Quantizer.from_json(metadata[METADATA], name).restore(rows)
+    return np.asarray(rows, dtype=np.float32)

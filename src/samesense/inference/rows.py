@@ -1,0 +1,169 @@
+"""Texts of files with the columns that are kept beside them: of one file or many, in order, whatever the format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from samesense.data.formats.columns import spelled_names
+from samesense.data.formats.files import SUFFIXES, Row, leads_to
+from samesense.data.formats.text_columns import names_in
+from samesense.data.sentences import checked_texts, rows_with_texts
+from samesense.errors import ConfigError, DataError
+from samesense.inference.stream import is_table, read_texts
+from samesense.urls import matching
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+OWN = ("text", "embedding")
+"""Columns of every output."""
+
+ALL = "all"
+"""What stands for every column."""
+
+
+def expand(sources: Iterable[str]) -> list[str]:
+    """Return the names of files and data sets, with the files that match in the place of a pattern.
+
+    DataError for a pattern that none matches.
+    """
+    names: list[str] = []
+    for source in sources:
+        is_pattern = any(sign in source for sign in "*?[") and not leads_to(source, Path.exists)
+        found = matching(source) if is_pattern else [source]
+        if not found:
+            raise DataError(f"{source}: no file matches this pattern. Check it; in a shell it stands in quotes.")
+        names += found
+    return names
+
+
+def kept_columns(names: Sequence[str], text: str, keep: str | None, source: str) -> list[str]:
+    """Return the columns among ``names`` that are kept: those that ``keep`` names, else one that is called id.
+
+    Args:
+        names: the columns of a table.
+        text: that of the texts.
+        keep: names with commas between, ``"all"``, or ``""`` for none.
+        source: what messages call the table.
+
+    Raises:
+        ConfigError: for a column with the name of one that every output has.
+        DataError: if there is no such column.
+    """
+    if keep is None:
+        kept = [name for name in names if name.strip().casefold() == "id" and name != text]
+    elif keep == ALL:
+        kept = [name for name in names if name != text]
+    else:
+        kept = [_named(names, name.strip(), source) for name in keep.split(",") if name.strip()]
+    taken = [name for name in kept if name in OWN]
+    if taken:
+        raise ConfigError(
+            f"{source}: the output has columns {' and '.join(OWN)} of its own, and `keep` adds {taken[0]!r}. Leave it "
+            "out, or rename it."
+        )
+    return list(dict.fromkeys(kept))
+
+
+def _named(names: Sequence[str], name: str, source: str) -> str:
+    found = name if name in names else spelled_names(names).get(name.casefold())
+    if found is None:
+        raise DataError(
+            f"{source}: `keep` names {name!r}, which this source does not have. Its columns: {', '.join(names)}."
+        )
+    return found
+
+
+def schema_of(rows: Sequence[Row], kept: Sequence[str], source: str) -> pa.Schema:
+    """Return the types of the kept columns; texts among numbers make a column of texts.
+
+    DataError if a column holds values of other kinds side by side, such as lists and numbers.
+    """
+    import pyarrow as pa
+
+    try:
+        return pa.schema([(name, _type([cells.get(name) for _, cells in rows])) for name in kept])
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise _several_types(source, error) from error
+
+
+def _type(values: list[Any]) -> pa.DataType:
+    import pyarrow as pa
+
+    plain = all(value is None or isinstance(value, str | int | float) for value in values)
+    return pa.string() if plain and any(isinstance(value, str) for value in values) else pa.infer_type(values)
+
+
+def joined(schemas: Iterable[pa.Schema], source: str) -> pa.Schema:
+    """Return the schema that holds the cells of all: numbers become texts where another has texts."""
+    import pyarrow as pa
+
+    every = list(schemas)
+    texts = {field.name for schema in every for field in schema if field.type == pa.string()}
+    wider = [pa.schema([_as_text(field) if field.name in texts else field for field in schema]) for schema in every]
+    try:
+        return pa.unify_schemas(wider, promote_options="permissive")
+    except pa.ArrowException as error:
+        raise _several_types(source, error) from error
+
+
+def _as_text(field: pa.Field) -> pa.Field:
+    import pyarrow as pa
+
+    number = pa.types.is_integer(field.type) or pa.types.is_floating(field.type) or pa.types.is_boolean(field.type)
+    return pa.field(field.name, pa.string()) if number else field
+
+
+def table_of(rows: Sequence[Row], schema: pa.Schema) -> pa.Table:
+    """Return the cells of rows as a table of this schema; nothing of a column that a row has not."""
+    import pyarrow as pa
+
+    def cell(field: pa.Field, value: Any) -> Any:
+        return str(value) if field.type == pa.string() and value is not None else value
+
+    columns = [[cell(field, cells.get(field.name)) for _, cells in rows] for field in schema]
+    return pa.Table.from_arrays(
+        [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)], schema=schema
+    )
+
+
+def _several_types(source: str, error: Exception) -> DataError:
+    return DataError(
+        f"{source}: a column that is kept holds values of one type ({str(error).splitlines()[0]}). Leave it out of "
+        "`keep`, or write its values as texts."
+    )
+
+
+def refuse_keep(source: str, columns: str | None, keep: str | None) -> None:
+    """Raise ConfigError if columns of a text file are asked for, which has none."""
+    for name, value in (("columns", columns), ("keep", keep)):
+        if value:
+            raise ConfigError(f"`{name}` is for tables ({', '.join(SUFFIXES)}); {source} holds one text a line.")
+
+
+def read_with(sources: Sequence[str], columns: str | None, keep: str | None) -> tuple[list[str], pa.Table | None]:
+    """Return the texts of several sources, in order, and the columns kept beside them, ``None`` if there are none.
+
+    Args:
+        sources: each as :func:`~samesense.inference.stream.read_texts` reads one.
+        columns: name of the column of texts in tables.
+        keep: see :func:`kept_columns`.
+    """
+    texts: list[str] = []
+    rows: list[Row] = []
+    schemas: list[pa.Schema] = []
+    for source in sources:
+        if is_table(source):
+            found, text = rows_with_texts(source, columns)
+            names = kept_columns(names_in(found), text, keep, source)
+            texts += checked_texts(found, text, source)
+            rows += ((number, {name: cells.get(name) for name in names}) for number, cells in found)
+            schemas.append(schema_of(found, names, source))
+        else:
+            refuse_keep(source, columns, keep)
+            texts += read_texts(source)
+            rows += [(0, {})] * (len(texts) - len(rows))
+    schema = joined(schemas, f"{len(sources)} sources") if any(map(len, schemas)) else None
+    return texts, None if schema is None else table_of(rows, schema)

@@ -1,0 +1,27 @@
+"""The vectors of a folder of shards."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from samesense.encoder.quantize import Quantizer
+from samesense.encoder.stored import stored_rows
+from samesense.errors import DataError
+from samesense.execution.folders import folder_at
+from samesense.execution.sharded import MANIFEST, SHARDS
+from samesense.inference.shards.encode import VECTORS
+from samesense.types import Embeddings
+
+
+def read_shards(place: str | Path) -> Embeddings:
+    """Return the vectors of a folder of shards, float32 ``(texts, dim)``, in order; DataError if it is not finished."""
+    folder = folder_at(place)
+    manifest = folder.json(MANIFEST) if folder.exists(MANIFEST) else {}
+    if manifest.get("method") != "encode" or manifest.get("status") != "finished":
+        raise DataError(f"{place} holds no finished shards of samesense encode. Give its command again to go on.")
+    said = folder.read(VECTORS)
+    quantizer = Quantizer.from_json(said, str(folder.path(VECTORS))) if said else None
+    names = [f"{SHARDS}/{Path(shard['file']).name}" for shard in manifest["shards"]]
+    return np.concatenate([stored_rows(folder.path(name), quantizer) for name in names])
