@@ -11,11 +11,11 @@ from samesense.reports.details import against_each_other, against_gold, shown_ca
 from samesense.reports.figures.distribution import distribution
 from samesense.reports.figures.plot import Plot
 from samesense.reports.figures.run import END, START, cones, dev_curve, extrapolated, loss_curve
-from samesense.reports.headline import measure_of
 from samesense.reports.markup import Html, element, figure, folded, joined, table
 from samesense.reports.page import document
 from samesense.reports.run_verdict import Finding, Verdict
 from samesense.reports.store import Run
+from samesense.results import measure_of
 from samesense.types import Evidence, Floats
 
 TESTED = (
