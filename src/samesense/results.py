@@ -62,8 +62,8 @@ class Results(list[Result]):
     """A list of results that prints as a table, a line a data set.
 
     A line has the figure for the whole of a data set, by each metric, with its 95 % interval; :meth:`table` shows the
-    subsets too. Correlations and shares are multiplied by 100. A column for the model, the split or the seed appears
-    where the results differ in it.
+    subsets too. Correlations and shares are multiplied by 100. A column for the model appears where there are several,
+    one for the split or the seed where nothing else tells two lines apart.
     """
 
     def __str__(self) -> str:
@@ -106,9 +106,15 @@ def result_tables(results: Sequence[Result], *, subsets: bool = False) -> list[T
 
 
 def _fields(results: Sequence[Result]) -> list[str]:
-    """Return the fields that tell the lines of a table apart."""
-    differing = [name for name in ("model", "split", "seed") if len({getattr(row, name) for row in results}) > 1]
-    return [*differing, "dataset", *(["subset"] if any(row.subset != "all" for row in results) else [])]
+    """Return the fields that tell the lines of a table apart: a split or a seed only where nothing else does."""
+    fields = ["model"] if len({row.model for row in results}) > 1 else []
+    fields += ["dataset", *(["subset"] if any(row.subset != "all" for row in results) else [])]
+    for name in ("split", "seed"):
+        values: dict[tuple[Any, ...], set[Any]] = {}
+        for row in results:
+            values.setdefault(tuple(getattr(row, field) for field in fields), set()).add(getattr(row, name))
+        fields += [name] if any(len(own) > 1 for own in values.values()) else []
+    return fields
 
 
 def _whole(results: Sequence[Result]) -> Iterator[Result]:

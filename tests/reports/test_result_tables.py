@@ -82,9 +82,12 @@ def test_results_show_themselves():
 
 def test_what_differs_gets_a_column():
     header, _, first, second = str(Results([result(model="a", seed=1), result(model="b")])).split("\n")
-    assert header.split()[:3] == ["model", "seed", "dataset"]
-    assert first.split()[:3] == ["a", "1", "stsb.test"]
+    assert header.split()[:2] == ["model", "dataset"]
+    assert first.split()[:2] == ["a", "stsb.test"]
     assert second.split()[:2] == ["b", "stsb.test"]
+    header, _, first, second = str(Results([result(model="a", seed=1), result(model="a", seed=2)])).split("\n")
+    assert header.split()[:2] == ["dataset", "seed"]
+    assert (first.split()[1], second.split()[1]) == ("1", "2")
 
 
 def test_two_results_alike_in_all_that_is_shown_are_two_lines():
