@@ -1,4 +1,4 @@
-"""Hooks of mkdocs: pages of the repository outside docs/, notebooks as pages, links to both, an API reference, llms.txt."""
+"""Hooks of mkdocs: pages from outside docs/ and of notebooks, links to them, an API reference, and llms.txt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The notebooks run from top to bottom without a network, with a tiny model and few steps; none holds outputs of old code."""
+"""The notebooks run from top to bottom without a network, with a tiny model and few steps; none holds old outputs."""
 
 import ast
 import json
