@@ -213,7 +213,7 @@ def test_train_evaluate_resume(run, tiny_trunk, toy_pairs, tmp_path):
     )
     assert code == 0, err
     judged = [json.loads(line) for line in out.splitlines()]
-    assert [row["dataset"] for row in judged] == ["test.tsv", "test.tsv", "dev.tsv", "dev.tsv"]
+    assert [row["dataset"] for row in judged] == ["test.tsv", "test.tsv", "dev.tsv", "dev.tsv", "mean of 2"]
     assert judged[0]["value"] == pytest.approx(rows[2]["value"], abs=1e-6)
     assert judged[0]["low"] < judged[0]["value"] < judged[0]["high"]
     assert "mean pooling, float32" in judged[0]["protocol"]
