@@ -1,8 +1,9 @@
-"""Hooks of mkdocs: pages of the repository outside docs/, links to them, an API reference, and llms.txt."""
+"""Hooks of mkdocs: pages from outside docs/ and of notebooks, links to them, an API reference, and llms.txt."""
 
 from __future__ import annotations
 
 import ast
+import json
 import posixpath
 import re
 from pathlib import Path
@@ -22,13 +23,15 @@ ABOUT = "about.md"
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Add the pages outside docs/ that others link to, what they link to, and the reference."""
+    """Add the pages outside docs/ that others link to, what they link to, the notebooks as pages, and the reference."""
     pages = [ROOT / name for name in OUTSIDE]
     pages += [*(ROOT / "benchmarks").glob("*.md"), *(ROOT / "reproduce").rglob("*.md"), *(ROOT / "src").rglob("*.md")]
     linked = {path for page in [*pages, *DOCS.rglob("*.md")] for path in _targets(page)}
     for path in sorted({*pages, *linked}):
         if path.is_file() and not path.is_relative_to(DOCS):
             files.append(File.generated(config, _uri(path), abs_src_path=str(path)))
+    for path in sorted(DOCS.rglob("*.ipynb")):
+        files.append(File.generated(config, _uri(path), content=_notebook(path)))
     reference = {"api.md": ("Python", "samesense"), "api-losses.md": ("Losses", "samesense.losses"),
                  "api-metrics.md": ("Metrics", "samesense.metrics")}  # fmt: skip
     for uri, (title, package) in reference.items():
@@ -39,7 +42,7 @@ def on_files(files: Files, config: Any) -> Files:
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Lead links to files outside docs/ to where they are on the site."""
-    home = Path(page.file.abs_src_path).parent if page.file.abs_src_path else DOCS
+    home = Path(page.file.abs_src_path or DOCS / page.file.src_uri).parent
     text = markdown.replace("```python no-run", "```python")
     parts, last = [], 0
     for fence in FENCE.finditer(text):
@@ -63,6 +66,16 @@ def on_post_build(config: Any, **_: Any) -> None:
             if path.suffix == ".md" and path.is_file():
                 lines.append(f"- {label}({_uri(path).removesuffix('.md').removesuffix('README')}): {what}")
     (Path(config.site_dir) / "llms.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _notebook(path: Path) -> str:
+    """Return the cells of a notebook as a page, with a link to the file."""
+    parts = []
+    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+        text = "".join(cell["source"])
+        parts.append(text if cell["cell_type"] == "markdown" else f"```python\n{text}\n```")
+    title, _, rest = parts[0].partition("\n")
+    return "\n\n".join([title, f'<a href="../{path.name}" download>Download the notebook</a>', rest, *parts[1:]])
 
 
 def _public(package: str) -> list[str]:
@@ -98,6 +111,8 @@ def _uri(path: Path) -> str:
     """Return where a file of the repository stands on the site."""
     if path == ROOT / "README.md":
         return ABOUT
+    if path.suffix == ".ipynb":
+        path = path.with_suffix(".md")
     return path.relative_to(DOCS if path.is_relative_to(DOCS) else ROOT).as_posix()
 
 

@@ -3,44 +3,80 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from html import escape
 from importlib import import_module
-from typing import Any
+from typing import Any, Literal
 
 from samesense.errors import MissingExtraError
 from samesense.types import Result
 
 WHOLE_SUBSETS = ("all", "mean", "wmean")
-"""Names of the rows that stand for all of the data, the one that a report shows first."""
+"""Names of the rows that stand for all of the data, the one that is shown first."""
 
-NUMERIC = ("value x100", "interval", "n", "seed")
-"""Columns that are set flush right."""
+TEXT = ("suite", "model", "split", "dataset", "subset")
+"""Columns that are set flush left."""
 
 Rows = list[list[str]]
+Table = tuple[list[str], Rows]
+"""Header and rows."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """How a metric is shown."""
+
+    label: str  # its name for people
+    factor: float = 100.0  # what values are multiplied by
+    digits: int = 2  # decimals that are shown
+    better: Literal["higher", "lower", ""] = "higher"  # which direction is better; "" where neither is so by itself
+
+    def text(self, value: float) -> str:
+        """Return a value in its natural unit as text."""
+        return f"{self.factor * value:z.{self.digits}f}"
+
+
+MEASURES = {
+    "spearman": Measure("Spearman"),
+    "pearson": Measure("Pearson"),
+    "accuracy": Measure("accuracy"),
+    "average_precision": Measure("average precision"),
+    "f1": Measure("F1"),
+    "kcc": Measure("Kendall"),
+    "ndcg": Measure("NDCG"),
+    "alignment": Measure("alignment", factor=1, digits=3, better=""),
+    "uniformity": Measure("uniformity", factor=1, digits=3, better=""),
+    "anisotropy": Measure("anisotropy", factor=1, digits=3, better=""),
+    "effective_rank": Measure("effective rank", factor=1, digits=1, better=""),
+}
+"""Every metric by name. Geometry describes a space: a collapsed one has the best alignment, so none is marked best."""
+
+
+def measure_of(metric: str) -> Measure:
+    """Return how a metric is shown; one of another name is shown as it is, four decimals, no direction."""
+    return MEASURES.get(metric, Measure(metric, factor=1, digits=4, better=""))
 
 
 class Results(list[Result]):
-    """A list of results that prints as a table.
+    """A list of results that prints as a table, a line a data set.
 
-    Values are multiplied by 100, with two decimals; intervals have one. A column for the model, the split or the
-    seed appears where the results differ in it.
+    A line has the figure for the whole of a data set, by each metric, with its 95 % interval; :meth:`table` shows the
+    subsets too. Correlations and shares are multiplied by 100. A column for the model appears where there are several,
+    one for the split or the seed where nothing else tells two lines apart.
     """
 
     def __str__(self) -> str:
-        """Return the table that :func:`results_table` makes."""
-        return results_table(self)
+        return self.table()
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        header, rows = result_cells(self)
-        lines = [_html_row("th", header, header), *(_html_row("td", row, header) for row in rows)]
-        return "<table>\n" + "\n".join(lines) + "\n</table>"
+        return "\n".join(_html_table(*table) for table in result_tables(self))
 
-    def whole(self) -> Results:
-        """Return those that stand for all of a data set: ``all``, and where it has subsets ``mean`` and ``wmean``."""
-        return Results(row for row in self if row.subset in WHOLE_SUBSETS)
+    def table(self, *, subsets: bool = False) -> str:
+        """Return the results as aligned plain text, a table a suite; ``subsets`` adds a line for each subset."""
+        return "\n\n".join(_text_table(*table) for table in result_tables(self, subsets=subsets))
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return each result as a dictionary of the fields that are present, plain JSON types."""
@@ -59,25 +95,61 @@ class Results(list[Result]):
         return pandas.DataFrame([vars(result) for result in self], columns=list(Result.__dataclass_fields__))
 
 
-def results_table(results: Sequence[Result]) -> str:
-    """Lay out results, in this order, as aligned plain text for a terminal; see :class:`Results`."""
-    header, rows = result_cells(results)
-    widths = [max(_width(row[column]) for row in [header, *rows]) for column in range(len(header))]
-    lines = [_aligned(header, header, widths), "  ".join("-" * width for width in widths)]
-    lines += [_aligned(row, header, widths) for row in rows]
-    return "\n".join(lines)
+def result_tables(results: Sequence[Result], *, subsets: bool = False) -> list[Table]:
+    """Return the tables that all layouts share, one a suite, in the order of the results; see :class:`Results`."""
+    shown = list(results if subsets else _whole(results))
+    suites = list(dict.fromkeys(row.task for row in shown))
+    if len(suites) < 2:
+        return [_table(shown, _fields(shown))]
+    of_suites = [[row for row in shown if row.task == suite] for suite in suites]
+    return [_table(own, ["task", *_fields(own)]) for own in of_suites]
 
 
-def result_cells(results: Sequence[Result]) -> tuple[list[str], Rows]:
-    """Return the header and the rows that all layouts share."""
-    differing = [name for name in ("model", "split", "seed") if len({getattr(row, name) for row in results}) > 1]
-    header = [*differing, "dataset", "subset", "metric", "value x100", "interval", "n"]
-    rows = []
+def _fields(results: Sequence[Result]) -> list[str]:
+    """Return the fields that tell the lines of a table apart: a split or a seed only where nothing else does."""
+    fields = ["model"] if len({row.model for row in results}) > 1 else []
+    fields += ["dataset", *(["subset"] if any(row.subset != "all" for row in results) else [])]
+    for name in ("split", "seed"):
+        values: dict[tuple[Any, ...], set[Any]] = {}
+        for row in results:
+            values.setdefault(tuple(getattr(row, field) for field in fields), set()).add(getattr(row, name))
+        fields += [name] if any(len(own) > 1 for own in values.values()) else []
+    return fields
+
+
+def _whole(results: Sequence[Result]) -> Iterator[Result]:
+    """Yield what stands for the whole of a data set: ``all``, else ``mean``, else ``wmean``, else what there is."""
+    found: dict[tuple[Any, ...], list[Result]] = {}
     for row in results:
-        own = [getattr(row, name) for name in differing]
-        cells = ["" if cell is None else str(cell) for cell in [*own, row.dataset, row.subset, row.metric]]
-        rows.append([*map(one_line, cells), f"{100 * row.value:z.2f}", _interval(row), str(row.n)])
-    return header, rows
+        found.setdefault((row.task, row.dataset, row.split, row.model, row.seed, row.metric), []).append(row)
+    for rows in found.values():
+        subsets = {row.subset for row in rows}
+        chosen = next((name for name in WHOLE_SUBSETS if name in subsets), None)
+        yield from (row for row in rows if chosen in (row.subset, None))
+
+
+def _table(results: Sequence[Result], fields: Sequence[str]) -> Table:
+    """Return a line for each value of the fields, with each metric and, where it has any, its intervals."""
+    lines: dict[tuple[Any, ...], dict[str, Result]] = {}
+    for row in results:
+        key = tuple(getattr(row, name) for name in fields)
+        while row.metric in lines.get(key, ()):  # two results alike in every field that is shown
+            key = (*key, "")
+        lines.setdefault(key, {})[row.metric] = row
+    metrics = {name: measure_of(name) for name in dict.fromkeys(row.metric for row in results)}
+    bounded = {row.metric for row in results if row.low is not None}
+    header = ["suite" if name == "task" else name for name in fields]
+    for name, measure in metrics.items():
+        header += [f"{measure.label} x100" if measure.factor == 100 else measure.label]
+        header += ["95 % interval"] if name in bounded else []
+    rows = []
+    for key, found in lines.items():
+        cells = ["" if cell is None else one_line(str(cell)) for cell in key[: len(fields)]]
+        for name, measure in metrics.items():
+            cells += [measure.text(found[name].value) if name in found else ""]
+            cells += [_interval(found.get(name), measure)] if name in bounded else []
+        rows.append([*cells, str(next(iter(found.values())).n)])
+    return [*header, "n"], rows
 
 
 def one_line(text: str) -> str:
@@ -85,17 +157,24 @@ def one_line(text: str) -> str:
     return "".join(sign for sign in " ".join(text.split()) if sign.isprintable())
 
 
-def _interval(row: Result) -> str:
-    if row.low is None or row.high is None:
+def _interval(row: Result | None, measure: Measure) -> str:
+    if row is None or row.low is None or row.high is None:
         return ""
-    return f"[{100 * row.low:z.1f}, {100 * row.high:z.1f}]"
+    digits = 1 if measure.factor == 100 else measure.digits
+    return f"[{measure.factor * row.low:z.{digits}f}, {measure.factor * row.high:z.{digits}f}]"
+
+
+def _text_table(header: list[str], rows: Rows) -> str:
+    widths = [max(_width(row[column]) for row in [header, *rows]) for column in range(len(header))]
+    lines = [_aligned(header, header, widths), "  ".join("-" * width for width in widths)]
+    return "\n".join([*lines, *(_aligned(row, header, widths) for row in rows)])
 
 
 def _aligned(row: list[str], header: list[str], widths: list[int]) -> str:
     cells = []
     for cell, name, width in zip(row, header, widths, strict=True):
         space = " " * (width - _width(cell))
-        cells.append(space + cell if name in NUMERIC else cell + space)
+        cells.append(cell + space if name in TEXT else space + cell)
     return "  ".join(cells).rstrip()
 
 
@@ -104,10 +183,15 @@ def _width(text: str) -> int:
     return sum(2 if unicodedata.east_asian_width(sign) in "WF" else 1 for sign in text)
 
 
+def _html_table(header: list[str], rows: Rows) -> str:
+    lines = [_html_row("th", header, header), *(_html_row("td", row, header) for row in rows)]
+    return "<table>\n" + "\n".join(lines) + "\n</table>"
+
+
 def _html_row(element: str, row: list[str], header: list[str]) -> str:
     """Return a row; numbers are flush right, as in a terminal."""
     cells = [
-        f'<{element} style="text-align: {"right" if name in NUMERIC else "left"}">{escape(cell)}</{element}>'
+        f'<{element} style="text-align: {"left" if name in TEXT else "right"}">{escape(cell)}</{element}>'
         for cell, name in zip(row, header, strict=True)
     ]
     return f"<tr>{''.join(cells)}</tr>"

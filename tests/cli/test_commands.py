@@ -213,7 +213,7 @@ def test_train_evaluate_resume(run, tiny_trunk, toy_pairs, tmp_path):
     )
     assert code == 0, err
     judged = [json.loads(line) for line in out.splitlines()]
-    assert [row["dataset"] for row in judged] == ["test.tsv", "test.tsv", "dev.tsv", "dev.tsv"]
+    assert [row["dataset"] for row in judged] == ["test.tsv", "test.tsv", "dev.tsv", "dev.tsv", "mean of 2"]
     assert judged[0]["value"] == pytest.approx(rows[2]["value"], abs=1e-6)
     assert judged[0]["low"] < judged[0]["value"] < judged[0]["high"]
     assert "mean pooling, float32" in judged[0]["protocol"]
@@ -229,13 +229,30 @@ def test_evaluate_shows_subsets_on_request(run, tiny_trunk, toy_pairs, tmp_path)
     call = ["evaluate", tiny_trunk, "--data", tmp_path / "parts.tsv", "--no-intervals"]
     code, out, err = run(*call, "--output", tmp_path / "results.jsonl")
     assert code == 0, err
-    shown = [line.split()[1:3] for line in out.splitlines()[2:]]
-    assert shown == [[subset, metric] for metric in ("spearman", "pearson") for subset in ("all", "mean", "wmean")]
-    assert "3 subsets: --subsets\n" in err
+    assert [line.split()[0] for line in out.splitlines()] == ["dataset", "---------", "parts.tsv"]
+    assert "3 subsets: --subsets shows them\n" in err
     assert len((tmp_path / "results.jsonl").read_text().splitlines()) == 12
     code, out, err = run(*call, "--subsets")
-    assert len(out.splitlines()) == 2 + 12
+    assert len(out.splitlines()) == 2 + 6
     assert "--subsets" not in err
+
+
+def test_evaluate_takes_folders_of_benchmarks_and_suites_and_ends_with_the_mean(run, tiny_trunk, toy_pairs, tmp_path):
+    for name in ("sts12.test.tsv", "stsb.test.tsv", "stsb.dev.tsv"):
+        (tmp_path / name).write_bytes((toy_pairs / "test.tsv").read_bytes())
+    code, out, err = run("evaluate", tiny_trunk, "--data", tmp_path, "--suite", "sts,geometry")
+    assert code == 0, err
+    sts, geometry = (table.splitlines() for table in out.split("\n\n"))
+    assert [line[7:21].strip() for line in sts[2:]] == ["sts12.test", "stsb.test", "sts-avg-2 of 7"]
+    assert [line.count("[") for line in sts[2:]] == [2, 2, 1]
+    assert [line.split()[1] for line in geometry[2:]] == ["stsb.dev"]
+    assert "stsb.test has 60 rows instead of 1379" in err
+    assert "protocol: cosine, mean pooling, float32" in err
+    code, out, _ = run("evaluate", tiny_trunk, "--data", tmp_path / "stsb.test.tsv", "--columns", "s1,s2,score")
+    assert code == 2  # a file of one's own is read as one says, whatever its name
+    code, out, err = run("evaluate", tiny_trunk)
+    assert (code, out) == (2, "")
+    assert "Suite 'sts' needs --data: files, folders of benchmarks, or names of benchmarks." in err
 
 
 def test_nli_takes_the_papers_nli_settings(run, tiny_trunk, tmp_path):

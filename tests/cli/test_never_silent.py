@@ -52,7 +52,7 @@ def test_training_and_what_uses_its_model(run, tiny_trunk, toy_pairs, tmp_path):
     assert said(err, "verdict: ").endswith("60 examples") and said(err, "dev, which selected: ")
 
     code, _, err = run("evaluate", output, "--data", files["test"])
-    assert (code, heads(err)[:3]) == (0, ["samesense evaluate", f"loading {output}", "encode"])
+    assert (code, heads(err)[:3]) == (0, ["samesense evaluate", f"loading {output}", "evaluate on test.tsv"])
     page = tmp_path / "report.html"
     code, _, err = run("compare", tiny_trunk, output, "--data", files["test"], "--output", page)
     shown = heads(err)

@@ -2,12 +2,14 @@
 
 import random
 
+import numpy as np
 import pytest
 
 from samesense.data.benchmarks.comparability import NOT_COMPARABLE, why_not_comparable
 from samesense.errors import DataError
 from samesense.evaluation import SUITES, averages
-from samesense.types import Result
+from samesense.evaluation.averages import suite_averages
+from samesense.types import Evidence, Result
 
 SEVEN, FIVE, TRANSFER = (average.members for suite in SUITES.values() for average in suite.averages)
 
@@ -89,3 +91,49 @@ def test_a_member_that_stands_twice_is_refused():
     rows = [row(name, 0.5) for name in SEVEN]
     with pytest.raises(DataError, match=r"sts-avg: there are two results on stsb\.test for model 'm', seed None"):
         averages([*rows, row("stsb.test", 0.6)])
+
+
+def behind(dataset, values, labels=None, metric="accuracy", task="probes"):
+    statistic = "mean" if labels is None else "spearman"
+    examples = [str(at) for at in range(len(values))]
+    return Evidence(
+        task=task, dataset=dataset, metric=metric, model="m", statistic=statistic, values=values, labels=labels,
+        examples=examples,
+    )  # fmt: skip
+
+
+def test_a_suite_without_an_average_of_its_own_has_the_mean_of_its_sets():
+    rows = [row(name, value, task="probes", metric="accuracy") for name, value in (("a", 0.2), ("b", 0.4), ("c", 0.9))]
+    (mean,) = suite_averages(rows)
+    assert (mean.dataset, mean.task, mean.metric, mean.n) == ("mean of 3", "probes", "accuracy", 30)
+    assert mean.value == pytest.approx(0.5)
+    assert mean.low is mean.high is None
+    assert not suite_averages(rows[:1])
+    geometry = [row(name, 1.0, task="geometry", metric="uniformity") for name in "ab"]
+    assert not suite_averages(geometry)
+    papers = [row(name, 0.5) for name in SEVEN]
+    assert [one.dataset for one in suite_averages([*papers, *rows])] == ["sts-avg", "mean of 3"]
+
+
+def test_the_interval_of_a_mean_is_that_of_sets_drawn_each_by_itself():
+    source = np.random.default_rng(3)
+    outcomes = [(source.random(n) < share).astype(float) for n, share in ((400, 0.3), (900, 0.8))]
+    rows = [
+        row(name, own.mean(), task="probes", metric="accuracy", n=len(own))
+        for name, own in zip("ab", outcomes, strict=True)
+    ]
+    evidence = [behind(name, own) for name, own in zip("ab", outcomes, strict=True)]
+    (mean,) = suite_averages(rows, evidence)
+    error = sum(own.var() / len(own) for own in outcomes) ** 0.5 / 2  # of a mean of two independent means
+    assert (mean.low, mean.high) == pytest.approx((mean.value - 1.96 * error, mean.value + 1.96 * error), abs=0.003)
+    assert suite_averages(rows, evidence[:1])[0].low is None
+
+
+def test_the_papers_average_has_an_interval_where_there_is_evidence():
+    source = np.random.default_rng(4)
+    labels = source.normal(size=(2, 500))
+    values = labels + source.normal(size=(2, 500))
+    rows = [row(name, 0.7, n=500) for name in SEVEN[:2]]
+    evidence = [behind(SEVEN[at], values[at], labels[at], "spearman", "sts") for at in (0, 1)]
+    (mean,) = suite_averages(rows, evidence)
+    assert 0.6 < mean.low < 0.69 < mean.high < 0.75

@@ -194,7 +194,7 @@ def test_a_hub_name_and_a_benchmark_s_name_are_loaded_from_the_hub(monkeypatch):
             ConfigError,
             "sts12: this belongs to sts, ranking, and the suites asked for are binary",
         ),
-        ([], ["sts"], DataError, r"none of sts12, .* was found whole in no source"),
+        ([], ["sts"], DataError, r"'sts' needs `data`"),
         (["."], ["sts", "stss"], ConfigError, "The suites are sts, transfer, .*; received stss"),
         (["."], [], ConfigError, "received none"),
     ],

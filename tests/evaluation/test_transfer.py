@@ -8,6 +8,7 @@ from sklearn.model_selection import StratifiedKFold
 from samesense.errors import DataError, ModelError
 from samesense.evaluation.classifier import GRID, _stopped, nested_folds, split_folds
 from samesense.evaluation.transfer import TransferTask
+from samesense.metrics import mean_interval
 from tests.evaluation.toy import exact_minimum, logistic
 from tests.models import made_model
 
@@ -92,7 +93,8 @@ def test_parts_one_fit_at_a_time_give_the_same(has_dev, minimum):
     assert row.value == accuracy_score(test_y, predicted)
     assert row.n == 150
     assert f"chosen on {'dev' if has_dev else '10 folds of train'}; accuracy on test" in row.protocol
-    assert row.protocol.endswith(f"chosen L2: {l2:g} x 1")
+    assert row.protocol.endswith(f"chosen L2: {l2:g} x 1; 95 % bootstrap, 1000 samples")
+    assert (row.low, row.high) == mean_interval(proof.values)
     assert proof.examples == test[0]
     assert proof.values.tolist() == (predicted == test_y).tolist()
 

@@ -4,9 +4,10 @@ import pytest
 
 from samesense.evaluation import SUITES, Failure
 from samesense.reports.grid import grids
-from samesense.reports.headline import MEASURES, headlines, measure_of
+from samesense.reports.headline import headlines
 from samesense.reports.significance import paired_comparisons
 from samesense.reports.tables import escape, latex_grids, markdown_grids
+from samesense.results import MEASURES, measure_of
 from tests.reports.made import evidence, result, scored
 
 

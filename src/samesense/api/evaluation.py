@@ -23,10 +23,12 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-def evaluate(
+def evaluate(  # noqa: PLR0913 - the flags of the command
     model: Any,
-    data: Source | Sequence[Source],
+    data: Source | Sequence[Source] = (),
     *,
+    suites: Sequence[str] = ("sts",),
+    fast: bool = False,
     output: str | Path | None = None,
     columns: str | None = None,
     label_order: str | None = None,
@@ -35,20 +37,24 @@ def evaluate(
     precision: Precision = "float32",
     intervals: bool = True,
 ) -> Results:
-    """Evaluate a model on labelled pairs: Spearman and Pearson correlation, with 95 % confidence intervals.
+    """Evaluate a model: on labelled pairs by Spearman and Pearson correlation, with 95 % confidence intervals.
 
     Args:
         model: whatever :func:`samesense.load` takes, a function from texts to vectors among it.
-        data: one source of labelled pairs or several; see :func:`samesense.read`.
+        data: one source of labelled pairs or several, see :func:`samesense.read`; folders or names of benchmarks.
+        suites: of ``sts``, ``transfer``, ``ranking``, ``geometry``, ``binary``, ``argument``, ``sections``, ``probes``.
+        fast: transfer with 5 folds instead of 10.
         output: ``results.jsonl`` to which the results are added.
-        columns, label_order, label_range, drop_bad_rows: see :func:`samesense.read`.
+        columns, label_order, label_range, drop_bad_rows: of one's own pairs; see :func:`samesense.read`.
         precision: arithmetic; float32 keeps the figures comparable between machines.
         intervals: compute bootstrap intervals.
 
     Returns:
-        A list of :class:`~samesense.types.Result` that prints as a table.
+        A list of :class:`~samesense.types.Result` that prints as a table, a line a data set and one for the mean of a
+        suite. It holds the results on each subset too.
     """
-    from samesense.evaluation.sts import evaluate_pairs
+    from samesense.evaluation.averages import suite_averages
+    from samesense.evaluation.suites import find_tasks
     from samesense.inference.models.load import load
     from samesense.inference.names import place_of
     from samesense.reports.store import append_results, check_results
@@ -57,11 +63,18 @@ def evaluate(
     if output is not None:
         check_results(output, [*names_among(data), *map(place_of, names_among(model))])
     how = {"columns": columns, "label_order": label_order, "label_range": label_range, "drop_bad_rows": drop_bad_rows}
-    sets = [labelled_pairs(one, **how) for one in as_sources(data)]
+    found = find_tasks(data, suites, fast=fast, reading=how)
+    for line in found.unfit:
+        logger.info(line)
     opened = load(model, precision=precision, cache=True)
-    results = Results()
-    for pairs in sets:
-        results += evaluate_pairs(opened, pairs, intervals=intervals)
+    results, evidence = Results(), []
+    for task in found.tasks:
+        task.intervals = intervals
+        with stage(f"evaluate on {task.dataset}"):
+            outcome = task.evaluate(opened)
+        results += outcome.results
+        evidence += outcome.evidence
+    results += suite_averages(results, evidence if intervals else ())
     if output is not None:
         append_results(Path(output), results)
     return results

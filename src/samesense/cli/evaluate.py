@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from samesense.cli.output import AS_THEY_ARE, Flag, Json, PrecisionFlag, ReadFlags, Several, logger, put, put_json
+from samesense.data.benchmarks.comparability import NOT_COMPARABLE, why_not_comparable
+from samesense.results import WHOLE_SUBSETS
+from samesense.types import Result
 
 
 def evaluate(
     model: str,
     /,
     *,
-    data: Several,
+    data: Several = (),  # type: ignore[assignment]  # a list where it is given
+    suite: str = "sts",
+    fast: Flag = False,
     output: Path | None = None,
     how: ReadFlags = AS_THEY_ARE,
     precision: PrecisionFlag = "float32",
@@ -19,28 +25,49 @@ def evaluate(
     subsets: Flag = False,
     json: Json = False,
 ) -> None:
-    """Evaluate a model on labelled pairs: Spearman and Pearson correlation, with 95 % confidence intervals.
+    """Evaluate a model: on labelled pairs by Spearman and Pearson correlation, with 95 % confidence intervals.
 
     samesense evaluate default --data stsb.test.tsv sts12.test.tsv
 
     Args:
         model: sentence-transformers folder, output of train, hub name, or default; or a cross-encoder, vectors:FILE,
             words:FILE, origin:FOLDER, python:module:function, python-score:module:function or chat:MODEL.
-        data: one or more files with pairs and labels.
+        data: files with labelled pairs, folders of benchmarks, or names of benchmarks; probes needs none.
+        suite: one or more of sts, transfer, ranking, geometry, binary, argument, sections, probes, as in: sts,transfer
+        fast: transfer with 5 folds instead of 10.
         output: results.jsonl to which the results are added.
         precision: arithmetic; float32 keeps the figures comparable between machines.
         intervals: compute bootstrap intervals.
-        subsets: show each subset too, and not only what stands for the whole; a file and JSON always have them.
+        subsets: show each subset too; a file and JSON always have them.
         json: print one JSON object a result.
     """
     import samesense
 
-    results = samesense.evaluate(model, data, output=output, **vars(how), precision=precision, intervals=intervals)
+    results = samesense.evaluate(
+        model,
+        data,
+        suites=[name.strip() for name in suite.split(",")],
+        fast=fast,
+        output=output,
+        **vars(how),
+        precision=precision,
+        intervals=intervals,
+    )
     if json:
         put_json(results.to_dicts())
-    else:
-        shown = results if subsets else results.whole()
-        put(str(shown))
-        if len(shown) < len(results):
-            logger.info(f"{len({row.subset for row in results} - {row.subset for row in shown})} subsets: --subsets")
-        logger.info(f"protocol: {results[0].protocol}")
+        return
+    put(results.table(subsets=subsets))
+    count = len({(row.dataset, row.subset) for row in results if row.subset not in WHOLE_SUBSETS})
+    if count and not subsets:
+        logger.info(f"{count} subsets: --subsets shows them")
+    for name, why in {row.dataset: why_not_comparable(row.protocol) for row in results}.items():
+        if why:
+            logger.info(f"{name}: {NOT_COMPARABLE}{why}")
+    logger.info(f"protocol: {_shared_protocol(results)}")
+
+
+def _shared_protocol(results: Sequence[Result]) -> str:
+    """Return what the protocols of all results have in common; a mean of data sets has one of another kind."""
+    first, *more = results[0].protocol.split("; ")
+    others = [parts for row in results if first in (parts := row.protocol.split("; "))]
+    return "; ".join([first, *(part for part in more if all(part in parts for parts in others))])

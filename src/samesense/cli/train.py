@@ -27,8 +27,8 @@ from samesense.execution.ranks import finish
 from samesense.recipes.methods import METHODS
 from samesense.recipes.reading import READING, Reading
 from samesense.recipes.train import plan
+from samesense.results import Results
 from samesense.training.manifest import FILE
-from samesense.types import Result
 
 SHOWN = (
     "model", "loss", "learning_rate", "epochs", "max_steps", "batch_size", "max_seq_length", "eval_steps", "seed",
@@ -122,7 +122,8 @@ def train(
         return
     with on_interrupt(GOES_ON if planned.method.pipeline else RESUMES, output / FILE):
         if folds is not None:
-            _put(planned.cross_validate(folds, output, resume=resume, overwrite=overwrite), json)
+            found = Results(planned.cross_validate(folds, output, resume=resume, overwrite=overwrite))
+            put_json(found.to_dicts()) if json else put(found.table(subsets=True))
             return
         trained = planned.run(output, resume=resume, overwrite=overwrite)
         if trained.output.interrupted:
@@ -131,16 +132,7 @@ def train(
         logger.info(line)
     if json:
         put_json(trained.to_dicts())
-    else:
-        _put(trained.results, json)
+    elif trained.results:
+        put(str(trained.results))
     say_conclusion(trained.conclusion())
     finish()
-
-
-def _put(results: list[Result], json: bool) -> None:
-    from samesense.reports import results_table
-
-    if json:
-        put_json(result.to_dict() for result in results)
-    elif results:
-        put(results_table(results))

@@ -132,7 +132,7 @@ def _average(labels: Iterable[float]) -> float:
 
 SUITE = Suite(
     task=RankingTask,
-    data="the scored sets of `sts`, as one ranked list for each sentence with more than three pairs",
+    data="the scored sets of `sts`: one ranked list for each sentence with more than three pairs",
     figures="KCC (Kendall's tau), NDCG",
     metrics=("kcc", "ndcg"),
     takes_pairs=True,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -24,8 +25,10 @@ SUITES: dict[str, Suite] = {
 }
 """Every suite by name."""
 
-SAVED_BY_DATASETS = "dataset_info.json"
-"""A file that marks a folder written by ``save_to_disk``."""
+SAVED_BY_DATASETS = ("dataset_info.json", "dataset_dict.json")
+"""Files of which one marks a folder written by ``save_to_disk``."""
+
+logger = logging.getLogger(__name__)
 
 
 class Found(NamedTuple):
@@ -56,7 +59,7 @@ def find_tasks(
     already; documents with sections in JSON lines; the name of a benchmark (``"sts12"``), which is then loaded from the
     hub; ``owner/name:split`` on the hub. Where two hold the same split, the first counts. ``fast`` takes fewer folds in
     the transfer suite, whose figures are then not those of papers. ``reading`` says how labelled pairs of one's own are
-    read; see :func:`~samesense.data.read_pairs`.
+    read; see :func:`~samesense.data.read_pairs`. With any of it set, a file is one's own whatever its name.
 
     Every protocol names text variant and row counts, and says ``not comparable with published figures`` with the reason
     where that is so. What does not fit a suite is named with the reason. ConfigError if there is no such suite, or
@@ -123,25 +126,31 @@ def _known_suites(names: Sequence[str]) -> list[Suite]:
 def _open(source: Source, reading: Mapping[str, Any]) -> dict[str, Part] | PairData | Path:
     """Return the known splits behind a source, the pairs of a source that is none of them, or a file of documents."""
     if in_memory(source):
-        return source if isinstance(source, PairData) else read_pairs(source, **reading)
+        return source if isinstance(source, PairData) else _pairs(source, reading)
     path = Path(source).expanduser()
     if path.is_file() and holds_documents(source):
         return path
-    if path.is_dir() and not (path / SAVED_BY_DATASETS).exists():
-        return find_parts(path)
     if path.is_dir():
-        return read_pairs(source, **reading)
+        saved = any((path / name).exists() for name in SAVED_BY_DATASETS)
+        return _pairs(source, reading) if saved else find_parts(path)
     if path.is_file():
-        part = file_part(path)
-        return {part.name: part} if part is not None else read_pairs(source, **reading)
+        part = None if any(reading.values()) else file_part(path)
+        return {part.name: part} if part is not None else _pairs(source, reading)
     if str(source) in BENCHMARKS:
         return hub_parts(str(source))
     if "/" in str(source) or path.suffix:
-        return read_pairs(source, **reading)
+        return _pairs(source, reading)
     raise DataError(
         f"{source}: this is no folder, file, hub name (owner/name:split) or benchmark. Benchmarks: "
         f"{', '.join(BENCHMARKS)}."
     )
+
+
+def _pairs(source: Source, reading: Mapping[str, Any]) -> PairData:
+    pairs = read_pairs(source, **reading)
+    if pairs.dropped or pairs.dropped_unlabelled:
+        logger.info(f"{pairs.name}: left out {pairs.dropped} bad and {pairs.dropped_unlabelled} unlabelled rows")
+    return pairs
 
 
 def _unused(source: Source, found: dict[str, Part] | PairData | Path, wanted: Sequence[Suite]) -> list[str]:
@@ -197,7 +206,9 @@ def _pair_tasks(suite: Suite, own: Sequence[PairData]) -> tuple[list[Task], list
 
 def _nothing(suite: Suite, given: Sequence[Source], refused: Sequence[str]) -> str:
     """Return why a suite has no task."""
-    received = ", ".join(map(_name, given)) or "no source"
+    if not given:
+        return f"Suite {suite.name!r} needs `data`: files, folders of benchmarks, or names of benchmarks."
+    received = ", ".join(map(_name, given))
     if suite.from_documents:
         return (
             f"Suite {suite.name!r} needs documents: a file of JSON lines, each an object with sections and their "

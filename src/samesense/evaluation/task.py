@@ -26,6 +26,7 @@ class Task(ABC):
     embeds: bool = False  # True if the candidate must have encode; else a score of pairs is enough
     dataset: str  # name of the data, such as "stsb.test"
     note: str = ""  # what the protocol of every result says of the data
+    intervals: bool = True  # whether results have 95 % intervals
 
     @abstractmethod
     def texts(self) -> Iterable[str]:
@@ -45,6 +46,7 @@ class Task(ABC):
             protocol=in_words(candidate.protocol, self.note),
             seed=candidate.seed,
             seconds=seconds,
+            intervals=self.intervals,
         )
 
 
@@ -59,6 +61,7 @@ class ResultBuilder:
     protocol: str
     seed: int | None
     seconds: float
+    intervals: bool = True
 
     def result(
         self,
@@ -70,9 +73,9 @@ class ResultBuilder:
         subset: str = "all",
     ) -> Result:
         """Return one result; ``how`` ends its protocol."""
-        low, high = interval or (None, None)
-        protocol = in_words(self.protocol, how, f"95 % bootstrap, {SAMPLES} samples" if interval else "")
-        own = vars(self) | {"protocol": protocol}
+        low, high = (interval if self.intervals else None) or (None, None)
+        protocol = in_words(self.protocol, how, f"95 % bootstrap, {SAMPLES} samples" if low is not None else "")
+        own = {name: value for name, value in vars(self).items() if name != "intervals"} | {"protocol": protocol}
         return Result(**own, subset=subset, metric=metric, value=value, n=n, low=low, high=high)
 
     def evidence(

@@ -16,6 +16,7 @@ from samesense.errors import DataError, ModelError
 from samesense.evaluation.classifier import GRID, SEED, Fold, cross_predict, nested_folds, split_folds
 from samesense.evaluation.suite import Average, BenchmarkSplits, Suite
 from samesense.evaluation.task import Task
+from samesense.metrics import mean_interval
 from samesense.types import Encode, Pair, Scorer, TaskResult
 
 Labels = Sequence[int | float | str]
@@ -121,13 +122,14 @@ class TransferTask(Task):
         right = predicted == self._classes
         tested = np.sort(np.concatenate([fold.test for fold in folds]))
         accuracy = float(np.mean([right[fold.test].mean() for fold in folds]))
-        results = [build.result("accuracy", accuracy, len(tested), how)]
+        outcomes = right[tested].astype(np.float64)
+        results = [build.result("accuracy", accuracy, len(tested), how, mean_interval(outcomes))]
         if self._paired:
             found, real = predicted[tested] == 1, self._classes[tested] == 1
             f1 = float(2 * (found & real).sum() / (found.sum() + real.sum()))
             results.append(build.result("f1", f1, len(tested), f"{how}; F1 of class 1"))
         examples = [self._examples[row] for row in tested]
-        return TaskResult(results, [build.evidence("accuracy", right[tested].astype(np.float64), examples)])
+        return TaskResult(results, [build.evidence("accuracy", outcomes, examples)])
 
     def _needs(self) -> tuple[int, str]:
         """Return how many training rows of each class there must be, and what for."""

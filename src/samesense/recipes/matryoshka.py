@@ -30,4 +30,6 @@ def described(results: Sequence[Result], widths: Sequence[int]) -> str:
         [width, row.dataset, f"{100 * row.value:.2f}"]
         for width, row in zip(["all", *map(str, widths)], shown, strict=True)
     ]
-    return "Spearman x100 with the first numbers of each vector:\n\n" + markdown(["dimensions", "data", "x100"], rows)
+    return "Spearman x100 with the first numbers of each vector:\n\n" + markdown(
+        ["dimensions", "data", "x100"], rows, numeric=("dimensions", "x100")
+    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from sentence_transformers import CrossEncoder, SentenceTransformer
 from torch import nn
 
@@ -83,7 +85,9 @@ def adapter_of(settings: EncoderSettings) -> Adapter:
 
 def _length(model: SentenceTransformer | CrossEncoder, settings: EncoderSettings) -> str:
     own, given = model.max_seq_length, settings.max_seq_length
-    shorter = f", in training {given}" if given is not None and own is not None and given < own else ""
+    if own is None or math.isinf(own):  # static vectors
+        return "inputs of any length"
+    shorter = f", in training {given}" if given is not None and given < own else ""
     return f"at most {own}{shorter} tokens"
 
 

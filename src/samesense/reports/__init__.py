@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from samesense.reports.store import append_results, read_results
 from samesense.reports.tables import markdown_table
-from samesense.results import Results, results_table
+from samesense.results import Results
 
-__all__ = ["Results", "append_results", "markdown_table", "read_results", "results_table"]
+__all__ = ["Results", "append_results", "markdown_table", "read_results"]

@@ -12,10 +12,9 @@ from samesense.errors import DataError
 from samesense.metrics.correlation import average_ranks
 from samesense.reports.content import Content
 from samesense.reports.grid import ABSENT, Cell
-from samesense.reports.headline import measure_of
 from samesense.reports.markup import Html, element, folded, joined, table
 from samesense.reports.verdict import direction, span
-from samesense.results import WHOLE_SUBSETS
+from samesense.results import WHOLE_SUBSETS, measure_of
 from samesense.types import Evidence, Result
 
 

@@ -9,8 +9,9 @@ import numpy as np
 
 from samesense.evaluation.run import Failure
 from samesense.evaluation.suites import SUITES
-from samesense.reports.headline import Measure, Seeds, headlines, is_headline, measure_of
+from samesense.reports.headline import Seeds, headlines, is_headline
 from samesense.reports.significance import Comparison
+from samesense.results import Measure, measure_of
 from samesense.types import Result
 
 ABSENT = "-"

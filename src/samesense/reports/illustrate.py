@@ -14,9 +14,10 @@ from samesense.reports.figures.overview import NARROW, WIDE, Place, overview
 from samesense.reports.figures.plane import ModelPoint, plane
 from samesense.reports.figures.plot import Plot, Style, style_of
 from samesense.reports.grid import ABSENT
-from samesense.reports.headline import headlines, measure_of
+from samesense.reports.headline import headlines
 from samesense.reports.standing import Ranking
 from samesense.reports.store import Run, sweep_points
+from samesense.results import measure_of
 from samesense.types import Evidence, Result, Scores
 
 

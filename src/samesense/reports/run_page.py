@@ -8,14 +8,14 @@ from typing import Any
 
 from samesense.errors import MissingExtraError
 from samesense.reports.details import against_each_other, against_gold, shown_cases
-from samesense.reports.figures.distribution import distribution
+from samesense.reports.figures.distribution import NARROW, distribution
 from samesense.reports.figures.plot import Plot
 from samesense.reports.figures.run import END, START, cones, dev_curve, extrapolated, loss_curve
-from samesense.reports.headline import measure_of
 from samesense.reports.markup import Html, element, figure, folded, joined, table
 from samesense.reports.page import document
 from samesense.reports.run_verdict import Finding, Verdict
 from samesense.reports.store import Run
+from samesense.results import measure_of
 from samesense.types import Evidence, Floats
 
 TESTED = (
@@ -114,7 +114,7 @@ def _scores(page: RunPage) -> Html | None:
     if not shown or page.verdict.task is None:
         return None
     styles = {"start": START, "trained": END}
-    return _drawn(lambda: distribution(shown, styles=styles, name="scores", abreast=2))
+    return _drawn(lambda: distribution(shown, styles=styles, name="scores", panel=NARROW))
 
 
 def _errors(page: RunPage) -> Html | None:

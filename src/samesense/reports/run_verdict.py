@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from samesense.errors import DataError
-from samesense.reports.headline import measure_of
 from samesense.reports.significance import paired_comparisons
+from samesense.results import measure_of
 from samesense.types import TaskResult
 
 Word = Literal["better", "no difference", "worse"]

@@ -10,8 +10,9 @@ from samesense.evaluation.run import EvaluatedModel
 from samesense.evaluation.suites import SUITES
 from samesense.metrics import holm
 from samesense.metrics.seeds import Resampled, compare_resampled, interval_of_runs, mean_of_sets, resampled_figures
-from samesense.reports.headline import headlines, measure_of
+from samesense.reports.headline import headlines
 from samesense.reports.significance import SAMPLES, Comparison, aligned, in_seed_order, runs_behind
+from samesense.results import measure_of
 from samesense.types import Evidence, Result
 
 

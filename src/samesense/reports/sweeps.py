@@ -10,12 +10,11 @@ import numpy as np
 from samesense.reports.figures.curves import Curve, learning_curves, sweep
 from samesense.reports.figures.plot import Plot
 from samesense.reports.grid import ABSENT
-from samesense.reports.headline import measure_of
 from samesense.reports.illustrate import stem
 from samesense.reports.significance import Comparison
 from samesense.reports.store import Run, sweep_points
 from samesense.reports.tables import markdown
-from samesense.results import one_line
+from samesense.results import measure_of, one_line
 
 Curves = Mapping[str, Mapping[int, Curve]]
 """Learning curves on one data set, by variant and seed."""

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from samesense.reports.grid import ABSENT, Grid
-from samesense.reports.headline import measure_of
 from samesense.reports.standing import Ranking
 from samesense.reports.verdict import count_text, direction, p_text, short, verdict
-from samesense.results import NUMERIC, Rows, one_line, result_cells
+from samesense.results import TEXT, Rows, measure_of, one_line, result_tables
 from samesense.types import Result
 
 
 def markdown_table(results: Sequence[Result]) -> str:
-    """Lay out results as a Markdown table with the same columns as :func:`samesense.results.results_table`."""
-    return markdown(*result_cells(results))
+    """Lay out results as Markdown tables, as :class:`samesense.results.Results` prints them."""
+    tables = result_tables(results)
+    return "\n\n".join(markdown(header, rows, [one for one in header if one not in TEXT]) for header, rows in tables)
 
 
-def markdown(header: list[str], rows: Rows, numeric: Collection[str] = NUMERIC) -> str:
+def markdown(header: list[str], rows: Rows, numeric: Collection[str]) -> str:
     """Lay out cells as a Markdown table.
 
     A vertical bar in a cell is escaped; columns named in ``numeric`` are set flush right.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from samesense.reports.headline import Measure, measure_of
 from samesense.reports.significance import MIN_SEEDS, Comparison
 from samesense.reports.standing import Ranking, Standing
+from samesense.results import Measure, measure_of
 
 
 def verdict(ranking: Ranking) -> list[str]:

@@ -26,6 +26,9 @@ FEWEST = 8
 PANELS = 4
 """Panels side by side, at most."""
 
+PANEL, NARROW = 2.8, 2.3
+"""Widths of a panel in inches; two narrow ones are still read on a phone."""
+
 Groups = list[tuple[str, npt.NDArray[np.intp]]]
 
 
@@ -46,27 +49,25 @@ def rating_groups(labels: Scores) -> Groups:
     return [(names[at], np.flatnonzero(band == at)) for at in range(BANDS) if (band == at).any()]
 
 
-def distribution(
-    evidence: Sequence[Evidence], *, styles: Mapping[str, Style], name: str, abreast: int = PANELS
-) -> Plot:
-    """Draw the scores of each rating group, one panel a model, so many ``abreast`` at most.
+def distribution(evidence: Sequence[Evidence], *, styles: Mapping[str, Style], name: str, panel: float = PANEL) -> Plot:
+    """Draw the scores of each rating group, one panel a model, ``panel`` inches wide.
 
     Source: figures of this kind are Fig. 5 of Liu et al. 2023 (RankCSE) and Fig. 5 of Huang et al. 2024 (CoSENT).
     """
     if not evidence or any(one.labels is None for one in evidence):
         raise DataError("A distribution by rating needs scores with labels, of one model or more.")
     with styled():
-        lines = -(-len(evidence) // abreast)
+        lines = -(-len(evidence) // PANELS)
         columns = -(-len(evidence) // lines)
         alike = all(np.abs(one.values).max() <= 1 for one in evidence)
-        figure = new_figure(max(4.2, 2.8 * columns), 2.9 * lines)
+        figure = new_figure(max(4.2, panel * columns), 2.9 * lines)
         panels = figure.subplots(lines, columns, squeeze=False, sharey=alike, sharex=False).ravel()
-        for panel, one in zip(panels, evidence, strict=False):
-            _panel(panel, one, styles.get(one.model, style_of(0)))
-        for panel in panels[len(evidence) :]:
-            panel.remove()
-        for panel in panels[: len(evidence) : columns]:
-            panel.set_ylabel("similarity")
+        for axes, one in zip(panels, evidence, strict=False):
+            _panel(axes, one, styles.get(one.model, style_of(0)))
+        for axes in panels[len(evidence) :]:
+            axes.remove()
+        for axes in panels[: len(evidence) : columns]:
+            axes.set_ylabel("similarity")
         figure.supxlabel("rating (number of pairs)", fontsize=9.5)
     caption = (
         f"{evidence[0].dataset}: distribution of similarities within each rating group. Width shows density, the bar "

@@ -1,0 +1,63 @@
+"""The notebooks run from top to bottom without a network, with a tiny model and few steps; none holds old outputs."""
+
+import ast
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
+LINK = re.compile(r"\]\(([^)#\s]+)")
+FEW = {"steps": 2, "seeds": (1, 2)}
+"""What the cell of parameters is changed to; its other values stay."""
+
+
+def cells(path, kind):
+    return [cell for cell in json.loads(path.read_text(encoding="utf-8"))["cells"] if cell["cell_type"] == kind]
+
+
+def run(code, namespace):
+    """Run a cell; what its last line gives is shown as a notebook shows it."""
+    tree = ast.parse(code)
+    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+    exec(compile(tree, "cell", "exec"), namespace)
+    if last is None:
+        return ""
+    value = eval(compile(ast.Expression(last.value), "cell", "eval"), namespace)
+    return value._repr_html_() if hasattr(value, "_repr_html_") else repr(value)
+
+
+def test_there_are_five():
+    assert len(NOTEBOOKS) == 5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_runs_from_top_to_bottom(path, tiny_desk, tmp_path, monkeypatch):
+    from samesense.encoder import build
+
+    resolve = build.resolve
+    monkeypatch.setattr(build, "resolve", lambda name: str(tiny_desk) if name == "default" else resolve(name))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("samesense.reports.page.figure", lambda plot: "")  # drawing takes seconds a page
+    monkeypatch.setattr("samesense.recipes.compare.cost.SECONDS", 0.0)
+    namespace = {"__name__": "notebook"}
+    shown = []
+    for cell in cells(path, "code"):
+        shown.append(run("".join(cell["source"]), namespace))
+        if "parameters" in cell["metadata"].get("tags", ()):
+            namespace |= FEW
+    assert any("<table" in one for one in shown)
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_opens_with_its_job_and_how_to_install_and_links_lead_somewhere(path):
+    first, *_ = texts = ["".join(cell["source"]) for cell in cells(path, "markdown")]
+    assert first.startswith("# ")
+    assert "pip install 'samesense[" in first
+    assert (ROOT / "docs" / "notebooks.md").read_text(encoding="utf-8").count(f"notebooks/{path.name}") >= 1
+    for target in (target for text in texts for target in LINK.findall(text)):
+        assert (path.parent / target).exists(), target
+    assert all(not cell["outputs"] and cell["execution_count"] is None for cell in cells(path, "code"))
