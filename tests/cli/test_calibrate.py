@@ -163,4 +163,4 @@ def test_serve_takes_the_threshold_of_a_calibration_and_starts_only_with_one(run
     for given, expected in (("calibrated", read_of(str(folder)).threshold()), ("-0.25", -0.25)):
         code, _, err = run("serve", folder, "--threshold", given)
         assert code == 0, err
-        assert served[-1].threshold == expected
+        assert served[-1].all[0].serving.threshold == expected

@@ -66,7 +66,10 @@ def _stores(request, monkeypatch):
     """What the page on stores needs, where it is installed."""
     for package in ("lancedb", "qdrant_client") if request.node.callspec.params["page"].name == "stores.md" else ():
         pytest.importorskip(package)
-        monkeypatch.setenv("DATABASE_URL", request.getfixturevalue("postgres"))
+        address = request.getfixturevalue("postgres")
+        monkeypatch.setenv("DATABASE_URL", address)
+        with pytest.importorskip("psycopg").connect(address) as database:
+            database.execute("DROP TABLE IF EXISTS news")  # of another test
 
 
 @pytest.mark.parametrize("page", [*filter(with_python, PAGES)], ids=named)

@@ -15,7 +15,8 @@ from samesense.errors import ConfigError, DataError, OutputError
 from samesense.evaluation.argument import cross_validation
 from samesense.files import LOCK
 from samesense.metrics import pearson, spearman
-from samesense.recipes import cosent, folds
+from samesense.recipes import folds
+from samesense.recipes.cosent import recipe as cosent
 from samesense.recipes.cosent.settings import CosentSettings
 from samesense.recipes.methods import METHODS
 from samesense.reports import read_results

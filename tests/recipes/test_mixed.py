@@ -272,7 +272,7 @@ def test_the_command_takes_files_of_any_kinds_together(files, tiny_trunk, toy_pa
     assert code == 0, err
     assert "texts.txt: read as unlabelled sentences, by one text a line; method simcse" in err
     assert "nli: method cosent, 3 batches of 8 a pass" in err
-    assert "spearman" in out
+    assert "Spearman" in out
     assert samesense.load(tmp_path / "run").encode(["a dog"]).shape == (1, 32)
     card = (tmp_path / "run" / "model" / "README.md").read_text()
     assert "mixed" in card

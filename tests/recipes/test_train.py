@@ -62,7 +62,7 @@ def test_a_run_shows_itself(tiny_trunk, toy_pairs, tmp_path):
     settings = {"model": str(tiny_trunk), "max_steps": 2, "precision": "float32"}
     run = samesense.train(toy_pairs / "train.tsv", test=toy_pairs / "test.tsv", output=tmp_path / "run", **settings)
     assert run.model == tmp_path / "run" / "model" and run.model.is_dir()
-    assert "trained 2 steps in" in str(run) and "spearman" in str(run) and str(tmp_path) in str(run)
+    assert "trained 2 steps in" in str(run) and "Spearman" in str(run) and str(tmp_path) in str(run)
     assert run._repr_html_().startswith("<p>trained 2 steps") and "<table>" in run._repr_html_()
     stopped = TrainingRun(tmp_path, TrainOutput(1, 0.0, "float32", None, None, None, interrupted=True), Results())
     assert str(stopped) == "interrupted at step 1; everything is kept, and resume goes on"

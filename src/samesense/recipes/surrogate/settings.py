@@ -36,7 +36,7 @@ class SurrogateSettings(EncoderSettings):
     learning_rate: float = Field(1e-4, gt=0, description="peak learning rate of AdamW")
     weight_decay: float = Field(0.0, ge=0, description="weight decay, not applied to biases and layer norms")
     batch_size: int = Field(64, ge=1, description="examples in a step")
-    epochs: float = Field(1.0, gt=0, description="passes over the training data [of sentences 4]")
+    epochs: float = Field(1.0, gt=0, description="passes over the training data")
 
     def sentences_fit(self) -> bool:
         """Return whether sentences may teach: an encoder, targets as they are, and no number of pairs."""
