@@ -220,16 +220,21 @@ def memory(pid):
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
+@pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
 def test_good_clients_between_bad_ones_get_their_own_answers():
     count, clients, wrong = rounds(short=60, long=11_000), rounds(short=4, long=64), []
+    cut = []  # one that waits in vain ends its thread, which fails the test
 
     def client(port, seed, times):
         source = random.Random(seed)
         for _ in range(times):
-            if source.random() < 0.5:
-                nonsense(source, port)
-            else:
-                good(source, port, wrong)
+            try:
+                if source.random() < 0.5:
+                    nonsense(source, port)
+                else:
+                    good(source, port, wrong)
+            except (BrokenPipeError, ConnectionResetError) as error:  # its head took longer than the server waits
+                cut.append(error)
 
     def all_clients(port, base, times):
         threads = [threading.Thread(target=client, args=(port, base + n, times // clients)) for n in range(clients)]
@@ -249,5 +254,5 @@ def test_good_clients_between_bad_ones_get_their_own_answers():
         assert after < before * 1.3 + 20_000, (before, after)
         child.send_signal(signal.SIGTERM)
         assert child.wait(20) == 0
-    told = {"requests": 2 * count, "clients": clients, "seconds": seconds, "wrong": len(wrong)}
+    told = {"requests": 2 * count, "clients": clients, "seconds": seconds, "wrong": len(wrong), "cut": len(cut)}
     figures("server", {**told, "before": before, "after": after})
