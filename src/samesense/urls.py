@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from samesense.errors import ConfigError, DataError, OutputError
+from samesense.failures import shortened
 
 _URL = re.compile(r"[A-Za-z][\w+.-]+(::[A-Za-z][\w+.-]+)*://.+")
 _FILE = "file://"
@@ -94,4 +95,4 @@ def state(name: str) -> tuple[int, str]:
 
 
 def _said(error: Exception) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+    return f"{type(error).__name__}: {shortened(error)}"

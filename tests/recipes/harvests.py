@@ -7,7 +7,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from samesense.recipes.harvest.bank import as_parquet
+from samesense.encoder.quantize import Quantizer
+from samesense.inference.output import Encoded, write_encoded
 from tests.conftest import WORDS
 
 KINDS = ("random", "neighbour", "section")
@@ -61,7 +62,8 @@ def write_vectors(folder, texts, vectors):
     place = folder / "vectors" / "shards"
     place.mkdir(parents=True)
     for number, rows in enumerate(np.array_split(np.arange(len(texts)), 2)):
-        (place / f"{number:05}.parquet").write_bytes(as_parquet([texts[row] for row in rows], vectors[rows]))
+        part = Encoded([texts[row] for row in rows], vectors[rows], Quantizer("float32", vectors.shape[1]))
+        write_encoded(part, str(place / f"{number:05}.parquet"), "parquet")
     _manifest(folder / "vectors")
     return str(folder)
 

@@ -12,10 +12,10 @@ from sentence_transformers import CrossEncoder, SentenceTransformer
 from samesense.cli.main import app
 from samesense.data import read_pairs
 from samesense.data.pairs.data import pair_key
+from samesense.encoder.stored import rows_of
 from samesense.errors import ConfigError, DataError, OutputError
 from samesense.inference.models.load import load
 from samesense.metrics import spearman
-from samesense.recipes.harvest.bank import vectors_of
 from samesense.recipes.methods import METHODS
 from samesense.recipes.surrogate import recipe as surrogate
 from samesense.recipes.surrogate.data import read_harvest, targets_of
@@ -170,7 +170,7 @@ def test_sentences_of_a_bank_teach_and_pairs_of_others_are_held_out(of_bank, tmp
     folder, known = of_bank
     found = read_harvest([folder], settings(held_out_share=0.05))
     texts = found.table["text"].to_pylist()
-    np.testing.assert_array_equal(vectors_of(found.table), [known[text] for text in texts])
+    np.testing.assert_array_equal(rows_of(found.table["embedding"]), [known[text] for text in texts])
     held = {text for data in (found.dev, found.held) for pair in data.pairs() for text in pair}
     assert not held & set(texts) and 0.6 < len(texts) / 300 < 0.76
     assert not keys(found.dev) & keys(found.held)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from hashlib import blake2b
 from itertools import chain, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from samesense.errors import MissingExtraError
-from samesense.failures import writing
+from samesense.failures import imported, writing
+from samesense.hashes import text_digest
 
 MOST_IN_MEMORY = 1_000_000
 """Texts that a list holds; more are put into a file."""
@@ -62,18 +61,15 @@ def each(texts: Sequence[str]) -> Iterator[str]:
 def _mapped(texts: Iterator[str], once: bool) -> Sequence[str]:
     import pyarrow as pa
 
-    try:
-        from datasets import Dataset
-    except ImportError as error:
-        raise MissingExtraError("datasets", "train") from error
+    datasets = imported("datasets", "train")
     _PLACES.append(TemporaryDirectory(prefix="samesense-", ignore_cleanup_errors=True))
     path, schema = Path(_PLACES[-1].name) / "texts.arrow", pa.schema([(COLUMN, pa.large_string())])
     digests = array("Q")  # 64 bits: of 100 million texts, two differ and have one digest with a probability of 0.0003
     with writing(path), pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, schema) as writer:
         while block := list(islice(texts, BLOCK)):
-            digests.extend(int.from_bytes(blake2b(text.encode(), digest_size=8).digest()) for text in block)
+            digests.extend(int.from_bytes(text_digest(text)[:8]) for text in block if once)
             writer.write_batch(pa.record_batch([pa.array(block, pa.large_string())], schema=schema))
-    found = Dataset.from_file(str(path))
+    found = datasets.Dataset.from_file(str(path))
     if once:
         rows = np.sort(np.unique(np.frombuffer(digests, np.uint64), return_index=True)[1])
         found = found if len(rows) == len(found) else found.select(rows).flatten_indices()

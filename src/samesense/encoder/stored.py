@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from samesense.encoder.quantize import Quantizer
 from samesense.errors import DataError
 from samesense.types import Embeddings
 from samesense.urls import is_file, open_file
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 METADATA = b"samesense.vectors"
 """Where a Parquet file says how its vectors are stored, if not in floats."""
@@ -39,14 +43,20 @@ def stored_rows(name: str | Path, quantizer: Quantizer | None = None) -> Embeddi
     return quantizer.restore(rows)
 
 
-def _of_parquet(stream: IO[bytes], name: str) -> Embeddings:
+def rows_of(column: pa.ChunkedArray) -> npt.NDArray[Any]:
+    """Return a column of vectors as it is stored, ``(rows, dim)``."""
     import pyarrow as pa
+
+    whole = column.combine_chunks()
+    width = whole.type.list_size if pa.types.is_fixed_size_list(whole.type) else 0
+    return whole.flatten().to_numpy().reshape(-1, width) if width else np.array(whole.to_pylist())
+
+
+def _of_parquet(stream: IO[bytes], name: str) -> Embeddings:
     import pyarrow.parquet as pq
 
     table = pq.read_table(stream, columns=["embedding"])
-    column = table["embedding"].combine_chunks()
-    width = column.type.list_size if pa.types.is_fixed_size_list(column.type) else 0
-    rows = column.flatten().to_numpy().reshape(-1, width) if width else np.array(column.to_pylist())
+    rows = rows_of(table["embedding"])
     metadata = table.schema.metadata or {}
     if METADATA in metadata:
         return Quantizer.from_json(metadata[METADATA], name).restore(rows)

@@ -11,6 +11,7 @@ from samesense.data.formats.files import SUFFIXES, Row, leads_to
 from samesense.data.formats.text_columns import names_in
 from samesense.data.sentences import checked_texts, rows_with_texts
 from samesense.errors import ConfigError, DataError
+from samesense.failures import first_line
 from samesense.inference.stream import is_table, read_texts
 from samesense.urls import matching
 
@@ -131,7 +132,7 @@ def table_of(rows: Sequence[Row], schema: pa.Schema) -> pa.Table:
 
 def _several_types(source: str, error: Exception) -> DataError:
     return DataError(
-        f"{source}: a column that is kept holds values of one type ({str(error).splitlines()[0]}). Leave it out of "
+        f"{source}: a column that is kept holds values of one type ({first_line(error)}). Leave it out of "
         "`keep`, or write its values as texts."
     )
 

@@ -21,10 +21,10 @@ from samesense.encoder.precision import Choice
 from samesense.encoder.standardize import FITTED, standardize
 from samesense.encoder.storage import save
 from samesense.encoder.vocabulary import unknown_share
-from samesense.errors import MissingExtraError
 from samesense.evaluation.task import checked_scores
 from samesense.execution.progress import Laps, stage
 from samesense.execution.ranks import is_main
+from samesense.failures import imported
 from samesense.inference.models.load import load
 from samesense.metrics import spearman
 from samesense.recipes import run_folder
@@ -221,13 +221,10 @@ def dev_score(adapter: Adapter, dev: PairData, precision: Precision = "float32")
 
 def as_dataset(columns: Mapping[str, Sequence[Any]]) -> Dataset:
     """Return what the trainer takes: text columns, then ``label`` where there is one."""
-    try:
-        from datasets import Dataset
-    except ImportError as error:
-        raise MissingExtraError("datasets", "train") from error
+    datasets = imported("datasets", "train")
     mapped = {name: values for name, values in columns.items() if is_mapped(values)}
     if not mapped:
-        return Dataset.from_dict(dict(columns))
+        return datasets.Dataset.from_dict(dict(columns))
     ((name, texts),) = mapped.items()
     found: Dataset = texts.source  # type: ignore[attr-defined]
     if name not in found.column_names:

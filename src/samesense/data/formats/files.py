@@ -11,6 +11,7 @@ from pathlib import Path
 from samesense.data.formats.delimited import csv_rows, refuse_repeated, tsv_rows
 from samesense.data.formats.lines import Line, read_lines
 from samesense.errors import BadRowsError, DataError
+from samesense.failures import first_line
 from samesense.urls import is_file, is_url, local, open_file
 
 Row = tuple[int, dict[str, object]]
@@ -138,7 +139,7 @@ def parquet_rows(path: str | Path, first: int = 0) -> Iterator[Row]:
                     number += 1
                     yield number, record
     except (pa.ArrowException, OSError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        reason = first_line(error)
         raise DataError(
             f"{path}: this is not a whole Parquet file ({reason}; {number} rows were readable). "
             "Download or write it again."

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from samesense.data.examples import spread_over
 from samesense.data.formats.blocks import Block, blocks, rows_at
 from samesense.data.formats.files import Row, missing_file, split_suffix
 from samesense.data.formats.text_columns import names_in, text_column
@@ -65,10 +66,10 @@ class Input:
 
     def sample(self, count: int) -> list[str]:
         """Return ``count`` texts, or all if there are fewer, evenly from at most :data:`SPREAD` shards."""
-        shards = _evenly(len(self.parts), min(SPREAD, count))
+        shards = spread_over(len(self.parts), min(SPREAD, count))
         texts = [self.read(shard)[0] for shard in shards]
         each = -(-count // len(shards))
-        return [some[at] for some in texts for at in _evenly(len(some), each)]
+        return [some[at] for some in texts for at in spread_over(len(some), each)]
 
     def read(self, shard: int) -> tuple[list[str], pa.Table | None]:
         """Return the texts of a shard and the columns kept beside them; reads little else of the file."""
@@ -177,12 +178,6 @@ class _Cutter:
             whole = joined(self._schemas, f"{len(self._files)} files" if len(self._files) > 1 else self._files[0].path)
             schema = base64.b64encode(whole.serialize().to_pybytes()).decode()
         return Input(tuple(self._files), tuple(self.parts), schema, self._digest.hexdigest())
-
-
-def _evenly(count: int, most: int) -> list[int]:
-    """Return numbers below ``count`` at even distances, all if they are no more than ``most``."""
-    wanted = min(count, most)
-    return [at * count // wanted for at in range(wanted)]
 
 
 def _check(rows: Sequence[Row], file: File) -> None:

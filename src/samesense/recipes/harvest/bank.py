@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -18,15 +17,15 @@ from samesense.context.harvest.scores import Scored
 from samesense.context.harvest.vectors import check_targets, choose_sentences, draw_pairs
 from samesense.context.origin.banked import BankOrigin
 from samesense.context.origin.load import open_origin
+from samesense.encoder.quantize import Quantizer
+from samesense.encoder.stored import stored_rows
 from samesense.errors import ModelError
 from samesense.execution.sharded import Shard, sharded_job
 from samesense.execution.threads import torch_threads
 from samesense.hashes import rows_hash
+from samesense.inference.output import Encoded, write_rows
 from samesense.recipes.harvest.settings import HarvestSettings
 from samesense.types import Embeddings, Indices
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 logger = logging.getLogger(__name__)
 
@@ -57,25 +56,9 @@ class VectorWork:
         texts = origin.corpus.sentences(self.sentences[shard * SHARD : (shard + 1) * SHARD])
         with torch_threads(1), threadpool_limits(1, user_api="blas"):
             vectors = origin.fresh().encode(texts)
-        return Shard(as_parquet(texts, vectors), len(texts), time.perf_counter() - started)
-
-
-def as_parquet(texts: Sequence[str], vectors: Embeddings) -> bytes:
-    """Return sentences and their vectors, ``(sentences, dim)``, as ``samesense encode`` writes them."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    numbers = pa.FixedSizeListArray.from_arrays(pa.array(vectors.astype(np.float32).ravel()), vectors.shape[1])
-    sink = pa.BufferOutputStream()
-    pq.write_table(pa.table({"text": pa.array(texts, pa.string()), "embedding": numbers}), sink)
-    return bytes(sink.getvalue())
-
-
-def vectors_of(table: pa.Table) -> Embeddings:
-    """Return the vectors of such a table, float32 ``(sentences, dim)``."""
-    numbers = table["embedding"].combine_chunks()
-    vectors: Embeddings = numbers.flatten().to_numpy().reshape(len(table), numbers.type.list_size)
-    return vectors
+        sink, stored = io.BytesIO(), Quantizer("float32", vectors.shape[1])
+        write_rows(Encoded(texts, stored.apply(vectors), stored), sink, "parquet")
+        return Shard(sink.getvalue(), len(texts), time.perf_counter() - started)
 
 
 @lru_cache(maxsize=1)
@@ -91,8 +74,6 @@ def read_vectors(
     origin: BankOrigin, folder: Path, output: Path, settings: HarvestSettings
 ) -> tuple[Indices, Embeddings]:
     """Return the sentences that take part and their vectors, reading what is not read yet."""
-    import pyarrow.parquet as pq
-
     chosen = choose_sentences(origin.corpus, settings)
     ids = origin.reader.generator.ids
     texts = origin.corpus.sentences(chosen)
@@ -105,7 +86,7 @@ def read_vectors(
         job.begin(origin={"identity": origin.identity}, sentences={"sha256": rows_hash(texts)})
         job.make(work, settings.choose_executor(), sizes, unit="sentence")
         cost = job.finish([{"sentences": size} for size in sizes])
-        vectors = np.concatenate([vectors_of(pq.read_table(job.path(shard))) for shard in range(len(sizes))])
+        vectors = np.concatenate([stored_rows(job.path(shard)) for shard in range(len(sizes))])
     logger.info(f"{len(chosen)} sentences, {cost['seconds'] / len(chosen):.2g} s of a worker each")
     return chosen, vectors
 

@@ -151,15 +151,15 @@ def _sentences(
     folders = [Path(source).expanduser() / VECTORS for source in sources]
     table = pa.concat_tables([pq.read_table(file) for folder in folders for file in _whole(folder)])
     share = math.sqrt(2 * settings.held_out_share)
-    held = {text for text in set(table["text"].to_pylist()) if _place(text, text) < share}
+    rows_by_text: dict[str, int] = {}  # a sentence of several harvests teaches once
+    for row, text in enumerate(table["text"].to_pylist()):
+        rows_by_text.setdefault(text, row)
+    held = {text for text in rows_by_text if _place(text, text) < share}
     places = [
         _place(first, second) if first in held and second in held else math.inf for first, second, *_ in _rows(pairs)
     ]
     parts = np.select([np.array(places) < 0.5, np.isfinite(places)], [2, 1], 0)
-    first: dict[str, int] = {}  # a sentence of several harvests teaches once
-    for row, text in enumerate(table["text"].to_pylist()):
-        first.setdefault(text, row)
-    rows = [row for text, row in first.items() if text not in held]
+    rows = [row for text, row in rows_by_text.items() if text not in held]
     return table.take(pa.array(rows, pa.int64())), parts
 
 

@@ -25,8 +25,10 @@ import torch
 from sentence_transformers import CrossEncoder, SentenceTransformer
 from torch import nn
 
-from samesense.errors import MissingExtraError, ModelError
+from samesense.encoder.stored import rows_of
+from samesense.errors import ModelError
 from samesense.evaluation.sts import evaluate_pairs
+from samesense.failures import imported
 from samesense.inference.models.load import load
 from samesense.recipes.job import Job, TrainingInputs
 from samesense.recipes.run_folder import SECTIONS
@@ -72,10 +74,8 @@ def prepare(model: SentenceTransformer | CrossEncoder, job: Job[Harvested, Surro
 
 def _by_sentences(model: SentenceTransformer, job: Job[Harvested, SurrogateSettings]) -> TrainingInputs:
     """Return what a model is trained on where sentences have vectors: the sentences, each with its row in these."""
-    from samesense.recipes.harvest.bank import vectors_of
-
     table = job.data.table
-    vectors = torch.tensor(vectors_of(table))  # a copy: those of Arrow cannot be written to
+    vectors = torch.tensor(rows_of(table["embedding"]))  # a copy: those of Arrow cannot be written to
     dim = model.get_embedding_dimension()
     if dim is None:
         raise ModelError("A Surrogate needs the width of the model's embeddings, and this model does not say it.")
@@ -107,15 +107,11 @@ def scale_of(train: Harvested, settings: SurrogateSettings) -> tuple[float, floa
 
 def _dataset(train: Harvested, scale: tuple[float, float]) -> Dataset:
     """Return what the trainer takes, without a copy of the texts."""
-    try:
-        from datasets import Dataset
-        from datasets.table import InMemoryTable
-    except ImportError as error:
-        raise MissingExtraError("datasets", "train") from error
     import pyarrow as pa
 
+    datasets = imported("datasets", "train")
     labels = pa.array(targets_of(train.labels(), *scale))
-    return Dataset(InMemoryTable(train.table.set_column(2, "label", labels)))
+    return datasets.Dataset(datasets.table.InMemoryTable(train.table.set_column(2, "label", labels)))
 
 
 def summarize(train: Harvested, settings: SurrogateSettings, scale: tuple[float, float]) -> list[str]:
