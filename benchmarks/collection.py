@@ -18,8 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from samesense.inference.collection.collection import Collection, Entry
+from samesense.inference.collection.collection import Collection
 from samesense.inference.collection.embedder import Embedder
+from samesense.inference.collection.entries import Entry
 
 WORDS = ("rain", "train", "late", "news", "sport", "home", "river", "stone")
 

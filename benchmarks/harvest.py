@@ -51,9 +51,9 @@ def main() -> None:
     parser.add_argument("--units", type=int, nargs="+", default=[2, 8, 32])
     parser.add_argument("--kinds", nargs="+", default=["random", "neighbours", "section"])
     args = parser.parse_args()
-    from samesense.context.harvest.scores import OriginScorer
+    from samesense.context.harvest.scores import open_scorer
 
-    scorer = OriginScorer.open(args.origin, "cpu")
+    scorer = open_scorer(args.origin, "cpu")
     scorer.score([(scorer.corpus.sentence(0), scorer.corpus.sentence(1))])  # libraries set themselves up
     rows = []
     for unit in args.units:

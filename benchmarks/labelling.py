@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 import samesense
-from samesense.files import append_json, read_json_lines
+from samesense.files import append_json, parsed_lines
 from samesense.inference.labelling.choose import random_pairs
 
 WAYS = ("random", "bands", "disagreement")
@@ -94,7 +94,7 @@ def main() -> None:
     args.output.mkdir(parents=True, exist_ok=True)
     log, started = args.output / "results.jsonl", time.monotonic()
     models = [samesense.load(name, cache=args.output / "vectors") for name in (args.model, args.other)]
-    pool, done = pool_of(args), read_json_lines(log)
+    pool, done = pool_of(args), parsed_lines(log.read_bytes()) if log.is_file() else []
     for seed in args.seeds:
         for way in args.only:
             if any((row["way"], row["seed"]) == (way, seed) for row in done):

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import samesense
-from samesense.files import append_json, read_json_lines
+from samesense.files import append_json, parsed_lines
 
 NLI: dict[str, Any] = {"loss": "info-nce"}  # contradictions of a premise are its hard negatives
 BOTH: dict[str, Any] = {"from": ("nli", "scored"), "parts": {"nli": NLI}}
@@ -75,7 +75,7 @@ def main() -> None:
     args = parser.parse_args()
     args.output.mkdir(parents=True, exist_ok=True)
     log = args.output / "results.jsonl"
-    done = read_json_lines(log) if log.is_file() else []
+    done = parsed_lines(log.read_bytes()) if log.is_file() else []
     for seed in args.seeds:
         for way in args.only:
             if not any((row["way"], row["seed"]) == (way, seed) for row in done):

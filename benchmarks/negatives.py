@@ -24,7 +24,7 @@ import samesense
 from samesense.data.tuples.convert import tuples_of_pairs
 from samesense.data.tuples.data import TupleData
 from samesense.data.tuples.read import read_tuples
-from samesense.files import append_json, read_json_lines, write_json_lines
+from samesense.files import append_json, parsed_lines, write_json_lines
 
 WAYS: dict[str, dict[str, Any] | None] = {
     "in-batch": None,
@@ -106,7 +106,7 @@ def main() -> None:
     args = parser.parse_args()
     args.output.mkdir(parents=True, exist_ok=True)
     log = args.output / "results.jsonl"
-    done = read_json_lines(log) if log.is_file() else []
+    done = parsed_lines(log.read_bytes()) if log.is_file() else []
     if not any(row["way"] == "start" for row in done):
         done.append({"way": "start", "seed": 0, "seconds": 0.0, **measure(args, args.model)})
         append_json(log, done[-1])

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import samesense
-from samesense.files import append_json, read_json_lines
+from samesense.files import append_json, parsed_lines
 
 
 def some(source: str, rows: int) -> Any:
@@ -74,7 +74,7 @@ def main() -> None:
     parser.add_argument("--test-rows", type=int, default=10**9)
     args = parser.parse_args()
     log = args.output / "results.jsonl"
-    if log.is_file() and any(row["name"] == args.name for row in read_json_lines(log)):
+    if log.is_file() and any(row["name"] == args.name for row in parsed_lines(log.read_bytes())):
         return
     train, test = some(args.train, args.train_rows), some(args.test, args.test_rows)
     if args.dev is None:

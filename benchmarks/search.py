@@ -16,8 +16,9 @@ from pathlib import Path
 import numpy as np
 from alternate import RESULTS, alternate, report
 
-from samesense.inference.collection.collection import Collection, Entry
+from samesense.inference.collection.collection import Collection
 from samesense.inference.collection.embedder import Embedder
+from samesense.inference.collection.entries import Entry
 from samesense.inference.search.mining import mine
 
 
