@@ -45,9 +45,10 @@ def test_the_best_go_on_and_the_best_of_all_wins(asked, monkeypatch):
     held = samesense.race(**asked)
     state = json.loads((held.folder / "race.json").read_text())
     dev = {(line["name"], line["steps"]): line["dev"] for line in state["lines"] if not line["final"]}
-    first, second, third = state["rungs"]
+    (bracket,) = state["brackets"]
+    first, second, third = bracket
     assert [len(first), len(second), len(third)] == [4, 2, 1]
-    for one, following in itertools.pairwise(state["rungs"]):
+    for one, following in itertools.pairwise(bracket):
         ranked = sorted(one, key=lambda name: -dev[name, one[name]])
         assert list(following) == ranked[: len(following)]
     assert held.quality.dev == max(line["dev"] for line in state["lines"])
@@ -66,7 +67,7 @@ def test_only_the_last_rung_selects_within_a_run(asked):
     state = json.loads((held.folder / "race.json").read_text())
     runs = [json.loads(path.read_text()) for path in sorted((held.folder / "runs").glob("*/manifest.json"))]
     selecting = [one for one in runs if one["outcome"]["best_dev_spearman"] is not None]
-    assert len(selecting) == len(state["rungs"][-1]) == 1
+    assert len(selecting) == len(state["brackets"][0][-1]) == 1
     assert not any("test" in one["data"] for one in runs)
 
 
@@ -162,7 +163,7 @@ def test_rungs_and_who_takes_part():
     every = [Entrant(start=START, given={"learning_rate": 10.0**-at}) for at in range(30)]
     counts = [len(that_fit(every, costs, seconds)) for seconds in (1, 30, 100, 1000, 10_000)]
     assert counts == sorted(counts)
-    assert (counts[0], counts[-1]) == (1, 30)
+    assert (counts[0], counts[-1]) == (0, 30)
     assert [seconds_of(text) for text in ("90s", "30m", "1.5h", 45)] == [90, 1800, 5400, 45]
 
 
@@ -199,14 +200,49 @@ def test_the_budget_is_kept_though_guesses_are_wrong(tiny_trunk, toy_pairs, tmp_
     monkeypatch.setattr(cells.Cells, "run", simulated)
     run._evaluate_starts(made)
     starts = time.now
-    run._enter(made)
-    run._run_rungs(made)
+    while run._enter(made):
+        run._run_rungs(made)
     assert any(one["steps"] for one in state.lines)
     last = max(one["seconds"] for one in state.lines if one["steps"])
     assert time.now <= max(0.8 * budget, starts) + last
+    entered = [name for bracket in state.brackets for name in bracket[0]]
+    assert len(entered) == len(set(entered)) == len(state.entrants) >= 1
     if budget == 3600:
         assert len(state.entrants) == 18
         assert time.now > 0.3 * budget
+
+
+def test_time_that_is_left_goes_to_the_next_combinations(toy_pairs, tmp_path, monkeypatch):
+    """Static models end after the epochs of the recipe, long before their share of the time."""
+    time = SimpleNamespace(now=0.0)
+    monkeypatch.setattr(clock, "now", lambda: time.now)
+    monkeypatch.setattr(cells.Cells, "most_steps", lambda self, entrant: 20 if entrant.start.static else 1000)
+    starts = [asdict(START) | {"name": "static", "speed": 9000.0, "static": True}, asdict(START) | {"speed": 100.0}]
+    state = run.State(tmp_path, {}, starts=starts, lines=[asdict(line(name, 0.5, 1)) for name in ("static", "m")])
+    planned = plan(toy_pairs / "train.tsv", dev=toy_pairs / "dev.tsv")
+    made = cells.Cells(SimpleNamespace(planned=planned, output=tmp_path), state, Clock(300), planned.dev)
+
+    def simulated(self, entrant, steps, *, final=False):
+        time.now += 1 if entrant.start.static else steps * self.costs().step_of(entrant)
+        self.state.lines.append({**asdict(line(entrant.name, 0.6, 1)), "steps": steps, "final": final})
+
+    monkeypatch.setattr(cells.Cells, "run", simulated)
+    while run._enter(made):
+        run._run_rungs(made)
+    assert len(state.brackets) > 1 and time.now < 0.8 * 300
+    assert 6 < len(state.entrants) < 12
+    combinations = "combinations of start model, loss and learning rate"
+    assert f"there was time for {len(state.entrants)} of 12 {combinations}" in state.notes
+
+
+def test_time_is_kept_for_the_evaluation_on_test(toy_pairs, tmp_path):
+    planned = plan(toy_pairs / "train.tsv", dev=toy_pairs / "dev.tsv", test=toy_pairs / "test.tsv")
+    state = run.State(tmp_path, {}, lines=[asdict(line("slow", 0.9, 2)), asdict(line("fast", 0.1, 50))])
+    made = cells.Cells(SimpleNamespace(planned=planned), state, Clock(600, begun=clock.now()), planned.dev)
+    before = made.clock.for_rungs, made.clock.for_forms
+    made.keep_time_for_test()
+    texts = {text for pair in planned.test.pairs() for text in pair}
+    assert np.subtract(before, (made.clock.for_rungs, made.clock.for_forms)) == pytest.approx(len(texts) / 2, abs=0.1)
 
 
 SPEEDS = (("fast", 20_000.0), ("small", 2000.0), ("large", 300.0))

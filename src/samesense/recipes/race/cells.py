@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import shutil
 from dataclasses import asdict
 from functools import cached_property
@@ -13,7 +14,7 @@ import numpy as np
 
 from samesense.data import PairData
 from samesense.metrics import bootstrap_interval, spearman
-from samesense.recipes.race.board import Line
+from samesense.recipes.race.board import Line, quality_of
 from samesense.recipes.race.clock import Clock, Costs
 from samesense.recipes.race.entrants import Entrant
 from samesense.recipes.race.state import Race, State
@@ -29,8 +30,9 @@ logger = logging.getLogger(__name__)
 DEV = "dev"
 """Name of the pairs that select, on which cells are evaluated."""
 
-LOOKS = 4
-"""Evaluations on dev within a run of the last rung, of which the best state is kept."""
+LOOKS, LOOKS_SHARE = 4, 0.2
+"""Evaluations on dev within a run of the last rung, of which the best state is kept, and the most of its training time
+that they may take: measured on MRPC in three minutes, four of them took as long as 43 steps."""
 
 
 class Cells:
@@ -52,6 +54,12 @@ class Cells:
             if "seconds" in line:
                 costs.learn(line["name"], line["start"], line["steps"], line["training"], line["seconds"])
         return costs
+
+    def keep_time_for_test(self) -> None:
+        """Keep the time in which the best model so far would be evaluated on test."""
+        test = self.asked.planned.test
+        if test is not None:
+            self.clock.test = len({*test.sentences1, *test.sentences2}) / quality_of(self.state.board()).speed
 
     def most_steps(self, entrant: Entrant) -> int:
         """Return the steps of the recipe's own epochs."""
@@ -120,8 +128,12 @@ class Cells:
         _, settings = planned.method.choose(planned.config, given, lambda: planned.train)
         return settings.for_data(planned.train)
 
+    def _looks_every(self, steps: int) -> int:
+        rarest = math.ceil(self.costs().steps_an_evaluation / LOOKS_SHARE)  # of the data alone, so the same on resuming
+        return min(steps, max(1, steps // LOOKS, rarest))
+
     def _job(self, entrant: Entrant, steps: int, *, final: bool) -> CellJob:
-        every = {"max_steps": steps, "eval_steps": max(1, steps // LOOKS) if final else steps} if steps else {}
+        every = {"max_steps": steps, "eval_steps": self._looks_every(steps) if final else steps} if steps else {}
         settings, planned = self._settings(entrant, every), self.asked.planned
         splits = Splits(planned.train, self.dev if final else None, {DEV: self.dev})
         identity = {

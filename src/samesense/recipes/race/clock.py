@@ -44,11 +44,15 @@ def seconds_of(budget: str | float) -> float:
 
 @dataclass
 class Clock:
-    """Counts the seconds of all calls together: those of earlier ones, and since this one began."""
+    """Counts the seconds of all calls together: those of earlier ones, and since this one began.
+
+    ``test`` are those that the evaluation on test will take.
+    """
 
     budget: float
     before: float = 0.0
     begun: float = field(default_factory=lambda: now())
+    test: float = 0.0
 
     @property
     def spent(self) -> float:
@@ -63,12 +67,12 @@ class Clock:
     @property
     def for_rungs(self) -> float:
         """Seconds left for rungs."""
-        return (1 - FORMS_SHARE - RESERVE_SHARE) * self.budget - self.spent
+        return self.for_forms - FORMS_SHARE * self.budget
 
     @property
     def for_forms(self) -> float:
         """Seconds left for smaller forms."""
-        return (1 - RESERVE_SHARE) * self.budget - self.spent
+        return (1 - RESERVE_SHARE) * self.budget - self.test - self.spent
 
 
 @dataclass
@@ -81,10 +85,15 @@ class Costs:
     overhead: dict[str, float] = field(default_factory=dict)
     rate: dict[str, float] = field(default_factory=dict)
 
+    @property
+    def steps_an_evaluation(self) -> float:
+        """Steps that take as long as an evaluation on dev: each is forward, and twice that backward, and more."""
+        return self.dev_texts / (4 * self.texts_a_step)
+
     def step_of(self, entrant: Entrant) -> float:
-        """Return the seconds of a step: forward, twice that backward, and the update of the weights."""
+        """Return the seconds of a step; the update of the weights is part of it."""
         start = entrant.start
-        guess = 4 * self.texts_a_step / self._rate_of(entrant) + 1e-3 * start.megabytes
+        guess = self.evaluation_of(entrant) / self.steps_an_evaluation + 1e-3 * start.megabytes
         return self.step.get(entrant.name, self.step.get(start.name, guess))
 
     def overhead_of(self, entrant: Entrant) -> float:
@@ -119,9 +128,9 @@ def rungs(count: int) -> int:
 
 
 def that_fit(found: Sequence[Entrant], costs: Costs, seconds: float) -> list[Entrant]:
-    """Return the first entrants for which the first rung has time: one at least."""
-    for count in range(len(found), 1, -1):
+    """Return the first entrants for which a first rung has time."""
+    for count in range(len(found), 0, -1):
         need = sum(costs.overhead_of(one) + FEW_STEPS * costs.step_of(one) for one in found[:count])
         if need <= seconds / rungs(count):
             return list(found[:count])
-    return list(found[:1])
+    return []

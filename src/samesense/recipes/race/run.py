@@ -3,7 +3,8 @@
 race.json  runs/  starts/  forms/  model/ (the best)  cpu/ (the one for a CPU, if it is another)  leaderboard.md
 
 Each rung trains what is left of the entrants anew, for longer, and passes on one in three. Every rung has the same
-time, and every entrant of it the same share. Selection sees dev alone; test is evaluated once, at the end, for what is
+time, and every entrant of it the same share. Where runs end early, as those of static models do, the next combinations
+take part in another bracket of rungs. Selection sees dev alone; test is evaluated once, at the end, for what is
 recommended.
 
 Source: Jamieson and Talwalkar 2016, "Non-stochastic Best Arm Identification and Hyperparameter Optimization", for
@@ -24,7 +25,7 @@ from samesense.files import only_writer
 from samesense.places import check_folder
 from samesense.recipes.dev_part import texts_of
 from samesense.recipes.race.board import RaceResult, quality_of
-from samesense.recipes.race.cells import LOOKS, Cells
+from samesense.recipes.race.cells import LOOKS, LOOKS_SHARE, Cells
 from samesense.recipes.race.clock import FEW_STEPS, KEPT, Clock, rungs, that_fit
 from samesense.recipes.race.end import finish
 from samesense.recipes.race.entrants import Entrant, Start, entrants, kind_of_examples
@@ -109,15 +110,19 @@ def _sample(cells: Cells) -> list[str]:
 
 def _run(cells: Cells) -> None:
     """Make the runs that are not made yet."""
-    if cells.state.result is not None:
+    state = cells.state
+    if state.result is not None:
         return
-    if not cells.state.rungs:
+    if not state.brackets:
         _evaluate_starts(cells)
-        _enter(cells)
-    _run_rungs(cells)
-    if not cells.state.forms:
+    cells.keep_time_for_test()
+    if state.brackets:
+        _run_rungs(cells)
+    while _enter(cells):
+        _run_rungs(cells)
+    if not state.forms:
         _make_forms(cells)
-        cells.state.forms = True
+        state.forms = True
         cells.save()
 
 
@@ -136,34 +141,42 @@ def _evaluate_starts(cells: Cells) -> None:
     state.starts = sorted(left, key=lambda start: -scores[start["name"]])
 
 
-def _enter(cells: Cells) -> None:
-    """Choose who takes part: as many as the first rung has time for."""
-    every = entrants(cells.asked.planned, [Start(**start) for start in cells.state.starts])
+def _enter(cells: Cells) -> bool:
+    """Let the next combinations take part, as many as a first rung has time for; returns whether there are any."""
+    state = cells.state
+    every = entrants(cells.asked.planned, [Start(**start) for start in state.starts])
     if not every:
         raise ConfigError("The data fit none of the losses that a race tries. Train on them: samesense train")
-    chosen = that_fit(every, cells.costs(), cells.clock.for_rungs)
-    logger.info(f"{len(chosen)} of {len(every)} combinations take part; rungs: {rungs(len(chosen))}")
-    if len(chosen) < len(every):
-        said = f"there was time for {len(chosen)} of {len(every)} combinations of start model, loss and learning rate"
-        cells.state.note(said)
-    cells.state.entrants = [entrant.to_dict() for entrant in chosen]
-    cells.state.rungs = [{entrant.name: None for entrant in chosen}]
+    entered = {name for bracket in state.brackets for name in bracket[0]}
+    left = [entrant for entrant in every if entrant.name not in entered]
+    chosen = that_fit(left, cells.costs(), cells.clock.for_rungs)
+    if not chosen and state.brackets:
+        if left:
+            kinds = "combinations of start model, loss and learning rate"
+            state.note(f"there was time for {len(entered)} of {len(every)} {kinds}")
+        return False
+    chosen = chosen or left[:1]
+    logger.info(f"{len(chosen)} of {len(left)} combinations take part; rungs: {rungs(len(chosen))}")
+    state.entrants += [entrant.to_dict() for entrant in chosen]
+    state.brackets.append([{entrant.name: None for entrant in chosen}])
     cells.save()
+    return True
 
 
 def _run_rungs(cells: Cells) -> None:
-    state, clock = cells.state, cells.clock
-    count = rungs(len(state.entrants))
+    """Run the newest bracket, or go on with it."""
+    clock, bracket = cells.clock, cells.state.brackets[-1]
+    count = rungs(len(bracket[0]))
     for number in range(count):
-        if number == len(state.rungs):
-            state.rungs.append(dict.fromkeys(_best_of(cells, state.rungs[-1])))
+        if number == len(bracket):
+            bracket.append(dict.fromkeys(_best_of(cells, bracket[-1])))
             cells.save()
-        rung = state.rungs[number]
+        rung = bracket[number]
         until = clock.spent + clock.for_rungs / (count - number)
         for at, name in enumerate(rung):
             share = (until - clock.spent) / (len(rung) - at)
             if _bind_steps(cells, rung, name, share, final=number == count - 1):
-                cells.run(state.entrant(name), int(rung[name] or 0), final=number == count - 1)
+                cells.run(cells.state.entrant(name), int(rung[name] or 0), final=number == count - 1)
 
 
 def _bind_steps(cells: Cells, rung: Rung, name: str, seconds: float, *, final: bool) -> bool:
@@ -171,7 +184,8 @@ def _bind_steps(cells: Cells, rung: Rung, name: str, seconds: float, *, final: b
     if rung[name] is not None:
         return True
     entrant, costs = cells.state.entrant(name), cells.costs()
-    looks = (1 + LOOKS) * costs.evaluation_of(entrant) if final else 0.0
+    one = costs.evaluation_of(entrant)
+    looks = one + min(LOOKS * one, LOOKS_SHARE * seconds) if final else 0.0
     steps = min(costs.steps_in(entrant, seconds - looks), cells.most_steps(entrant))
     if steps < min(FEW_STEPS, cells.most_steps(entrant)):
         cells.state.note(f"no time was left for {name}" + (" in the last rung" if final else ""))

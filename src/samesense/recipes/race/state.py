@@ -54,8 +54,8 @@ class State:
         identity: what tells it from another race: data, models, seed, budget.
         spent: seconds of all calls, up to the last :meth:`save`.
         starts: start models, best first once they are evaluated.
-        entrants: those of the first rung.
-        rungs: those of each rung, and their steps.
+        entrants: those that took part so far.
+        brackets: the rungs of each, and in each rung the entrants and their steps.
         lines: what was evaluated.
         notes: what was left out, in words.
         forms: whether the smaller forms are made.
@@ -67,7 +67,7 @@ class State:
     spent: float = 0.0
     starts: list[dict[str, Any]] = field(default_factory=list)
     entrants: list[dict[str, Any]] = field(default_factory=list)
-    rungs: list[Rung] = field(default_factory=list)
+    brackets: list[list[Rung]] = field(default_factory=list)
     lines: list[dict[str, Any]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     forms: bool = False
