@@ -146,6 +146,7 @@ def fit(  # noqa: PLR0913 - what a run may be told
         checkpoints, stop, times = folder / "checkpoints", StopOnInterrupt(), Times()
         resume_from = _resumed(loss, checkpoints, [] if adapters is None else [WEIGHTS]) if resume else None
         texts = TrainingTexts(model, max_length)
+        counts = collator is None  # another one has callbacks that count its texts
         if isinstance(loss, CrossEncoderLoss):
             loss.tokenise = texts
         elif collator is None:
@@ -172,7 +173,7 @@ def fit(  # noqa: PLR0913 - what a run may be told
                 SaveLossWeights(loss),
                 *([] if patience is None else [EarlyStoppingCallback(patience)]),
                 times,
-                texts,
+                *([texts] if counts else []),
                 *callbacks,
             ],
         )

@@ -39,7 +39,7 @@ def prepare(model: SentenceTransformer, job: Job[Mixture, MixedSettings]) -> Tra
         )
     parts, settings = job.data.parts, job.settings
     made = {part.name: _prepared(model, job, part) for part in parts}
-    texts = {name: TrainingTexts(model, settings.max_seq_length) for name, one in made.items() if one.collator is None}
+    texts = TrainingTexts(model, settings.max_seq_length)
     mix = Mix(
         mixing=settings.mixing,
         weights=settings.weights or (),
@@ -53,9 +53,9 @@ def prepare(model: SentenceTransformer, job: Job[Mixture, MixedSettings]) -> Tra
         summary=[f"{part.name}: {line}" for part in parts for line in (part.described, *made[part.name].summary)],
         batches=mix,
         collator=MixedCollator(
-            {name: one.collator or SentenceTransformerDataCollator(texts[name]) for name, one in made.items()}
+            {name: one.collator or SentenceTransformerDataCollator(texts) for name, one in made.items()}
         ),
-        callbacks=[*(callback for one in made.values() for callback in one.callbacks), *texts.values()],
+        callbacks=[*(callback for one in made.values() for callback in one.callbacks), texts],
         before_training=_before(made),
         after_training=lambda: _after(made),
     )
