@@ -251,6 +251,7 @@ PAGES = {
         "fig4": whole("lambda", figures),
         "fig5": whole("losses", cosines),
         "batches": whole("batches", figures),
+        "tuned": whole("tuned", figures, convergence),
         "bq": whole("bq", figures, cosines),
     },
     "rankcse": {

@@ -8,11 +8,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.stats import spearmanr
+from sklearn.covariance import LedoitWolf
 
 from samesense.data import read_pairs
+from samesense.encoder.build import build
 from samesense.errors import ConfigError, DataError, OutputError
 from samesense.recipes.sweep import cell as cells
-from samesense.recipes.sweep import run as processes
+from samesense.recipes.sweep import workers
 from samesense.recipes.sweep.cell import read_record, status_of, write_scores
 from samesense.recipes.sweep.file import SweepFile, read_sweep
 from samesense.recipes.sweep.gather import _evidence, gather, rows
@@ -200,6 +202,30 @@ def test_nothing_runs_if_a_cell_could_not(toy):
 # ---- running
 
 
+def test_the_start_is_whitened_by_the_training_texts(toy, toy_pairs, tmp_path):
+    data, test = read_pairs(toy_pairs / "train.tsv"), read_pairs(toy_pairs / "test.tsv")
+    plan = quick(toy, start=["none", "whiten"], seeds=[1], grid={}, base={**toy["base"], "standardize": "mean"})
+    assert [cell.name for cell in plan.cells] == ["toy, start", "toy, start whitened", "toy, base, seed 1"]
+    assert [cell.settings.standardize for cell in plan.cells] == ["none", "whiten", "mean"]
+    figures = {}
+    for cell in plan.cells[:2]:
+        job = cells.CellJob(cell, plan.splits_of(cell), tmp_path / cell.key, "float32")
+        assert cells.run_cell(job) == "finished"
+        [figures[cell.variant]] = [row["value"] for row in rows_in(job.folder) if row["metric"] == "spearman"]
+    model = build(toy["base"]["model"], device="cpu")
+    known = model.encode(list(dict.fromkeys([*data.sentences1, *data.sentences2])))
+    inverse = LedoitWolf().fit(known).precision_
+    a, b = (model.encode(side) - known.mean(axis=0) for side in (test.sentences1, test.sentences2))
+    products = [np.einsum("ij,jk,ik->i", left, inverse, right) for left, right in ((a, b), (a, a), (b, b))]
+    cosines = products[0] / np.sqrt(products[1] * products[2])
+    assert figures["start whitened"] == pytest.approx(spearmanr(cosines, test.labels).statistic, abs=2e-4)
+    assert figures["start"] != figures["start whitened"]
+
+
+def rows_in(folder):
+    return [json.loads(line) for line in (folder / "results.jsonl").read_text().splitlines()]
+
+
 @pytest.mark.slow
 def test_a_sweep_leaves_figures_scores_tables_and_no_models(toy, tmp_path):
     said = listen()
@@ -308,10 +334,10 @@ def test_a_process_that_dies_is_a_failed_cell(toy, tmp_path):
     plan = quick(toy)
     work = cells.CellJob(plan.cells[0], plan.splits_of(plan.cells[0]), tmp_path / "cell", "float32")
     cells.record(work, "running")
-    assert processes._outcome(work, -9, False) == "failed"
+    assert workers._outcome(work, -9, False) == "failed"
     assert read_record(work.folder)["error"] == "Its process ended with code -9, perhaps for want of memory."
     cells.record(work, "running")
-    assert processes._outcome(work, -2, True) == status_of(work.folder) == "interrupted"
+    assert workers._outcome(work, -2, True) == status_of(work.folder) == "interrupted"
 
 
 @pytest.mark.slow
@@ -362,7 +388,7 @@ def test_cut_starts_of_two_names_on_the_hub_are_kept_apart(toy, tmp_path):
 
 
 def test_a_start_that_cannot_be_cut_is_a_failed_cell(toy, tmp_path, monkeypatch):
-    monkeypatch.setattr("samesense.recipes.sweep.run.run_cell", lambda job: cells.record(job, "interrupted"))
+    monkeypatch.setattr("samesense.recipes.sweep.workers.run_cell", lambda job: cells.record(job, "interrupted"))
     plan = quick(toy, seeds=[1], grid={"layers": [99, 1]})
     ended = run(plan, tmp_path)
     assert (ended.failed, ended.left, ended.interrupted) == (1, 1, True)
@@ -390,11 +416,43 @@ def test_losses_of_tuples_and_cross_encoders_go_through_a_sweep(tiny_trunk, bina
 
 
 @pytest.mark.long
-def test_jobs_side_by_side_give_the_same_figures_and_all_models_are_kept_on_request(toy, tmp_path):
-    plan = quick(toy, seeds=[1], keep="all")
+def test_cells_in_processes_give_the_same_figures_and_all_models_are_kept_on_request(toy, tmp_path, monkeypatch):
+    said = listen()
+    monkeypatch.setattr(workers, "cores", lambda: 2)
+    plan = quick(toy, grid={}, seeds=[1, 2, 3], keep="all")
     run(plan, tmp_path / "one")
-    ended = run(plan, tmp_path / "two", jobs=2)
-    assert (ended.finished, ended.failed) == (2, 0)
-    assert len(list(tmp_path.glob("*/runs/*/model"))) == 4
+    ended = run(plan, tmp_path / "two", jobs="auto")
+    assert (ended.finished, ended.failed) == (3, 0)
+    assert len(list(tmp_path.glob("*/runs/*/model"))) == 6
     one, two = ([row["spearman"] for row in rows(gather(tmp_path / name))] for name in ("one", "two"))
     assert one == pytest.approx(two, abs=1e-6)
+    assert sum(line.startswith("two cells at a time make ") for line in said) == 1
+
+
+def test_two_cells_at_a_time_are_kept_where_they_make_more_steps(toy, tmp_path, monkeypatch):
+    plan = quick(toy, start=True, seeds=[1, 2], grid={"learning_rate": [1e-3, 2e-3], "loss": ["cosent", "mse"]})
+    seconds = [None, 1.0, 1.1, 1.5, 1.6, 1.7]
+    monkeypatch.setattr(workers, "_seconds_a_step", lambda job: seconds[work.index(job)])
+    monkeypatch.setattr(workers, "cores", lambda: 2)
+    monkeypatch.setattr(workers, "_has_gpu", lambda: False)
+    work = [cells.CellJob(cell, plan.splits_of(cell), tmp_path, "float32") for cell in plan.cells[:6]]
+    assert [one.cell.settings.loss for one in work[1:]] == ["cosent", "mse", "cosent", "mse", "cosent"]
+
+    def counts(steps, jobs="auto"):
+        places = workers.Places(jobs)
+        found = [places.count]
+        for number, beside in steps:
+            places.learn(work[number], beside)
+            found.append(places.count)
+        return found
+
+    assert counts([(0, 1), (1, 1), (4, 2), (3, 2)]) == [1, 1, 2, 2, 2]  # mse says nothing of cosent: 2 * 1.0 / 1.5
+    seconds[3] = 2.1
+    assert counts([(1, 1), (3, 2)]) == [1, 2, 1]
+    assert counts([(1, 1), (3, 2)], jobs=2) == [2, 2, 2]
+    dying = workers.Places("auto")
+    dying.learn(work[1], 1)
+    dying.lessen()
+    assert dying.count == 1
+    monkeypatch.setattr(workers, "_has_gpu", lambda: True)
+    assert counts([(1, 1), (3, 2)]) == [1, 1, 1]

@@ -226,13 +226,14 @@ def harvest(*, origin: str | Path, output: str | Path, config: str | None = None
     return make(Path(origin), Path(output), chosen)
 
 
-def sweep(file: str | Path, *, output: str | Path, jobs: int = 1, **placeholders: str) -> str:
+def sweep(file: str | Path, *, output: str | Path, jobs: int | Literal["auto"] = "auto", **placeholders: str) -> str:
     """Train and evaluate every combination of settings, data and seeds in a file, and compare them.
 
     Args:
         file: TOML file of the sweep.
         output: folder of the sweep; the same call goes on with one that was begun.
-        jobs: cells at a time; each gets its share of the processor's cores.
+        jobs: cells at a time, each with its share of the processor's cores; ``"auto"`` measures whether two are
+            faster than one. 1 runs them in this process.
         placeholders: values of placeholders of the file, as in ``DATA="data"``.
 
     Returns:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
@@ -17,7 +17,7 @@ def sweep(
     *,
     output: Output | None = None,
     set_: Annotated[list[str] | None, Parameter(name="--set", consume_multiple=True, negative="")] = None,
-    jobs: int = 1,
+    jobs: int | Literal["auto"] = "auto",
     table: Flag = False,
     dry_run: Flag = False,
     json: Json = False,
@@ -30,7 +30,8 @@ def sweep(
         file: TOML file of the sweep; with --table also the folder of one.
         output: folder of the sweep; the same command goes on with one that was begun.
         set_: values of placeholders of the file, as in: DATA=data START=models/base
-        jobs: cells at a time; each gets its share of the processor's cores.
+        jobs: cells at a time, each with its share of the processor's cores; auto measures whether two are faster
+            than one.
         table: write tables and report of what is finished, and run nothing.
         dry_run: check everything, list the cells, and stop.
         json: print one JSON object a finished cell and test set instead of tables.
@@ -49,7 +50,8 @@ def sweep(
     from samesense.recipes.sweep.cell import status_of
     from samesense.recipes.sweep.file import read_sweep
     from samesense.recipes.sweep.plan import make_plan
-    from samesense.recipes.sweep.run import PLAN, check_jobs, describe, run
+    from samesense.recipes.sweep.run import PLAN, describe, run
+    from samesense.recipes.sweep.workers import check_jobs
 
     check_jobs(jobs)
     plan = make_plan(read_sweep(file, dict(named_values("--set", set_))))

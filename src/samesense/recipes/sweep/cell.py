@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 
 from samesense.data import PairData
+from samesense.encoder.standardize import standardize
 from samesense.errors import SamesenseError
 from samesense.evaluation.binary import BinaryTask
 from samesense.evaluation.sts import StsTask
 from samesense.evaluation.task import Task
 from samesense.files import read_json, replacing, write_json
 from samesense.inference.models.load import load
-from samesense.recipes.settings import EncoderSettings
+from samesense.recipes.dev_part import texts_of
 from samesense.recipes.sweep.file import LAYERS
 from samesense.recipes.sweep.plan import Cell
 from samesense.recipes.sweep.splits import Splits
@@ -52,7 +53,7 @@ def run_cell(job: CellJob) -> str:
     record(job, "running")
     try:
         if cell.seed is None:
-            candidate = open_start(cell.variant, cell.settings, job.test_precision)
+            candidate = open_start(job)
         elif _train(job):
             candidate = load(
                 job.folder / "model", name=cell.variant, precision=job.test_precision, seed=cell.seed, cache=True
@@ -139,11 +140,15 @@ DEV = "dev"
 """Under this name the scores of the pairs that select are kept, where thresholds are fitted on them."""
 
 
-def open_start(name: str, settings: EncoderSettings, precision: Precision) -> Scorer:
-    """Make the encoder from which a cell with these settings would start."""
+def open_start(job: CellJob) -> Scorer:
+    """Make the encoder from which a cell with its settings would start, standardized if they ask for it."""
     from samesense.recipes.model_adapters import BiEncoder, start_settings
 
-    return load(BiEncoder().build(start_settings(settings)), name=name, precision=precision, cache=True)
+    settings, precision = start_settings(job.cell.settings), job.test_precision
+    model = BiEncoder().build(settings)
+    if settings.standardize != "none":
+        standardize(model, texts_of(job.splits.train), settings.standardize, precision=precision)
+    return load(model, name=job.cell.variant, precision=precision, cache=True)
 
 
 def evaluate(candidate: Scorer, splits: Splits) -> tuple[list[Result], dict[str, Scores]]:

@@ -92,7 +92,7 @@ class SweepFile(_Table):
     seeds: tuple[int, ...] = Field((1, 2, 3), min_length=1)
     config: str = "auto"
     keep: Literal["none", "best", "all"] = "none"
-    start: bool = False
+    start: bool | tuple[Literal["none", "mean", "whiten"], ...] = False
     against: str | None = None
     test_precision: Precision = "float32"
     rows_seed: int = Field(0, ge=0)
@@ -105,7 +105,7 @@ class SweepFile(_Table):
     @model_validator(mode="after")
     def _consistent(self) -> SweepFile:
         variants = self.variants()
-        names = [*([START] if self.start else []), *(variant.name for variant in variants)]
+        names = [*(STARTS[how] for how in self.starts()), *(variant.name for variant in variants)]
         for what, given in (
             ("seeds", list(map(str, self.seeds))),
             ("data sets", [entry.name for entry in self.data]),
@@ -137,6 +137,12 @@ class SweepFile(_Table):
             raise ConfigError(f"against names a variant, one of {'; '.join(names)}; received {self.against!r}.")
         return self
 
+    def starts(self) -> tuple[Literal["none", "mean", "whiten"], ...]:
+        """Return how each start that is evaluated untrained is standardized."""
+        if isinstance(self.start, tuple):
+            return self.start
+        return ("none",) if self.start else ()
+
     def variants(self) -> list[Variant]:
         """Return every variant: the cases in order, each with every combination of the grid."""
         known = tuple(entry.name for entry in self.data)
@@ -162,8 +168,8 @@ def _combinations(grid: Mapping[str, list[Any]]) -> list[dict[str, Any]]:
     return [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
 
 
-START = "start"
-"""Name of the untouched start point."""
+STARTS = {"none": "start", "mean": "start less its mean", "whiten": "start whitened"}
+"""Names of the untrained start, by how it is standardized on the training texts."""
 
 
 def _words(settings: Mapping[str, Any]) -> str:

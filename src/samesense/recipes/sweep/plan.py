@@ -18,8 +18,9 @@ from samesense.recipes.context.settings import ContextSettings
 from samesense.recipes.methods import Method, method_named
 from samesense.recipes.origin.stages import fingerprint
 from samesense.recipes.settings import EncoderSettings
-from samesense.recipes.sweep.file import LAYERS, METHOD, START, DataEntry, SweepFile, Variant
+from samesense.recipes.sweep.file import LAYERS, METHOD, STARTS, DataEntry, SweepFile, Variant
 from samesense.recipes.sweep.splits import Splits, how_of, read_splits
+from samesense.types import Standardize
 
 LONGEST = 80
 """Characters of a cell's name in that of its folder: file systems take 255 bytes, and a character may have three."""
@@ -31,7 +32,7 @@ class Cell:
 
     variant: str  # name of its settings
     dataset: str  # name of its data entry
-    seed: int | None  # of the run; None for the untouched start point, which is not trained
+    seed: int | None  # of the run; None for the start model, which is not trained
     method: Method  # by which it is trained
     settings: EncoderSettings  # of the method
     reading: str  # with the dataset, tells which :class:`Splits` are its data
@@ -113,8 +114,7 @@ def with_chosen(plan: Plan, chosen: Choices) -> Plan:
 
 def _cells(plan: Plan) -> Iterator[Cell]:
     file, variants = plan.file, plan.file.variants()
-    if file.start:
-        yield from (_start(plan, entry, variants) for entry in file.data)
+    yield from (_start(plan, entry, variants, how) for how in file.starts() for entry in file.data)
     for seed, entry, variant in product(file.seeds, file.data, variants):
         choice = plan.chosen.get((variant.name, entry.name)) if variant.tune else {}
         if entry.name in variant.data and choice is not None:
@@ -158,11 +158,11 @@ def _cell(plan: Plan, entry: DataEntry, variant: Variant, seed: int) -> Cell:
     return Cell(variant=variant.name, dataset=entry.name, seed=seed, given=given, identity=identity, **vars(bound))
 
 
-def _start(plan: Plan, entry: DataEntry, variants: Sequence[Variant]) -> Cell:
+def _start(plan: Plan, entry: DataEntry, variants: Sequence[Variant], how: Standardize) -> Cell:
     given = {**plan.file.base, **entry.settings}
     methods = [variant.settings.get(METHOD) for variant in variants if entry.name in variant.data]
     own = {METHOD: methods[0]} if methods and methods[0] else {}  # of the first variant, whose data can be read
-    bound = _bind(plan, entry, START, {**given, **own})
+    bound = _bind(plan, entry, STARTS[how], {**given, **own, "standardize": how})
     settings, splits = bound.settings, plan.splits[entry.name, bound.reading]
     if getattr(settings, "encoder", "bi") == "cross":
         raise ConfigError(
@@ -177,7 +177,9 @@ def _start(plan: Plan, entry: DataEntry, variants: Sequence[Variant]) -> Cell:
         "tests": splits.identity()["tests"],
         "dev": splits.identity()["dev"],
     }
-    return Cell(variant=START, dataset=entry.name, seed=None, given=given, identity=identity, **vars(bound))
+    if how != "none":
+        given, identity = {**given, "standardize": how}, {**identity, "standardize": how, "train": splits.train.sha256}
+    return Cell(variant=STARTS[how], dataset=entry.name, seed=None, given=given, identity=identity, **vars(bound))
 
 
 @dataclass(frozen=True)

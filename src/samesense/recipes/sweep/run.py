@@ -6,28 +6,23 @@ samesense sweep losses.toml --output sweeps/losses
 from __future__ import annotations
 
 import logging
-import os
 import shutil
-import signal
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from multiprocessing import get_context
-from multiprocessing.connection import wait
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
 from samesense.data import PairData, examine
 from samesense.data.benchmarks.comparability import NOT_COMPARABLE, remarks
 from samesense.data.benchmarks.find import known_split
-from samesense.errors import ConfigError, OutputError, SamesenseError
+from samesense.errors import OutputError, SamesenseError
 from samesense.execution.progress import progress_bar
 from samesense.files import is_empty, only_writer, write_json, write_json_lines
 from samesense.places import check_folder
-from samesense.recipes.sweep.cell import RESULTS, CellJob, read_record, record, run_cell, status_of, with_cut_start
+from samesense.recipes.sweep.cell import RESULTS, CellJob, read_record, record, status_of, with_cut_start
 from samesense.recipes.sweep.plan import Cell, Plan, with_chosen
+from samesense.recipes.sweep.workers import Jobs, check_jobs, run_cells
 from samesense.reports import read_results
 from samesense.reports.store import read_run
 
@@ -71,11 +66,12 @@ def _differing(tests: Mapping[str, PairData]) -> Iterator[str]:
             yield f"  warning: {name}: {NOT_COMPARABLE}{', '.join(differing)}"
 
 
-def run(plan: Plan, output: Path, *, jobs: int = 1) -> SweepOutput:
+def run(plan: Plan, output: Path, *, jobs: Jobs = 1) -> SweepOutput:
     """Run every cell that is not finished.
 
     A failed cell is recorded, and tried again by the next call. The first Ctrl-C lets the running cells write a
-    checkpoint. Several ``jobs`` run in a process of their own each.
+    checkpoint. With ``jobs`` of 1 they run in this process, else in one of its own each; see
+    :class:`samesense.recipes.sweep.workers.Places`.
     """
     check_jobs(jobs)
     check_folder(output)
@@ -90,12 +86,6 @@ def run(plan: Plan, output: Path, *, jobs: int = 1) -> SweepOutput:
     states = [status_of(cell.folder(output)) for cell in plan.every]
     finished, failed = states.count("finished"), states.count("failed")
     return SweepOutput(finished, failed, len(states) - finished - failed, interrupted)
-
-
-def check_jobs(jobs: int) -> None:
-    """Raise ConfigError unless a cell can run."""
-    if jobs < 1:
-        raise ConfigError(f"`jobs` must be 1 or more; received {jobs}.")
 
 
 def settled(plan: Plan, output: Path) -> Plan:
@@ -119,7 +109,7 @@ def settled(plan: Plan, output: Path) -> Plan:
     return made
 
 
-def _run_cells(plan: Plan, cells: Sequence[Cell], output: Path, jobs: int) -> bool:
+def _run_cells(plan: Plan, cells: Sequence[Cell], output: Path, jobs: Jobs) -> bool:
     """Run what is not finished; returns whether that was interrupted."""
     waiting = [cell for cell in cells if status_of(cell.folder(output)) != "finished"]
     what = "cells" if cells is plan.cells else "cells to choose by"
@@ -128,7 +118,7 @@ def _run_cells(plan: Plan, cells: Sequence[Cell], output: Path, jobs: int) -> bo
     cell_jobs = _jobs(waiting, plan, output)
     interrupted = False
     with progress_bar("sweep", "cell", len(plan.cells), initial=len(plan.cells) - len(waiting)) as bar:
-        for job, status in _one_by_one(cell_jobs) if jobs == 1 else side_by_side(cell_jobs, jobs):
+        for job, status in run_cells(cell_jobs, jobs):
             if status == "interrupted":
                 interrupted = True
                 continue
@@ -184,15 +174,6 @@ def _jobs(cells: Sequence[Cell], plan: Plan, output: Path) -> Iterator[CellJob]:
         yield job
 
 
-def _one_by_one(cell_jobs: Iterator[CellJob]) -> Iterator[tuple[CellJob, str]]:
-    for job in cell_jobs:
-        logger.info(job.cell.name)
-        status = run_cell(job)
-        yield job, status
-        if status == "interrupted":
-            return
-
-
 class _Clock:
     """Logs how each cell ended, and how long the rest may take."""
 
@@ -229,63 +210,3 @@ def _forget(plan: Plan, output: Path, dataset: str) -> None:
 def _best_dev(folder: Path) -> float:
     curve = read_run(folder).curve
     return float("-inf") if curve is None else curve.best[1]
-
-
-def side_by_side(cell_jobs: Iterator[CellJob], jobs: int) -> Iterator[tuple[CellJob, str]]:
-    """Run each cell in a process of its own, so that one that is killed takes no other along."""
-    threads = max(1, len(os.sched_getaffinity(0)) // jobs) if hasattr(os, "sched_getaffinity") else 1
-    running: dict[BaseProcess, CellJob] = {}
-    stopping = False
-    try:
-        while True:
-            try:
-                while not stopping and len(running) < jobs and (job := next(cell_jobs, None)) is not None:
-                    process = _begun(job, threads)
-                    running[process] = job
-                if not running:
-                    return
-                wait([process.sentinel for process in running])
-            except KeyboardInterrupt:
-                stopping = True
-                _interrupt(running)
-            for process in [process for process in running if not process.is_alive()]:
-                job = running.pop(process)
-                yield job, _outcome(job, process.exitcode, stopping)
-    finally:
-        _interrupt(running)
-
-
-def _begun(job: CellJob, threads: int) -> BaseProcess:
-    """Start a process for a cell."""
-    record(job, "running")  # whatever an earlier run left there no longer counts
-    process = get_context("spawn").Process(target=_child, args=(job, threads))
-    process.start()
-    return process
-
-
-def _interrupt(running: dict[BaseProcess, CellJob]) -> None:
-    """Pass Ctrl-C on: each cell writes a checkpoint and ends."""
-    for process in running:
-        if process.pid is not None:
-            with suppress(ProcessLookupError):
-                os.kill(process.pid, signal.SIGINT)
-
-
-def _outcome(job: CellJob, exitcode: int | None, stopping: bool) -> str:
-    status = status_of(job.folder)
-    if status != "running":
-        return status
-    if stopping:
-        return record(job, "interrupted")
-    return record(job, "failed", error=f"Its process ended with code {exitcode}, perhaps for want of memory.")
-
-
-def _child(job: CellJob, threads: int) -> None:
-    """Run a cell in this process, which hears of Ctrl-C from its parent alone."""
-    if hasattr(os, "setsid"):
-        os.setsid()
-    with suppress(KeyboardInterrupt):
-        import torch
-
-        torch.set_num_threads(threads)
-        run_cell(job)

@@ -1,0 +1,179 @@
+"""Where cells run: in this process, or in one of its own each, which gives all memory back; and how many at a time."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import suppress
+from multiprocessing import get_context
+from multiprocessing.connection import wait
+from multiprocessing.process import BaseProcess
+from typing import Literal
+
+from samesense.errors import ConfigError
+from samesense.execution.threads import cores
+from samesense.hashes import json_hash
+from samesense.recipes.sweep.cell import CellJob, record, run_cell, status_of
+from samesense.recipes.sweep.plan import Cell
+from samesense.training import manifest
+
+logger = logging.getLogger(__name__)
+
+Jobs = int | Literal["auto"]
+
+TOGETHER = 2
+"""Cells that ``auto`` tries at a time: each holds a model, its gradients and the state of its optimiser."""
+
+COSTLESS = frozenset({
+    "early_stopping_patience", "epochs", "eval_steps", "learning_rate", "lr_scheduler_type", "margin", "max_grad_norm",
+    "max_steps", "temperature", "threshold", "warmup_ratio", "weight_decay",
+})  # fmt: skip
+"""Settings that leave the time of a step as it is."""
+
+
+def check_jobs(jobs: Jobs) -> None:
+    """Raise ConfigError unless a cell can run."""
+    if jobs != "auto" and jobs < 1:
+        raise ConfigError(f"`jobs` must be auto, or 1 or more; received {jobs}.")
+
+
+class Places:
+    """How many cells run at a time: as many as asked for or, by ``auto``, one or two, whichever is faster.
+
+    The first cell that is trained runs alone, and the next ones two at a time. Once one of each has taken the same kind
+    of step, it is known what is faster.
+    """
+
+    def __init__(self, jobs: Jobs) -> None:
+        self._jobs = jobs if jobs != "auto" else None if cores() > 1 and not _has_gpu() else 1
+        self._seconds: dict[str, dict[int, float]] = {}
+
+    @property
+    def count(self) -> int:
+        """Cells that may run now."""
+        return self._jobs or (TOGETHER if self._seconds else 1)
+
+    def learn(self, job: CellJob, beside: int) -> None:
+        """Take how long a step took in a cell that ended as one of so many."""
+        seconds = _seconds_a_step(job)
+        if self._jobs is not None or seconds is None:
+            return
+        known = self._seconds.setdefault(_kind_of(job.cell), {})
+        known[beside] = seconds
+        if len(known) == TOGETHER:
+            gain = TOGETHER * known[1] / known[TOGETHER]
+            self._jobs = TOGETHER if gain > 1 else 1
+            logger.info(
+                f"two cells at a time make {gain:.2f} times the steps of one: {self._jobs} at a time from now on"
+            )
+
+    def lessen(self) -> None:
+        """Go on with one at a time, as there may be no memory for more; what was asked for stays."""
+        if self._jobs is None:
+            self._jobs = 1
+
+
+def _has_gpu() -> bool:
+    import torch
+
+    return torch.accelerator.is_available()
+
+
+def _seconds_a_step(job: CellJob) -> float | None:
+    """Return how long a step of a cell took that ran without interruption; None for what was not trained."""
+    if job.cell.seed is None or status_of(job.folder) != "finished":
+        return None
+    outcome = manifest.read(job.folder)["outcome"]
+    training = outcome["spent"].get("training", 0.0)
+    return training / outcome["steps"] if training and outcome["steps"] else None
+
+
+def _kind_of(cell: Cell) -> str:
+    """Return the same for cells whose steps take the same time on the same threads."""
+    settings = {name: value for name, value in cell.identity["settings"].items() if name not in COSTLESS | {"seed"}}
+    return json_hash({**cell.identity, "settings": settings})
+
+
+def run_cells(cell_jobs: Iterator[CellJob], jobs: Jobs) -> Iterator[tuple[CellJob, str]]:
+    """Run cells, with ``jobs`` of 1 in this process; yields those that have ended, with what became of them.
+
+    After Ctrl-C none is begun, and those that run write a checkpoint.
+    """
+    return _one_by_one(cell_jobs) if jobs == 1 else _in_processes(cell_jobs, Places(jobs))
+
+
+def _one_by_one(cell_jobs: Iterator[CellJob]) -> Iterator[tuple[CellJob, str]]:
+    for job in cell_jobs:
+        logger.info(job.cell.name)
+        status = run_cell(job)
+        yield job, status
+        if status == "interrupted":
+            return
+
+
+def _in_processes(cell_jobs: Iterator[CellJob], places: Places) -> Iterator[tuple[CellJob, str]]:
+    """Run each cell in a process of its own; one that is killed takes no other along."""
+    running: dict[BaseProcess, tuple[CellJob, bool]] = {}
+    stopping = False
+    try:
+        while True:
+            try:
+                while not stopping and len(running) < places.count and (job := next(cell_jobs, None)) is not None:
+                    logger.info(job.cell.name)
+                    fresh = status_of(job.folder) == "absent"
+                    running[_begun(job, max(1, cores() // places.count))] = job, fresh
+                if not running:
+                    return
+                wait([process.sentinel for process in running])
+            except KeyboardInterrupt:
+                stopping = True
+                _interrupt(running)
+            for process in [process for process in running if not process.is_alive()]:
+                beside = len(running)
+                job, fresh = running.pop(process)
+                status = _outcome(job, process.exitcode, stopping)
+                if fresh:
+                    places.learn(job, beside)
+                if status == "failed" and process.exitcode:
+                    places.lessen()
+                yield job, status
+    finally:
+        _interrupt(running)
+
+
+def _begun(job: CellJob, threads: int) -> BaseProcess:
+    """Start a process for a cell."""
+    record(job, "running")  # whatever an earlier run left there no longer counts
+    process = get_context("spawn").Process(target=_child, args=(job, threads))
+    process.start()
+    return process
+
+
+def _interrupt(running: dict[BaseProcess, tuple[CellJob, bool]]) -> None:
+    """Pass Ctrl-C on: each cell writes a checkpoint and ends."""
+    for process in running:
+        if process.pid is not None:
+            with suppress(ProcessLookupError):
+                os.kill(process.pid, signal.SIGINT)
+
+
+def _outcome(job: CellJob, exitcode: int | None, stopping: bool) -> str:
+    status = status_of(job.folder)
+    if status != "running":
+        return status
+    if stopping:
+        return record(job, "interrupted")
+    return record(job, "failed", error=f"Its process ended with code {exitcode}, perhaps for want of memory.")
+
+
+def _child(job: CellJob, threads: int) -> None:
+    """Run a cell in this process, which hears of Ctrl-C from its parent alone."""
+    if hasattr(os, "setsid"):
+        os.setsid()
+    with suppress(KeyboardInterrupt):
+        import torch
+
+        torch.set_num_threads(threads)
+        run_cell(job)
