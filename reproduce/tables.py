@@ -272,6 +272,7 @@ PAGES = {
         "table2": whole("further", figures, only=STS),
         "table3": whole("further", figures, only=("stsb", "sickr")),
         "table3-nli": whole("after-nli", figures),
+        "table3-labels": whole("labels", figures),
         "table8": whole("pairs", figures, average, kept),
         "section56": whole("structure", figures, average, kept),
     },

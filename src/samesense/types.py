@@ -120,6 +120,10 @@ class TaskResult:
     evidence: list[Evidence] = field(default_factory=list)
 
 
+Marked = Sequence[tuple[str, float]]
+"""A text in pieces, each with what it adds to a score."""
+
+
 class Scorer(Protocol):
     """What is evaluated; :class:`~samesense.inference.models.model.Model` is one."""
 

@@ -48,6 +48,15 @@ def test_shares_of_pairs_of_words_sum_to_the_cosine(model):
     assert found.words1[-1].share == pytest.approx(table[[0, -1]].sum(), abs=1e-6)
 
 
+@pytest.mark.parametrize("by", ["tokens", "occlusion"])
+def test_marked_pieces_are_the_texts_with_the_shares_of_their_words(model, by):
+    text = f"  {ONE}\t"
+    found = explain(model, text, OTHER, by=by)
+    assert ["".join(piece for piece, _ in pieces) for pieces in found.marked()] == [text, OTHER]
+    shares = {word.text: word.share for word in found.words2 if word.end > word.start}
+    assert {piece: share for piece, share in found.marked()[1] if piece.strip()} == shares
+
+
 def test_pieces_of_a_word_count_together_whatever_comes_after_pooling():
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Dense, Normalize, StaticEmbedding

@@ -79,3 +79,13 @@ def test_without_matplotlib_there_are_words(page, monkeypatch):
     html = run_page(page)
     assert "<svg" not in html and "No figure: " in html and "samesense[report]" in html
     assert "Worse than the start" in html and "&lt;b&gt;text" in html
+
+
+def test_words_are_shaded_by_what_they_add_to_the_score(page):
+    pair = PAIRS[0]
+    marked = ([("<b>", 0.0), ("text", 0.5), ("</b> 0", 0.0)], [("other", -0.25), (" ", 0.0), ("&", 0.01), (" 0", 0.0)])
+    values = np.r_[9.0, evidence("trained", 1).values[1:]]  # the first pair, of label 0, is placed highest
+    html = run_page(replace(page, after=[replace(page.after[0], values=values)], marked={pair: marked}))
+    assert '<span>&lt;b&gt;<mark style="--share:1.00">text</mark>&lt;/b&gt; 0</span>' in html
+    assert '<span><mark style="--share:0.50" class="less">other</mark> &amp; 0</span>' in html
+    assert "The darker a word" in words(html) and "The darker a word" not in words(run_page(page))

@@ -93,7 +93,7 @@ def _spans(model: SentenceTransformer, text: str, ids: list[int]) -> list[tuple[
         encoding = tokenizer.encode(prompt + text, add_special_tokens=False)
         known, offsets = encoding.ids, encoding.offsets
     elif getattr(tokenizer, "is_fast", False):
-        encoding = tokenizer(prompt + text, return_offsets_mapping=True)
+        encoding = tokenizer(prompt + text, return_offsets_mapping=True, verbose=False)
         known, offsets = encoding["input_ids"], encoding["offset_mapping"]
     else:
         raise ModelError("its tokenizer does not say where a token stands")

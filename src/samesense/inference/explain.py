@@ -13,7 +13,7 @@ import numpy.typing as npt
 from samesense.context.corpus.words import WORD_OR_MARK
 from samesense.errors import DataError, ModelError
 from samesense.inference.models.model import Model
-from samesense.types import Floats, Pair, Scores
+from samesense.types import Floats, Marked, Pair, Scores
 
 By = Literal["auto", "tokens", "occlusion"]
 
@@ -74,6 +74,10 @@ class Explanation:
         """How far the shares of the first text are from the score in sum; by tokens it is rounding alone."""
         return self.score - sum(word.share for word in self.words1)
 
+    def marked(self) -> tuple[Marked, Marked]:
+        """Return either text in pieces that together are the text, each with its share; 0 between words."""
+        return _pieces(self.texts[0], self.words1), _pieces(self.texts[1], self.words2)
+
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain JSON types."""
         content = asdict(self)
@@ -124,6 +128,14 @@ def explain(model: Model, text1: str, text2: str, *, by: By = "auto") -> Explana
     if by == "tokens":
         raise ModelError(f"{model.name or 'This model'} cannot be explained by its tokens: {why}. Take occlusion.")
     return _by_occlusion(model, (text1, text2), why)
+
+
+def _pieces(text: str, words: Sequence[Word]) -> Marked:
+    pieces, at = [], 0
+    for word in words:
+        pieces += [(text[at : word.start], 0.0), (text[word.start : word.end], word.share)]
+        at = word.end
+    return [(piece, share) for piece, share in [*pieces, (text[at:], 0.0)] if piece]
 
 
 class _NoTokensError(Exception):

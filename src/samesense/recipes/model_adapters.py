@@ -14,8 +14,9 @@ from samesense.encoder.cross import as_logits
 from samesense.encoder.encode import as_encode
 from samesense.encoder.pooling import describe_pooling
 from samesense.inference.models.load import load
+from samesense.inference.models.model import Model
 from samesense.recipes.settings import EncoderSettings
-from samesense.types import Precision, Score, Scorer
+from samesense.types import Precision, Score
 
 
 class BiEncoder:
@@ -36,7 +37,7 @@ class BiEncoder:
         """Return the cosine of embeddings."""
         return cosine_score(as_encode(model, precision=precision))
 
-    def start(self, model: SentenceTransformer, settings: EncoderSettings) -> Scorer:
+    def start(self, model: SentenceTransformer, settings: EncoderSettings) -> Model:
         """Return the start model, to be evaluated."""
         return load(model, name=f"{settings.model} (before)", precision="float32", cache=True)
 
@@ -57,7 +58,7 @@ class PairEncoder:
         """Return the logits."""
         return as_logits(model, precision=precision)
 
-    def start(self, model: CrossEncoder, settings: EncoderSettings) -> Scorer | None:
+    def start(self, model: CrossEncoder, settings: EncoderSettings) -> Model | None:
         """Return the start model, to be evaluated, if it has a head of its own; a new head says nothing."""
         if not has_one_logit(settings.model):
             return None

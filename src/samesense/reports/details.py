@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +15,7 @@ from samesense.reports.grid import ABSENT, Cell
 from samesense.reports.markup import Html, element, folded, joined, table
 from samesense.reports.verdict import direction, span
 from samesense.results import WHOLE_SUBSETS, measure_of
-from samesense.types import Evidence, Result
+from samesense.types import Evidence, Marked, Pair, Result
 
 
 def comparison_table(content: Content, suite: str) -> Html:
@@ -107,18 +107,31 @@ def cases_table(content: Content, suite: str, dataset: str) -> Html:
     return folded("Cases", _small(note), *parts)
 
 
-def shown_cases(cases: Sequence[Case]) -> Html:
-    """Return pairs with their texts, labels and scores as a table."""
+def shown_cases(cases: Sequence[Case], marked: Mapping[Pair, tuple[Marked, Marked]] | None = None) -> Html:
+    """Return pairs with their texts, labels and scores as a table, and words shaded by shares that are known."""
     models = list(cases[0].scores)
     header = ["sentences", "gold", "percentile", *(word for model in models for word in (model, "percentile"))]
     rows = []
     for case in cases:
-        texts = Html(f"{element('span', case.texts[0])}<br>{element('span', case.texts[1])}")
+        known = (marked or {}).get(case.texts) or tuple([(text, 0.0)] for text in case.texts)
+        most = max((abs(share) for pieces in known for _, share in pieces), default=0.0)
+        texts = Html("<br>".join(element("span", *(_shaded(*piece, most) for piece in pieces)) for pieces in known))
         row: list[object] = [texts, f"{case.gold:z.2f}", f"{100 * case.gold_rank:.0f}"]
         for model in models:
             row += [f"{case.scores[model]:z.3f}", f"{100 * case.ranks[model]:.0f}"]
         rows.append(row)
     return table(header, rows, class_="cases")
+
+
+FAINTEST = 0.05
+"""Share of a word, of the largest one, below which it is not marked."""
+
+
+def _shaded(piece: str, share: float, most: float) -> Html | str:
+    strength = abs(share) / most if most else 0.0
+    if strength < FAINTEST:
+        return piece
+    return element("mark", piece, style=f"--share:{strength:.2f}", class_="less" if share < 0 else "")
 
 
 SHOWN = 5

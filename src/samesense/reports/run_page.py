@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from samesense.errors import MissingExtraError
-from samesense.reports.details import against_each_other, against_gold, shown_cases
+from samesense.reports.details import Case, against_each_other, against_gold, shown_cases
 from samesense.reports.figures.distribution import NARROW, distribution
 from samesense.reports.figures.plot import Plot
 from samesense.reports.figures.run import END, START, cones, dev_curve, extrapolated, loss_curve
@@ -16,7 +16,7 @@ from samesense.reports.page import document
 from samesense.reports.run_verdict import Finding, Verdict
 from samesense.reports.store import Run
 from samesense.results import measure_of
-from samesense.types import Evidence, Floats
+from samesense.types import Evidence, Floats, Marked, Pair
 
 TESTED = (
     "Paired bootstrap over the same examples; better or worse where the interval leaves out 0. Each set is tested by "
@@ -26,6 +26,9 @@ TESTED = (
 PLACED = (
     "Percentile: share of pairs that are less similar, in per cent. Shown are the pairs whose percentiles differ most."
 )
+
+
+MARKED = "The darker a word, the more it adds to the score of the trained model; underlined ones lower it."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +42,7 @@ class RunPage:
     before: Sequence[Evidence] = ()  # of a model called start
     after: Sequence[Evidence] = ()  # of one called trained
     cones: tuple[Floats | None, Floats | None] = (None, None)  # cosines of random pairs before and after
+    marked: Mapping[Pair, tuple[Marked, Marked]] = field(default_factory=dict)  # shares of words in the trained scores
     record: Mapping[str, Any]  # manifest of the run
 
 
@@ -117,25 +121,26 @@ def _scores(page: RunPage) -> Html | None:
     return _drawn(lambda: distribution(shown, styles=styles, name="scores", panel=NARROW))
 
 
-def _errors(page: RunPage) -> Html | None:
-    """Return the pairs that the trained model places worst, and those that training moved most."""
-    parts = []
-    for at, after in enumerate(page.after):
-        if after.labels is None:
+def cases_of(before: Sequence[Evidence], after: Sequence[Evidence]) -> dict[str, list[Case]]:
+    """Return by their titles the pairs that the trained model places worst, and those that training moved most."""
+    found = {}
+    for own in after:
+        if own.labels is None:
             continue
-        parts.append(_cases(f"{after.dataset}: trained against the labels", against_gold(after), fold=at > 0))
-        before = next((one for one in page.before if one.dataset == after.dataset), None)
-        if before is not None:
-            moved = against_each_other(before, after)
-            parts.append(_cases(f"{after.dataset}: moved most by training", moved, fold=True))
-    return joined([element("p", PLACED, class_="note"), *filter(None, parts)]) if any(parts) else None
+        found[f"{own.dataset}: trained against the labels"] = against_gold(own)
+        start = next((one for one in before if one.dataset == own.dataset), None)
+        if start is not None:
+            found[f"{own.dataset}: moved most by training"] = against_each_other(start, own)
+    return {title: cases for title, cases in found.items() if cases}
 
 
-def _cases(title: str, cases: Sequence[Any], *, fold: bool) -> Html | None:
-    if not cases:
-        return None
-    shown = shown_cases(cases)
-    return folded(title, shown) if fold else joined([element("h3", title), shown])
+def _errors(page: RunPage) -> Html | None:
+    parts: list[Html] = []
+    for title, cases in cases_of(page.before, page.after).items():
+        shown = shown_cases(cases, page.marked)
+        parts.append(folded(title, shown) if parts else joined([element("h3", title), shown]))
+    note = f"{PLACED} {MARKED}" if page.marked else PLACED
+    return joined([element("p", note, class_="note"), *parts]) if parts else None
 
 
 def _cones(page: RunPage) -> Html | None:

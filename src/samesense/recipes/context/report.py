@@ -116,7 +116,7 @@ def _conclude(
             name=output.resolve().name, verdict=verdict, history=run, before=before,
             after=[replace(one, model="trained") for one in after], record=record,
         )  # fmt: skip
-        write_page(page, output)
+        write_page(page, load(output / SURROGATE, precision="float32"), output)
 
 
 def _of(found: Evaluations, task: Task, model: str) -> TaskResult:

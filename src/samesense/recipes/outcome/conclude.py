@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from samesense.errors import SamesenseError
+from samesense.errors import ModelError, SamesenseError
 from samesense.execution.progress import stage
 from samesense.files import write_text
+from samesense.inference.explain import explain, word_spans
+from samesense.inference.models.model import Model
 from samesense.recipes.job import Job
 from samesense.recipes.model_adapters import has_new_head
 from samesense.recipes.outcome.advice import Seen, advice
@@ -20,13 +24,17 @@ from samesense.recipes.outcome.measure import CONE, Measured, compared
 from samesense.recipes.outcome.merge import check_merge
 from samesense.recipes.outcome.sets import Sets
 from samesense.recipes.run_folder import REPORT
-from samesense.reports.run_page import RunPage, run_page
+from samesense.reports.run_page import RunPage, cases_of, run_page
 from samesense.reports.run_verdict import Verdict, merged_from
 from samesense.reports.store import read_run
 from samesense.training.fit import TrainOutput
-from samesense.types import Evidence
+from samesense.types import Evidence, Marked, Pair
 
 logger = logging.getLogger(__name__)
+
+
+MOST_WORDS = 80
+"""Words of a pair that are left out one by one, where tokens do not explain it: each costs a score of the model."""
 
 
 def check_outcome(job: Job[Any, Any], sets: Sets) -> None:
@@ -82,7 +90,7 @@ def conclude(
             cones=(None if start is None else start.cosines, end.cosines),
             record=record,
         )
-        write_page(page, job.output)
+        write_page(page, end.model, job.output)
     return verdict
 
 
@@ -96,10 +104,25 @@ def _cones(start: Measured, end: Measured) -> tuple[float, float] | None:
     return float(start.cosines.mean()), float(end.cosines.mean())
 
 
-def write_page(page: RunPage, output: Any) -> None:
-    """Write the page of a run; if it cannot be drawn, the cause is said, and the run is as good as with it."""
+def _marked(model: Model, pairs: Iterable[Pair]) -> dict[Pair, tuple[Marked, Marked]]:
+    """Return the shares of the words of pairs; none of long ones that can only be explained by leaving words out."""
+    found = {}
+    for pair in pairs:
+        few = sum(len(word_spans(text)) for text in pair) <= MOST_WORDS
+        if all(text.strip() for text in pair):
+            with suppress(ModelError):
+                found[pair] = explain(model, *pair, by="auto" if few else "tokens").marked()
+    return found
+
+
+def write_page(page: RunPage, trained: Model, output: Path) -> None:
+    """Write the page of a run; ``trained`` says which words made its scores.
+
+    If it cannot be drawn, the cause is said, and the run is as good as with it.
+    """
     try:
         with stage("drawing the report"):
-            write_text(output / REPORT, run_page(page))
+            pairs = {case.texts for cases in cases_of(page.before, page.after).values() for case in cases}
+            write_text(output / REPORT, run_page(replace(page, marked=_marked(trained, pairs))))
     except Exception as error:  # the model is there: nothing that is drawn may lose it
         logger.warning(f"no {REPORT}: {type(error).__name__}: {error}")

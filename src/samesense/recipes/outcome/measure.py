@@ -9,9 +9,10 @@ import numpy as np
 
 from samesense.encoder.cosine import unit
 from samesense.errors import DataError, ModelError
+from samesense.inference.models.model import Model
 from samesense.recipes.outcome.sets import ComparedSet, Sets
 from samesense.reports.run_verdict import Finding, Verdict, compare
-from samesense.types import Floats, Result, Scorer, TaskResult
+from samesense.types import Floats, Result, TaskResult
 
 CONE = 500
 """Texts whose cosines with each other say how narrow a cone is; their mean is then exact to about 0.01."""
@@ -30,12 +31,11 @@ class Measured:
 
     by_set: dict[str, TaskResult]  # by the name of the set; without those on which it has no figure
     failures: dict[str, str]  # why it has none, by the name of the set
+    model: Model
     cosines: Floats | None = None  # of random pairs of different texts (pairs,); None where nothing is embedded
 
 
-def measure(
-    scorer: Scorer, sets: Sequence[ComparedSet], texts: Sequence[str] = (), *, trained: bool = False
-) -> Measured:
+def measure(model: Model, sets: Sequence[ComparedSet], texts: Sequence[str] = (), *, trained: bool = False) -> Measured:
     """Evaluate a model on every set; ``texts`` are those by which its cone is measured, if it embeds.
 
     DataError or ModelError if it has no figure on one of them, unless it is ``trained``: training may have ruined it.
@@ -44,16 +44,16 @@ def measure(
     failures: dict[str, str] = {}
     for one in sets:
         try:
-            by_set[one.name] = one.task.evaluate(scorer)
+            by_set[one.name] = one.task.evaluate(model)
         except (DataError, ModelError) as error:
             if not trained:
                 raise
             failures[one.name] = str(error)
-    return Measured(by_set, failures, _cosines(scorer, texts) if scorer.embeds and len(texts) > 1 else None)
+    return Measured(by_set, failures, model, _cosines(model, texts) if model.embeds and len(texts) > 1 else None)
 
 
-def _cosines(scorer: Scorer, texts: Sequence[str]) -> Floats | None:
-    rows = unit(np.asarray(scorer.encode(texts), dtype=np.float32)).astype(np.float64)
+def _cosines(model: Model, texts: Sequence[str]) -> Floats | None:
+    rows = unit(np.asarray(model.encode(texts), dtype=np.float32)).astype(np.float64)
     cosines: Floats = (rows @ rows.T)[np.triu_indices(len(rows), 1)]
     if not np.isfinite(cosines).all():
         return None

@@ -22,7 +22,7 @@ from samesense.files import is_empty, only_writer, write_json, write_json_lines
 from samesense.places import check_folder
 from samesense.recipes.sweep.cell import RESULTS, CellJob, read_record, record, status_of, with_cut_start
 from samesense.recipes.sweep.plan import Cell, Plan, with_chosen
-from samesense.recipes.sweep.workers import Jobs, check_jobs, run_cells
+from samesense.recipes.sweep.workers import Jobs, Places, check_jobs, run_cells
 from samesense.reports import read_results
 from samesense.reports.store import read_run
 
@@ -75,14 +75,15 @@ def run(plan: Plan, output: Path, *, jobs: Jobs = 1) -> SweepOutput:
     """
     check_jobs(jobs)
     check_folder(output)
+    places = Places(jobs)
     if output.is_dir() and not is_empty(output) and not (output / PLAN).is_file():
         raise OutputError(f"{output} is not empty and holds no sweep. Choose another output folder.")
     with only_writer(output):
         begin(plan, output)
-        interrupted = bool(plan.tuning) and _run_cells(plan, plan.tuning, output, jobs)
+        interrupted = bool(plan.tuning) and _run_cells(plan, plan.tuning, output, places)
         if not interrupted:
             plan = settled(plan, output)
-            interrupted = _run_cells(plan, plan.cells, output, jobs)
+            interrupted = _run_cells(plan, plan.cells, output, places)
     states = [status_of(cell.folder(output)) for cell in plan.every]
     finished, failed = states.count("finished"), states.count("failed")
     return SweepOutput(finished, failed, len(states) - finished - failed, interrupted)
@@ -109,7 +110,7 @@ def settled(plan: Plan, output: Path) -> Plan:
     return made
 
 
-def _run_cells(plan: Plan, cells: Sequence[Cell], output: Path, jobs: Jobs) -> bool:
+def _run_cells(plan: Plan, cells: Sequence[Cell], output: Path, places: Places) -> bool:
     """Run what is not finished; returns whether that was interrupted."""
     waiting = [cell for cell in cells if status_of(cell.folder(output)) != "finished"]
     what = "cells" if cells is plan.cells else "cells to choose by"
@@ -118,7 +119,7 @@ def _run_cells(plan: Plan, cells: Sequence[Cell], output: Path, jobs: Jobs) -> b
     cell_jobs = _jobs(waiting, plan, output)
     interrupted = False
     with progress_bar("sweep", "cell", len(plan.cells), initial=len(plan.cells) - len(waiting)) as bar:
-        for job, status in run_cells(cell_jobs, jobs):
+        for job, status in run_cells(cell_jobs, places):
             if status == "interrupted":
                 interrupted = True
                 continue

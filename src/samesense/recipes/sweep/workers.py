@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from multiprocessing import get_context
 from multiprocessing.connection import wait
@@ -47,6 +47,7 @@ class Places:
     """
 
     def __init__(self, jobs: Jobs) -> None:
+        self.asked = jobs
         self._jobs = jobs if jobs != "auto" else None if cores() > 1 and not _has_gpu() else 1
         self._seconds: dict[str, dict[int, float]] = {}
 
@@ -96,12 +97,12 @@ def _kind_of(cell: Cell) -> str:
     return json_hash({**cell.identity, "settings": settings})
 
 
-def run_cells(cell_jobs: Iterator[CellJob], jobs: Jobs) -> Iterator[tuple[CellJob, str]]:
-    """Run cells, with ``jobs`` of 1 in this process; yields those that have ended, with what became of them.
+def run_cells(cell_jobs: Iterator[CellJob], places: Places) -> Iterator[tuple[CellJob, str]]:
+    """Run cells, in this process if one at a time was asked for; yields those that have ended, with their status.
 
     After Ctrl-C none is begun, and those that run write a checkpoint.
     """
-    return _one_by_one(cell_jobs) if jobs == 1 else _in_processes(cell_jobs, Places(jobs))
+    return _one_by_one(cell_jobs) if places.asked == 1 else _in_processes(cell_jobs, places)
 
 
 def _one_by_one(cell_jobs: Iterator[CellJob]) -> Iterator[tuple[CellJob, str]]:
@@ -115,15 +116,15 @@ def _one_by_one(cell_jobs: Iterator[CellJob]) -> Iterator[tuple[CellJob, str]]:
 
 def _in_processes(cell_jobs: Iterator[CellJob], places: Places) -> Iterator[tuple[CellJob, str]]:
     """Run each cell in a process of its own; one that is killed takes no other along."""
-    running: dict[BaseProcess, tuple[CellJob, bool]] = {}
+    running: dict[BaseProcess, tuple[CellJob, int]] = {}  # with how many it began beside; 0 if it goes on
     stopping = False
     try:
         while True:
             try:
                 while not stopping and len(running) < places.count and (job := next(cell_jobs, None)) is not None:
                     logger.info(job.cell.name)
-                    fresh = status_of(job.folder) == "absent"
-                    running[_begun(job, max(1, cores() // places.count))] = job, fresh
+                    beside = places.count if status_of(job.folder) == "absent" else 0
+                    running[_begun(job, max(1, cores() // places.count))] = job, beside
                 if not running:
                     return
                 wait([process.sentinel for process in running])
@@ -131,10 +132,10 @@ def _in_processes(cell_jobs: Iterator[CellJob], places: Places) -> Iterator[tupl
                 stopping = True
                 _interrupt(running)
             for process in [process for process in running if not process.is_alive()]:
-                beside = len(running)
-                job, fresh = running.pop(process)
+                left = len(running)
+                job, beside = running.pop(process)
                 status = _outcome(job, process.exitcode, stopping)
-                if fresh:
+                if left == beside:  # to its end: the last ones have the machine to themselves
                     places.learn(job, beside)
                 if status == "failed" and process.exitcode:
                     places.lessen()
@@ -151,7 +152,7 @@ def _begun(job: CellJob, threads: int) -> BaseProcess:
     return process
 
 
-def _interrupt(running: dict[BaseProcess, tuple[CellJob, bool]]) -> None:
+def _interrupt(running: Iterable[BaseProcess]) -> None:
     """Pass Ctrl-C on: each cell writes a checkpoint and ends."""
     for process in running:
         if process.pid is not None:
