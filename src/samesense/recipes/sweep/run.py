@@ -118,7 +118,7 @@ def _run_cells(plan: Plan, cells: Sequence[Cell], output: Path, places: Places) 
     clock = _Clock(len(waiting))
     cell_jobs = _jobs(waiting, plan, output)
     interrupted = False
-    with progress_bar("sweep", "cell", len(plan.cells), initial=len(plan.cells) - len(waiting)) as bar:
+    with progress_bar("sweep", "cell", len(cells), initial=len(cells) - len(waiting)) as bar:
         for job, status in run_cells(cell_jobs, places):
             if status == "interrupted":
                 interrupted = True
