@@ -10,6 +10,7 @@ import json
 import sys
 from pathlib import Path
 from statistics import mean, stdev
+from textwrap import fill
 
 from samesense.reports.tables import markdown
 
@@ -50,10 +51,11 @@ def quality() -> str:
     first = lines[0]
     rows = {title: [x["spearman"] for x in lines if x["variant"] == loss] for loss, title in NAMES.items()}
     head = (
-        f"STS-B test, Spearman x100 of the cosine. Start point: the first {first['layers']} layers of the "
-        "raw language model SmolLM2-135M-Instruct with mean pooling, never tuned on STS-B or for sentences. "
-        f"{first['settings']['epochs']:g} epochs, the paper's settings, best state by STS-B dev; mean ± sd over seeds "
+        "**CoSENT and MSE on STS-B.** Spearman x100 of the cosine on STS-B test, mean ± sd over seeds "
         f"{', '.join(str(s) for s in sorted({x['seed'] for x in lines if x['seed'] is not None}))}. "
+        f"Training starts from the first {first['layers']} layers of the raw language model SmolLM2-135M-Instruct with "
+        "mean pooling, never tuned on STS-B or for sentences. "
+        f"{first['settings']['epochs']:g} epochs, the paper's settings, best state by STS-B dev. To repeat it: "
         "`samesense sweep benchmarks/stsb_quality.toml`"
     )
     return f"{head}\n\n{seeds_table({name: values for name, values in rows.items() if values})}"
@@ -103,26 +105,26 @@ SWEPT = (
         "cosent",
         "losses",
         "loss",
-        "Every loss on its own sets, {steps} steps from the same start point; Spearman x100 on so many test pairs, "
-        "mean ± sd over seeds {seeds}. Significance, convergence and where CoSENT falls behind: "
-        "[reproduce/cosent](reproduce/cosent/README.md).",
+        "**Losses for labelled pairs.** Each loss is trained on each set that it takes, {steps} steps from the same "
+        "start point. Spearman x100 on the set's test pairs (their number in brackets), mean ± sd over seeds {seeds}. "
+        "Significance, convergence and where CoSENT falls behind: [reproduce/cosent](reproduce/cosent/README.md).",
     ),
     (
         "rankcse",
         "sts",
         "ranking loss, teachers",
-        "From unlabelled sentences and supervised teachers: {steps} steps on sentences of Wikipedia from the first 2 "
-        "layers of the same language model, with no teacher (SimCSE), one, or both of bge-small-en-v1.5 and "
-        "multilingual-e5-small, which were tuned on labelled pairs elsewhere; seeds {seeds}. Significance and "
+        "**Unlabelled sentences and teachers.** {steps} steps on sentences of Wikipedia from the first 2 layers of the "
+        "same language model: with no teacher (SimCSE), one, or both of bge-small-en-v1.5 and multilingual-e5-small, "
+        "which were tuned on labelled pairs elsewhere. Spearman x100, mean ± sd over seeds {seeds}. Significance and "
         "ablations: [reproduce/rankcse](reproduce/rankcse/README.md).",
     ),
     (
         "supmpn",
         "losses",
         "loss",
-        "From premises of LingNLI with several positives and negatives: {steps} steps of about as many sentences from "
-        "the first 3 layers of a passage re-ranker; seeds {seeds}. Significance, numbers of positives and negatives: "
-        "[reproduce/supmpn](reproduce/supmpn/README.md).",
+        "**Several positives and negatives.** {steps} steps on premises of LingNLI, each of about as many sentences "
+        "for every loss, from the first 3 layers of a passage re-ranker. Spearman x100, mean ± sd over seeds {seeds}. "
+        "Significance, numbers of positives and negatives: [reproduce/supmpn](reproduce/supmpn/README.md).",
     ),
 )
 """Paper, sweep, header and text of each table of a scaled sweep."""
@@ -198,8 +200,9 @@ def backends() -> str:
     if not parts:
         return ""
     note = (
-        "Every backend beside sentence-transformers' `encode()`, and plain onnxruntime and fastembed on the same "
-        "graph. Drift is of Spearman x100 on STS-B test. `benchmarks/backends.py`"
+        "Every backend, beside sentence-transformers' `encode()` and beside plain onnxruntime and fastembed on the same "
+        "graph. The ratio is to `encode()`, in turns: median, lowest and highest. Drift is the change of Spearman x100 "
+        "on STS-B test. `benchmarks/backends.py`"
     )
     return "\n\n".join([note, *parts])
 
@@ -217,22 +220,24 @@ def load() -> str:
     ours = last["rows"][0]
     wrong = sum(count for what, count in ours["outcomes"].items() if "WRONG" in what)
     note = (
-        f"{last['clients']} clients for {last['minutes']:g} minutes a server, one to sixteen texts a request, some of "
-        f"them nonsense, one restart in between; {last['model']}. Every vector was compared with offline encoding: "
-        f"{wrong or 'none'} of ours lost or mixed up, lowest cosine {ours['lowest_cosine']:.6f}. `benchmarks/load.py`"
+        f"**The server under load.** {last['clients']} clients for {last['minutes']:g} minutes a server, with one to "
+        f"sixteen texts a request, some of them nonsense, and one restart in between; {last['model']}. Every vector "
+        f"was compared with offline encoding: {wrong or 'none'} of ours lost or mixed up, lowest cosine "
+        f"{ours['lowest_cosine']:.6f}. `benchmarks/load.py`"
     )
     return "\n\n".join([note, "\n".join(shown)])
 
 
 SPEED = (
-    "Two cores of an x86-64 server with AVX512-BF16 and without AMX, for training of one with AMX, "
-    "sentence-transformers 6.2 in the same process, in turns. `sh scripts/bench`"
+    "Measured beside sentence-transformers 6.2 in the same process, in turns, on two cores of an x86-64 server with "
+    "AVX512-BF16 and without AMX; training on one with AMX. On your machine: `sh scripts/bench`"
 )
 
 MODELS = (
-    "Raw text; what was and was not run, intervals, significance and figures: `benchmarks/README.md`. smollm2-raw is "
-    "the raw language model's first 8 layers with mean pooling, smollm2-whitened the same whitened to 256 dimensions "
-    "on the training sentences of STS-B and SICK."
+    "Models as they are, by the [suites](evaluation.md#compare-models), on raw text. `smollm2-raw` is the raw language "
+    "model's first 8 layers with mean pooling, `smollm2-whitened` the same whitened to 256 dimensions on the training "
+    "sentences of STS-B and SICK. `sts-avg-6 of 7` is the mean of six of the seven sets that papers average. What was "
+    "and was not run, intervals, significance and figures: [benchmarks](../benchmarks/README.md)."
 )
 
 
@@ -259,15 +264,21 @@ def whole() -> str:
     """What the page of results has: all there is."""
     quality_parts = (quality(), *(swept(*one) for one in SWEPT))
     sections = {
-        "Quality": "\n\n".join(part for part in quality_parts if part),
+        "Quality": "\n\n".join(part for part in quality_parts if part).replace("](reproduce/", "](../reproduce/"),
         "Models": f"{MODELS}\n\n{judge()}",
         "Speed": "\n\n".join(part for part in (SPEED, backends(), load(), speed()) if part),
     }
-    return page(sections).replace("](reproduce/", "](../reproduce/")
+    return page(sections)
 
 
 def page(sections: dict[str, str]) -> str:
-    return "\n".join([START, *(f"### {title}\n\n{body}\n" for title, body in sections.items())]).rstrip() + f"\n{END}"
+    shown = (f"### {title}\n\n{_wrapped(body)}\n" for title, body in sections.items())
+    return "\n".join([START, *shown]).rstrip() + f"\n{END}"
+
+
+def _wrapped(body: str) -> str:
+    parts = body.split("\n\n")
+    return "\n\n".join(one if one.startswith("|") else fill(one, 120, break_on_hyphens=False) for one in parts)
 
 
 def main() -> None:
