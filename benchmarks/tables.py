@@ -201,8 +201,8 @@ def backends() -> str:
         return ""
     note = (
         "Every backend, beside sentence-transformers' `encode()` and beside plain onnxruntime and fastembed on the "
-        "same graph. The ratio is to `encode()`, in turns: median, lowest and highest. Drift is the change of Spearman x100 "
-        "on STS-B test. `benchmarks/backends.py`"
+        "same graph. The ratio is to `encode()`, in turns: median, lowest and highest. Drift is the change of Spearman "
+        "x100 on STS-B test. `benchmarks/backends.py`"
     )
     return "\n\n".join([note, *parts])
 
