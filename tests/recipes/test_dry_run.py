@@ -50,7 +50,7 @@ def test_absent_documents_are_refused(capsys, tiny_trunk, tmp_path, dry):
 def test_a_sweep_needs_a_job(capsys, tmp_path, dry):
     (tmp_path / "sweep.toml").write_text("")
     code, _, err = run_command(capsys, "sweep", tmp_path / "sweep.toml", "-o", tmp_path / "out", "--jobs", "0", *dry)
-    assert code == 2 and "--jobs must be 1 or more; received 0" in err
+    assert code == 2 and "--jobs must be auto, or 1 or more; received 0" in err
 
 
 def test_a_dry_run_says_steps_and_an_estimate_and_leaves_nothing(capsys, toy_pairs, tiny_trunk, tmp_path):

@@ -56,7 +56,7 @@ def test_command(written, tmp_path, command):
 
 def test_a_failed_cell_ends_with_code_1(written, tmp_path, monkeypatch, command):
     monkeypatch.setattr(cells, "_train", lambda _: 1 / 0)
-    code, printed, said = command(*written, "-o", tmp_path / "out")
+    code, printed, said = command(*written, "-o", tmp_path / "out", "--jobs", "1")  # in this process
     assert code == 1
     assert "2 of 2 cells failed" in said
     assert "toy, cosent, seed 1: ZeroDivisionError: division by zero" in printed
