@@ -14,7 +14,6 @@ from samesense.data import read_pairs
 from samesense.encoder.build import build
 from samesense.errors import ConfigError, DataError, OutputError
 from samesense.recipes.sweep import cell as cells
-from samesense.recipes.sweep import workers
 from samesense.recipes.sweep.cell import read_record, status_of, write_scores
 from samesense.recipes.sweep.file import SweepFile, read_sweep
 from samesense.recipes.sweep.gather import _evidence, gather, rows
@@ -330,16 +329,6 @@ def test_a_second_process_is_kept_out(toy, tmp_path):
     assert not (tmp_path / "runs").exists()
 
 
-def test_a_process_that_dies_is_a_failed_cell(toy, tmp_path):
-    plan = quick(toy)
-    work = cells.CellJob(plan.cells[0], plan.splits_of(plan.cells[0]), tmp_path / "cell", "float32")
-    cells.record(work, "running")
-    assert workers._outcome(work, -9, False) == "failed"
-    assert read_record(work.folder)["error"] == "Its process ended with code -9, perhaps for want of memory."
-    cells.record(work, "running")
-    assert workers._outcome(work, -2, True) == status_of(work.folder) == "interrupted"
-
-
 @pytest.mark.slow
 def test_the_best_model_is_kept_on_request(toy, tmp_path):
     run(quick(toy, keep="best", seeds=[1]), tmp_path)
@@ -387,14 +376,6 @@ def test_cut_starts_of_two_names_on_the_hub_are_kept_apart(toy, tmp_path):
     assert len(starts) == 3
 
 
-def test_a_start_that_cannot_be_cut_is_a_failed_cell(toy, tmp_path, monkeypatch):
-    monkeypatch.setattr("samesense.recipes.sweep.workers.run_cell", lambda job: cells.record(job, "interrupted"))
-    plan = quick(toy, seeds=[1], grid={"layers": [99, 1]})
-    ended = run(plan, tmp_path)
-    assert (ended.failed, ended.left, ended.interrupted) == (1, 1, True)
-    assert "99" in read_record(plan.cells[0].folder(tmp_path))["error"]
-
-
 def test_scores_of_a_data_set_with_colons_in_its_name_are_read(tmp_path):
     values = np.array([0.1, 0.9])
     write_scores(tmp_path / "scores.npz", {"sts:a: b:spearman": values, "dev": values})
@@ -413,46 +394,3 @@ def test_losses_of_tuples_and_cross_encoders_go_through_a_sweep(tiny_trunk, bina
     text, _ = write_report(tmp_path / "out")
     assert (ended.finished, ended.failed) == (2, 0), text
     assert len({row["spearman"] for row in rows(gather(tmp_path / "out"))}) == 2
-
-
-@pytest.mark.long
-def test_cells_in_processes_give_the_same_figures_and_all_models_are_kept_on_request(toy, tmp_path, monkeypatch):
-    said = listen()
-    monkeypatch.setattr(workers, "cores", lambda: 2)
-    plan = quick(toy, grid={}, seeds=[1, 2, 3], keep="all")
-    run(plan, tmp_path / "one")
-    ended = run(plan, tmp_path / "two", jobs="auto")
-    assert (ended.finished, ended.failed) == (3, 0)
-    assert len(list(tmp_path.glob("*/runs/*/model"))) == 6
-    one, two = ([row["spearman"] for row in rows(gather(tmp_path / name))] for name in ("one", "two"))
-    assert one == pytest.approx(two, abs=1e-6)
-    assert sum(line.startswith("two cells at a time make ") for line in said) == 1
-
-
-def test_two_cells_at_a_time_are_kept_where_they_make_more_steps(toy, tmp_path, monkeypatch):
-    plan = quick(toy, start=True, seeds=[1, 2], grid={"learning_rate": [1e-3, 2e-3], "loss": ["cosent", "mse"]})
-    seconds = [None, 1.0, 1.1, 1.5, 1.6, 1.7]
-    monkeypatch.setattr(workers, "_seconds_a_step", lambda job: seconds[work.index(job)])
-    monkeypatch.setattr(workers, "cores", lambda: 2)
-    monkeypatch.setattr(workers, "_has_gpu", lambda: False)
-    work = [cells.CellJob(cell, plan.splits_of(cell), tmp_path, "float32") for cell in plan.cells[:6]]
-    assert [one.cell.settings.loss for one in work[1:]] == ["cosent", "mse", "cosent", "mse", "cosent"]
-
-    def counts(steps, jobs="auto"):
-        places = workers.Places(jobs)
-        found = [places.count]
-        for number, beside in steps:
-            places.learn(work[number], beside)
-            found.append(places.count)
-        return found
-
-    assert counts([(0, 1), (1, 1), (4, 2), (3, 2)]) == [1, 1, 2, 2, 2]  # mse says nothing of cosent: 2 * 1.0 / 1.5
-    seconds[3] = 2.1
-    assert counts([(1, 1), (3, 2)]) == [1, 2, 1]
-    assert counts([(1, 1), (3, 2)], jobs=2) == [2, 2, 2]
-    dying = workers.Places("auto")
-    dying.learn(work[1], 1)
-    dying.lessen()
-    assert dying.count == 1
-    monkeypatch.setattr(workers, "_has_gpu", lambda: True)
-    assert counts([(1, 1), (3, 2)]) == [1, 1, 1]

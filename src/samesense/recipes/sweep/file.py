@@ -83,6 +83,10 @@ class Variant(_Table):
         ]
 
 
+Untrained = Literal["none", "mean", "whiten"]
+"""How a start that is evaluated untrained is standardized."""
+
+
 class SweepFile(_Table):
     """Content of the file. A variant is one case with one combination of the grid; each is run on each data set.
 
@@ -92,7 +96,7 @@ class SweepFile(_Table):
     seeds: tuple[int, ...] = Field((1, 2, 3), min_length=1)
     config: str = "auto"
     keep: Literal["none", "best", "all"] = "none"
-    start: bool | tuple[Literal["none", "mean", "whiten"], ...] = False
+    start: bool | tuple[Untrained, ...] = False
     against: str | None = None
     test_precision: Precision = "float32"
     rows_seed: int = Field(0, ge=0)
@@ -137,7 +141,7 @@ class SweepFile(_Table):
             raise ConfigError(f"against names a variant, one of {'; '.join(names)}; received {self.against!r}.")
         return self
 
-    def starts(self) -> tuple[Literal["none", "mean", "whiten"], ...]:
+    def starts(self) -> tuple[Untrained, ...]:
         """Return how each start that is evaluated untrained is standardized."""
         if isinstance(self.start, tuple):
             return self.start
@@ -168,7 +172,7 @@ def _combinations(grid: Mapping[str, list[Any]]) -> list[dict[str, Any]]:
     return [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
 
 
-STARTS = {"none": "start", "mean": "start less its mean", "whiten": "start whitened"}
+STARTS: dict[Untrained, str] = {"none": "start", "mean": "start less its mean", "whiten": "start whitened"}
 """Names of the untrained start, by how it is standardized on the training texts."""
 
 

@@ -18,9 +18,8 @@ from samesense.recipes.context.settings import ContextSettings
 from samesense.recipes.methods import Method, method_named
 from samesense.recipes.origin.stages import fingerprint
 from samesense.recipes.settings import EncoderSettings
-from samesense.recipes.sweep.file import LAYERS, METHOD, STARTS, DataEntry, SweepFile, Variant
+from samesense.recipes.sweep.file import LAYERS, METHOD, STARTS, DataEntry, SweepFile, Untrained, Variant
 from samesense.recipes.sweep.splits import Splits, how_of, read_splits
-from samesense.types import Standardize
 
 LONGEST = 80
 """Characters of a cell's name in that of its folder: file systems take 255 bytes, and a character may have three."""
@@ -158,7 +157,7 @@ def _cell(plan: Plan, entry: DataEntry, variant: Variant, seed: int) -> Cell:
     return Cell(variant=variant.name, dataset=entry.name, seed=seed, given=given, identity=identity, **vars(bound))
 
 
-def _start(plan: Plan, entry: DataEntry, variants: Sequence[Variant], how: Standardize) -> Cell:
+def _start(plan: Plan, entry: DataEntry, variants: Sequence[Variant], how: Untrained) -> Cell:
     given = {**plan.file.base, **entry.settings}
     methods = [variant.settings.get(METHOD) for variant in variants if entry.name in variant.data]
     own = {METHOD: methods[0]} if methods and methods[0] else {}  # of the first variant, whose data can be read
