@@ -267,6 +267,7 @@ PAGES = {
         "places": whole("places", average, figures),
         "ragged": whole("ragged", figures),
         "tableA1": whole("augment", figures, average),
+        "tuned": whole("tuned", figures, average, convergence),
     },
     "context": {
         "table2": whole("further", figures, only=STS),

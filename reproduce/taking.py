@@ -4,26 +4,51 @@ from __future__ import annotations
 
 import json
 import subprocess
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from samesense.metrics import best_threshold
+from samesense.metrics import best_threshold, holm
+from samesense.reports.significance import Comparison
 
 
 def take(results: Path, sweep: str, folder: Path) -> None:
-    """Copy what a sweep has left into the folder of a paper's results; scores only where they are few."""
+    """Copy what a sweep has left into the folder of a paper's results; scores only where they are few.
+
+    Data sets that are there and not in ``folder`` stay, so that a sweep can be run one data set at a time.
+    """
     if not (folder / "results.jsonl").is_file():
         raise SystemExit(f"{folder} has no results.jsonl: the sweep writes it when it ends. Run it to its end.")
-    words, lines = ["git", "rev-parse", "--short", "HEAD"], []
+    words = ["git", "rev-parse", "--short", "HEAD"]
     commit = subprocess.run(words, capture_output=True, text=True, cwd=Path(__file__).parent)
-    for line in _lines(folder / "results.jsonl"):
-        row = {**json.loads(line), "commit": commit.stdout.strip()}
-        lines.append(json.dumps(row | _more(results.parent.name, sweep, row, folder), ensure_ascii=False) + "\n")
-    results.mkdir(exist_ok=True)
-    (results / f"{sweep}.jsonl").write_text("".join(lines), encoding="utf-8")
-    compared = (folder / "comparisons.jsonl").read_text(encoding="utf-8")
-    (results / f"{sweep}.comparisons.jsonl").write_text(compared, encoding="utf-8")
+    rows = [{**row, "commit": commit.stdout.strip()} for row in _rows(folder / "results.jsonl")]
+    rows = [row | _more(results.parent.name, sweep, row, folder) for row in rows]
+    results.mkdir(parents=True, exist_ok=True)
+    _write(results / f"{sweep}.jsonl", "test", rows)
+    _write(results / f"{sweep}.comparisons.jsonl", "dataset", _rows(folder / "comparisons.jsonl"))
+
+
+def _write(path: Path, key: str, taken: list[dict]) -> None:
+    """Write rows behind those of other test sets that are there; p-values are adjusted over all of them."""
+    tests = {row[key] for row in taken}
+    rows = [row for row in (_rows(path) if path.is_file() else []) if row[key] not in tests] + taken
+    if rows and "adjusted" in rows[0]:
+        rows = _adjusted(rows)
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+
+
+def _adjusted(rows: list[dict]) -> list[dict]:
+    """Return comparisons, each adjusted over all of its task and metric."""
+    found = []
+    for family in dict.fromkeys((row["task"], row["metric"]) for row in rows):
+        own = [row for row in rows if (row["task"], row["metric"]) == family]
+        for row, p in zip(own, holm([row["p_value"] for row in own]), strict=True):
+            content = {name: value for name, value in row.items() if name != "significant"}
+            one = Comparison(**{**content, "adjusted": p})
+            found.append({**asdict(one), "significant": one.finding})
+    return found
 
 
 def _more(paper: str, sweep: str, row: dict, folder: Path) -> dict:
@@ -41,7 +66,7 @@ def _more(paper: str, sweep: str, row: dict, folder: Path) -> dict:
 def _geometry(row: dict, folder: Path) -> list[list[float]]:
     """Return step, alignment and uniformity of each look of a cell."""
     history = _home(row, folder) / "history.jsonl"
-    logs = [json.loads(line) for line in _lines(history)] if history.exists() else []
+    logs = _rows(history) if history.exists() else []
     return [[log["step"], log["dev_alignment"], log["dev_uniformity"]] for log in logs if "dev_alignment" in log]
 
 
@@ -59,13 +84,14 @@ def _cases(row: dict, folder: Path) -> dict:
     with np.load(home / "scores.npz") as kept:
         scores, dev = kept[f"sts:{row['test']}:spearman"], kept["dev"]
     labels = {
-        part: [json.loads(line)[2] for line in _lines(folder / "pairs" / f"{sha}.jsonl")]
+        part: [pair[2] for pair in _rows(folder / "pairs" / f"{sha}.jsonl")]
         for part, sha in (("test", row["data"]["test"]), ("dev", identity["dev"]))
     }
     threshold = float(best_threshold(dev, labels["dev"], "accuracy"))
     return {"scores": scores.tolist(), "labels": labels["test"], "threshold": threshold}
 
 
-def _lines(path: Path) -> list[str]:
-    """Return the lines of a file; texts in them may hold other signs that end a line."""
-    return path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+def _rows(path: Path) -> list[Any]:
+    """Return what stands on the lines of a file; texts in them may hold other signs that end a line."""
+    text = path.read_text(encoding="utf-8").removesuffix("\n")
+    return [json.loads(line) for line in text.split("\n")] if text else []

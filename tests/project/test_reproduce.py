@@ -189,7 +189,10 @@ def test_every_variant_of_supmpn_has_settings():
                 assert {key: getattr(settings, key) for key in sup} == sup, name
                 continue
             assert method == "supmpn", name
-            if path.parent.name == "scaled":
+            if path.name == "tuned.toml":
+                assert (settings.batch_size, settings.tuples, settings.max_steps) == (88, "ragged", None), name
+                assert settings.epochs == (7 if name.endswith("7 epochs") else 3)
+            elif path.parent.name == "scaled":
                 assert (settings.sentences_per_step, settings.max_steps, settings.dropout) == (264, 60, None), name
             elif name.partition(": ")[2] not in OTHERWISE:
                 assert (settings.pooling, settings.max_seq_length, settings.epochs) == ("first-last", 32, 3), name
@@ -311,6 +314,28 @@ def test_no_page_calls_significant_what_few_seeds_show(tables):
             text = (HOME / paper / f"{name}.md").read_text(encoding="utf-8")
             prose = text.split(tables.BEGIN)[0] + text.split(tables.END)[1]
             assert "significan" not in prose, f"{paper}/{name}.md"
+
+
+def test_results_of_one_data_set_are_taken_beside_those_of_others(monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(str(HOME))
+    taking = importlib.import_module("taking")
+    one = {"task": "sts", "metric": "spearman", "model": "mse", "reference": "cosent", "difference": 0.1, "low": 0.0,
+           "high": 0.2, "n": 9, "seeds": 5}  # fmt: skip
+    for name, value in (("a", 0.5), ("b", 0.6), ("b", 0.7)):
+        folder = tmp_path / "sweep"
+        folder.mkdir(exist_ok=True)
+        (folder / "results.jsonl").write_text(json.dumps(row("cosent", 4, value, test=name, dataset=name)) + "\n")
+        compared = {**one, "dataset": name, "p_value": 0.04, "adjusted": 0.04, "significant": "yes"}
+        (folder / "comparisons.jsonl").write_text(json.dumps(compared) + "\n")
+        taking.take(tmp_path / "cosent" / "results", "toy", folder)
+    rows, compared = (
+        [json.loads(line) for line in (tmp_path / "cosent" / "results" / name).read_text().splitlines()]
+        for name in ("toy.jsonl", "toy.comparisons.jsonl")
+    )
+    assert [(one["test"], one["spearman"]) for one in rows] == [("a", 0.5), ("b", 0.7)]
+    assert [(one["dataset"], one["adjusted"], one["significant"]) for one in compared] == [
+        ("a", 0.08, "no"), ("b", 0.08, "no"),
+    ]  # fmt: skip
 
 
 def test_pages_of_the_origin_show_what_is_in_its_results(monkeypatch):

@@ -51,6 +51,22 @@ def test_what_is_best_on_dev_is_run_with_all_seeds(toy, tmp_path):
     assert again == ended
 
 
+def test_some_data_sets_are_run_now_and_the_others_later(toy, toy_pairs, tmp_path):
+    plan = quick(
+        toy, grid={}, seeds=[1], tune={"learning_rate": [1e-3, 2e-3]},
+        data=[entry(toy_pairs), entry(toy_pairs, name="other", train_rows=40)],
+    )  # fmt: skip
+    said = listen()
+    with pytest.raises(ConfigError, match="datasets names data sets of the sweep, toy, other; received 'toys'"):
+        run(plan, tmp_path / "s", datasets=["toys"])
+    assert run(plan, tmp_path / "s", datasets=["other"]).finished == 2
+    assert not any(line.startswith("not run: ") for line in said)
+    assert {one.entry["dataset"] for one in gather(tmp_path / "s")} == {"other"}
+    ended = run(make_plan(plan.file), tmp_path / "s")
+    assert (ended.finished, ended.left) == (4, 0)
+    assert [one.entry["dataset"] for one in gather(tmp_path / "s")] == ["toy", "other"]
+
+
 def test_what_is_tuned_needs_a_dev_set_values_and_a_finished_cell(toy, toy_pairs, tmp_path, monkeypatch):
     with pytest.raises(ConfigError, match='What is tuned is chosen on dev; base is run on toy, which has dev = "none"'):
         quick(toy, grid={}, tune={"learning_rate": [1e-3]}, data=[entry(toy_pairs, dev="none")])

@@ -226,12 +226,20 @@ def harvest(*, origin: str | Path, output: str | Path, config: str | None = None
     return make(Path(origin), Path(output), chosen)
 
 
-def sweep(file: str | Path, *, output: str | Path, jobs: int | Literal["auto"] = "auto", **placeholders: str) -> str:
+def sweep(
+    file: str | Path,
+    *,
+    output: str | Path,
+    datasets: Sequence[str] | None = None,
+    jobs: int | Literal["auto"] = "auto",
+    **placeholders: str,
+) -> str:
     """Train and evaluate every combination of settings, data and seeds in a file, and compare them.
 
     Args:
         file: TOML file of the sweep.
         output: folder of the sweep; the same call goes on with one that was begun.
+        datasets: data sets of the file to run now; all if none is named.
         jobs: cells at a time, each with its share of the processor's cores; ``"auto"`` measures whether two are
             faster than one. 1 runs them in this process.
         placeholders: values of placeholders of the file, as in ``DATA="data"``.
@@ -248,7 +256,7 @@ def sweep(file: str | Path, *, output: str | Path, jobs: int | Literal["auto"] =
     from samesense.recipes.sweep.report import write_report
     from samesense.recipes.sweep.run import run
 
-    ended = run(make_plan(read_sweep(Path(file), placeholders)), Path(output), jobs=jobs)
+    ended = run(make_plan(read_sweep(Path(file), placeholders)), Path(output), jobs=jobs, datasets=datasets)
     if ended.interrupted:
         raise KeyboardInterrupt
     text, _ = write_report(Path(output))

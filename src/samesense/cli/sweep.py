@@ -17,6 +17,7 @@ def sweep(
     *,
     output: Output | None = None,
     set_: Annotated[list[str] | None, Parameter(name="--set", consume_multiple=True, negative="")] = None,
+    datasets: Annotated[list[str] | None, Parameter(consume_multiple=True, negative="")] = None,
     jobs: int | Literal["auto"] = "auto",
     table: Flag = False,
     dry_run: Flag = False,
@@ -30,6 +31,7 @@ def sweep(
         file: TOML file of the sweep; with --table also the folder of one.
         output: folder of the sweep; the same command goes on with one that was begun.
         set_: values of placeholders of the file, as in: DATA=data START=models/base
+        datasets: data sets of the file to run now; all if none is named.
         jobs: cells at a time, each with its share of the processor's cores; auto measures whether two are faster
             than one.
         table: write tables and report of what is finished, and run nothing.
@@ -64,7 +66,7 @@ def sweep(
             logger.info("then every seed of what is tuned, at what is the best on dev")
         return
     with on_interrupt(GOES_ON, folder / PLAN):
-        ended = run(plan, folder, jobs=jobs)
+        ended = run(plan, folder, jobs=jobs, datasets=datasets)
         if ended.interrupted:
             logger.info(f"stopped with {ended.finished} cells finished")
             raise KeyboardInterrupt

@@ -26,15 +26,16 @@ MEASURED, FITTED = 256, 2000
 def standardize(model: SentenceTransformer, texts: Sequence[str], how: Standardize, *, precision: Precision) -> str:
     """Append the map to ``model``, where one is asked for or needed; return in words what was found and done.
 
-    ``auto`` whitens where random pairs of ``texts``, the training texts, have a mean cosine of :data:`NARROW` or more.
-    The covariance is shrunk (Ledoit and Wolf 2004). Few texts, or texts without a direction, leave the model as it is.
+    ``auto`` subtracts the mean where random pairs of ``texts``, the training texts, have a mean cosine of
+    :data:`NARROW` or more; it never whitens, which hinders training (``docs/models.md``). The covariance of ``whiten``
+    is shrunk (Ledoit and Wolf 2004). Few texts, or texts without a direction, leave the model as it is.
     """
     distinct = list(dict.fromkeys(texts))
     if how == "none" or len(distinct) < 2:
         return ""
     cone = _cone(encode(model, _spread(distinct, MEASURED), precision=precision))
     found = f"random pairs of training texts have a mean cosine of {cone:.2f}"
-    chosen = how if how != "auto" else "whiten" if cone >= NARROW else "none"
+    chosen = how if how != "auto" else "mean" if cone >= NARROW else "none"
     if chosen == "none":
         return f"start as it is: {found}"
     rows = encode(model, _spread(distinct, FITTED), precision=precision)

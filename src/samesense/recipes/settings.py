@@ -43,7 +43,7 @@ class EncoderSettings(TrainingSettings):
     pooling: PoolingName | None = Field(None, description="pooling [the model's own; a bare transformer's mean]")
     first: First = Field("layer", description="what first means in first-last: the first layer, or embeddings")
     standardize: Standardize = Field(
-        "none", description="spread a start whose texts all lie close together; auto whitens where they do"
+        "none", description="spread a start whose texts all lie close together; auto subtracts their mean where they do"
     )
     max_seq_length: int | None = Field(
         None, ge=2, description="longest input in training, in tokens [the model's own; a bare transformer's 128]"

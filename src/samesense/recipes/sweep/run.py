@@ -16,7 +16,7 @@ from typing import Any
 from samesense.data import PairData, examine
 from samesense.data.benchmarks.comparability import NOT_COMPARABLE, remarks
 from samesense.data.benchmarks.find import known_split
-from samesense.errors import OutputError, SamesenseError
+from samesense.errors import ConfigError, OutputError, SamesenseError
 from samesense.execution.progress import progress_bar
 from samesense.files import is_empty, only_writer, write_json, write_json_lines
 from samesense.places import check_folder
@@ -48,8 +48,8 @@ def describe(plan: Plan) -> Iterator[str]:
     for (name, _), splits in plan.splits.items():
         others = {**({} if splits.dev is None else {"dev": splits.dev}), **splits.tests}
         sizes = ", ".join(f"{other} {len(data)}" for other, data in others.items())
-        kind = splits.train.kind if isinstance(splits.train, PairData) else type(splits.train).__name__.lower()
-        yield f"{name}: train {len(splits.train)}{f', {sizes}' if sizes else ''} ({kind})"
+        kind = f" ({splits.train.kind})" if isinstance(splits.train, PairData) else ""
+        yield f"{name}: train {len(splits.train)}{f', {sizes}' if sizes else ''}{kind}"
         if isinstance(splits.train, PairData):
             report = examine(splits.train, against=others)
             yield from (f"  warning: {warning}" for warning in report.warnings)
@@ -66,8 +66,8 @@ def _differing(tests: Mapping[str, PairData]) -> Iterator[str]:
             yield f"  warning: {name}: {NOT_COMPARABLE}{', '.join(differing)}"
 
 
-def run(plan: Plan, output: Path, *, jobs: Jobs = 1) -> SweepOutput:
-    """Run every cell that is not finished.
+def run(plan: Plan, output: Path, *, jobs: Jobs = 1, datasets: Sequence[str] | None = None) -> SweepOutput:
+    """Run every cell that is not finished; of some ``datasets`` alone, where they are named.
 
     A failed cell is recorded, and tried again by the next call. The first Ctrl-C lets the running cells write a
     checkpoint. With ``jobs`` of 1 they run in this process, else in one of its own each; see
@@ -75,21 +75,31 @@ def run(plan: Plan, output: Path, *, jobs: Jobs = 1) -> SweepOutput:
     """
     check_jobs(jobs)
     check_folder(output)
+    wanted = _wanted(plan, datasets)
     places = Places(jobs)
     if output.is_dir() and not is_empty(output) and not (output / PLAN).is_file():
         raise OutputError(f"{output} is not empty and holds no sweep. Choose another output folder.")
     with only_writer(output):
         begin(plan, output)
-        interrupted = bool(plan.tuning) and _run_cells(plan, plan.tuning, output, places)
+        interrupted = bool(plan.tuning) and _run_cells(plan, plan.tuning, wanted, output, places)
         if not interrupted:
-            plan = settled(plan, output)
-            interrupted = _run_cells(plan, plan.cells, output, places)
+            plan = settled(plan, wanted, output)
+            interrupted = _run_cells(plan, plan.cells, wanted, output, places)
     states = [status_of(cell.folder(output)) for cell in plan.every]
     finished, failed = states.count("finished"), states.count("failed")
     return SweepOutput(finished, failed, len(states) - finished - failed, interrupted)
 
 
-def settled(plan: Plan, output: Path) -> Plan:
+def _wanted(plan: Plan, datasets: Sequence[str] | None) -> set[str]:
+    """Return the data sets whose cells are run: those that are named, or all."""
+    known = [entry.name for entry in plan.file.data]
+    strange = next((name for name in datasets or () if name not in known), None)
+    if strange is not None:
+        raise ConfigError(f"datasets names data sets of the sweep, {', '.join(known)}; received {strange!r}.")
+    return set(datasets or known)
+
+
+def settled(plan: Plan, datasets: set[str], output: Path) -> Plan:
     """Return the plan with the cells of the variants that are tuned, by what was the best on dev."""
     if not plan.tuning:
         return plan
@@ -103,17 +113,18 @@ def settled(plan: Plan, output: Path) -> Plan:
         words = ", ".join(f"{name} {value}" for name, value in tried.items())
         logger.info(f"chosen: {dataset}, {variant}: {words}, dev {100 * score:.2f}")
     for variant, dataset in dict.fromkeys((str(cell.tried_for), cell.dataset) for cell in plan.tuning):
-        if (variant, dataset) not in chosen:
+        if (variant, dataset) not in chosen and dataset in datasets:
             logger.warning(f"not run: {dataset}, {variant}: nothing that was tried for it is finished")
     made = with_chosen(plan, {key: tried for key, (_, tried) in chosen.items()})
     begin(made, output)
     return made
 
 
-def _run_cells(plan: Plan, cells: Sequence[Cell], output: Path, places: Places) -> bool:
-    """Run what is not finished; returns whether that was interrupted."""
+def _run_cells(plan: Plan, every: Sequence[Cell], datasets: set[str], output: Path, places: Places) -> bool:
+    """Run what is not finished of some data sets; returns whether that was interrupted."""
+    cells = [cell for cell in every if cell.dataset in datasets]
     waiting = [cell for cell in cells if status_of(cell.folder(output)) != "finished"]
-    what = "cells" if cells is plan.cells else "cells to choose by"
+    what = "cells" if every is plan.cells else "cells to choose by"
     logger.info(f"{len(cells)} {what}, {len(cells) - len(waiting)} of them finished")
     clock = _Clock(len(waiting))
     cell_jobs = _jobs(waiting, plan, output)
