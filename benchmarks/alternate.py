@@ -22,6 +22,8 @@ def arguments(doc: str, **defaults: object) -> argparse.Namespace:
     parser.add_argument("--data", default=None, help="file of labelled pairs [the shipped sample]")
     parser.add_argument("--rounds", type=int, default=defaults.get("rounds", 5))
     parser.add_argument("--steps", type=int, default=defaults.get("steps", 40))
+    if "encoder" in defaults:
+        parser.add_argument("--encoder", choices=("bi", "cross"), default=defaults["encoder"])
     return parser.parse_args()
 
 

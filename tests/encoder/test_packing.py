@@ -4,6 +4,7 @@ from torch.nn import functional as F
 
 from samesense.encoder.batching import embed_columns
 from samesense.encoder.build import build
+from samesense.encoder.build_cross import build_cross
 from samesense.encoder.packing import packing, packs
 
 
@@ -59,6 +60,36 @@ def test_packed_texts_have_the_embeddings_and_gradients_of_padded_ones(
         torch.testing.assert_close(one, other, atol=2e-5, rtol=1e-4)
     torch.testing.assert_close(own, slope, atol=5e-5, rtol=1e-3)
     torch.testing.assert_close(padded, expected[0], atol=2e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize(("kind", "taken"), [("bert", True), ("roberta", True), ("llama", False)])
+@pytest.mark.parametrize("budget", [None, 60])
+def test_packed_pairs_have_the_scores_and_gradients_of_padded_ones(
+    kind, taken, budget, tiny_trunk, tmp_path, sentences
+):
+    folder = str(tiny_trunk) if kind == "bert" else folder_of(kind, tiny_trunk, tmp_path / kind)
+    model = build_cross(folder, device="cpu").eval()
+    pairs = list(zip(sentences[:13], sentences[13:26], strict=True))
+    columns = [model.preprocess(pairs)]
+
+    def slope(scores):
+        model.zero_grad()
+        scores.square().sum().backward()
+        return {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
+
+    expected = embed_columns(model, columns, mini_batch_num_tokens=budget)[0]
+    gradients = slope(expected)
+    with packing(model):
+        assert packs(model) == taken
+        got = embed_columns(model, columns, chunk_cost=3, mini_batch_num_tokens=budget)[0]
+        own = slope(got)
+        padded = model(dict(columns[0]))["scores"].view(-1, 1)
+    assert not packs(model) and not model[0].model.base_model._forward_hooks
+    torch.testing.assert_close(got, expected, atol=2e-5, rtol=1e-4)
+    torch.testing.assert_close(padded, expected, atol=2e-5, rtol=1e-4)
+    assert own.keys() == gradients.keys()
+    for name, one in gradients.items():
+        torch.testing.assert_close(own[name], one, atol=5e-5, rtol=1e-3)
 
 
 def test_a_text_is_dropped_from_as_if_alone(tiny, sentences):

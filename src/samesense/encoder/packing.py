@@ -4,7 +4,8 @@ All that a transformer does to single tokens is done to exactly the tokens that 
 alone is formed text by text, in groups of like length. A batch that was cut into several padded forwards had each
 weight's gradient formed, cast and added up several times, that of all word embeddings among them.
 
-The layout is that of sentence-transformers for flash attention (``cu_seq_lens_q``), which its pooling reads.
+The layout is that of sentence-transformers for flash attention (``cu_seq_lens_q``), which its pooling reads. The head
+of a cross-encoder is given the first token of each pair.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ SHORT = 128
 and with dropout always (measured, 12 heads of 32: 20 tokens 0.9 and 4.4 ms against 0.4)."""
 
 _TRIAL = ("a", "some words, more than the one before", "two or three")
-"""Texts of three lengths, by whose embeddings a model is known to take packed texts."""
+"""Texts of three lengths, by whose embeddings, or scores of pairs, a model is known to take packed texts."""
 
 
 @dataclass(frozen=True)
@@ -149,9 +150,13 @@ AttentionMaskInterface.register(NAME, sdpa_mask)
 
 def packs(model: nn.Module) -> bool:
     """Return whether a model is taking packed texts; it may be wrapped for several processes."""
-    model = getattr(model, "module", model)
-    trunk = model[0] if isinstance(model, SentenceTransformer) else None
-    return isinstance(trunk, Transformer) and trunk.model.config._attn_implementation == NAME
+    trunk = _trunk(getattr(model, "module", model))
+    return trunk is not None and trunk.model.config._attn_implementation == NAME
+
+
+def _trunk(model: nn.Module) -> Transformer | None:
+    first = model[0] if isinstance(model, SentenceTransformer | CrossEncoder) and len(model) else None
+    return first if isinstance(first, Transformer) else None
 
 
 def first_position(model: nn.Module) -> int:
@@ -165,15 +170,18 @@ def first_position(model: nn.Module) -> int:
 
 @contextmanager
 def packing(model: SentenceTransformer | CrossEncoder) -> Iterator[None]:
-    """Have a bi-encoder on a CPU take packed texts, where it can: where they give the embeddings of padded ones."""
-    trunk = model[0] if isinstance(model, SentenceTransformer) and len(model) else None
-    if not isinstance(trunk, Transformer) or not _may_pack(trunk):
+    """Have a model on a CPU take packed texts, where they give the embeddings, or scores, of padded ones."""
+    trunk = _trunk(model)
+    if trunk is None or not _may_pack(trunk):
         yield
         return
     arguments = trunk.model_forward_params
     trunk.model.set_attn_implementation(NAME)
     if arguments is not None:  # None passes everything on
         trunk.model_forward_params = arguments | {"packing"}
+    hook = None
+    if isinstance(model, CrossEncoder):
+        hook = trunk.model.base_model.register_forward_hook(_first_tokens, with_kwargs=True)
     try:
         if not _agrees(model):
             logger.debug("texts are padded: this model does not take packed ones")
@@ -182,6 +190,18 @@ def packing(model: SentenceTransformer | CrossEncoder) -> Iterator[None]:
     finally:
         trunk.model.set_attn_implementation("sdpa")
         trunk.model_forward_params = arguments
+        if hook is not None:
+            hook.remove()
+
+
+def _first_tokens(base: Any, given: tuple[Any, ...], named: dict[str, Any], output: Any) -> Any:
+    """Return what a transformer says of packed texts as if each were of its first token, which heads read."""
+    if named.get("packing") is None:
+        return output
+    output.last_hidden_state = output.last_hidden_state[0, named["cu_seq_lens_q"][:-1].long()].unsqueeze(1)
+    if getattr(base, "pooler", None) is not None:
+        output.pooler_output = base.pooler(output.last_hidden_state)
+    return output
 
 
 def _may_pack(trunk: Transformer) -> bool:
@@ -194,13 +214,21 @@ def _may_pack(trunk: Transformer) -> bool:
 
 
 @torch.no_grad()
-def _agrees(model: SentenceTransformer) -> bool:
-    """Return whether packed texts have the embeddings of padded ones."""
+def _agrees(model: SentenceTransformer | CrossEncoder) -> bool:
+    """Return whether packed texts have the embeddings, or scores, of padded ones."""
     try:
         with without_dropout(model):
-            features = model.preprocess(list(_TRIAL))
+            pairs = isinstance(model, CrossEncoder)
+            features = model.preprocess([(text, _TRIAL[-1]) for text in _TRIAL] if pairs else list(_TRIAL))
             order = features["attention_mask"].sum(dim=1).argsort(descending=True)
             packed = forward(model, pack(features, order, [(0, 1), (1, len(_TRIAL))], first_position(model)))
             return torch.allclose(packed, forward(model, features)[order], rtol=1e-3, atol=1e-4)
-    except (KeyError, TypeError, ValueError, IndexError, RuntimeError):  # NotImplementedError is a RuntimeError
+    except (
+        AttributeError,
+        KeyError,
+        TypeError,
+        ValueError,
+        IndexError,
+        RuntimeError,
+    ):  # NotImplementedError is a RuntimeError
         return False
