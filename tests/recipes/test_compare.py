@@ -6,9 +6,11 @@ import pytest
 
 from samesense.data import read_pairs
 from samesense.encoder.cross import remember_scores
+from samesense.encoder.storage import save
 from samesense.errors import ConfigError, DataError, ModelError
 from samesense.evaluation.run import evaluate_candidates
 from samesense.evaluation.sts import StsTask, evaluate_pairs
+from samesense.inference.explain import explain
 from samesense.inference.models.load import apply_maps, load
 from samesense.recipes.compare import cost as cost_module
 from samesense.recipes.compare.cost import measure_cost
@@ -16,6 +18,8 @@ from samesense.recipes.compare.models import open_models
 from samesense.recipes.compare.recipe import compare
 from samesense.recipes.compare.sentences import PAIRS, SHORT, own_sentences, read_topics
 from samesense.reports import read_results
+from samesense.reports.details import against_gold
+from samesense.reports.page import html_page
 from samesense.types import TaskResult
 from tests.conftest import WORDS
 from tests.evaluation.toy import pair_data
@@ -202,6 +206,21 @@ def test_a_report_is_made_from_real_tasks_and_models(toy, tmp_path):
     assert "\n## sts: Spearman\n" in written
     assert "\\toprule" in (tmp_path / "r.tex").read_text(encoding="utf-8")
     assert not list(tmp_path.rglob("*.part"))
+
+
+def test_words_of_the_pairs_placed_worst_are_shaded_by_what_explains_the_model(toy, tiny, tmp_path):
+    folder = str(save(tiny, tmp_path / "tiny"))
+    content = compare([folder, f"other={folder}", toy["models"][0]], toy["data"], speed=False)
+    assert set(content.marked) == {"tiny", "other", "plain"}
+    worst = against_gold(next(one for one in content.evidence if one.model == "tiny"))
+    assert set(content.marked["tiny"]) == {case.texts for case in worst} and content.marked["plain"] == {}
+    model = load(folder, precision="float32")
+    for texts, pieces in content.marked["tiny"].items():
+        assert pieces == explain(model, *texts, by="tokens").marked()
+    html = str(html_page(content))
+    assert '<mark style="--share:1.00">' in html.partition("tiny against the gold")[2].partition("<h3>")[0]
+    assert "<mark" not in html.partition("plain against the gold")[2].partition("<h3>")[0]
+    assert "The darker a word, the more it adds to the score of the model" in html
 
 
 @pytest.mark.parametrize(

@@ -73,12 +73,14 @@ def evaluate_candidates(
     *,
     sentences: Sequence[str] = (),
     cost: MeasureCost | None = None,
+    then: Callable[[Scorer, Sequence[Evidence]], None] | None = None,
 ) -> Evaluations:
     """Evaluate every model on every task that it can do.
 
     A task that a model fails (a NaN, constant scores) is recorded with its reason and has no figure. A model is dropped
     once it is evaluated, so that its memory is free for the next. ``opened`` holds what the user gave and the model it
-    names, and is emptied. ``cost`` is measured after a model is evaluated, so that it disturbs no figure.
+    names, and is emptied. ``cost`` is measured after a model is evaluated, so that it disturbs no figure. ``then`` is
+    called with a model and its evidence before it is dropped.
     """
     found = Evaluations()
     pairs = [(first, second) for first in sentences for second in sentences]
@@ -86,7 +88,10 @@ def evaluate_candidates(
     while opened:
         spec, candidate = opened.pop(0)
         logger.info(f"model {count - len(opened)} of {count}: {candidate.name}")
+        before = len(found.evidence)
         _evaluate_model(spec, candidate, tasks, pairs, found, cost)
+        if then is not None:
+            then(candidate, found.evidence[before:])
     return found
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -128,6 +129,21 @@ def explain(model: Model, text1: str, text2: str, *, by: By = "auto") -> Explana
     if by == "tokens":
         raise ModelError(f"{model.name or 'This model'} cannot be explained by its tokens: {why}. Take occlusion.")
     return _by_occlusion(model, (text1, text2), why)
+
+
+def marked(model: Model, pairs: Iterable[Pair], *, most_words: int = 0) -> dict[Pair, tuple[Marked, Marked]]:
+    """Return pairs with the shares of their words, by tokens.
+
+    A model that tokens do not explain has those pairs that hold at most ``most_words`` words explained by leaving each
+    of them out, which costs a score a word; the others are left out.
+    """
+    found = {}
+    for pair in pairs:
+        few = sum(len(word_spans(text)) for text in pair) <= most_words
+        if all(text.strip() for text in pair):
+            with suppress(ModelError):
+                found[pair] = explain(model, *pair, by="auto" if few else "tokens").marked()
+    return found
 
 
 def _pieces(text: str, words: Sequence[Word]) -> Marked:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from samesense.evaluation.run import EvaluatedModel, Failure
@@ -11,7 +11,7 @@ from samesense.reports.grid import Grid, grids
 from samesense.reports.significance import LEVEL, MIN_SEEDS, Comparison
 from samesense.reports.standing import Ranking
 from samesense.reports.verdict import verdict
-from samesense.types import Evidence, Result
+from samesense.types import Evidence, Marked, Pair, Result
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +30,7 @@ class Content:
     notes: Sequence[str] = ()  # what was left out, and why
     general: Sequence[Plot] = ()  # figures about models or runs, not about one data set
     by_dataset: dict[tuple[str, str], list[Plot]] = field(default_factory=dict)  # figures by suite and data set
+    marked: Mapping[str, Mapping[Pair, tuple[Marked, Marked]]] = field(default_factory=dict)  # of words, by model
     environment: dict[str, str] = field(default_factory=dict)  # versions and machine
     title: str = "Model comparison"
 

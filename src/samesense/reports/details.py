@@ -94,7 +94,7 @@ def cases_table(content: Content, suite: str, dataset: str) -> Html:
     for model, one in found.items():
         cases = against_gold(one)
         if cases:
-            parts += [element("h3", f"{model} against the gold"), shown_cases(cases)]
+            parts += [element("h3", f"{model} against the gold"), shown_cases(cases, content.marked.get(model))]
     first, *others = found.values()
     for other in others:
         if list(first.examples) == list(other.examples):
@@ -104,7 +104,13 @@ def cases_table(content: Content, suite: str, dataset: str) -> Html:
         "Percentile: share of pairs that are less similar, in per cent; pairs are chosen by its difference. Of "
         "several seeds the first is shown."
     )
+    if content.marked:
+        note += f" {SHADES.format('the')}"
     return folded("Cases", _small(note), *parts)
+
+
+SHADES = "The darker a word, the more it adds to the score of {} model; underlined ones lower it."
+"""What the marks of words in :func:`shown_cases` mean."""
 
 
 def shown_cases(cases: Sequence[Case], marked: Mapping[Pair, tuple[Marked, Marked]] | None = None) -> Html:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from samesense.errors import MissingExtraError
-from samesense.reports.details import Case, against_each_other, against_gold, shown_cases
+from samesense.reports.details import SHADES, Case, against_each_other, against_gold, shown_cases
 from samesense.reports.figures.distribution import NARROW, distribution
 from samesense.reports.figures.plot import Plot
 from samesense.reports.figures.run import END, START, cones, dev_curve, extrapolated, loss_curve
@@ -26,9 +26,6 @@ TESTED = (
 PLACED = (
     "Percentile: share of pairs that are less similar, in per cent. Shown are the pairs whose percentiles differ most."
 )
-
-
-MARKED = "The darker a word, the more it adds to the score of the trained model; underlined ones lower it."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,7 +136,7 @@ def _errors(page: RunPage) -> Html | None:
     for title, cases in cases_of(page.before, page.after).items():
         shown = shown_cases(cases, page.marked)
         parts.append(folded(title, shown) if parts else joined([element("h3", title), shown]))
-    note = f"{PLACED} {MARKED}" if page.marked else PLACED
+    note = f"{PLACED} {SHADES.format('the trained')}" if page.marked else PLACED
     return joined([element("p", note, class_="note"), *parts]) if parts else None
 
 

@@ -23,16 +23,19 @@ from samesense.evaluation.run import Evaluations, evaluate_candidates
 from samesense.evaluation.suites import find_tasks
 from samesense.execution.progress import stage
 from samesense.execution.versions import environment
+from samesense.inference.explain import marked
+from samesense.inference.models.model import Model
 from samesense.recipes.compare.cost import measure_cost
 from samesense.recipes.compare.models import Models, open_models
 from samesense.recipes.compare.sentences import Sentences, own_sentences
+from samesense.reports.details import against_gold
 from samesense.reports.figures.plot import need_matplotlib
 from samesense.reports.illustrate import distributions, heatmaps, model_styles, openings, planes, run_figures
 from samesense.reports.report import Report
 from samesense.reports.significance import paired_comparisons
 from samesense.reports.standing import rank
 from samesense.reports.store import Run, read_run
-from samesense.types import Precision
+from samesense.types import Evidence, Marked, Pair, Precision, Scorer
 
 logger = logging.getLogger(__name__)
 
@@ -66,7 +69,7 @@ def compare(  # noqa: PLR0913 - each is one flag of the command
     curves = run_figures([_run(spec) for spec in runs], sweep)
     tasks, missing, unfit = find_tasks(data, suites, fast=fast, reading=reading)
     shown = own_sentences(tasks) if sentences is None else sentences
-    made_in = _environment(precision)
+    made_in, shades = _environment(precision), _Shades()
     if "transfer" in suites:
         made_in["transfer folds"] = "5 (fast)" if fast else "10"
     with TemporaryDirectory() as scratch:  # a model and its maps share their vectors, if only for this run
@@ -80,6 +83,7 @@ def compare(  # noqa: PLR0913 - each is one flag of the command
             tasks,
             sentences=[one for group in shown.groups for one in group],
             cost=measure_cost if speed else None,
+            then=shades.add,
         )
     logger.info("comparing")
     with stage("comparing the models"):
@@ -107,8 +111,23 @@ def compare(  # noqa: PLR0913 - each is one flag of the command
                 *curves,
             ],
             by_dataset=distributions(found.evidence, styles),
+            marked=shades.found,
             environment=made_in,
         )
+
+
+class _Shades:
+    """Shares of the words in the pairs that each model places worst, of several seeds by the first."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, dict[Pair, tuple[Marked, Marked]]] = {}
+
+    def add(self, model: Scorer, evidence: Sequence[Evidence]) -> None:
+        """Explain the pairs of a model that tokens explain; leaving words out would cost a score each."""
+        if isinstance(model, Model) and model.name not in self.found:
+            cases = [case for one in evidence if one.labels is not None for case in against_gold(one)]
+            with stage("explaining the pairs placed worst"):
+                self.found[model.name] = marked(model, dict.fromkeys(case.texts for case in cases))
 
 
 def _run(spec: str) -> Run:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from samesense.errors import ModelError, SamesenseError
+from samesense.errors import SamesenseError
 from samesense.execution.progress import stage
 from samesense.files import write_text
-from samesense.inference.explain import explain, word_spans
+from samesense.inference.explain import marked
 from samesense.inference.models.model import Model
 from samesense.recipes.job import Job
 from samesense.recipes.model_adapters import has_new_head
@@ -28,7 +27,7 @@ from samesense.reports.run_page import RunPage, cases_of, run_page
 from samesense.reports.run_verdict import Verdict, merged_from
 from samesense.reports.store import read_run
 from samesense.training.fit import TrainOutput
-from samesense.types import Evidence, Marked, Pair
+from samesense.types import Evidence
 
 logger = logging.getLogger(__name__)
 
@@ -104,17 +103,6 @@ def _cones(start: Measured, end: Measured) -> tuple[float, float] | None:
     return float(start.cosines.mean()), float(end.cosines.mean())
 
 
-def _marked(model: Model, pairs: Iterable[Pair]) -> dict[Pair, tuple[Marked, Marked]]:
-    """Return the shares of the words of pairs; none of long ones that can only be explained by leaving words out."""
-    found = {}
-    for pair in pairs:
-        few = sum(len(word_spans(text)) for text in pair) <= MOST_WORDS
-        if all(text.strip() for text in pair):
-            with suppress(ModelError):
-                found[pair] = explain(model, *pair, by="auto" if few else "tokens").marked()
-    return found
-
-
 def write_page(page: RunPage, trained: Model, output: Path) -> None:
     """Write the page of a run; ``trained`` says which words made its scores.
 
@@ -123,6 +111,6 @@ def write_page(page: RunPage, trained: Model, output: Path) -> None:
     try:
         with stage("drawing the report"):
             pairs = {case.texts for cases in cases_of(page.before, page.after).values() for case in cases}
-            write_text(output / REPORT, run_page(replace(page, marked=_marked(trained, pairs))))
+            write_text(output / REPORT, run_page(replace(page, marked=marked(trained, pairs, most_words=MOST_WORDS))))
     except Exception as error:  # the model is there: nothing that is drawn may lose it
         logger.warning(f"no {REPORT}: {type(error).__name__}: {error}")
