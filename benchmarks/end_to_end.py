@@ -59,7 +59,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=100)
     args = parser.parse_args()
     from samesense.data import read_pairs
-    from samesense.encoder.build import resolve
+    from samesense.encoder.names import resolve
     from samesense.evaluation.sts import evaluate_pairs
     from samesense.inference.models.load import load
 

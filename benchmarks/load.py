@@ -263,7 +263,7 @@ def main() -> int:
     if given.plain:
         plain_server(given.plain[0], int(given.plain[1]))
         return 0
-    from samesense.encoder.build import resolve
+    from samesense.encoder.names import resolve
 
     texts = read(given.data)
     rows = offline(given.model, texts, given.precision)

@@ -20,7 +20,7 @@ def main() -> None:
     from sentence_transformers.sentence_transformer.evaluation import EmbeddingSimilarityEvaluator
 
     from samesense.data import read_pairs
-    from samesense.encoder.build import resolve
+    from samesense.encoder.names import resolve
     from samesense.evaluation import evaluate_pairs
     from samesense.inference.models.load import load
 

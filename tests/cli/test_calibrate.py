@@ -130,7 +130,7 @@ def test_what_is_refused_is_said_in_one_line(run, folder, labelled, toy_pairs, t
     graded = labelled / "graded.tsv"
     short = tmp_path / "short.tsv"
     short.write_text("".join(graded.read_text(encoding="utf-8").splitlines(keepends=True)[:20]), encoding="utf-8")
-    monkeypatch.setattr("samesense.encoder.build.resolve", lambda name: str(tiny_trunk if name == "default" else name))
+    monkeypatch.setattr("samesense.encoder.names.default_folder", lambda: tiny_trunk)
     for arguments, message in (
         (
             ("similarity", folder, *PAIR, "--calibrated"),

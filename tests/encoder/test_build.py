@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 
-from samesense.encoder.build import build, resolve
+from samesense.encoder.build import build
 from samesense.encoder.encode import encode
+from samesense.encoder.names import resolve
 from samesense.encoder.pooling import describe_pooling
 from samesense.encoder.storage import save
 from samesense.errors import MissingExtraError, ModelError

@@ -132,7 +132,7 @@ def test_homes(tmp_path, monkeypatch, tiny_trunk):
             home_of(name)
     with pytest.raises(ModelError, match="There is no model folder"):
         home_of("./nothing/here")
-    monkeypatch.setattr("samesense.encoder.build.resolve", lambda name: str(tiny_trunk))
+    monkeypatch.setattr("samesense.encoder.names.default_folder", lambda: tiny_trunk)
     default = home_of("default")
     assert default.folder == tiny_trunk
     with pytest.raises(ConfigError, match="`output` with calibrate, `calibration` where it is used"):

@@ -50,10 +50,7 @@ def commands(page):
 @pytest.fixture
 def tiny_default(tiny_desk, tmp_path, monkeypatch):
     """In an empty folder, with the model name "default" standing for the tiny one."""
-    from samesense.encoder import build
-
-    resolve = build.resolve
-    monkeypatch.setattr(build, "resolve", lambda name: str(tiny_desk) if name == "default" else resolve(name))
+    monkeypatch.setattr("samesense.encoder.names.default_folder", lambda: tiny_desk)
     monkeypatch.chdir(tmp_path)
 
 

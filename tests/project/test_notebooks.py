@@ -36,10 +36,7 @@ def test_there_are_five():
 @pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_runs_from_top_to_bottom(path, tiny_desk, tmp_path, monkeypatch):
-    from samesense.encoder import build
-
-    resolve = build.resolve
-    monkeypatch.setattr(build, "resolve", lambda name: str(tiny_desk) if name == "default" else resolve(name))
+    monkeypatch.setattr("samesense.encoder.names.default_folder", lambda: tiny_desk)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("samesense.reports.page.figure", lambda plot: "")  # drawing takes seconds a page
     monkeypatch.setattr("samesense.recipes.compare.cost.SECONDS", 0.0)

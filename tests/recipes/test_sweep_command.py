@@ -38,7 +38,7 @@ def test_command(written, tmp_path, command):
         "to run: toy, cosent, seed 1\nto run: toy, mse, seed 1\n",
     )
     assert not out.exists()
-    code, printed, said = command(*written, "-o", out, "--json")
+    code, printed, said = command(*written, "-o", out, "--json", "--jobs", "1")  # in this process
     assert (code, [json.loads(line)["variant"] for line in printed.splitlines()]) == (0, ["cosent", "mse"])
     assert "2 of 2: toy, mse, seed 1: toy " in said
     code, printed, _ = command(out, "--table")

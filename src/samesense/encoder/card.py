@@ -15,7 +15,7 @@ from typing import Any
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 from huggingface_hub.repocard import metadata_load
 
-from samesense.encoder.build import DEFAULT, local_folder
+from samesense.encoder.names import DEFAULT, local_folder
 from samesense.errors import ModelError
 from samesense.files import write_text
 from samesense.types import Result

@@ -89,7 +89,7 @@ def home_of(name: str) -> Home:
             f"A calibration belongs to the files of one model, by which it is told from others; received {name!r}. "
             "Give a model folder, output of train, hub name, default, or origin:FOLDER."
         )
-    from samesense.encoder.build import DEFAULT, resolve
+    from samesense.encoder.names import DEFAULT, resolve
 
     source = Path(resolve(name))
     return Home(name, source if source.is_dir() else None, keeps=name != DEFAULT)

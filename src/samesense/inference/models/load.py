@@ -153,8 +153,9 @@ def _open(base: str, options: _Options) -> Model:
 
 
 def _by_torch(name: str, pooling: PoolingName | None, options: _Options) -> Model:
-    from samesense.encoder.build import build, resolve, set_prompt
+    from samesense.encoder.build import build, set_prompt
     from samesense.encoder.cross import is_cross_encoder, load_cross_encoder
+    from samesense.encoder.names import resolve
     from samesense.encoder.precision import has_bfloat16
 
     source = resolve(name)

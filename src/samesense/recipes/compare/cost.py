@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 
 from samesense.data.examples import spread_over
-from samesense.encoder.build import local_folder
+from samesense.encoder.names import local_folder
 from samesense.errors import ModelError
 from samesense.evaluation.run import Cost
 from samesense.inference.models.model import Model

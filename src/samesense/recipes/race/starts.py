@@ -11,9 +11,10 @@ from pathlib import Path
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 
-from samesense.encoder.build import DEFAULT, build, resolve
+from samesense.encoder.build import build
 from samesense.encoder.cross import is_cross_encoder
 from samesense.encoder.encode import as_encode
+from samesense.encoder.names import DEFAULT, resolve
 from samesense.encoder.storage import save
 from samesense.encoder.students import make_student
 from samesense.errors import ConfigError, MissingExtraError, SamesenseError

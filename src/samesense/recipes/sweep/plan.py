@@ -261,7 +261,7 @@ def _teacher(name: str, known: dict[str, str]) -> str:
 def fingerprint_of(model: str, known: dict[str, str]) -> str:
     """Return what tells a start model from others: a hash of its files, or its name on the hub."""
     if model not in known:
-        from samesense.encoder.build import resolve
+        from samesense.encoder.names import resolve
 
         folder = Path(resolve(model))
         kept = (path for path in sorted(folder.rglob("*")) if path.is_file() and _decides(path))
