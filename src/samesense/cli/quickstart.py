@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from samesense.reports.run_verdict import Verdict
     from samesense.types import Evidence
 
-LEARNING_RATE = 1e-4
-"""The sample gives 92 steps, few for the default: dev has 45.4, 50.4, 54.5, 50.8 at 2e-5, 5e-5, 1e-4, 2e-4."""
-
 SHOWN = 3
 """Test pairs that are shown, of those on which the two models differ."""
 
@@ -47,10 +44,10 @@ def quickstart(output: Path = Path("runs/quickstart"), /, *, model: str = "defau
     dev = read_pairs(files["dev"])
     start = calibrate(samesense.load(model, precision="float32"), dev, model).calibration
     logger.info("2 of 4: train on pairs of questions, labelled 1 if one answer serves both, else 0")
-    flags = Flags(model=model, learning_rate=LEARNING_RATE)
     train(
-        [Name(files["train"])], output=output, dev=files["dev"], test=files["test"], settings=flags, overwrite=overwrite
-    )
+        [Name(files["train"])], output=output, dev=files["dev"], test=files["test"], settings=Flags(model=model),
+        overwrite=overwrite,
+    )  # fmt: skip
     logger.info("3 of 4: choose by the dev pairs from which score on two questions are called the same")
     trained = samesense.calibrate(str(output), dev).calibration
     logger.info("4 of 4: compare the trained model with its start on the test pairs")

@@ -20,12 +20,13 @@ from samesense.errors import ConfigError
 from samesense.execution.ranks import is_main
 from samesense.recipes.dev_part import hold_out, leak, shared, texts_of
 from samesense.recipes.fitting import Fitting, fitting_method
+from samesense.recipes.learning_rate import rate_for
 from samesense.recipes.methods import DATA_TYPES, Method
 from samesense.recipes.mixed.data import Mixture
 from samesense.recipes.mixture import mixture
 from samesense.recipes.outcome.sets import Sets, sets_of
 from samesense.recipes.reading import Reading
-from samesense.recipes.settings import EncoderSettings
+from samesense.recipes.settings import EncoderSettings, read_settings, shipped
 from samesense.recipes.training_run import TrainingRun
 from samesense.types import Result
 
@@ -198,9 +199,15 @@ def plan(
         examples, dev_data = hold_out(examples, bound.seed)
     else:
         dev_data = _pairs(dev, reading)
+    told = fitting.told
+    named = config in shipped() or "learning_rate" in {**({} if config == "auto" else read_settings(config)), **given}
+    rate = None if named or fitting.method.pipeline else rate_for(bound, examples)
+    if rate is not None:
+        bound = bound.model_copy(update={"learning_rate": rate.value})
+        told = (*told, f"learning rate {rate.value:g}: {rate.why}; `learning_rate` overrides")
     return TrainingPlan(
         method=fitting.method, config=name, settings=bound, given=given, train=examples, dev=dev_data, test=test_data,
-        guards=tuple(one for one in guards if one is not None), held_out=held_out, told=fitting.told,
+        guards=tuple(one for one in guards if one is not None), held_out=held_out, told=told,
     )  # fmt: skip
 
 

@@ -1,0 +1,78 @@
+"""The learning rate that is taken where none is given: the method's own, but where it would hardly move the start."""
+
+import json
+import shutil
+
+import pytest
+
+from samesense.recipes.train import plan
+
+PAIRS = 96
+
+
+@pytest.fixture
+def data(tmp_path):
+    path = tmp_path / "pairs.tsv"
+    rows = (f"a {at} one\tb {at} other\t{at % 5}\n" for at in range(PAIRS))
+    path.write_text("sentence1\tsentence2\tscore\n" + "".join(rows), encoding="utf-8")
+    return str(path)
+
+
+@pytest.fixture
+def static(tmp_path):
+    path = tmp_path / "static"
+    path.mkdir()
+    kind = "sentence_transformers.sentence_transformer.modules.static_embedding.StaticEmbedding"
+    (path / "modules.json").write_text(json.dumps([{"idx": 0, "name": "0", "path": "", "type": kind}]))
+    return str(path)
+
+
+def made(folder, name, width):
+    path = folder / name
+    path.mkdir()
+    (path / "config.json").write_text(json.dumps({"hidden_size": width}))
+    return str(path)
+
+
+def rate(data, model, *, config="auto", method="auto", **settings):
+    planned = plan(data, dev="none", config=config, method=method, settings={"model": model, **settings})
+    said = [line for line in planned.lines() if line.startswith("learning rate ")]
+    assert len(said) == (planned.settings.learning_rate in (1e-2, 1e-4) and "learning_rate" not in settings)
+    return planned.settings.learning_rate
+
+
+def test_few_steps_of_a_small_transformer_take_larger_ones(data, tmp_path):
+    small, wide = made(tmp_path, "small", 384), made(tmp_path, "wide", 768)
+    assert rate(data, small) == 1e-4
+    assert rate(data, wide) == 2e-5
+    assert rate(data, small, epochs=80) == 1e-4  # 480 steps of 16 pairs
+    assert rate(data, small, epochs=90) == 2e-5
+    assert rate(data, small, epochs=90, max_steps=100) == 1e-4
+    assert rate(data, small, batch_size=1, epochs=6) == 2e-5
+
+
+def test_what_is_given_counts_and_a_named_file_is_that_of_the_paper(data, tmp_path):
+    small = made(tmp_path, "small", 384)
+    assert rate(data, small, learning_rate=3e-5) == 3e-5
+    assert rate(data, small, config="cosent") == 2e-5
+    own = tmp_path / "own.toml"
+    own.write_text("learning_rate = 5e-5\n")
+    assert rate(data, small, config=str(own)) == 5e-5
+    own.write_text("epochs = 2.0\n")
+    assert rate(data, small, config=str(own)) == 1e-4
+    assert rate(data, small, encoder="cross", loss="cosent") == 2e-5
+
+
+def test_vectors_of_tokens_take_a_rate_of_their_own(data, tmp_path, static):
+    assert rate(data, static) == 1e-2
+    assert rate(data, static, epochs=900) == 1e-2
+
+
+def test_a_model_that_is_not_there_yet_says_nothing(data, tmp_path):
+    assert rate(data, "owner/not-here") == 2e-5
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    (broken / "modules.json").write_text("{")
+    assert rate(data, str(broken)) == 2e-5
+    shutil.rmtree(broken)
+    assert rate(data, str(broken)) == 2e-5
