@@ -32,7 +32,7 @@ def spearman(results: Any) -> dict[str, float]:
 
 def by_default(args: argparse.Namespace, train: Any, dev: Any, test: Any) -> dict[str, Any]:
     """Train by default settings within the budget, and return the figures on test, before and after."""
-    given: dict[str, Any] = {"dev": dev, "overwrite": True, "model": args.default}
+    given: dict[str, Any] = {"dev": dev, "overwrite": True, "model": args.default, "config": "cosent"}
     begun = time.perf_counter()
     probe = samesense.train(train, max_steps=10, output=args.output / args.name / "probe", **given)
     step = probe.spent["training"] / 10

@@ -17,7 +17,8 @@ from samesense.reports.significance import Comparison
 def take(results: Path, sweep: str, folder: Path) -> None:
     """Copy what a sweep has left into the folder of a paper's results; scores only where they are few.
 
-    Data sets that are there and not in ``folder`` stay, so that a sweep can be run one data set at a time.
+    Data sets of the sweep that are there and not yet run in ``folder`` stay, so that a sweep can be run one data set at
+    a time.
     """
     if not (folder / "results.jsonl").is_file():
         raise SystemExit(f"{folder} has no results.jsonl: the sweep writes it when it ends. Run it to its end.")
@@ -26,16 +27,22 @@ def take(results: Path, sweep: str, folder: Path) -> None:
     rows = [{**row, "commit": commit.stdout.strip()} for row in _rows(folder / "results.jsonl")]
     rows = [row | _more(results.parent.name, sweep, row, folder) for row in rows]
     results.mkdir(parents=True, exist_ok=True)
-    _write(results / f"{sweep}.jsonl", "test", rows)
-    _write(results / f"{sweep}.comparisons.jsonl", "dataset", _rows(folder / "comparisons.jsonl"))
+    plan = json.loads((folder / "sweep.json").read_text(encoding="utf-8"))
+    order = list(dict.fromkeys(entry["dataset"] for entry in [*plan["tuning"], *plan["cells"]]))
+    tests = {row["test"] for row in rows}
+    _write(results / f"{sweep}.jsonl", _merged(results / f"{sweep}.jsonl", "test", rows, tests, order))
+    path = results / f"{sweep}.comparisons.jsonl"
+    _write(path, _adjusted(_merged(path, "dataset", _rows(folder / "comparisons.jsonl"), tests, order)))
 
 
-def _write(path: Path, key: str, taken: list[dict]) -> None:
-    """Write rows behind those of other test sets that are there; p-values are adjusted over all of them."""
-    tests = {row[key] for row in taken}
-    rows = [row for row in (_rows(path) if path.is_file() else []) if row[key] not in tests] + taken
-    if rows and "adjusted" in rows[0]:
-        rows = _adjusted(rows)
+def _merged(path: Path, key: str, taken: list[dict], tests: set[str], order: list[str]) -> list[dict]:
+    """Return rows with those that were taken before of the sweep's other data sets, in the order of the sweep."""
+    kept = [row for row in (_rows(path) if path.is_file() else []) if row[key] not in tests]
+    placed = [(order.index(name), row) for row in [*kept, *taken] if (name := row[key].partition("/")[0]) in order]
+    return [row for _, row in sorted(placed, key=lambda one: one[0])]
+
+
+def _write(path: Path, rows: list[dict]) -> None:
     path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
 
 

@@ -321,9 +321,11 @@ def test_results_of_one_data_set_are_taken_beside_those_of_others(monkeypatch, t
     taking = importlib.import_module("taking")
     one = {"task": "sts", "metric": "spearman", "model": "mse", "reference": "cosent", "difference": 0.1, "low": 0.0,
            "high": 0.2, "n": 9, "seeds": 5}  # fmt: skip
-    for name, value in (("a", 0.5), ("b", 0.6), ("b", 0.7)):
-        folder = tmp_path / "sweep"
-        folder.mkdir(exist_ok=True)
+    folder = tmp_path / "sweep"
+    folder.mkdir()
+    for name, value, known in (("c", 0.1, "abc"), ("a", 0.4, "abc"), ("b", 0.7, "ab"), ("a", 0.5, "ab")):
+        plan = {"tuning": [], "cells": [{"dataset": one} for one in known]}
+        (folder / "sweep.json").write_text(json.dumps(plan))
         (folder / "results.jsonl").write_text(json.dumps(row("cosent", 4, value, test=name, dataset=name)) + "\n")
         compared = {**one, "dataset": name, "p_value": 0.04, "adjusted": 0.04, "significant": "yes"}
         (folder / "comparisons.jsonl").write_text(json.dumps(compared) + "\n")

@@ -2,12 +2,14 @@
 
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 
 from samesense.recipes.train import plan
+from tests.messages import listen
 
-PAIRS = 96
+PAIRS = 90  # 6 batches of 16, the last one short
 
 
 @pytest.fixture
@@ -35,10 +37,16 @@ def made(folder, name, width):
 
 
 def rate(data, model, *, config="auto", method="auto", **settings):
+    said = listen()
     planned = plan(data, dev="none", config=config, method=method, settings={"model": model, **settings})
-    said = [line for line in planned.lines() if line.startswith("learning rate ")]
-    assert len(said) == (planned.settings.learning_rate in (1e-2, 1e-4) and "learning_rate" not in settings)
-    return planned.settings.learning_rate
+    found = planned.settings.learning_rate
+    steps = planned.settings.steps(PAIRS)
+    why = {
+        1e-4: f"learning rate 0.0001: {steps} steps are few for 2e-05 with a hidden size of 384",
+        1e-2: "learning rate 0.01: the start has static token vectors, no transformer",
+    }
+    assert said == ([f"{why[found]}; `learning_rate` overrides"] if found in why else [])
+    return found
 
 
 def test_few_steps_of_a_small_transformer_take_larger_ones(data, tmp_path):
@@ -68,7 +76,21 @@ def test_vectors_of_tokens_take_a_rate_of_their_own(data, tmp_path, static):
     assert rate(data, static, epochs=900) == 1e-2
 
 
-def test_a_model_that_is_not_there_yet_says_nothing(data, tmp_path):
+def test_settings_of_a_model_of_the_hub_are_loaded_first(data, tmp_path, monkeypatch):
+    """So that the first run, the next one and one that is resumed have the same rate."""
+    small, asked = Path(made(tmp_path, "small", 384)), []
+
+    def download(name, allow_patterns):
+        asked.append((name, allow_patterns))
+        return str(small)
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", download)
+    assert rate(data, "owner/name") == 1e-4
+    assert asked == [("owner/name", ["modules.json", "config.json", "*/config.json"])]
+
+
+def test_a_model_that_cannot_be_read_says_nothing(data, tmp_path, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     assert rate(data, "owner/not-here") == 2e-5
     broken = tmp_path / "broken"
     broken.mkdir()

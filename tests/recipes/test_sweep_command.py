@@ -37,6 +37,10 @@ def test_command(written, tmp_path, command):
         0,
         "to run: toy, cosent, seed 1\nto run: toy, mse, seed 1\n",
     )
+    assert command(*written, "-o", out, "--dry-run", "--datasets", "toy")[1].count("to run") == 2
+    assert (
+        "datasets names data sets of the sweep, toy" in command(*written, "-o", out, "--dry-run", "--datasets", "x")[2]
+    )
     assert not out.exists()
     code, printed, said = command(*written, "-o", out, "--json", "--jobs", "1")  # in this process
     assert (code, [json.loads(line)["variant"] for line in printed.splitlines()]) == (0, ["cosent", "mse"])

@@ -1,5 +1,8 @@
 """What is tuned: every combination is tried with the first seed, and all seeds are run with the one best on dev."""
 
+import json
+import shutil
+
 import pytest
 
 from samesense.errors import ConfigError
@@ -7,7 +10,7 @@ from samesense.recipes.sweep import cell as cells
 from samesense.recipes.sweep.gather import gather
 from samesense.recipes.sweep.plan import make_plan
 from samesense.recipes.sweep.report import write_report
-from samesense.recipes.sweep.run import run
+from samesense.recipes.sweep.run import PLAN, run
 from tests.messages import listen
 from tests.recipes.test_sweep import content, entry, quick
 
@@ -51,6 +54,10 @@ def test_what_is_best_on_dev_is_run_with_all_seeds(toy, tmp_path):
     assert again == ended
 
 
+def planned(folder):
+    return json.loads((folder / PLAN).read_text())
+
+
 def test_some_data_sets_are_run_now_and_the_others_later(toy, toy_pairs, tmp_path):
     plan = quick(
         toy, grid={}, seeds=[1], tune={"learning_rate": [1e-3, 2e-3]},
@@ -59,9 +66,15 @@ def test_some_data_sets_are_run_now_and_the_others_later(toy, toy_pairs, tmp_pat
     said = listen()
     with pytest.raises(ConfigError, match="datasets names data sets of the sweep, toy, other; received 'toys'"):
         run(plan, tmp_path / "s", datasets=["toys"])
-    assert run(plan, tmp_path / "s", datasets=["other"]).finished == 2
-    assert not any(line.startswith("not run: ") for line in said)
+    ended = run(plan, tmp_path / "s", datasets="other")
+    assert (ended.finished, ended.left) == (2, 0)
+    assert not any(line.startswith(("not run: ", "chosen: toy")) for line in said)
     assert {one.entry["dataset"] for one in gather(tmp_path / "s")} == {"other"}
+    shutil.rmtree(plan.tuning[-1].folder(tmp_path / "s"))  # as if what is tuned on the other had been stopped half-way
+    said.clear()
+    assert run(plan, tmp_path / "s", datasets=["toy"]).finished == 2
+    assert {line.partition(",")[0] for line in said if line.startswith("chosen: ")} == {"chosen: toy"}
+    assert not any(entry["chosen"] for entry in planned(tmp_path / "s")["tuning"] if entry["dataset"] == "other")
     ended = run(make_plan(plan.file), tmp_path / "s")
     assert (ended.finished, ended.left) == (4, 0)
     assert [one.entry["dataset"] for one in gather(tmp_path / "s")] == ["toy", "other"]

@@ -230,7 +230,7 @@ def sweep(
     file: str | Path,
     *,
     output: str | Path,
-    datasets: Sequence[str] | None = None,
+    datasets: str | Sequence[str] | None = None,
     jobs: int | Literal["auto"] = "auto",
     **placeholders: str,
 ) -> str:

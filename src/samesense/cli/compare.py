@@ -12,6 +12,7 @@ from samesense.cli.output import (
     PrecisionFlag,
     ReadFlags,
     Several,
+    listed,
     logger,
     put,
     put_json,
@@ -75,7 +76,7 @@ def compare(
     report = samesense.compare(
         models,
         data,
-        suites=[name.strip() for name in suite.split(",")],
+        suites=listed(suite),
         output=output,
         against=against,
         fast=fast,

@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from samesense.cli.output import AS_THEY_ARE, Flag, Json, PrecisionFlag, ReadFlags, Several, logger, put, put_json
+from samesense.cli.output import (
+    AS_THEY_ARE,
+    Flag,
+    Json,
+    PrecisionFlag,
+    ReadFlags,
+    Several,
+    listed,
+    logger,
+    put,
+    put_json,
+)
 from samesense.data.benchmarks.comparability import NOT_COMPARABLE, why_not_comparable
 from samesense.results import WHOLE_SUBSETS
 from samesense.types import Result
@@ -46,7 +57,7 @@ def evaluate(
     results = samesense.evaluate(
         model,
         data,
-        suites=[name.strip() for name in suite.split(",")],
+        suites=listed(suite),
         fast=fast,
         output=output,
         **vars(how),

@@ -121,6 +121,11 @@ def named_values(flag: str, given: list[str] | None) -> list[tuple[str, str]]:
     return [(name, value) for _, name, _, value in found]
 
 
+def listed(words: str) -> list[str]:
+    """Return the words between commas."""
+    return [word.strip() for word in words.split(",")]
+
+
 def put(line: str) -> None:
     """Write a line of data."""
     sys.stdout.write(line + "\n")

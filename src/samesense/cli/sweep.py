@@ -52,15 +52,16 @@ def sweep(
     from samesense.recipes.sweep.cell import status_of
     from samesense.recipes.sweep.file import read_sweep
     from samesense.recipes.sweep.plan import make_plan
-    from samesense.recipes.sweep.run import PLAN, describe, run
+    from samesense.recipes.sweep.run import PLAN, datasets_of, describe, run
     from samesense.recipes.sweep.workers import check_jobs
 
     check_jobs(jobs)
     plan = make_plan(read_sweep(file, dict(named_values("--set", set_))))
+    wanted = datasets_of(plan, datasets)
     for line in describe(plan):
         logger.info(line)
     if dry_run:
-        for cell in plan.every:
+        for cell in (cell for cell in plan.every if cell.dataset in wanted):
             put(f"{'finished' if status_of(cell.folder(folder)) == 'finished' else 'to run'}: {cell.name}")
         if plan.tuning:
             logger.info("then every seed of what is tuned, at what is the best on dev")

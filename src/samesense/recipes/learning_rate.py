@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import NamedTuple
 
 from samesense.data.examples import Examples
@@ -12,13 +13,15 @@ from samesense.recipes.cosent.settings import CosentSettings
 from samesense.recipes.settings import EncoderSettings
 
 STATIC = 1e-2
-"""For vectors of tokens without a transformer, which a rate of 2e-5 leaves where they are (docs/training.md)."""
+"""For static token vectors, which a rate of 2e-5 leaves where they are (docs/training.md)."""
 
 SMALL = 1e-4
 """For few steps of a small transformer on labelled pairs (docs/training.md)."""
 
 FEW_STEPS, SMALL_WIDTH = 500, 384
-"""Up to where :data:`SMALL` was measured to be better than the paper's 2e-5, which is of models of 768 numbers."""
+"""Steps and hidden size up to which :data:`SMALL` is taken: measured from 92 to 480 steps, at 384."""
+
+_CONFIGS = ["modules.json", "config.json", "*/config.json"]
 
 
 class Rate(NamedTuple):
@@ -31,28 +34,24 @@ class Rate(NamedTuple):
 def rate_for(settings: EncoderSettings, train: Examples) -> Rate | None:
     """Return the learning rate for a start model and its data; ``None`` keeps that of the method.
 
-    Differs: the papers name one rate for all data; theirs are models of 768 numbers or more, in thousands of steps.
+    Differs: the papers name one rate for all data; they train models of hidden size 768 or more in thousands of steps.
     """
     width = _width(settings.model)
-    if width is None:
-        return None
     if width == 0:
-        return Rate(STATIC, "the start has vectors of tokens and no transformer")
-    steps = settings.max_steps or settings.epochs * len(train) / settings.batch_size
+        return Rate(STATIC, "the start has static token vectors, no transformer")
     pairs = isinstance(settings, CosentSettings) and settings.encoder == "bi"
-    if pairs and steps <= FEW_STEPS and width <= SMALL_WIDTH:
-        return Rate(SMALL, f"{steps:.0f} steps of a model of {width} numbers are few for {settings.learning_rate:g}")
-    return None
+    if not pairs or width is None or width > SMALL_WIDTH:
+        return None
+    steps = settings.steps(settings.examples(train))
+    if steps > FEW_STEPS:
+        return None
+    return Rate(SMALL, f"{steps} steps are few for {settings.learning_rate:g} with a hidden size of {width}")
 
 
 def _width(model: str) -> int | None:
-    """Return the width of a transformer, 0 of static vectors; ``None`` where no folder on this machine says it."""
-    from samesense.encoder.names import local_folder
-
+    """Return the hidden size of a transformer, 0 of static vectors; ``None`` where it cannot be read."""
     try:
-        folder = local_folder(model)
-        if folder is None:
-            return None
+        folder = _configs(model)
         listed = folder / "modules.json"
         first = json.loads(listed.read_bytes())[0] if listed.is_file() else {"type": "Transformer", "path": ""}
         if str(first["type"]).endswith("StaticEmbedding"):
@@ -61,3 +60,13 @@ def _width(model: str) -> int | None:
     except (SamesenseError, OSError, ValueError, LookupError, TypeError):  # what opens the model says what is wrong
         return None
     return width if isinstance(width, int) else None
+
+
+def _configs(model: str) -> Path:
+    """Return the folder with the settings of a model; of one of the hub they are loaded, so that each run has them."""
+    from huggingface_hub import snapshot_download
+
+    from samesense.encoder.names import resolve
+
+    source = resolve(model)
+    return Path(source) if Path(source).is_dir() else Path(snapshot_download(source, allow_patterns=_CONFIGS))

@@ -5,6 +5,7 @@ The dev set and the settings that ``"auto"`` stands for are chosen here; nothing
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -29,6 +30,8 @@ from samesense.recipes.reading import Reading
 from samesense.recipes.settings import EncoderSettings, read_settings, shipped
 from samesense.recipes.training_run import TrainingRun
 from samesense.types import Result
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,15 +202,15 @@ def plan(
         examples, dev_data = hold_out(examples, bound.seed)
     else:
         dev_data = _pairs(dev, reading)
-    told = fitting.told
     named = config in shipped() or "learning_rate" in {**({} if config == "auto" else read_settings(config)), **given}
     rate = None if named or fitting.method.pipeline else rate_for(bound, examples)
     if rate is not None:
         bound = bound.model_copy(update={"learning_rate": rate.value})
-        told = (*told, f"learning rate {rate.value:g}: {rate.why}; `learning_rate` overrides")
+        if is_main():
+            logger.info(f"learning rate {rate.value:g}: {rate.why}; `learning_rate` overrides")
     return TrainingPlan(
         method=fitting.method, config=name, settings=bound, given=given, train=examples, dev=dev_data, test=test_data,
-        guards=tuple(one for one in guards if one is not None), held_out=held_out, told=told,
+        guards=tuple(one for one in guards if one is not None), held_out=held_out, told=fitting.told,
     )  # fmt: skip
 
 

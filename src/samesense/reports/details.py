@@ -104,7 +104,7 @@ def cases_table(content: Content, suite: str, dataset: str) -> Html:
         "Percentile: share of pairs that are less similar, in per cent; pairs are chosen by its difference. Of "
         "several seeds the first is shown."
     )
-    if content.marked:
+    if any(content.marked.get(model) for model in found):
         note += f" {SHADES.format('the')}"
     return folded("Cases", _small(note), *parts)
 

@@ -126,8 +126,11 @@ class _Shades:
         """Explain the pairs of a model that tokens explain; leaving words out would cost a score each."""
         if isinstance(model, Model) and model.name not in self.found:
             cases = [case for one in evidence if one.labels is not None for case in against_gold(one)]
-            with stage("explaining the pairs placed worst"):
-                self.found[model.name] = marked(model, dict.fromkeys(case.texts for case in cases))
+            try:
+                with stage("explaining the pairs placed worst"):
+                    self.found[model.name] = marked(model, dict.fromkeys(case.texts for case in cases))
+            except Exception as error:  # such as that of a tokenizer: what was evaluated is worth more
+                logger.warning(f"words of {model.name} are not shaded: {type(error).__name__}: {error}")
 
 
 def _run(spec: str) -> Run:

@@ -66,7 +66,7 @@ def _differing(tests: Mapping[str, PairData]) -> Iterator[str]:
             yield f"  warning: {name}: {NOT_COMPARABLE}{', '.join(differing)}"
 
 
-def run(plan: Plan, output: Path, *, jobs: Jobs = 1, datasets: Sequence[str] | None = None) -> SweepOutput:
+def run(plan: Plan, output: Path, *, jobs: Jobs = 1, datasets: str | Sequence[str] | None = None) -> SweepOutput:
     """Run every cell that is not finished; of some ``datasets`` alone, where they are named.
 
     A failed cell is recorded, and tried again by the next call. The first Ctrl-C lets the running cells write a
@@ -75,7 +75,7 @@ def run(plan: Plan, output: Path, *, jobs: Jobs = 1, datasets: Sequence[str] | N
     """
     check_jobs(jobs)
     check_folder(output)
-    wanted = _wanted(plan, datasets)
+    wanted = datasets_of(plan, datasets)
     places = Places(jobs)
     if output.is_dir() and not is_empty(output) and not (output / PLAN).is_file():
         raise OutputError(f"{output} is not empty and holds no sweep. Choose another output folder.")
@@ -85,13 +85,14 @@ def run(plan: Plan, output: Path, *, jobs: Jobs = 1, datasets: Sequence[str] | N
         if not interrupted:
             plan = settled(plan, wanted, output)
             interrupted = _run_cells(plan, plan.cells, wanted, output, places)
-    states = [status_of(cell.folder(output)) for cell in plan.every]
+    states = [status_of(cell.folder(output)) for cell in plan.every if cell.dataset in wanted]
     finished, failed = states.count("finished"), states.count("failed")
     return SweepOutput(finished, failed, len(states) - finished - failed, interrupted)
 
 
-def _wanted(plan: Plan, datasets: Sequence[str] | None) -> set[str]:
-    """Return the data sets whose cells are run: those that are named, or all."""
+def datasets_of(plan: Plan, datasets: str | Sequence[str] | None) -> set[str]:
+    """Return the data sets whose cells are run: those that are named, or all; ConfigError for one that is not there."""
+    datasets = [datasets] if isinstance(datasets, str) else datasets
     known = [entry.name for entry in plan.file.data]
     strange = next((name for name in datasets or () if name not in known), None)
     if strange is not None:
@@ -104,7 +105,10 @@ def settled(plan: Plan, datasets: set[str], output: Path) -> Plan:
     if not plan.tuning:
         return plan
     chosen: dict[tuple[str, str], tuple[float, dict[str, Any]]] = {}
+    waiting = {cell.dataset for cell in plan.tuning if status_of(cell.folder(output)) != "finished"}
     for cell in plan.tuning:
+        if cell.dataset in waiting - datasets:  # its turn has not come: what is tried last may be the best
+            continue
         folder, key = cell.folder(output), (str(cell.tried_for), cell.dataset)
         score = _best_dev(folder) if status_of(folder) == "finished" else float("-inf")
         if score > chosen.get(key, (float("-inf"),))[0]:
