@@ -230,7 +230,7 @@ def load() -> str:
 
 SPEED = (
     "Measured beside sentence-transformers 6.2 in the same process, in turns, on two cores of an x86-64 server with "
-    "AVX512-BF16 and without AMX; training on one with AMX. On your machine: `sh scripts/bench`"
+    "AVX512-BF16 and without AMX; training of encoders on one with AMX. On your machine: `sh scripts/bench`"
 )
 
 MODELS = (
