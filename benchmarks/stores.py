@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
+from collection import seconds
 
 TOPICS = 7
 TOP = 10
@@ -37,7 +38,7 @@ class Store(Protocol):
     def __init__(self, folder: Path, vectors: np.ndarray) -> None: ...
     def build(self) -> None: ...
     def query(self, vector: np.ndarray, where: tuple[str, int] | None = None) -> list[int]: ...
-    def approximate(self) -> Callable[[np.ndarray], list[int]] | None: ...
+    def approximate(self) -> Callable[[np.ndarray], list[int]] | None: ...  # in the place of build
     def add(self, vector: np.ndarray) -> None: ...
     def delete(self, rows: list[int]) -> None: ...
 
@@ -142,6 +143,7 @@ class Lance:
         return [row["id"] for row in asked.select(["id", "text", "_distance"]).to_list()]
 
     def approximate(self) -> Callable[[np.ndarray], list[int]]:
+        self.build()
         self.table.create_index(metric="cosine", index_type="IVF_HNSW_SQ", vector_column_name="vector")
         return self.query
 
@@ -153,12 +155,6 @@ class Lance:
 
 
 STORES: dict[str, type[Store]] = {"samesense": Ours, "sqlite-vec": SqliteVec, "LanceDB": Lance}
-
-
-def seconds(act: Callable[[], Any]) -> float:
-    started = time.perf_counter()
-    act()
-    return time.perf_counter() - started
 
 
 def median_ms(act: Callable[[np.ndarray], Any], queries: np.ndarray) -> float:
@@ -189,8 +185,6 @@ def measured(name: str, folder: Path, rows: int, dim: int) -> Iterator[tuple[str
     yield "peak MB", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
     started = time.perf_counter()
     near = STORES[name](folder / "near", vectors)
-    if not isinstance(near, Ours):
-        near.build()
     quick = near.approximate()
     if quick is not None:
         yield "approximate build s", time.perf_counter() - started

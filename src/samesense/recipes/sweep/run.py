@@ -105,21 +105,23 @@ def settled(plan: Plan, datasets: set[str], output: Path) -> Plan:
     if not plan.tuning:
         return plan
     chosen: dict[tuple[str, str], tuple[float, dict[str, Any]]] = {}
-    waiting = {cell.dataset for cell in plan.tuning if status_of(cell.folder(output)) != "finished"}
-    for cell in plan.tuning:
-        if cell.dataset in waiting - datasets:  # its turn has not come: what is tried last may be the best
+    tried = [(cell, cell.folder(output)) for cell in plan.tuning]
+    finished = {folder for _, folder in tried if status_of(folder) == "finished"}
+    later = {cell.dataset for cell, folder in tried if folder not in finished} - datasets
+    for cell, folder in tried:
+        if cell.dataset in later:  # its turn has not come: what is tried last may be the best
             continue
-        folder, key = cell.folder(output), (str(cell.tried_for), cell.dataset)
-        score = _best_dev(folder) if status_of(folder) == "finished" else float("-inf")
+        key = str(cell.tried_for), cell.dataset
+        score = _best_dev(folder) if folder in finished else float("-inf")
         if score > chosen.get(key, (float("-inf"),))[0]:
             chosen[key] = score, cell.tried
-    for (variant, dataset), (score, tried) in chosen.items():
-        words = ", ".join(f"{name} {value}" for name, value in tried.items())
+    for (variant, dataset), (score, best) in chosen.items():
+        words = ", ".join(f"{name} {value}" for name, value in best.items())
         logger.info(f"chosen: {dataset}, {variant}: {words}, dev {100 * score:.2f}")
     for variant, dataset in dict.fromkeys((str(cell.tried_for), cell.dataset) for cell in plan.tuning):
         if (variant, dataset) not in chosen and dataset in datasets:
             logger.warning(f"not run: {dataset}, {variant}: nothing that was tried for it is finished")
-    made = with_chosen(plan, {key: tried for key, (_, tried) in chosen.items()})
+    made = with_chosen(plan, {key: best for key, (_, best) in chosen.items()})
     begin(made, output)
     return made
 
