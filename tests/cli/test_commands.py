@@ -14,6 +14,7 @@ from samesense.cli.main import COMMANDS, GROUPS, help_of
 from samesense.encoder.build import build
 from samesense.encoder.encode import encode
 from samesense.encoder.storage import save
+from samesense.inference.models.optional_deps import SPIN
 from tests.models import made_model
 
 
@@ -372,14 +373,22 @@ from samesense.cli.main import main
 try:
     main(["--version"])
 finally:
-    print(os.environ["OMP_WAIT_POLICY"])
+    print(os.environ["OMP_WAIT_POLICY"], os.environ.get("GOMP_SPINCOUNT"))
 """
 
 
-@pytest.mark.parametrize(("given", "expected"), [({}, "PASSIVE"), ({"OMP_WAIT_POLICY": "ACTIVE"}, "ACTIVE")])
-def test_threads_of_every_command_sleep_while_they_wait(given, expected):
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, ["PASSIVE", SPIN]),
+        ({"GOMP_SPINCOUNT": "7"}, ["PASSIVE", "7"]),
+        ({"OMP_WAIT_POLICY": "ACTIVE"}, ["ACTIVE", "None"]),
+    ],
+)
+def test_threads_of_every_command_sleep_soon_while_they_wait(given, expected):
     """Said before torch is loaded, in a process of its own; what the user has set stays."""
-    environment = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"} | given
+    waits = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")
+    environment = {name: value for name, value in os.environ.items() if name not in waits} | given
     words = [sys.executable, "-c", SLEEPING]
     ran = subprocess.run(words, env=environment, capture_output=True, text=True, check=True)
-    assert ran.stdout.split()[-1] == expected
+    assert ran.stdout.split()[-2:] == expected
