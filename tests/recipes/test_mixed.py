@@ -278,3 +278,26 @@ def test_the_command_takes_files_of_any_kinds_together(files, tiny_trunk, toy_pa
     assert "mixed" in card
     code, _, err = run_command(capsys, "train", *sources, *flags[:-1], tmp_path / "other", "--dry-run")
     assert (code, "steps: 3 of 8 examples each" in err) == (0, True), err
+
+
+def test_a_part_is_cut_to_its_own_longest_input_and_what_was_cut_is_said_once(
+    files, tiny_trunk, tmp_path, caplog, monkeypatch
+):
+    prepare, kinds = recipe.prepare, []
+
+    def also(model, job):
+        made = prepare(model, job)
+        kinds.extend(type(callback) for callback in made.callbacks)
+        return made
+
+    monkeypatch.setattr(recipe, "prepare", also)
+    caplog.set_level("INFO")
+    samesense.train(
+        named(files, "scored", "anchors", "texts"), dev="none", output=tmp_path / "run", model=str(tiny_trunk),
+        max_seq_length=5, parts={"scored": {"max_seq_length": 4}}, **QUICK,
+    )  # fmt: skip
+    said = [record.getMessage() for record in caplog.records if record.name == "samesense.training.texts"]
+    assert sorted(line.split("texts were ")[1].split(" in training")[0] for line in said) == [
+        "cut to 4 tokens", "cut to 5 tokens", "cut to 5 tokens",
+    ]  # fmt: skip
+    assert len(kinds) == len(set(kinds))  # a trainer warns of two callbacks of one class

@@ -45,7 +45,7 @@ from samesense.training.losses.cross import CrossEncoderLoss
 from samesense.training.mixing import Mix, MixedTrainer
 from samesense.training.optimizer import RowAdamW, clip_all, sparse_embeddings
 from samesense.training.settings import TrainingSettings
-from samesense.training.texts import TrainingTexts
+from samesense.training.texts import LogCut, TrainingTexts
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -173,7 +173,7 @@ def fit(  # noqa: PLR0913 - what a run may be told
                 SaveLossWeights(loss),
                 *([] if patience is None else [EarlyStoppingCallback(patience)]),
                 times,
-                *([texts] if counts else []),
+                *([LogCut(texts)] if counts else []),
                 *callbacks,
             ],
         )

@@ -15,8 +15,8 @@ from samesense.encoder.grad_cache import Features
 logger = logging.getLogger(__name__)
 
 
-class TrainingTexts(TrainerCallback):
-    """Tokenises texts, or pairs, behind the model's default prompt, and says after training how many were cut short.
+class TrainingTexts:
+    """Tokenises texts, or pairs, behind the model's default prompt, and counts how many were cut short.
 
     The model itself reads as many tokens as before, also when it is evaluated during training.
 
@@ -51,10 +51,22 @@ class TrainingTexts(TrainerCallback):
         mask = tokenised(self.model, texts, (self.max_length or 0) + 1)["attention_mask"]
         return int((mask.sum(dim=1) > self.max_length).sum())
 
+
+class LogCut(TrainerCallback):
+    """Logs after training how many texts were cut short; nothing where none was.
+
+    Args:
+        each: what tokenised the texts. One callback has them all, since a trainer warns of two of one class.
+    """
+
+    def __init__(self, *each: TrainingTexts) -> None:
+        self.each = each
+
     def on_train_end(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
-        """Log it; nothing where no text was cut."""
-        if self.cut and state.is_world_process_zero:
-            logger.info(
-                f"{self.cut:,} of {self.given:,} texts were cut to {self.max_length} tokens in training; the model "
-                f"reads {self.model.max_seq_length}, as before"
-            )
+        """Log it."""
+        for texts in self.each:
+            if texts.cut and state.is_world_process_zero:
+                logger.info(
+                    f"{texts.cut:,} of {texts.given:,} texts were cut to {texts.max_length} tokens in training; the "
+                    f"model reads {texts.model.max_seq_length}, as before"
+                )

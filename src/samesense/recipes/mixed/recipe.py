@@ -11,7 +11,7 @@ Source: sentence-transformers' training on several data sets with several losses
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pkgutil import resolve_name
 from typing import Any
 
@@ -19,6 +19,7 @@ from datasets import DatasetDict
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.data_collator import SentenceTransformerDataCollator
 from torch import nn
+from transformers import TrainerCallback
 
 from samesense.errors import ConfigError
 from samesense.execution.ranks import world_size
@@ -26,7 +27,7 @@ from samesense.recipes.job import Job, TrainingInputs
 from samesense.recipes.mixed.data import Mixture, Part
 from samesense.recipes.mixed.settings import MixedSettings
 from samesense.training.mixing import Mix, MixedCollator
-from samesense.training.texts import TrainingTexts
+from samesense.training.texts import LogCut, TrainingTexts
 from samesense.types import Result
 
 
@@ -39,7 +40,7 @@ def prepare(model: SentenceTransformer, job: Job[Mixture, MixedSettings]) -> Tra
         )
     parts, settings = job.data.parts, job.settings
     made = {part.name: _prepared(model, job, part) for part in parts}
-    texts = TrainingTexts(model, settings.max_seq_length)
+    texts = {part.name: TrainingTexts(model, _length(job, part)) for part in parts if not made[part.name].collator}
     mix = Mix(
         mixing=settings.mixing,
         weights=settings.weights or (),
@@ -53,23 +54,35 @@ def prepare(model: SentenceTransformer, job: Job[Mixture, MixedSettings]) -> Tra
         summary=[f"{part.name}: {line}" for part in parts for line in (part.described, *made[part.name].summary)],
         batches=mix,
         collator=MixedCollator(
-            {name: one.collator or SentenceTransformerDataCollator(texts) for name, one in made.items()}
+            {name: one.collator or SentenceTransformerDataCollator(texts[name]) for name, one in made.items()}
         ),
-        callbacks=[*(callback for one in made.values() for callback in one.callbacks), texts],
+        callbacks=_callbacks(made, texts.values()),
         before_training=_before(made),
         after_training=lambda: _after(made),
     )
 
 
+def _length(job: Job[Mixture, MixedSettings], part: Part) -> int | None:
+    """Return the longest input of a part: its own, or that of the run."""
+    length: int | None = part.settings.max_seq_length or job.settings.max_seq_length
+    return length
+
+
 def _prepared(model: SentenceTransformer, job: Job[Mixture, MixedSettings], part: Part) -> TrainingInputs:
-    """Return what the method of a part makes of it; texts are cut alike for all parts."""
-    length = part.settings.max_seq_length or job.settings.max_seq_length
-    settings = part.settings.model_copy(update={"max_seq_length": length})
+    """Return what the method of a part makes of it."""
+    settings = part.settings.model_copy(update={"max_seq_length": _length(job, part)})
     own: Any = Job(
         method=part.method, data=part.data, settings=settings, output=job.output, dev=job.dev, begun=job.begun
     )
     made: TrainingInputs = resolve_name(part.prepare)(model, own)
     return made
+
+
+def _callbacks(made: Mapping[str, TrainingInputs], texts: Iterable[TrainingTexts]) -> list[TrainerCallback]:
+    """Return the callbacks of the parts, and one that logs which texts were cut short in any of them."""
+    found = [callback for one in made.values() for callback in one.callbacks]
+    cut = [each for callback in found if isinstance(callback, LogCut) for each in callback.each]
+    return [*(callback for callback in found if not isinstance(callback, LogCut)), LogCut(*cut, *texts)]
 
 
 def _before(made: Mapping[str, TrainingInputs]) -> Callable[[], None] | None:

@@ -25,7 +25,7 @@ from samesense.recipes.job import Job, TrainingInputs
 from samesense.recipes.runner import as_dataset
 from samesense.recipes.supmpn.settings import SupmpnSettings
 from samesense.recipes.unsupervised.views import set_dropout
-from samesense.training.texts import TrainingTexts
+from samesense.training.texts import LogCut, TrainingTexts
 from samesense.training.tuple_batches import LogSavings, SetEpoch, TupleBatches, has_dropout
 
 logger = logging.getLogger(__name__)
@@ -68,7 +68,7 @@ def prepare(model: SentenceTransformer, job: Job[TupleData, SupmpnSettings]) -> 
         loss=lambda: settings.spec.build(model, settings, formed),
         summary=[*train.summary(), *_formed(rows, len(train), settings), *_warnings(rows, settings, batches.apart)],
         collator=batches,
-        callbacks=[SetEpoch(batches), LogSavings(batches), texts],
+        callbacks=[SetEpoch(batches), LogSavings(batches), LogCut(texts)],
         before_training=None if augment is None else partial(_augment, batches, rows, augment, settings),
     )
 
