@@ -20,7 +20,7 @@ def main() -> None:
     args = arguments(__doc__)
     import samesense
     from samesense.data import read_pairs, sample_path
-    from samesense.encoder.build import build
+    from samesense.encoder.assembly.build import build
     from samesense.inference.onnx.export import export
     from samesense.inference.onnx.format import GRAPHS
     from samesense.metrics import spearman

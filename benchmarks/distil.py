@@ -20,7 +20,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     args = parser.parse_args()
     from samesense.data import read_pairs, sample_path
-    from samesense.encoder.build import build
+    from samesense.encoder.assembly.build import build
     from samesense.encoder.encode import encode
     from samesense.evaluation.sts import evaluate_pairs
     from samesense.inference.models.load import load

@@ -21,7 +21,7 @@ BATCH = 32
 def main() -> None:
     args = arguments(__doc__, rounds=3)
     from samesense.data import read_pairs, sample_path
-    from samesense.encoder.build import build
+    from samesense.encoder.assembly.build import build
     from samesense.encoder.encode import encode
 
     data = read_pairs(args.data or sample_path("train"))

@@ -12,7 +12,7 @@ from alternate import alternate, arguments, report
 def main() -> None:
     args = arguments(__doc__)
     from samesense.data import read_pairs, sample_path
-    from samesense.encoder.build import build
+    from samesense.encoder.assembly.build import build
     from samesense.encoder.encode import encode
     from samesense.metrics import spearman
 

@@ -28,7 +28,7 @@ def spearman_of(rows, texts, pairs, labels):
 def columns(encode, corpus, texts, pairs, labels):
     """Return the Spearman of four ways to compare the vectors of one encoder."""
     from samesense.context.origin.scheme import reference_sentences
-    from samesense.encoder.whitening import Whitening
+    from samesense.encoder.maps.whitening import Whitening
 
     windows = corpus.windows_at(corpus.random_windows(SEED, CONTEXTS))
     usual = reference_sentences(corpus, REFERENCE, SEED)

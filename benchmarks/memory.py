@@ -37,9 +37,9 @@ def one(args: argparse.Namespace, examples: int, budget: int | None, steps: int)
     import torch
 
     from samesense.data import read_pairs, sample_path
-    from samesense.encoder.build import build
-    from samesense.encoder.dropout import use_cheap_dropout
-    from samesense.encoder.precision import autocast, inference_precision
+    from samesense.encoder.assembly.build import build
+    from samesense.encoder.forward.dropout import use_cheap_dropout
+    from samesense.encoder.forward.precision import autocast, inference_precision
     from samesense.training.losses.pairs import CoSENT
     from samesense.training.losses.sentences import RankCSE
     from samesense.training.losses.tuples import MultiPositive

@@ -184,7 +184,7 @@ class Parts:
 
     def vectors(self, what: tuple[object, ...], by: str) -> np.ndarray:
         """Unit vectors of the evaluated sentences."""
-        from samesense.encoder.whitening import Whitening
+        from samesense.encoder.maps.whitening import Whitening
 
         rows = self.numbers(self.on, what).astype(np.float64)
         if by == "centred":

@@ -78,7 +78,7 @@ class Profiled(TrainerCallback):
 def main() -> None:
     args = arguments(__doc__)
     from samesense.data import read_pairs, sample_path
-    from samesense.encoder.build import build
+    from samesense.encoder.assembly.build import build
     from samesense.recipes.cosent.settings import CosentSettings
     from samesense.recipes.runner import as_dataset
     from samesense.training.fit import fit

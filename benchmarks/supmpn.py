@@ -32,9 +32,9 @@ def steps_of(args: argparse.Namespace, ways: list[str]) -> tuple[dict[str, Calla
     """Return what makes the steps of each way, and their collators, which count sentences."""
     from samesense.data.tuples.completion import Completion, key_of
     from samesense.data.tuples.read import read_tuples
-    from samesense.encoder.build import build
-    from samesense.encoder.dropout import use_cheap_dropout
-    from samesense.encoder.precision import autocast, inference_precision
+    from samesense.encoder.assembly.build import build
+    from samesense.encoder.forward.dropout import use_cheap_dropout
+    from samesense.encoder.forward.precision import autocast, inference_precision
     from samesense.training.losses.tuple_batches import TupleMultiPositive
     from samesense.training.tuple_batches import TupleBatches, has_dropout
 

@@ -54,7 +54,7 @@ def main() -> None:
 def ways(args: argparse.Namespace, teachers: list[str], sentences, folder: Path) -> dict[str, Callable[[], float]]:
     import torch
 
-    from samesense.encoder.build import build
+    from samesense.encoder.assembly.build import build
     from samesense.recipes.runner import as_dataset
     from samesense.recipes.teachers import open_teacher
     from samesense.recipes.unsupervised import rankcse, simcse

@@ -35,8 +35,8 @@ def compared(args: argparse.Namespace, batch_size: int, steps: int) -> None:
     from sentence_transformers.sentence_transformer.losses import CoSENTLoss
 
     from samesense.data import read_pairs, sample_path
-    from samesense.encoder.build import build
-    from samesense.encoder.build_cross import build_cross
+    from samesense.encoder.assembly.build import build
+    from samesense.encoder.assembly.build_cross import build_cross
     from samesense.recipes.cosent.settings import CosentSettings
     from samesense.recipes.runner import as_dataset
     from samesense.training.fit import fit

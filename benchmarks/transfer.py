@@ -131,7 +131,7 @@ def main() -> None:
     args = parser.parse_args()
     import torch
 
-    from samesense.encoder.build import build
+    from samesense.encoder.assembly.build import build
     from samesense.encoder.encode import as_encode
 
     torch.set_num_threads(1)

@@ -10,7 +10,7 @@ from datasets import Dataset
 from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
 
 from samesense.data import sample_path
-from samesense.encoder.build import build
+from samesense.encoder.assembly.build import build
 from samesense.training.losses.pairs import CoSENT
 
 

@@ -261,6 +261,8 @@ PAGES = {
         "table6": whole("sts", average),
         "fig3": whole("temperatures", average),
         "fig4": whole("geometry", path),
+        "own-teachers": whole("own-teachers", figures, average),
+        "tuned": whole("tuned", figures, average, convergence),
     },
     "supmpn": {
         "table2": whole("losses", figures, average),

@@ -127,7 +127,7 @@ def tiny_desk(tmp_path_factory):
 @pytest.fixture
 def tiny(tiny_trunk):
     """A fresh encoder with mean pooling."""
-    from samesense.encoder.build import build
+    from samesense.encoder.assembly.build import build
 
     return build(str(tiny_trunk), device="cpu")
 

@@ -30,7 +30,7 @@ Score = Callable[[Sequence[Pair]], Scores]
 
 
 PoolingName = Literal["mean", "cls", "max", "lasttoken", "first-last", "last-2"]
-"""How token vectors become a sentence vector; see :mod:`samesense.encoder.pooling`."""
+"""How token vectors become a sentence vector; see :mod:`samesense.encoder.assembly.pooling`."""
 
 Standardize = Literal["auto", "none", "mean", "whiten"]
 """What is done to a start model: nothing, its mean taken off, or whitened; auto by how narrow its cone is."""

@@ -4,9 +4,9 @@ import re
 import numpy as np
 import pytest
 
-from samesense.encoder.build import build
-from samesense.encoder.build_cross import build_cross
-from samesense.encoder.storage import save
+from samesense.encoder.assembly.build import build
+from samesense.encoder.assembly.build_cross import build_cross
+from samesense.encoder.saving.storage import save
 from samesense.inference.calibration.storage import read_of
 from samesense.inference.models.load import load
 

@@ -11,9 +11,9 @@ import pytest
 
 from samesense.cli import main as entry
 from samesense.cli.main import COMMANDS, GROUPS, help_of
-from samesense.encoder.build import build
+from samesense.encoder.assembly.build import build
 from samesense.encoder.encode import encode
-from samesense.encoder.storage import save
+from samesense.encoder.saving.storage import save
 from samesense.inference.models.optional_deps import SPIN
 from tests.models import made_model
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import samesense
-from samesense.encoder.build import build
-from samesense.encoder.build_cross import build_cross
-from samesense.encoder.cross import as_logits
-from samesense.encoder.storage import save
+from samesense.encoder.assembly.build import build
+from samesense.encoder.assembly.build_cross import build_cross
+from samesense.encoder.assembly.cross import as_logits
+from samesense.encoder.saving.storage import save
 from samesense.errors import ModelError
 
 NONE = "scores pairs of texts and has no embeddings"

@@ -3,10 +3,10 @@ import pytest
 from sentence_transformers import SentenceTransformer
 
 from samesense.cli.main import main
-from samesense.encoder.build import build
+from samesense.encoder.assembly.build import build
 from samesense.encoder.encode import encode
-from samesense.encoder.storage import save
-from samesense.encoder.whitening import Whitening
+from samesense.encoder.maps.whitening import Whitening
+from samesense.encoder.saving.storage import save
 
 
 def run(*arguments):

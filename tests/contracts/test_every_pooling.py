@@ -8,10 +8,10 @@ import torch
 from sentence_transformers import SentenceTransformer
 from transformers import AutoModel, AutoTokenizer, LlamaConfig, LlamaModel
 
-from samesense.encoder.build import build
+from samesense.encoder.assembly.build import build
+from samesense.encoder.assembly.pooling import POOLINGS, describe_pooling
 from samesense.encoder.encode import encode
-from samesense.encoder.pooling import POOLINGS, describe_pooling
-from samesense.encoder.storage import save
+from samesense.encoder.saving.storage import save
 from samesense.errors import ConfigError
 
 CASES = [*((name, "layer") for name in POOLINGS), ("first-last", "embeddings")]
@@ -119,7 +119,7 @@ def test_changing_the_pooling_of_a_saved_model(tiny_trunk, sentences, tmp_path):
 
 
 def test_one_layer_has_one_first_and_last(tiny_trunk):
-    from samesense.encoder.pooling import layer_weights
+    from samesense.encoder.assembly.pooling import layer_weights
 
     assert layer_weights(1, "first-last", "layer") == [1.0]
     assert layer_weights(1, "first-last", "embeddings") == [1.0, 1.0]

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from samesense.encoder.batching import embed_columns, plan_chunks
+from samesense.encoder.forward.batching import embed_columns, plan_chunks
 
 
 def cost(lengths, chunks, chunk_cost):
@@ -51,7 +51,7 @@ def test_gradients_are_those_of_separate_forwards(tiny, sentences):
 
 
 def test_left_padding(tiny_trunk, sentences):
-    from samesense.encoder.build import build
+    from samesense.encoder.assembly.build import build
 
     class Counted(torch.nn.Module):
         """Means the token ids under the mask: any misplaced token or mask shows."""

@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 
-from samesense.encoder.build import build
+from samesense.encoder.assembly.build import build
+from samesense.encoder.assembly.pooling import describe_pooling
 from samesense.encoder.encode import encode
 from samesense.encoder.names import resolve
-from samesense.encoder.pooling import describe_pooling
-from samesense.encoder.storage import save
+from samesense.encoder.saving.storage import save
 from samesense.errors import MissingExtraError, ModelError
 
 

@@ -14,10 +14,10 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from samesense.encoder.build import build
-from samesense.encoder.build_cross import build_cross, has_one_logit
-from samesense.encoder.cross import as_logits, is_cross_encoder
-from samesense.encoder.storage import save
+from samesense.encoder.assembly.build import build
+from samesense.encoder.assembly.build_cross import build_cross, has_one_logit
+from samesense.encoder.assembly.cross import as_logits, is_cross_encoder
+from samesense.encoder.saving.storage import save
 from samesense.errors import ModelError
 from samesense.inference.models.load import load
 from tests.conftest import WORDS

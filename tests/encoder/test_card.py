@@ -5,8 +5,8 @@ from huggingface_hub import ModelCard
 
 import samesense
 from samesense.data import read_pairs
-from samesense.encoder.card import Card, CardData, add_section, is_ours, write_card
-from samesense.encoder.storage import save
+from samesense.encoder.saving.card import Card, CardData, add_section, is_ours, write_card
+from samesense.encoder.saving.storage import save
 from samesense.types import Result
 
 FRONT = """---

@@ -4,9 +4,9 @@ import torch
 from sentence_transformers import CrossEncoder
 from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification
 
-from samesense.encoder import precision
-from samesense.encoder.cross import is_cross_encoder
-from samesense.encoder.storage import save
+from samesense.encoder.assembly.cross import is_cross_encoder
+from samesense.encoder.forward import precision
+from samesense.encoder.saving.storage import save
 from samesense.errors import ConfigError, ModelError
 from samesense.inference.models.load import load
 
@@ -83,7 +83,7 @@ def test_what_is_remembered_is_bounded(bare, pairs, monkeypatch):
     asked = []
     real = CrossEncoder.predict
     monkeypatch.setattr(CrossEncoder, "predict", lambda self, p, **kw: (asked.extend(p), real(self, p, **kw))[1])
-    monkeypatch.setattr("samesense.encoder.cross.REMEMBERED", sum(map(len, pairs[0])))
+    monkeypatch.setattr("samesense.encoder.assembly.cross.REMEMBERED", sum(map(len, pairs[0])))
     score, _ = opened(bare)
     first = score(pairs[:2])
     assert score(pairs[:2]).tolist() == first.tolist()

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import nn
 
-from samesense.encoder.dropout import CheapDropout, use_cheap_dropout
+from samesense.encoder.forward.dropout import CheapDropout, use_cheap_dropout
 
 
 @pytest.mark.parametrize("p", [0.1, 0.5, 0.9])

@@ -4,7 +4,7 @@ from sentence_transformers import SentenceTransformer
 
 from samesense.encoder import each_once
 from samesense.encoder.encode import encode
-from samesense.encoder.storage import save
+from samesense.encoder.saving.storage import save
 from samesense.errors import ModelError, OutputError
 
 

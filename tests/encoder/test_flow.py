@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from samesense.encoder.flow import Flow, fit_flow
+from samesense.encoder.maps.flow import Flow, fit_flow
 from samesense.errors import ConfigError, ModelError
 
 

@@ -1,10 +1,10 @@
 import pytest
 import torch
 
-from samesense.encoder.build import build
+from samesense.encoder.assembly.build import build
+from samesense.encoder.assembly.students import first_layers, make_student
 from samesense.encoder.encode import encode
-from samesense.encoder.storage import save
-from samesense.encoder.students import first_layers, make_student
+from samesense.encoder.saving.storage import save
 from samesense.errors import ConfigError, ModelError
 
 

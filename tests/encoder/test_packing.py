@@ -2,10 +2,10 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from samesense.encoder.batching import embed_columns
-from samesense.encoder.build import build
-from samesense.encoder.build_cross import build_cross
-from samesense.encoder.packing import packing, packs
+from samesense.encoder.assembly.build import build
+from samesense.encoder.assembly.build_cross import build_cross
+from samesense.encoder.forward.batching import embed_columns
+from samesense.encoder.forward.packing import packing, packs
 
 
 def folder_of(kind, tiny_trunk, folder):
@@ -90,6 +90,21 @@ def test_packed_pairs_have_the_scores_and_gradients_of_padded_ones(
     assert own.keys() == gradients.keys()
     for name, one in gradients.items():
         torch.testing.assert_close(own[name], one, atol=5e-5, rtol=1e-3)
+
+
+@pytest.mark.parametrize("pairs", [False, True])
+def test_packed_in_bfloat16_is_as_near_to_float32_as_padded(pairs, tiny_trunk, sentences):
+    model = (build_cross if pairs else build)(str(tiny_trunk), device="cpu").eval()
+    texts = list(zip(sentences[:16], sentences[16:32], strict=True)) if pairs else sentences[:32]
+    columns = [model.preprocess(texts)]
+    exact = embed_columns(model, columns)[0]
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        padded = embed_columns(model, columns)[0]
+        with packing(model):
+            packed = embed_columns(model, columns)[0]
+    off = (padded - exact).norm()
+    assert off > 0 and not torch.equal(packed, exact)
+    assert (packed - exact).norm() < 1.5 * off
 
 
 def test_a_text_is_dropped_from_as_if_alone(tiny, sentences):

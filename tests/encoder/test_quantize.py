@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sentence_transformers.util import quantize_embeddings
 
-from samesense.encoder.quantize import Quantizer
+from samesense.encoder.vectors.quantize import Quantizer
 from samesense.errors import DataError
 
 RANDOM = np.random.default_rng(0)

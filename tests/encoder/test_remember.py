@@ -8,9 +8,9 @@ import torch
 from sentence_transformers import SentenceTransformer
 
 from samesense.encoder import embedding_cache as module
-from samesense.encoder.build import build
+from samesense.encoder.assembly.build import build
 from samesense.encoder.embedding_cache import EmbeddingCache
-from samesense.encoder.storage import model_identity
+from samesense.encoder.saving.storage import model_identity
 from samesense.errors import ModelError
 
 TEXTS = [f"text {'x' * (i % 37)} {i}" for i in range(500)]

@@ -6,8 +6,8 @@ from sentence_transformers import SentenceTransformer
 from sklearn.covariance import ledoit_wolf
 
 from samesense.encoder.encode import encode
-from samesense.encoder.standardize import standardize
-from samesense.encoder.storage import save
+from samesense.encoder.maps.standardize import standardize
+from samesense.encoder.saving.storage import save
 from samesense.metrics import anisotropy
 
 

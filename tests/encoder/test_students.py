@@ -5,10 +5,10 @@ import pytest
 import torch
 from sklearn.decomposition import PCA
 
-from samesense.encoder.build import build
+from samesense.encoder.assembly.build import build
+from samesense.encoder.assembly.students import COMMON, is_model, make_student, spaced_layers
 from samesense.encoder.encode import encode
-from samesense.encoder.storage import save
-from samesense.encoder.students import COMMON, is_model, make_student, spaced_layers
+from samesense.encoder.saving.storage import save
 from samesense.errors import ConfigError, ModelError
 
 

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from samesense.encoder.quantize import Quantizer
-from samesense.encoder.vectors import read_vectors, read_words
+from samesense.encoder.vectors.lookup import read_vectors, read_words
+from samesense.encoder.vectors.quantize import Quantizer
 from samesense.errors import ModelError
 from samesense.inference.output import Encoded, write_encoded
 

@@ -2,7 +2,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from samesense.encoder.vocabulary import unknown_share
+from samesense.encoder.assembly.vocabulary import unknown_share
 
 
 def test_unknown_tokens_are_counted_without_special_ones(tiny):

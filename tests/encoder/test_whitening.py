@@ -5,12 +5,12 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize
 from sklearn.decomposition import PCA
 
-from samesense.encoder import whitening as module
-from samesense.encoder.build import build
+from samesense.encoder.assembly.build import build
+from samesense.encoder.assembly.pooling import leave_out_sink, reads_forwards
 from samesense.encoder.encode import encode
-from samesense.encoder.pooling import leave_out_sink, reads_forwards
-from samesense.encoder.storage import save
-from samesense.encoder.whitening import Whitening, append_whitening
+from samesense.encoder.maps import whitening as module
+from samesense.encoder.maps.whitening import Whitening, append_whitening
+from samesense.encoder.saving.storage import save
 from samesense.errors import ConfigError, ModelError
 from tests.context.worlds import small_causal
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from samesense.encoder.build import build
+from samesense.encoder.assembly.build import build
 from samesense.encoder.windows import Reading, cut_texts, figures_in_words
 from samesense.inference.models.load import load
 from tests.conftest import WORDS

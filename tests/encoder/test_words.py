@@ -3,7 +3,7 @@ import gzip
 import numpy as np
 import pytest
 
-from samesense.encoder.vectors import SIF_A, WORD, WordVectors, read_words
+from samesense.encoder.vectors.lookup import SIF_A, WORD, WordVectors, read_words
 from samesense.errors import ModelError
 
 TABLE = {

@@ -20,7 +20,7 @@ def static_model(tmp_path_factory):
     from sentence_transformers.sentence_transformer.modules import StaticEmbedding
     from tokenizers import Tokenizer, models, pre_tokenizers
 
-    from samesense.encoder.storage import save
+    from samesense.encoder.saving.storage import save
 
     words = {word: number for number, word in enumerate(["[UNK]", *WORDS])}
     tokenizer = Tokenizer(models.WordLevel(words, unk_token="[UNK]"))

@@ -23,7 +23,7 @@ def folder(exported_static, tmp_path):
 @pytest.fixture
 def other_graph(static_model, tmp_path):
     """The graph of a model with other weights."""
-    from samesense.encoder.build import build
+    from samesense.encoder.assembly.build import build
     from samesense.inference.onnx.graph import write_graph
 
     model = build(str(static_model), device="cpu")

@@ -6,9 +6,9 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Dense
 from sentence_transformers.sentence_transformer.modules import Normalize, StaticEmbedding
 
-from samesense.encoder.build import build
+from samesense.encoder.assembly.build import build
 from samesense.encoder.encode import encode
-from samesense.encoder.whitening import Whitening, append_whitening
+from samesense.encoder.maps.whitening import Whitening, append_whitening
 from samesense.inference.onnx.encoder import OnnxEncoder
 from samesense.inference.onnx.export import export
 

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import samesense
-from samesense.encoder.build_cross import build_cross
-from samesense.encoder.storage import save
+from samesense.encoder.assembly.build_cross import build_cross
+from samesense.encoder.saving.storage import save
 from samesense.errors import ConfigError, ModelError, OutputError
 from samesense.inference.calibration.fit import CalibrationSettings, calibrate
 from samesense.inference.calibration.storage import FILE, home_of, read, store

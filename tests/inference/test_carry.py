@@ -7,8 +7,8 @@ import pytest
 
 import samesense
 from samesense.data import read_pairs
-from samesense.encoder.build import build
-from samesense.encoder.storage import save
+from samesense.encoder.assembly.build import build
+from samesense.encoder.saving.storage import save
 from samesense.errors import ModelError
 from samesense.inference.calibration.carry import carry
 from samesense.inference.calibration.fit import CalibrationSettings, calibrate

@@ -227,7 +227,7 @@ def test_real_models_give_the_vectors_of_one_file_and_the_same_bytes_with_any_wo
     import torch
 
     from samesense.cli.encode import encode as command
-    from samesense.encoder.build import build
+    from samesense.encoder.assembly.build import build
     from samesense.encoder.encode import encode as encode_here
 
     (tmp_path / "texts.txt").write_text("\n".join(sentences) + "\n", encoding="utf-8")

@@ -10,10 +10,10 @@ from sentence_transformers import SentenceTransformer
 
 import samesense
 from samesense.data import read_pairs
-from samesense.encoder.build import build
-from samesense.encoder.build_cross import build_cross
+from samesense.encoder.assembly.build import build
+from samesense.encoder.assembly.build_cross import build_cross
 from samesense.encoder.encode import encode
-from samesense.encoder.storage import save
+from samesense.encoder.saving.storage import save
 from samesense.errors import ConfigError, MissingExtraError, ModelError, OutputError
 from samesense.inference.onnx import graph as export_graph
 from samesense.inference.onnx.encoder import OnnxEncoder

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from sentence_transformers import CrossEncoder
 
-from samesense.encoder.build import build
-from samesense.encoder.build_cross import build_cross
+from samesense.encoder.assembly.build import build
+from samesense.encoder.assembly.build_cross import build_cross
 from samesense.encoder.cosine import cosine_score
 from samesense.encoder.encode import encode
-from samesense.encoder.flow import fit_flow
-from samesense.encoder.storage import model_identity, save
-from samesense.encoder.whitening import Whitening
+from samesense.encoder.maps.flow import fit_flow
+from samesense.encoder.maps.whitening import Whitening
+from samesense.encoder.saving.storage import model_identity, save
 from samesense.errors import ConfigError, ModelError
 from samesense.inference.models.load import load
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import samesense
-from samesense.encoder.storage import save
+from samesense.encoder.saving.storage import save
 from samesense.errors import ModelError
 
 

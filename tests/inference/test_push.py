@@ -12,8 +12,8 @@ from huggingface_hub import ModelCard
 from sentence_transformers import SentenceTransformer
 
 import samesense
-from samesense.encoder.card import Card, write_card
-from samesense.encoder.storage import save
+from samesense.encoder.saving.card import Card, write_card
+from samesense.encoder.saving.storage import save
 from samesense.errors import ConfigError, ModelError, OutputError
 from samesense.files import write_json
 from tests.command import run_command

@@ -170,7 +170,7 @@ def test_settings_table_lists_every_setting_with_its_default():
 def test_poolings_and_extras_are_documented():
     import tomllib
 
-    from samesense.encoder.pooling import POOLINGS
+    from samesense.encoder.assembly.pooling import POOLINGS
 
     models = (ROOT / "docs" / "models.md").read_text(encoding="utf-8")
     assert [name for name in POOLINGS if f"| `{name}` |" not in models] == []

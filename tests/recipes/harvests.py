@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from samesense.encoder.quantize import Quantizer
+from samesense.encoder.vectors.quantize import Quantizer
 from samesense.inference.output import Encoded, write_encoded
 from tests.conftest import WORDS
 

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from samesense.data import read_pairs
-from samesense.encoder.cross import remember_scores
-from samesense.encoder.storage import save
+from samesense.encoder.assembly.cross import remember_scores
+from samesense.encoder.saving.storage import save
 from samesense.errors import ConfigError, DataError, ModelError
 from samesense.evaluation.run import evaluate_candidates
 from samesense.evaluation.sts import StsTask, evaluate_pairs
@@ -154,7 +154,7 @@ def test_models_are_named_by_the_end_of_their_path_or_as_asked(tmp_path):
 
 
 def test_seeds_are_read_from_run_folders(tiny, tmp_path):
-    from samesense.encoder.storage import save
+    from samesense.encoder.saving.storage import save
 
     for seed in (1, 2):
         save(tiny, tmp_path / f"run-{seed}" / "model")
@@ -356,7 +356,7 @@ def test_a_scorer_of_pairs_reads_two_sentences_at_a_time(monkeypatch):
 
 
 def test_parameters_and_size_are_read_from_the_files(tiny, tmp_path):
-    from samesense.encoder.storage import save
+    from samesense.encoder.saving.storage import save
 
     save(tiny, tmp_path / "model")
     cost = measure_cost(str(tmp_path / "model"), load(str(tmp_path / "model"), precision="float32"), ["a cat"])

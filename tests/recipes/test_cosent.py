@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from samesense.data import read_pairs
-from samesense.encoder.build import build
+from samesense.encoder.assembly.build import build
 from samesense.errors import ConfigError, DataError, OutputError
 from samesense.recipes import runner
 from samesense.recipes.cosent.settings import CosentSettings

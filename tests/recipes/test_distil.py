@@ -11,7 +11,7 @@ import torch
 from samesense.cli.main import main
 from samesense.data import read_pairs
 from samesense.data.sentences import read_unlabelled
-from samesense.encoder.build import build
+from samesense.encoder.assembly.build import build
 from samesense.encoder.encode import encode
 from samesense.errors import ConfigError, OutputError
 from samesense.evaluation.sts import evaluate_pairs

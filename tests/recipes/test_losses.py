@@ -9,7 +9,7 @@ from scipy.stats import hypergeom
 from transformers import TrainerCallback
 
 from samesense.data import read_pairs
-from samesense.encoder.build import build
+from samesense.encoder.assembly.build import build
 from samesense.errors import DataError
 from samesense.execution.trainer import newest_checkpoint
 from samesense.recipes import runner

@@ -11,8 +11,8 @@ import torch
 from samesense import train
 from samesense.data import read_pairs
 from samesense.data.pairs.data import concat, plain_text
-from samesense.encoder.build import build
-from samesense.encoder.merge import interpolate, weights_of
+from samesense.encoder.assembly.build import build
+from samesense.encoder.assembly.merge import interpolate, weights_of
 from samesense.errors import ConfigError, DataError
 from samesense.inference.models.load import load
 from samesense.metrics import spearman

@@ -11,7 +11,7 @@ from transformers import AutoTokenizer, LlamaConfig, LlamaModel, TrainerCallback
 
 import samesense
 from samesense.data.documents import running_documents
-from samesense.encoder.build import build
+from samesense.encoder.assembly.build import build
 from samesense.errors import ConfigError, DataError, ModelError
 from samesense.recipes.pretrain.recipe import run
 from samesense.recipes.pretrain.settings import PretrainSettings

@@ -8,9 +8,9 @@ import torch
 from sentence_transformers import CrossEncoder, SentenceTransformer
 
 import samesense
-from samesense.encoder.build import build, set_prompt
+from samesense.encoder.assembly.build import build, set_prompt
 from samesense.encoder.encode import encode
-from samesense.encoder.storage import save
+from samesense.encoder.saving.storage import save
 from samesense.errors import ConfigError
 from samesense.training.texts import TrainingTexts
 from tests.command import run_command

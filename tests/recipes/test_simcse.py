@@ -7,7 +7,7 @@ from transformers import AutoTokenizer, BertConfig, BertForMaskedLM
 
 from samesense.data import read_pairs
 from samesense.data.sentences import read_unlabelled
-from samesense.encoder.build import build
+from samesense.encoder.assembly.build import build
 from samesense.encoder.encode import encode
 from samesense.errors import ConfigError, DataError
 from samesense.recipes.methods import METHODS

@@ -7,9 +7,9 @@ import pytest
 
 from samesense import train
 from samesense.data import read_pairs
-from samesense.encoder.build import build, is_bare
-from samesense.encoder.pooling import describe_pooling
-from samesense.encoder.storage import save
+from samesense.encoder.assembly.build import build, is_bare
+from samesense.encoder.assembly.pooling import describe_pooling
+from samesense.encoder.saving.storage import save
 from samesense.errors import ConfigError
 from samesense.recipes.methods import METHODS
 from tests.messages import listen

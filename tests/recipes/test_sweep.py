@@ -11,7 +11,7 @@ from scipy.stats import spearmanr
 from sklearn.covariance import LedoitWolf
 
 from samesense.data import read_pairs
-from samesense.encoder.build import build
+from samesense.encoder.assembly.build import build
 from samesense.errors import ConfigError, DataError, OutputError
 from samesense.recipes.sweep import cell as cells
 from samesense.recipes.sweep.cell import read_record, status_of, write_scores

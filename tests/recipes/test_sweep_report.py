@@ -140,9 +140,9 @@ def test_one_name_for_two_things_is_refused(file):
 def test_cut_starts_of_long_names_are_kept_apart(file, tmp_path, monkeypatch):
     cell = plan_of(file, base={**file["base"], "layers": 1}).cells[0]
     made = []
-    monkeypatch.setattr("samesense.encoder.build.build", lambda *_, **__: None)
-    monkeypatch.setattr("samesense.encoder.students.first_layers", lambda *_: None)
-    monkeypatch.setattr("samesense.encoder.storage.save", lambda _, folder, **__: made.append(folder))
+    monkeypatch.setattr("samesense.encoder.assembly.build.build", lambda *_, **__: None)
+    monkeypatch.setattr("samesense.encoder.assembly.students.first_layers", lambda *_: None)
+    monkeypatch.setattr("samesense.encoder.saving.storage.save", lambda _, folder, **__: made.append(folder))
     for start in ("distilbert-base-cased", "distilbert-base-uncased", "0" * 64):
         cells.with_cut_start(replace(cell, identity={**cell.identity, "start": start}), tmp_path)
     assert [folder.name for folder in made] == [

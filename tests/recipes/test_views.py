@@ -11,7 +11,7 @@ from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 from transformers import AutoTokenizer
 
 from samesense.encoder.encode import encode
-from samesense.encoder.storage import save
+from samesense.encoder.saving.storage import save
 from samesense.errors import ConfigError
 from samesense.recipes.settings import bind, read_settings
 from samesense.recipes.unsupervised.settings import RankcseSettings, SimcseSettings, read_bare, read_for_simcse

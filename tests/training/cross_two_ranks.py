@@ -1,9 +1,13 @@
 """The part of two_ranks.py with cross-encoders: each rank holds an unequal part of a batch of pairs."""
 
+from contextlib import nullcontext
+
 import torch
 from torch import distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
+from samesense.encoder.assembly.build_cross import build_cross
+from samesense.encoder.forward.packing import packing, packs
 from samesense.training.losses.cross import CrossMSE
 from tests.training.registered import specs, trained_on
 
@@ -61,3 +65,22 @@ def shared_out():
         for name in LOSSES
         for budget in (None, 12)
     }
+
+
+def packed_loss_and_gradient(folder, rows, *, pack, share):
+    """Loss and gradient of CoSENT with a real model, whose pairs are packed or padded."""
+    model = build_cross(str(folder), device="cpu").eval()
+    wrapped = DistributedDataParallel(model, find_unused_parameters=True) if share else model
+    module, columns, labels = made("cosent", model, None)
+    module.model, module.tokenise = wrapped, model.preprocess
+    with packing(model) if pack else nullcontext():
+        assert packs(model) == pack
+        loss = module([column[rows] for column in columns], torch.tensor(labels[rows]))
+        loss.backward()
+    found = [p.grad for p in model.parameters()]
+    return [loss.item(), [value for grad in found if grad is not None for value in grad.flatten().tolist()]]
+
+
+def packed_shared_out(folder):
+    rows = slice(0, 7) if dist.get_rank() == 0 else slice(7, 11)
+    return packed_loss_and_gradient(folder, rows, pack=True, share=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 from transformers import TrainerCallback
 
-from samesense.encoder.build import build
+from samesense.encoder.assembly.build import build
 from samesense.recipes.runner import as_dataset
 from samesense.training.fit import fit
 from samesense.training.losses.pairs import CoSENT

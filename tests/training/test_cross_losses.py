@@ -6,8 +6,8 @@ import pytest
 import torch
 from sentence_transformers.cross_encoder.losses import BinaryCrossEntropyLoss
 
-from samesense.encoder.build_cross import build_cross
-from samesense.encoder.cross import as_logits
+from samesense.encoder.assembly.build_cross import build_cross
+from samesense.encoder.assembly.cross import as_logits
 from samesense.training.losses.cross import CrossCoSENT, CrossEntropy, CrossMSE
 from samesense.training.losses.spec import loss_class
 from tests.references.cosent import cosent as reference

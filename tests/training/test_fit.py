@@ -9,7 +9,7 @@ from sentence_transformers import SentenceTransformer
 from transformers import TrainerCallback
 
 from samesense.data import read_pairs
-from samesense.encoder.build import build
+from samesense.encoder.assembly.build import build
 from samesense.encoder.encode import encode
 from samesense.errors import ConfigError
 from samesense.execution.trainer import newest_checkpoint

@@ -32,6 +32,7 @@ def test_two_ranks_equal_one_process(tiny_trunk, tmp_path):
     assert out["bi"]["gathered"] == [0, 1, 2, 10, 11]
     check_encoders(out["bi"])
     check_cross_encoders(out["cross"])
+    check_packed_pairs(out["packed"], tiny_trunk)
     check_tuples(out["ragged"])
     check_adapters(out["adapters"])
     assert out["resumed"] == {"steps": [[1, 2, 3, 4, 5, 6], [1, 2, 3], [4, 5, 6]], "same": True}
@@ -71,6 +72,14 @@ def check_cross_encoders(out):
         for budget in (None, 12):
             assert out[f"{name} {budget}"][0] == pytest.approx(value, rel=1e-9), name
             assert out[f"{name} {budget}"][1] == pytest.approx(gradient, rel=1e-6, abs=1e-9), name
+
+
+def check_packed_pairs(out, folder):
+    value, slope = cross_two_ranks.packed_loss_and_gradient(folder, slice(None), pack=False, share=False)
+    assert out[0] == pytest.approx(value, rel=1e-4)
+    found, expected = torch.tensor(out[1]), torch.tensor(slope)
+    assert expected.abs().max() > 1e-2
+    torch.testing.assert_close(found, expected, rtol=1e-3, atol=5e-5)
 
 
 def check_tuples(out):

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from samesense.encoder.dropout import use_cheap_dropout
-from samesense.encoder.grad_cache import _reached, _replay, forward, replayed
+from samesense.encoder.forward.dropout import use_cheap_dropout
+from samesense.encoder.forward.grad_cache import _reached, _replay, forward, replayed
 from samesense.errors import ModelError
 from samesense.training.losses.pairs import CoSENT
 
@@ -29,7 +29,7 @@ def gradient(model):
 
 def test_replay_gives_the_loss_and_gradient_of_the_masks_that_were_drawn(tiny, columns, monkeypatch):
     """The same cut with and without replay draws the same masks, so the results must be equal, not just close."""
-    from samesense.encoder import batching
+    from samesense.encoder.forward import batching
 
     def run(*, replay):
         torch.manual_seed(5)

@@ -6,9 +6,9 @@ from sentence_transformers import CrossEncoder, SentenceTransformer
 
 import samesense
 from samesense.data import read_pairs
-from samesense.encoder.build import build
+from samesense.encoder.assembly.build import build
+from samesense.encoder.assembly.students import make_student
 from samesense.encoder.encode import encode
-from samesense.encoder.students import make_student
 from samesense.errors import ConfigError, MissingExtraError
 from samesense.recipes.model_adapters import BiEncoder
 from samesense.recipes.runner import dev_score
@@ -114,7 +114,7 @@ def test_the_folder_opens_everywhere(tiny_trunk, toy_pairs, sentences, tmp_path,
 
 
 def test_the_head_of_a_cross_encoder_is_trained_in_full_and_kept_by_checkpoints(tiny_trunk):
-    from samesense.encoder.build_cross import build_cross
+    from samesense.encoder.assembly.build_cross import build_cross
 
     model = build_cross(str(tiny_trunk), seed=1, device="cpu")
     add_adapters(model, 2)

@@ -6,7 +6,7 @@ import torch
 from huggingface_hub import ModelCard
 
 import samesense
-from samesense.encoder.students import make_student
+from samesense.encoder.assembly.students import make_student
 from samesense.errors import ConfigError, ModelError
 from samesense.inference.models.maps import apply_maps
 from samesense.recipes.cosent.settings import CosentSettings

@@ -5,7 +5,7 @@ import torch
 from torch.nn import functional as F
 from transformers import AutoTokenizer, BertConfig, BertForMaskedLM, DistilBertConfig, DistilBertForMaskedLM
 
-from samesense.encoder.build import build
+from samesense.encoder.assembly.build import build
 from samesense.errors import ConfigError
 from samesense.training.losses.mlm import IGNORED, InfoNCEWithMLM, Masking, masked_lm_head
 from samesense.training.losses.tuples import InfoNCE

@@ -11,7 +11,7 @@ from transformers import TrainerState
 
 from samesense.data.tuples.completion import Completion, key_of
 from samesense.data.tuples.data import Group, tuple_data
-from samesense.encoder.dropout import use_cheap_dropout
+from samesense.encoder.forward.dropout import use_cheap_dropout
 from samesense.errors import DataError
 from samesense.losses import batch_hard, multi_positive, sup_con, triplet
 from samesense.training.fit import fit

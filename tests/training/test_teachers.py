@@ -12,11 +12,11 @@ import pytest
 import torch
 
 from samesense.data.sentences import Sentences
-from samesense.encoder.build import build
-from samesense.encoder.build_cross import build_cross
+from samesense.encoder.assembly.build import build
+from samesense.encoder.assembly.build_cross import build_cross
 from samesense.encoder.encode import encode
-from samesense.encoder.storage import save
-from samesense.encoder.whitening import Whitening
+from samesense.encoder.maps.whitening import Whitening
+from samesense.encoder.saving.storage import save
 from samesense.errors import ConfigError, ModelError
 from samesense.inference.names import split_maps
 from samesense.recipes.teachers import open_teacher

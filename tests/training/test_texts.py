@@ -4,9 +4,9 @@ import pytest
 import torch
 from datasets import Dataset
 
-from samesense.encoder.batching import tokenised
-from samesense.encoder.build import build
-from samesense.encoder.packing import packing, packs
+from samesense.encoder.assembly.build import build
+from samesense.encoder.forward.batching import tokenised
+from samesense.encoder.forward.packing import packing, packs
 from samesense.recipes.runner import as_dataset
 from samesense.training.fit import fit
 from samesense.training.losses.pairs import CoSENT
@@ -62,7 +62,7 @@ def test_dev_is_scored_at_the_models_own_length(tiny_trunk, sentences, tmp_path)
 
 
 def test_training_precision_is_timed_on_the_texts_of_training(asking, sentences, monkeypatch):
-    from samesense.encoder import precision
+    from samesense.encoder.forward import precision
 
     widths = []
     monkeypatch.setattr(precision, "has_bfloat16", lambda device: True)

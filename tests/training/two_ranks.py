@@ -157,6 +157,7 @@ if __name__ == "__main__":
     dist.init_process_group("gloo", timeout=timedelta(seconds=60))
     out = {"bi": shared_out(), "cross": cross_two_ranks.shared_out(), "ragged": ragged_two_ranks.shared_out()}
     out["adapters"] = adapters_shared_out()
+    out["packed"] = cross_two_ranks.packed_shared_out(sys.argv[2])
     out["resumed"] = resumed_two_ranks.shared_out(*sys.argv[2:])
     if dist.get_rank() == 0:
         Path(sys.argv[1]).write_text(json.dumps(out))

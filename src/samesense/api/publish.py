@@ -43,7 +43,7 @@ def export(  # noqa: PLR0913 - the flags of the command
         overwrite: replace what is in the folder.
     """
     with stage("loading torch"):
-        from samesense.encoder.storage import check_free
+        from samesense.encoder.saving.storage import check_free
         from samesense.inference.calibration.carry import carry
         from samesense.inference.models.load import load
         from samesense.inference.names import place_of

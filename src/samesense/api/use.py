@@ -13,7 +13,7 @@ from samesense.hashes import rows_hash
 
 if TYPE_CHECKING:
     from samesense.context.origin.explain import Explanation as Contexts
-    from samesense.encoder.whitening import Whitening
+    from samesense.encoder.maps.whitening import Whitening
     from samesense.encoder.windows import Chunk
     from samesense.inference.calibration.storage import Threshold
     from samesense.inference.explain import By, Explanation
@@ -159,7 +159,7 @@ def read_vectors(place: str | Path) -> Embeddings:
     Args:
         place: an ``.npy`` or ``.parquet`` file, the folder of ``--shard-size``, or the URL of either.
     """
-    from samesense.encoder.stored import stored_rows
+    from samesense.encoder.vectors.stored import stored_rows
     from samesense.inference.shards.read import read_shards
 
     return stored_rows(place) if str(place).endswith((".npy", ".parquet")) else read_shards(place)
@@ -267,12 +267,12 @@ def whiten(
         overwrite: replace what is in the folder.
     """
     from samesense.data.sentences import unlabelled_texts
-    from samesense.encoder.build import build
-    from samesense.encoder.card import Card, CardData, write_card
+    from samesense.encoder.assembly.build import build
+    from samesense.encoder.assembly.pooling import leave_out_sink
     from samesense.encoder.encode import encode as embed
-    from samesense.encoder.pooling import leave_out_sink
-    from samesense.encoder.storage import check_free, save
-    from samesense.encoder.whitening import Whitening, append_whitening
+    from samesense.encoder.maps.whitening import Whitening, append_whitening
+    from samesense.encoder.saving.card import Card, CardData, write_card
+    from samesense.encoder.saving.storage import check_free, save
     from samesense.inference.names import place_of
 
     sentences = [text for source in as_sources(texts) for text in unlabelled_texts(source, columns)]

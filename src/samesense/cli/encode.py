@@ -10,7 +10,7 @@ from cyclopts import Group, Parameter
 
 from samesense.cli.output import Flag, PrecisionFlag, TextColumns, logger
 from samesense.data.formats.memory import Name
-from samesense.encoder.quantize import VectorType
+from samesense.encoder.vectors.quantize import VectorType
 from samesense.encoder.windows import Chunk
 from samesense.errors import ConfigError
 from samesense.inference.models.backends import BackendOption
@@ -94,7 +94,7 @@ def _one_file(
     model: str, sources: Sequence[str], output: str, wanted: Any, how: Mapping[str, Any], *, columns: str | None,
     keep: str | None, vectors: VectorType, chunk: Chunk | None, normalize: bool,
 ) -> None:  # fmt: skip
-    from samesense.encoder.quantize import Quantizer
+    from samesense.encoder.vectors.quantize import Quantizer
     from samesense.inference.names import place_of
     from samesense.inference.output import Encoded, check_format, format_of, write_encoded
     from samesense.inference.rows import expand, read_with

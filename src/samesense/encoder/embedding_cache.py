@@ -86,8 +86,8 @@ class EmbeddingCache:
     It takes the vector of a text to depend on that text alone. All vectors of the run are held in memory, as float32.
 
     Blocks of them are kept in ``folder`` as they are made, where one is given. ``identity`` is then everything that
-    decides a vector besides its text, as :func:`~samesense.encoder.storage.model_identity` returns; ModelError if it
-    is missing, or the folder holds damaged files.
+    decides a vector besides its text, as :func:`~samesense.encoder.saving.storage.model_identity` returns; ModelError
+    if it is missing, or the folder holds damaged files.
     """
 
     def __init__(self, encode: Encode, *, folder: Path | None = None, identity: str = "") -> None:

@@ -9,10 +9,10 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.util import batch_to_device
 from torch import Tensor
 
-from samesense.encoder.batching import embed_columns, tokenised
-from samesense.encoder.dropout import without_dropout
 from samesense.encoder.each_once import each_once
-from samesense.encoder.precision import autocast, inference_precision
+from samesense.encoder.forward.batching import embed_columns, tokenised
+from samesense.encoder.forward.dropout import without_dropout
+from samesense.encoder.forward.precision import autocast, inference_precision
 from samesense.execution.onednn import fast_linear
 from samesense.types import Embeddings, Encode, Precision
 

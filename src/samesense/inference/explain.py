@@ -162,7 +162,7 @@ def _by_tokens(model: Model, texts: Pair) -> Explanation:
     if not model.embeds or not model.backend.startswith("torch"):
         how = f"by {model.backend or 'a function'}" if model.embeds else "from both texts together"
         raise _NoTokensError(f"it is computed {how}")
-    from samesense.encoder.token_parts import token_parts
+    from samesense.encoder.forward.token_parts import token_parts
 
     try:
         one, other = (token_parts(model.encoder, text) for text in texts)

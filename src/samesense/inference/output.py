@@ -13,8 +13,8 @@ from typing import IO, TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from samesense.encoder.quantize import Quantizer
-from samesense.encoder.stored import BESIDE, METADATA
+from samesense.encoder.vectors.quantize import Quantizer
+from samesense.encoder.vectors.stored import BESIDE, METADATA
 from samesense.errors import ConfigError
 from samesense.files import replacing
 from samesense.urls import delivered, is_url, local

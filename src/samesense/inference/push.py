@@ -10,8 +10,8 @@ from huggingface_hub import HfApi
 from huggingface_hub.errors import HFValidationError
 from huggingface_hub.utils import httpx, validate_repo_id  # type: ignore[attr-defined]  # made on first use
 
-from samesense.encoder.card import FILE, name_on_hub, says_licence, state
 from samesense.encoder.names import DEFAULT, resolve
+from samesense.encoder.saving.card import FILE, name_on_hub, says_licence, state
 from samesense.errors import ConfigError, DataError, ModelError, OutputError
 from samesense.execution.progress import stage
 from samesense.failures import first_line

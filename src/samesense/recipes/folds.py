@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from samesense.data import PairData
-from samesense.encoder.storage import check_free
+from samesense.encoder.saving.storage import check_free
 from samesense.errors import ConfigError
 from samesense.evaluation.argument import ArgumentTask, Fold
 from samesense.execution.progress import progress_bar

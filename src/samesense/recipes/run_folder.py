@@ -22,9 +22,9 @@ from samesense.data.examples import Examples
 from samesense.data.formats.files import leads_to
 from samesense.data.formats.labels import Kind
 from samesense.data.pairs.read import holds_scores
-from samesense.encoder.card import RIGHTS, Card, CardData, write_card
-from samesense.encoder.storage import check_free
-from samesense.encoder.students import is_made
+from samesense.encoder.assembly.students import is_made
+from samesense.encoder.saving.card import RIGHTS, Card, CardData, write_card
+from samesense.encoder.saving.storage import check_free
 from samesense.errors import ConfigError, DataError, OutputError
 from samesense.execution.ranks import is_main
 from samesense.execution.trainer import TENSORBOARD

@@ -16,11 +16,11 @@ from transformers import set_seed
 from samesense.data import PairData
 from samesense.data.examples import Examples
 from samesense.data.mapped import is_mapped
-from samesense.encoder.merge import weights_of
-from samesense.encoder.precision import Choice
-from samesense.encoder.standardize import FITTED, standardize
-from samesense.encoder.storage import save
-from samesense.encoder.vocabulary import unknown_share
+from samesense.encoder.assembly.merge import weights_of
+from samesense.encoder.assembly.vocabulary import unknown_share
+from samesense.encoder.forward.precision import Choice
+from samesense.encoder.maps.standardize import FITTED, standardize
+from samesense.encoder.saving.storage import save
 from samesense.evaluation.task import checked_scores
 from samesense.execution.progress import Laps, stage
 from samesense.execution.ranks import is_main

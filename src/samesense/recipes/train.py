@@ -106,7 +106,7 @@ class TrainingPlan:
         What the run opens is opened, and what it checks before its first step is checked, the output folder too where
         it must be ``free``. Nothing is left behind.
         """
-        from samesense.encoder.storage import check_free
+        from samesense.encoder.saving.storage import check_free
 
         if free:
             check_free(Path(output), overwrite=False)

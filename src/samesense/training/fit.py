@@ -19,9 +19,9 @@ from sentence_transformers.sentence_transformer.data_collator import SentenceTra
 from torch import nn
 from transformers import EarlyStoppingCallback, TrainerCallback, set_seed
 
-from samesense.encoder.dropout import use_cheap_dropout
-from samesense.encoder.packing import packing
-from samesense.encoder.precision import Choice, inference_precision, training_precision
+from samesense.encoder.forward.dropout import use_cheap_dropout
+from samesense.encoder.forward.packing import packing
+from samesense.encoder.forward.precision import Choice, inference_precision, training_precision
 from samesense.errors import ConfigError
 from samesense.execution.progress import stage
 from samesense.execution.ranks import world_size
@@ -124,9 +124,9 @@ def fit(  # noqa: PLR0913 - what a run may be told
         ConfigError: if early stopping is asked for without a dev score, or what is asked for does not fit the model.
         DataError: if columns or labels do not fit the loss; see :func:`samesense.training.losses.check.check_dataset`.
 
-    Differs: dropout masks of a CPU run come from :class:`~samesense.encoder.dropout.CheapDropout`, which has the
-        same distribution and other random numbers. Cross-encoders are selected by Spearman, where the code of CoSENT's
-        author selects by accuracy at a threshold of 0.5.
+    Differs: dropout masks of a CPU run come from :class:`~samesense.encoder.forward.dropout.CheapDropout`, which has
+        the same distribution and other random numbers. Cross-encoders are selected by Spearman, where the code of
+        CoSENT's author selects by accuracy at a threshold of 0.5.
     """
     patience = settings.early_stopping_patience
     if patience is not None and dev_score is None:

@@ -9,8 +9,8 @@ from typing import Any
 from sentence_transformers import CrossEncoder, SentenceTransformer
 from transformers import TrainerCallback, TrainerState
 
-from samesense.encoder.batching import tokenised
-from samesense.encoder.grad_cache import Features
+from samesense.encoder.forward.batching import tokenised
+from samesense.encoder.forward.grad_cache import Features
 
 logger = logging.getLogger(__name__)
 

@@ -4,10 +4,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from samesense.encoder.build import build
-from samesense.encoder.build_cross import build_cross
-from samesense.encoder.cross import as_logits
-from samesense.encoder.storage import save
+from samesense.encoder.assembly.build import build
+from samesense.encoder.assembly.build_cross import build_cross
+from samesense.encoder.assembly.cross import as_logits
+from samesense.encoder.saving.storage import save
 from samesense.errors import ConfigError, ModelError
 from samesense.inference.calibration.storage import home_of, store
 from samesense.inference.collection.collection import Collection, Entry

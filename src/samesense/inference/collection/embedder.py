@@ -24,7 +24,7 @@ class Embedder:
     Attributes:
         encode: texts in, one embedding a text out.
         identity: everything that decides a vector besides its text; for a model that is loaded, what
-            :func:`~samesense.encoder.storage.model_identity` returns. ModelError for an empty one.
+            :func:`~samesense.encoder.saving.storage.model_identity` returns. ModelError for an empty one.
         name: what the model is called; it is opened by this name where no other is given.
         precision: arithmetic, for people and for opening it again.
         windows: cuts texts into windows that the encoder reads whole.

@@ -95,7 +95,7 @@ def open_kind(kind: str, place: str, device: str | None) -> Model:
 
 
 def _vectors(place: str) -> FunctionEncoder:
-    from samesense.encoder.vectors import read_vectors
+    from samesense.encoder.vectors.lookup import read_vectors
 
     path = Path(place).expanduser()
     return FunctionEncoder(
@@ -104,7 +104,7 @@ def _vectors(place: str) -> FunctionEncoder:
 
 
 def _words(place: str) -> FunctionEncoder:
-    from samesense.encoder.vectors import read_words
+    from samesense.encoder.vectors.lookup import read_words
 
     file, question, option = place.partition("?")
     if question and option != "sif":

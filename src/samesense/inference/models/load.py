@@ -153,10 +153,10 @@ def _open(base: str, options: _Options) -> Model:
 
 
 def _by_torch(name: str, pooling: PoolingName | None, options: _Options) -> Model:
-    from samesense.encoder.build import build, set_prompt
-    from samesense.encoder.cross import is_cross_encoder, load_cross_encoder
+    from samesense.encoder.assembly.build import build, set_prompt
+    from samesense.encoder.assembly.cross import is_cross_encoder, load_cross_encoder
+    from samesense.encoder.forward.precision import has_bfloat16
     from samesense.encoder.names import resolve
-    from samesense.encoder.precision import has_bfloat16
 
     source = resolve(name)
     if is_cross_encoder(source):
@@ -181,7 +181,7 @@ def _torch(model: SentenceTransformer, options: _Options, precision: Precision |
 
 
 def _cross_encoder(model: CrossEncoder, options: _Options) -> Model:
-    from samesense.encoder.cross import as_scores, describe_cross, remember_scores
+    from samesense.encoder.assembly.cross import as_scores, describe_cross, remember_scores
 
     score = as_scores(model, precision=options.precision)
     return Model(
@@ -212,7 +212,7 @@ def _exported(name: str, options: _Options) -> Model:
     def opened(backend: Backend) -> Model:
         if backend in ("onnx", "onnx-int8"):
             return Model(OnnxEncoder(name, backend, deterministic=options.deterministic, threads=options.threads))
-        from samesense.encoder.build import build
+        from samesense.encoder.assembly.build import build
 
         return _torch(build(name, device=options.device), options, _precision(backend))
 
@@ -236,7 +236,7 @@ def _fastest(source: str, backends: Sequence[Backend], open_by: Callable[[Backen
 def _computes_in_bfloat16() -> bool:
     import torch
 
-    from samesense.encoder.precision import has_bfloat16
+    from samesense.encoder.forward.precision import has_bfloat16
 
     return has_bfloat16(torch.device("cpu"))
 

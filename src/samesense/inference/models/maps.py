@@ -59,13 +59,13 @@ def _narrowed(model: Model, dim: int | None) -> FunctionEncoder:
 def _mapped(model: Model, name: str, dim: int | None, fit_texts: Sequence[str], seed: int) -> FunctionEncoder:
     before = model.encode
     if name == "whiten":
-        from samesense.encoder.whitening import Whitening
+        from samesense.encoder.maps.whitening import Whitening
 
         whitening = Whitening.fit(before(fit_texts), dim)
         apply: Callable[[Embeddings], Embeddings] = whitening.apply
         words = f"whitened to {whitening.matrix.shape[1]} dimensions"
     else:
-        from samesense.encoder.flow import fit_flow
+        from samesense.encoder.maps.flow import fit_flow
 
         if dim is not None:
             raise ConfigError(f"A flow keeps every dimension; received +flow:{dim}. Write +flow.")

@@ -33,10 +33,9 @@ def needs_torch() -> Iterator[None]:
         raise MissingExtraError(missing.replace("_", "-"), "torch") from error
 
 
-SPIN = "600"
-"""Rounds for which a thread of GNU's OpenMP waits awake, some microseconds. Measured, two cores, 16 pairs a step of
-CoSENT in bfloat16: with 0, 600, 1,000, 4,000 and 10,000 rounds 224, 152, 153, 150 and 130 ms a step alone, and 229, 258,
-308, 591 and 1,063 ms where two trainings run at once."""
+SPIN = "1000"
+"""Rounds for which a thread of GNU's OpenMP waits awake, some microseconds, before it sleeps: more are quicker for a
+process that is alone, and slow both of two; figures in ``benchmarks/LOG.md``."""
 
 
 def let_threads_sleep() -> None:
@@ -46,4 +45,4 @@ def let_threads_sleep() -> None:
     """
     if "torch" not in sys.modules and "OMP_WAIT_POLICY" not in os.environ:
         os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
-        os.environ.setdefault("GOMP_SPINCOUNT", SPIN)  # goes before the policy in GNU's OpenMP, which torch has on Linux
+        os.environ.setdefault("GOMP_SPINCOUNT", SPIN)  # GNU's OpenMP, torch's on Linux, puts it first

@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from sentence_transformers import SentenceTransformer
 
-from samesense.encoder.dropout import without_dropout
+from samesense.encoder.assembly.pooling import describe_pooling
 from samesense.encoder.each_once import each_once
 from samesense.encoder.encode import encode
-from samesense.encoder.pooling import describe_pooling
-from samesense.encoder.precision import autocast, inference_precision
-from samesense.encoder.storage import model_identity
+from samesense.encoder.forward.dropout import without_dropout
+from samesense.encoder.forward.precision import autocast, inference_precision
+from samesense.encoder.saving.storage import model_identity
 from samesense.encoder.windows import Reading, Span
 from samesense.errors import ModelError
 from samesense.execution.threads import torch_threads
@@ -57,7 +57,7 @@ class TorchEncoder:
 
     @property
     def identity(self) -> str:
-        """See :func:`~samesense.encoder.storage.model_identity`."""
+        """See :func:`~samesense.encoder.saving.storage.model_identity`."""
         return model_identity(self.sentence_transformer, self._precision)
 
     @property

@@ -16,18 +16,18 @@ from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 
 from samesense.data import read_pairs, sample_path
 from samesense.data.pairs.data import PairData
-from samesense.encoder.batching import default_prompt, tokenised
-from samesense.encoder.build import build
-from samesense.encoder.card import FILE as CARD
-from samesense.encoder.card import Card, add_section, is_ours, write_card
+from samesense.encoder.assembly.build import build
+from samesense.encoder.assembly.cross import is_cross_encoder
+from samesense.encoder.assembly.pooling import describe_pooling
+from samesense.encoder.assembly.vocabulary import fast_tokenizer
 from samesense.encoder.cosine import checked_rows, cosine_score, unit
-from samesense.encoder.cross import is_cross_encoder
 from samesense.encoder.encode import encode
+from samesense.encoder.forward.batching import default_prompt, tokenised
+from samesense.encoder.forward.precision import has_bfloat16
 from samesense.encoder.names import resolve
-from samesense.encoder.pooling import describe_pooling
-from samesense.encoder.precision import has_bfloat16
-from samesense.encoder.storage import check_free, save
-from samesense.encoder.vocabulary import fast_tokenizer
+from samesense.encoder.saving.card import FILE as CARD
+from samesense.encoder.saving.card import Card, add_section, is_ours, write_card
+from samesense.encoder.saving.storage import check_free, save
 from samesense.errors import DataError, ModelError
 from samesense.execution.progress import stage
 from samesense.files import replacing_folder, write_text

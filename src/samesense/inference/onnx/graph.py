@@ -15,7 +15,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 from torch import Tensor, nn
 
-from samesense.encoder.batching import tokenised
+from samesense.encoder.forward.batching import tokenised
 from samesense.errors import MissingExtraError, ModelError
 from samesense.failures import first_line
 from samesense.inference.onnx.encoder import INPUTS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from samesense.encoder.vocabulary import fast_tokenizer
+from samesense.encoder.assembly.vocabulary import fast_tokenizer
 from samesense.errors import DataError
 from samesense.inference.onnx.format import TOKENIZER
 

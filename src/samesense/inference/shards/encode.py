@@ -23,7 +23,7 @@ from numpy.lib import format as npy
 from pydantic import Field
 
 from samesense.encoder.cosine import checked_rows
-from samesense.encoder.quantize import Quantizer, VectorType
+from samesense.encoder.vectors.quantize import Quantizer, VectorType
 from samesense.encoder.windows import Chunk
 from samesense.errors import DataError, ModelError
 from samesense.execution.folders import Folder

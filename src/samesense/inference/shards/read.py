@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from samesense.encoder.quantize import Quantizer
-from samesense.encoder.stored import stored_rows
+from samesense.encoder.vectors.quantize import Quantizer
+from samesense.encoder.vectors.stored import stored_rows
 from samesense.errors import DataError
 from samesense.execution.folders import folder_at
 from samesense.execution.sharded import MANIFEST, SHARDS

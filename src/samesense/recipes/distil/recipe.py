@@ -24,9 +24,9 @@ from torch import nn
 
 from samesense.data import PairData, read_pairs
 from samesense.data.sentences import Sentences
-from samesense.encoder.build import set_prompt
-from samesense.encoder.storage import check_free
-from samesense.encoder.students import make_student
+from samesense.encoder.assembly.build import set_prompt
+from samesense.encoder.assembly.students import make_student
+from samesense.encoder.saving.storage import check_free
 from samesense.errors import ConfigError, ModelError
 from samesense.recipes.distil.report import KEPT, StudentReport, report_student
 from samesense.recipes.distil.settings import NO_TEACHER, DistilSettings

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from samesense.data import PairData
-from samesense.encoder.build import build
+from samesense.encoder.assembly.build import build
+from samesense.encoder.assembly.students import is_model
 from samesense.encoder.encode import as_encode
-from samesense.encoder.precision import inference_precision
-from samesense.encoder.students import is_model
+from samesense.encoder.forward.precision import inference_precision
 from samesense.evaluation.sts import evaluate_pairs
 from samesense.inference.models.load import load
 from samesense.recipes.distil.settings import DistilSettings

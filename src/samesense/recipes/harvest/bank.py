@@ -17,8 +17,8 @@ from samesense.context.harvest.scores import Scored
 from samesense.context.harvest.vectors import check_targets, choose_sentences, draw_pairs
 from samesense.context.origin.banked import BankOrigin
 from samesense.context.origin.load import open_origin
-from samesense.encoder.quantize import Quantizer
-from samesense.encoder.stored import stored_rows
+from samesense.encoder.vectors.quantize import Quantizer
+from samesense.encoder.vectors.stored import stored_rows
 from samesense.errors import ModelError
 from samesense.execution.sharded import Shard, sharded_job
 from samesense.execution.threads import torch_threads

@@ -26,8 +26,8 @@ from samesense.context.origin.origin import FILE
 from samesense.context.origin.reader import Reader, Reading
 from samesense.context.origin.scheme import reference_sentences
 from samesense.data.sentences import unlabelled_texts
-from samesense.encoder.precision import inference_precision
-from samesense.encoder.whitening import Whitening
+from samesense.encoder.forward.precision import inference_precision
+from samesense.encoder.maps.whitening import Whitening
 from samesense.errors import ConfigError, ModelError
 from samesense.execution.sharded import Shard, sharded_job
 from samesense.execution.threads import torch_threads

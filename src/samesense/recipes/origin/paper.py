@@ -26,8 +26,8 @@ from samesense.context.generator.training import GeneratorTraining, train_genera
 from samesense.context.generator.transformer import Architecture, Seq2Seq
 from samesense.context.origin.origin import FILE
 from samesense.context.retrieval.tfidf import Tfidf
-from samesense.encoder.precision import inference_precision
-from samesense.encoder.vectors import read_words
+from samesense.encoder.forward.precision import inference_precision
+from samesense.encoder.vectors.lookup import read_words
 from samesense.execution.progress import stage
 from samesense.execution.trainer import newest_checkpoint
 from samesense.files import replacing, write_text

@@ -14,7 +14,7 @@ from typing import Any
 
 from torch import Tensor
 
-from samesense.encoder.merge import interpolate, weights_of
+from samesense.encoder.assembly.merge import interpolate, weights_of
 from samesense.errors import ConfigError, DataError, ModelError
 from samesense.execution.progress import progress_bar
 from samesense.inference.models.load import load

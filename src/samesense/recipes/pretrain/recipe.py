@@ -26,9 +26,9 @@ from sentence_transformers import SentenceTransformer
 from transformers import PrinterCallback, TrainerCallback, TrainingArguments, set_seed
 
 from samesense.data.documents import running_documents
-from samesense.encoder.build import build
-from samesense.encoder.precision import inference_precision
-from samesense.encoder.storage import check_free, save
+from samesense.encoder.assembly.build import build
+from samesense.encoder.forward.precision import inference_precision
+from samesense.encoder.saving.storage import check_free, save
 from samesense.errors import ConfigError, ModelError
 from samesense.execution.progress import Laps, progress_bar, stage
 from samesense.execution.ranks import world_size

@@ -7,8 +7,8 @@ import shutil
 from pathlib import Path
 
 from samesense.data import PairData
-from samesense.encoder.build import build
-from samesense.encoder.storage import save
+from samesense.encoder.assembly.build import build
+from samesense.encoder.saving.storage import save
 from samesense.evaluation.sts import evaluate_pairs
 from samesense.files import replacing_folder, write_text
 from samesense.inference.models.load import load

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from samesense.data.sentences import Sentences
-from samesense.encoder.build import build
+from samesense.encoder.assembly.build import build
 from samesense.errors import SamesenseError
 from samesense.inference.models.load import load
 from samesense.inference.models.model import Model

@@ -11,12 +11,12 @@ from pathlib import Path
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 
-from samesense.encoder.build import build
-from samesense.encoder.cross import is_cross_encoder
+from samesense.encoder.assembly.build import build
+from samesense.encoder.assembly.cross import is_cross_encoder
+from samesense.encoder.assembly.students import make_student
 from samesense.encoder.encode import as_encode
 from samesense.encoder.names import DEFAULT, resolve
-from samesense.encoder.storage import save
-from samesense.encoder.students import make_student
+from samesense.encoder.saving.storage import save
 from samesense.errors import ConfigError, MissingExtraError, SamesenseError
 from samesense.execution.progress import stage
 from samesense.recipes.race.clock import Clock

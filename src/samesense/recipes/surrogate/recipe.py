@@ -25,7 +25,7 @@ import torch
 from sentence_transformers import CrossEncoder, SentenceTransformer
 from torch import nn
 
-from samesense.encoder.stored import rows_of
+from samesense.encoder.vectors.stored import rows_of
 from samesense.errors import ModelError
 from samesense.evaluation.sts import evaluate_pairs
 from samesense.failures import imported

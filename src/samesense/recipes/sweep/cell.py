@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from samesense.data import PairData
-from samesense.encoder.standardize import standardize
+from samesense.encoder.maps.standardize import standardize
 from samesense.errors import SamesenseError
 from samesense.evaluation.binary import BinaryTask
 from samesense.evaluation.sts import StsTask
@@ -122,9 +122,9 @@ def with_cut_start(cell: Cell, output: Path) -> Cell:
     """Return the cell with its start model cut to the layers it keeps, which is made on demand below ``output``."""
     if cell.layers is None:
         return cell
-    from samesense.encoder.build import build
-    from samesense.encoder.storage import save
-    from samesense.encoder.students import first_layers
+    from samesense.encoder.assembly.build import build
+    from samesense.encoder.assembly.students import first_layers
+    from samesense.encoder.saving.storage import save
     from samesense.recipes.model_adapters import start_settings
 
     start = cell.identity["start"]  # a name on the hub or, of a folder, the hash of its files

@@ -13,8 +13,8 @@ from torch import nn
 from transformers import TrainerCallback, TrainerState
 
 from samesense.data import PairData
-from samesense.encoder.batching import tokenised
-from samesense.encoder.grad_cache import forward
+from samesense.encoder.forward.batching import tokenised
+from samesense.encoder.forward.grad_cache import forward
 from samesense.errors import ConfigError, ModelError
 from samesense.evaluation.geometry import GeometryTask
 from samesense.inference.models.load import load

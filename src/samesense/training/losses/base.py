@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch import distributed as dist
 from torch.nn import functional as F
 
-from samesense.encoder.batching import embed_columns
+from samesense.encoder.forward.batching import embed_columns
 from samesense.errors import ConfigError
 
 LabelKind = Literal["none", "order", "binary", "number", "class", "row"]

@@ -14,7 +14,7 @@ from sentence_transformers.util import batch_to_device
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from samesense.encoder.batching import embed_columns
+from samesense.encoder.forward.batching import embed_columns
 from samesense.losses import cosent, mse
 from samesense.losses.cosine import widen
 from samesense.training.losses.base import gather

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from samesense.encoder.stored import stored_rows
+from samesense.encoder.vectors.stored import stored_rows
 from samesense.errors import ModelError
 from samesense.failures import DAMAGED
 from samesense.types import Embeddings

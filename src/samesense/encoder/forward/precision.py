@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 import torch
 from sentence_transformers import SentenceTransformer
 
-from samesense.encoder.batching import embed_columns, tokenised
+from samesense.encoder.forward.batching import embed_columns, tokenised
 from samesense.types import Precision
 
 _WORTH = 1.1

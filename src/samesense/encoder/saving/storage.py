@@ -15,7 +15,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 
-from samesense.encoder.batching import default_prompt
+from samesense.encoder.forward.batching import default_prompt
 from samesense.errors import OutputError
 from samesense.execution.progress import without_bars
 from samesense.files import is_empty, replacing_folder, write_json
@@ -40,7 +40,7 @@ _MARKS = ("modules.json", "config.json", "manifest.json", "cell.json")
 def save(model: SentenceTransformer, folder: str | Path, *, overwrite: bool = False) -> Path:
     """Write ``model`` to ``folder`` in one rename, so that a folder is there whole or not at all.
 
-    Its card is for whoever knows how it was made; see :mod:`samesense.encoder.card`.
+    Its card is for whoever knows how it was made; see :mod:`samesense.encoder.saving.card`.
 
     Raises:
         OutputError: if the folder exists, is not empty, and ``overwrite`` is false.

@@ -14,11 +14,11 @@ from sentence_transformers.sentence_transformer.modules import StaticEmbedding, 
 from tokenizers import Tokenizer
 from torch import nn
 
-from samesense.encoder.build import build, set_pooling
+from samesense.encoder.assembly.build import build, set_pooling
+from samesense.encoder.assembly.pooling import freeze_layer_weights, layer_pooling
+from samesense.encoder.assembly.vocabulary import fast_tokenizer
 from samesense.encoder.cosine import unit
-from samesense.encoder.grad_cache import forward
-from samesense.encoder.pooling import freeze_layer_weights, layer_pooling
-from samesense.encoder.vocabulary import fast_tokenizer
+from samesense.encoder.forward.grad_cache import forward
 from samesense.errors import ConfigError, ModelError
 from samesense.types import Embeddings, First, PoolingName
 

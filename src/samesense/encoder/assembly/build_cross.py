@@ -11,7 +11,7 @@ from sentence_transformers.base.modules import Transformer
 from tokenizers.processors import TemplateProcessing
 from transformers import AutoConfig, set_seed
 
-from samesense.encoder.cross import is_cross_encoder
+from samesense.encoder.assembly.cross import is_cross_encoder
 from samesense.encoder.names import resolve
 from samesense.errors import ModelError
 from samesense.execution.progress import without_bars

@@ -13,7 +13,7 @@ import torch
 from sentence_transformers import CrossEncoder
 from sentence_transformers.util import load_file_path
 
-from samesense.encoder.precision import autocast, inference_precision
+from samesense.encoder.forward.precision import autocast, inference_precision
 from samesense.errors import ModelError
 from samesense.execution.progress import progress_bar, without_bars
 from samesense.failures import first_line

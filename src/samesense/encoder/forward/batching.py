@@ -1,7 +1,7 @@
 """Many texts through a model with little padding and bounded memory.
 
 Rows are sorted by length, cut into chunks, and put back in order. With a token budget, a batch beyond it goes through
-:mod:`samesense.encoder.grad_cache`, so that the peak is one chunk's and not the batch's.
+:mod:`samesense.encoder.forward.grad_cache`, so that the peak is one chunk's and not the batch's.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from samesense.encoder.each_once import within_budget
-from samesense.encoder.grad_cache import Features, forward, replayed
-from samesense.encoder.packing import first_position, pack, packs
+from samesense.encoder.forward.grad_cache import Features, forward, replayed
+from samesense.encoder.forward.packing import first_position, pack, packs
 from samesense.errors import ModelError
 
 CHUNK_COST = 64

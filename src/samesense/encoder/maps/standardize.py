@@ -12,7 +12,7 @@ import numpy as np
 from sentence_transformers import SentenceTransformer
 
 from samesense.encoder.encode import encode
-from samesense.encoder.whitening import Whitening, append_whitening
+from samesense.encoder.maps.whitening import Whitening, append_whitening
 from samesense.metrics import anisotropy
 from samesense.types import Embeddings, Precision, Standardize
 

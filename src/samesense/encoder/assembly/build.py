@@ -11,8 +11,8 @@ from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling, WeightedLayerPooling
 from sentence_transformers.util import ORIGINAL_TRANSFORMER_MODELS, load_file_path
 
+from samesense.encoder.assembly.pooling import freeze_layer_weights, pooling_modules
 from samesense.encoder.names import resolve
-from samesense.encoder.pooling import freeze_layer_weights, pooling_modules
 from samesense.errors import ConfigError, ModelError
 from samesense.execution.progress import without_bars
 from samesense.failures import first_line

@@ -8,7 +8,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from samesense.encoder.quantize import Quantizer
+from samesense.encoder.vectors.quantize import Quantizer
 from samesense.errors import DataError
 from samesense.types import Embeddings
 from samesense.urls import is_file, open_file

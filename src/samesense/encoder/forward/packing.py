@@ -25,8 +25,8 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
-from samesense.encoder.dropout import cheap_dropout, without_dropout
-from samesense.encoder.grad_cache import Features, forward
+from samesense.encoder.forward.dropout import cheap_dropout, without_dropout
+from samesense.encoder.forward.grad_cache import Features, forward
 
 logger = logging.getLogger(__name__)
 

@@ -1,0 +1,1 @@
+"""Model folders: files that every reader opens, and the card."""

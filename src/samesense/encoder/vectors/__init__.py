@@ -1,0 +1,1 @@
+"""Vectors without a model: stored, in fewer bytes, looked up."""
