@@ -37,20 +37,17 @@ def put(tmp_path, rows):
         (
             {"score": "high"},
             "score",
-            "label 'high' is not a finite number, true, false, yes, no, or a known class",
-            "correct the label",
+            "label 'high' is not a finite number, true or false, yes or no, or a known class such as duplicate or "
+            "not_duplicate",
+            "write one of these",
         ),
-        (
-            {"score": float("nan")},
-            "score",
-            "label nan is not a finite number, true, false, yes, no, or a known class",
-            "correct the label",
-        ),
+        ({"score": float("nan")}, "score", "there is no label", "give a label or delete the row"),
         (
             {"score": float("inf")},
             "score",
-            "label inf is not a finite number, true, false, yes, no, or a known class",
-            "correct the label",
+            "label inf is not a finite number, true or false, yes or no, or a known class such as duplicate or "
+            "not_duplicate",
+            "write one of these",
         ),
         (
             {"score": [1]},

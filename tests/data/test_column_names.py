@@ -74,7 +74,7 @@ def test_a_label_beside_a_negative_is_refused():
 @pytest.mark.parametrize(
     ("header", "row", "proposed"),
     [
-        (["sentence1", "sentence2", "is_same"], ["a", "b", "yes"], "sentence1,sentence2,is_same"),
+        (["sentence1", "sentence2", "is_same", "by"], ["a b", "b c", "yes", "7"], "sentence1,sentence2,is_same"),
         (["id", "left", "right", "rating"], ["7", "a b", "c d", "2.5"], "left,right,rating"),
         (["same", "lang", "left", "right"], ["0", "1", "a b", "c d"], "left,right,same"),
         (["left", "right", "label", "who"], ["a b", "c d", "no", "me"], "left,right,label"),

@@ -5,7 +5,8 @@ import json
 import pytest
 
 from samesense.data import examine, read_pairs
-from samesense.data.formats.labels import infer_scale, share_text, to_number
+from samesense.data.formats.label_values import to_number
+from samesense.data.formats.labels import infer_scale, share_text
 from samesense.errors import ConfigError, DataError
 from samesense.recipes.reading import Reading
 from samesense.training.losses.registry import PAIR_LOSSES

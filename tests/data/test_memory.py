@@ -82,7 +82,7 @@ def test_missing_texts_are_refused_by_row():
     ("data", "message"),
     [
         ([("a", "b", 1.0), ("c",)], "Row 2 in memory: a row is a dict, a text, or a tuple"),
-        ({"train": []}, r"several splits or columns.*train"),
+        ({"train": [("a", "b", 1)], "test": []}, r"several splits or columns.*train"),
         (3, r"Data must be a path.*received int"),
     ],
 )

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from samesense.data.formats.memory import Source, as_sources, holds_sentences, in_memory, name_of
+from samesense.data.formats.memory import Rows, Source, as_sources, in_memory, name_of
+from samesense.data.kinds import MEANINGS, Told, tell
 from samesense.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from samesense.data import PairData
+    from samesense.data.benchmarks.sentences import LabelledSentences
     from samesense.data.sentences import Sentences
     from samesense.data.tuples.data import TupleData
     from samesense.inference.negatives import Sampling
@@ -39,39 +41,63 @@ def read(
     label_order: str | None = None,
     label_range: Scale | None = None,
     drop_bad_rows: bool = False,
-) -> PairData | Sentences:
-    """Read labelled pairs, triplets, or unlabelled sentences.
+) -> PairData | TupleData | LabelledSentences | Sentences:
+    """Read labelled pairs, triplets, anchors with positives and negatives, sentences with classes, or sentences.
 
     Args:
         source: one, or a list of several; a file (TSV, CSV, JSON lines, Parquet, text; plain or .gz), a saved
             ``datasets`` folder, a hub name as ``owner/name:split``; a data frame (pandas, polars, Arrow), a
             ``datasets.Dataset``; or rows: tuples such as ``(text, text, score)``, dicts, or texts.
-        columns: text and label columns by name, as in ``"left,right,same"``, or the one column of unlabelled sentences.
+        columns: text and label columns by name, as in ``"left,right,same"``; of other data as in :func:`doctor`.
         label_order: names of the labels 0, 1, 2 of NLI data, as in ``"entailment,neutral,contradiction"``.
         label_range: lowest and highest label of the scale, as in ``(0, 5)``.
         drop_bad_rows: leave out rows that break a rule, and count them.
 
     Returns:
-        Sentences for text files, lists of texts and a single column, else pairs; both can be trained on, pairs can be
+        What the data are, as ``train`` and ``doctor`` tell it; a guess is logged. All can be trained on, pairs can be
         evaluated on.
 
     Raises:
-        DataError: names the source, the row and the likely fix.
+        DataError: names the source, the row and the likely fix; also for running documents, which are not held.
     """
-    sources = as_sources(source)
-    if all(map(holds_sentences, sources)) or (columns is not None and "," not in columns):
-        if label_order or label_range or drop_bad_rows:
-            raise ConfigError(
-                f"label_order, label_range and drop_bad_rows are for labelled pairs; {name_of(source)} is read as "
-                "unlabelled sentences. Leave them out."
-            )
-        from samesense.data.sentences import read_unlabelled
-
-        return read_unlabelled(sources, columns=columns)
     from samesense.data import concat
 
-    how = {"columns": columns, "label_order": label_order, "label_range": label_range, "drop_bad_rows": drop_bad_rows}
-    return concat([labelled_pairs(one, **how) for one in sources])
+    sources = [Rows(one) if isinstance(one, Iterator) else one for one in as_sources(source)]
+    told = [tell(one, columns) for one in sources]
+    for one in told:
+        if not one.sure:
+            logger.info(one.line)
+    kinds = {one.kind for one in told}
+    if kinds == {"pairs"}:
+        how = {"label_order": label_order, "label_range": label_range, "drop_bad_rows": drop_bad_rows}
+        parts = zip(sources, told, strict=True)
+        return concat([labelled_pairs(one, columns=own.columns, **how) for one, own in parts])
+    if len(kinds) > 1 or kinds == {"documents"}:
+        found = ", ".join(f"{name_of(one)}: {own.by}" for one, own in zip(sources, told, strict=True))
+        raise DataError(f"Sources are read as one if they hold data of one kind, and no documents; received {found}.")
+    if label_range or (label_order and kinds != {"tuples"}) or (drop_bad_rows and kinds == {"texts"}):
+        raise ConfigError(
+            f"label_order, label_range and drop_bad_rows are for labelled data; {name_of(source)} is read as "
+            f"{MEANINGS[told[0].kind].what}. Leave them out."
+        )
+    return _unlabelled(sources, told[0], label_order, drop_bad_rows)
+
+
+def _unlabelled(
+    sources: list[Source], told: Told, label_order: str | None, drop_bad_rows: bool
+) -> TupleData | LabelledSentences | Sentences:
+    """Read what is told to be no labelled pairs."""
+    from samesense.data.benchmarks.sentences import read_sentences
+    from samesense.data.sentences import read_unlabelled
+    from samesense.data.tuples.read import read_tuples
+
+    if told.kind == "texts":
+        return read_unlabelled(sources, columns=told.columns)
+    if told.kind == "tuples":
+        return read_tuples(sources, columns=told.columns, label_order=label_order, drop_bad_rows=drop_bad_rows)
+    if len(sources) > 1:
+        raise DataError(f"Sentences with classes are read from one source; received {len(sources)}.")
+    return read_sentences(sources[0], columns=told.columns, drop_bad_rows=drop_bad_rows)
 
 
 def doctor(
@@ -186,7 +212,6 @@ def mine_negatives(  # noqa: PLR0913 - the flags of the command
 def _anchors(data: Source, **how: Any) -> TupleData:
     """Return anchors with positives, of whatever says what they are."""
     from samesense.data import PairData, concat
-    from samesense.data.kinds import MEANINGS, tell
     from samesense.data.tuples.convert import tuples_of_pairs
     from samesense.data.tuples.data import TupleData
     from samesense.data.tuples.read import read_tuples

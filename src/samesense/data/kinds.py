@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -11,28 +12,31 @@ from typing import Literal, NamedTuple
 from samesense.data.benchmarks.published import holds_arguments
 from samesense.data.benchmarks.sentences import LABEL_NAMES, LabelledSentences
 from samesense.data.documents import TEXT_NAMES, text_files
-from samesense.data.formats.columns import LABEL_NAMES as PAIR_LABELS
 from samesense.data.formats.columns import (
+    KNOWN_NAMES,
     NEGATIVE_NAMES,
     SINGLE_NAMES,
-    SUBSET_NAMES,
     TEXT_PAIRS,
     first_of,
     first_pair_of,
+    plain,
     resolve_columns,
     spelled_names,
 )
+from samesense.data.formats.columns import LABEL_NAMES as PAIR_LABELS
 from samesense.data.formats.files import Row, leads_to, missing_file, split_suffix
 from samesense.data.formats.lines import read_lines
 from samesense.data.formats.memory import Source, holds_sentences, in_memory, name_of
 from samesense.data.formats.sources import list_rows
 from samesense.data.formats.text_columns import (
-    IDENTIFIERS,
     SEEN,
     example,
+    guessed_pairs,
     holding_texts,
     named_column,
     names_in,
+    refuse_text,
+    saying,
     text_column,
 )
 from samesense.data.pairs.data import PairData
@@ -130,18 +134,36 @@ def holds_text_files(source: Source) -> bool:
 
 
 def _refuse_table(source: Source) -> None:
-    """Raise DataError if a text file is absent, or each line has as many tabs as the others: texts have none."""
+    """Raise DataError if a text file is absent, or a table, or JSON, by its first lines."""
     if in_memory(source):
         return
     if not leads_to(source, Path.is_file):
         raise missing_file(str(source))
-    lines = islice(read_lines(Path(source).expanduser(), split_suffix(str(source))[1]), SEEN)
-    tabs = [line.count("\t") for _, line in lines if line.strip()]
-    if len(tabs) > 1 and tabs[0] and set(tabs) == {tabs[0]}:
+    read = islice(read_lines(Path(source).expanduser(), split_suffix(str(source))[1]), SEEN)
+    lines = [line.strip("\r\n") for _, line in read if line.strip()]
+    told = _form_of_table(lines)
+    if told is not None:
+        what, suffix = told
         raise DataError(
-            f"{source}: each line has as many tabs as the first ({tabs[0]}), so that it is a table, and its name does "
-            "not end in .tsv. Rename it, with the names of its columns in the first line."
+            f"{source}: {what}, and its name does not end in {suffix}. Rename it"
+            + ("." if suffix == ".jsonl" else ", with the names of its columns in the first line.")
         )
+
+
+def _form_of_table(lines: Sequence[str]) -> tuple[str, str] | None:
+    """Return what a text file is, if no texts a line, and how its name should end."""
+    if not lines:
+        return None
+    if sum(line.startswith('{"') and line.endswith("}") for line in lines) > len(lines) // 2:
+        return "each line is a JSON object", ".jsonl"
+    tabs = [line.count("\t") for line in lines]
+    most = max(set(tabs), key=tabs.count)
+    if len(tabs) > 1 and most and 10 * tabs.count(most) >= 9 * len(tabs):
+        return f"its lines have as many tabs each ({most}), so that it is a table", ".tsv"
+    names = [plain(part.strip('"')) for part in re.split(r"[,;|\t]", lines[0])]
+    if len(lines) > 1 and len(KNOWN_NAMES.intersection(names)) > 1:
+        return f"its first line, {lines[0]!r}, has the names of columns, so that it is a table", ".csv"
+    return None
 
 
 def _kind_of_named(rows: Sequence[Row], columns: str, source: str) -> DataKind:
@@ -156,7 +178,7 @@ def _kind_of_named(rows: Sequence[Row], columns: str, source: str) -> DataKind:
     texts = last in holding_texts(rows) and not _repeat(rows, last)
     if len(names) == 2:
         return "tuples" if texts else "classes"
-    return "tuples" if texts and last.strip().casefold() not in NEGATIVE_NAMES else "pairs"
+    return "tuples" if texts and plain(last) not in NEGATIVE_NAMES else "pairs"
 
 
 def _repeat(rows: Sequence[Row], column: str) -> bool:
@@ -195,34 +217,38 @@ def _told_by_cells(rows: Sequence[Row], source: str) -> Told | None:
     single, label = first_of(SINGLE_NAMES, spelled), first_of(LABEL_NAMES, spelled)
     if single and label and len(texts) < 2:
         return Told("classes", f"the columns {single} and {label}")
-    others = [name for name in names if name not in texts and name.strip().casefold() not in _SAYS_NOTHING]
-    if len(texts) == 2 and not {"premise", "hypothesis"} <= spelled.keys():
-        known = first_of(PAIR_LABELS, spelled)
-        if known is not None:
-            return _guess("pairs", [*texts, known], f"two columns of texts and {known}")
-        if not others:
-            return _guess_of_two(rows, texts)
+    others, pairs = saying(names, texts), guessed_pairs(rows)
+    if pairs is not None:
+        return Told("pairs", f"two columns of texts and {pairs.split(',')[-1]}", sure=False, columns=pairs)
+    if len(texts) == 2 and not others and not {"premise", "hypothesis"} <= spelled.keys():
+        return _guess_of_two(rows, texts, source)
     if len(texts) == 1 and label and others == [label]:
         return _guess("classes", [texts[0], label], f"a column of texts and {label}")
     if first_pair_of(TEXT_PAIRS, spelled):
         return None
     if not single and set(TEXT_NAMES) & spelled.keys():
         return Told("documents", f"the column {next(name for name in TEXT_NAMES if name in spelled)}")
+    return _told_texts(rows, texts, single, source)
+
+
+def _told_texts(rows: Sequence[Row], texts: Sequence[str], single: str | None, source: str) -> Told | None:
+    """Return which column is read of a table of texts, and that others are not; ``None`` if several may be meant."""
     try:
         column = text_column(rows, None, source)
     except DataError:
         return None
-    sure = column == single or len(names) == 1
-    return Told(
-        "texts", f"the {'column' if sure else 'only column of texts,'} {column}", sure, None if sure else column
-    )
+    unused = [name for name in texts if name != column]
+    if column == single and not unused:
+        return Told("texts", f"the column {column}")
+    beside = f"the column {column}, without {_and(unused)}" if unused else f"the only column of texts, {column}"
+    sure = len(names_in(rows)) == 1
+    return Told("texts", beside, sure, None if sure else column)
 
 
-_SAYS_NOTHING = {*SUBSET_NAMES, *IDENTIFIERS}
-
-
-def _guess_of_two(rows: Sequence[Row], texts: Sequence[str]) -> Told:
+def _guess_of_two(rows: Sequence[Row], texts: Sequence[str], source: str) -> Told:
     """Return what two columns of texts are with nothing beside them: one of them classes, or what belongs together."""
+    for name in texts:
+        refuse_text(name, source)
     for classes, other in ((texts[1], texts[0]), (texts[0], texts[1])):
         if len(rows) > 3 and _repeat(rows, classes) and not _repeat(rows, other):
             return _guess("classes", [other, classes], f"a column of texts, {other}, and one of few values, {classes}")

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from samesense.data.formats.columns import SINGLE_NAMES, first_of, spelled_names
 from samesense.data.formats.files import BadRow, Row, bad_rows_error, text_problem
-from samesense.data.formats.labels import Scale, to_number
+from samesense.data.formats.label_values import to_number
+from samesense.data.formats.labels import Scale
 from samesense.data.formats.lines import read_lines
 from samesense.data.formats.memory import Source, name_of
 from samesense.data.formats.sources import list_rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -27,12 +28,15 @@ POSITIVE_PAIRS = (("anchor", "positive"), ("query", "positive"), ("sent0", "sent
 """Text columns whose names say that the two texts belong together; only these go with a negative."""
 
 NEGATIVE_NAMES = ("negative", "hard_neg", "hard_negative")
-CLASS_NAMES = ("label", "labels", "gold_label", "is_duplicate", "duplicate")
+CLASS_NAMES = ("label", "labels", "gold_label", "is_duplicate", "isduplicate", "duplicate")
 LABEL_NAMES = ("score", "scores", "similarity", "similarity_score", *CLASS_NAMES, "relatedness_score")
 SCORE_NAMES = tuple(name for name in LABEL_NAMES if name not in CLASS_NAMES)
 SUBSET_NAMES = ("subset", "genre")
 KNOWN_NAMES = frozenset(name for pair in TEXT_PAIRS for name in pair).union(NEGATIVE_NAMES, LABEL_NAMES, SUBSET_NAMES)
-"""Every column name with a meaning here, in lower case."""
+"""Every column name with a meaning here, as :func:`plain` writes it."""
+
+IDENTIFIERS = frozenset(("id", "idx", "index", "split", "uuid", "guid", "url", "date", "time", "timestamp", ""))
+"""Names of columns that say nothing of a row's texts."""
 
 
 @dataclass(frozen=True)
@@ -51,12 +55,12 @@ class Columns:
     @property
     def holds_scores(self) -> bool:
         """Whether the label column has the name of scores."""
-        return (self.label or "").strip().casefold() in SCORE_NAMES
+        return plain(self.label or "") in SCORE_NAMES
 
     @property
     def is_premise_hypothesis(self) -> bool:
         """Whether the text columns carry the names of natural language inference."""
-        return (self.text1.strip().casefold(), self.text2.strip().casefold()) == ("premise", "hypothesis")
+        return (plain(self.text1), plain(self.text2)) == ("premise", "hypothesis")
 
 
 def resolve_columns(
@@ -90,9 +94,19 @@ def resolve_columns(
     return Columns(spelled[pair[0]], spelled[pair[1]], label, subset, negative)
 
 
+def plain(name: str) -> str:
+    """Return the name of a column as names are compared: ``Sentence 1`` and ``sentence-1`` are ``sentence1``."""
+    return re.sub(r"_(?=\d)", "", re.sub(r"[\s_-]+", "_", name.strip().casefold()))
+
+
+def identifies(name: str) -> bool:
+    """Return whether a column has the name of an identifier, a date or an address."""
+    return plain(name) in IDENTIFIERS or plain(name).endswith(("_id", "_url", "_date"))
+
+
 def spelled_names(names: Sequence[str]) -> dict[str, str]:
-    """Return the names as the source spells them, by their lower case without space around; the first of equals."""
-    return {name.strip().casefold(): name for name in reversed(names)}
+    """Return the names as the source spells them, by their plain form; the first of equals."""
+    return {plain(name): name for name in reversed(names)}
 
 
 def first_of(wanted: Sequence[str], spelled: dict[str, str]) -> str | None:
@@ -115,23 +129,24 @@ def _overridden(
     example: str,
 ) -> Columns:
     wanted = [name.strip() for name in override.split(",")]
+    shown = quoted(example) if example.count(",") == 2 else ""
     if len(wanted) != 3 or "" in wanted or len(set(wanted)) != 3:
         raise ConfigError(
             f"{source}: `columns` takes three different names, first,second,label; received {override!r}. Its columns: "
-            f"{_listed(names)}. Example: `columns` {example or 'question1,question2,is_duplicate'}"
+            f"{_listed(names)}. Example: `columns` {shown or 'question1,question2,is_duplicate'}"
         )
-    found = [name if name in names else spelled.get(name.casefold()) for name in wanted]
+    found = [name if name in names else spelled.get(plain(name)) for name in wanted]
     needed = 3 if labelled else 2
     absent = [name for name, actual in zip(wanted[:needed], found, strict=False) if actual is None]
     if absent:
         raise DataError(
             f"{source}: `columns` names {', '.join(map(repr, absent))}, which this source does not have. "
-            f"Its columns: {_listed(names)}. Use three of these{f', such as `columns` {example}' if example else ''}."
+            f"Its columns: {_listed(names)}. Use three of these{f', such as `columns` {shown}' if shown else ''}."
         )
     first, second = str(found[0]), str(found[1])
     third = found[2]
     subset = None if subset in (first, second, third) else subset
-    if third is not None and third.strip().casefold() in NEGATIVE_NAMES:
+    if third is not None and plain(third) in NEGATIVE_NAMES:
         return Columns(first, second, None, subset, third)
     return Columns(first, second, third, subset)
 
@@ -139,13 +154,19 @@ def _overridden(
 def _missing(names: Sequence[str], source: str, what: str, example: str) -> DataError:
     said = f"{source}: {what} could not be found. Its columns: {_listed(names)}."
     if example:
-        return DataError(f"{said} Name two texts and the label: `columns` {example}")
+        what = "two texts and the label" if example.count(",") == 2 else "two texts that belong together"
+        return DataError(f"{said} Name {what}: `columns` {quoted(example)}")
     pairs = ", ".join("/".join(pair) for pair in TEXT_PAIRS)
     return DataError(
         f"{said} Labelled pairs have two columns of texts and one of labels. Known names of texts: {pairs}; of labels: "
         f"{', '.join(LABEL_NAMES)}. A file without a header line needs one, unless it has exactly three columns, text, "
         "text and a number."
     )
+
+
+def quoted(columns: str) -> str:
+    """Return names of columns as a shell takes them."""
+    return f'"{columns}"' if re.search(r"[^\w,.-]", columns) else columns
 
 
 def _unlabelled(names: Sequence[str], source: str) -> DataError:

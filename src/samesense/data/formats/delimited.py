@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import csv
 import math
+import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 
-from samesense.data.formats.columns import KNOWN_NAMES
+from samesense.data.formats.columns import KNOWN_NAMES, plain
 from samesense.data.formats.lines import CARRIAGE_RETURNS, LONGEST_ROW, Line
 from samesense.errors import DataError
 
@@ -22,27 +23,79 @@ _QUOTING = (
 )
 
 _MARKS = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
+_SAID_MARK = re.compile(r"sep=([;,|\t])")
 
 Record = tuple[int, list[str]]
 
 
 def tsv_rows(path: str | Path, lines: Iterable[Line]) -> Iterator[tuple[int, dict[str, object]]]:
     """Read tab-separated rows; a quote is a character like any other."""
+    first, lines = _peeked(lines)
+    mark = _mark_of(first, ("\t", ",", ";"))
+    if mark != "\t":
+        return _with_header(path, _csv_records(path, lines, mark), _hints(mark))
     records = ((number, line.removesuffix("\n").removesuffix("\r").split("\t")) for number, line in lines)
-    filled = (record for record in records if record[1] != [""])
-    return _with_header(path, filled, "Write a tab inside a text as a space; name a comma-separated file .csv.")
+    hints = (
+        "Write a line break inside a text as a space; where texts stand in quotes, name the file .csv.",
+        "Write a tab inside a text as a space; name a comma-separated file .csv.",
+    )
+    return _with_header(path, (record for record in records if any(record[1])), hints)
 
 
 def csv_rows(path: str | Path, lines: Iterable[Line]) -> Iterator[tuple[int, dict[str, object]]]:
-    """Read comma-separated rows with standard quoting; a row is numbered by the line it starts on."""
-    return _with_header(path, _csv_records(path, lines), "A text with a comma in it must stand in double quotes.")
+    """Read rows with standard quoting between commas, or the semicolons, tabs or bars that their first lines have.
+
+    A row is numbered by the line it starts on.
+    """
+    first, lines = _peeked(lines)
+    said = _SAID_MARK.fullmatch(first[0][1].strip().strip('"')) if first else None  # how Excel names the mark
+    if said is not None:
+        next(lines)
+        return _with_header(path, _csv_records(path, lines, said[1], before=1), _hints(said[1]))
+    mark = _mark_of(first, (",", ";", "\t", "|"))
+    return _with_header(path, _csv_records(path, lines, mark), _hints(mark))
 
 
-def _csv_records(path: str | Path, lines: Iterable[Line]) -> Iterator[Record]:
+def _hints(mark: str) -> tuple[str, str]:
+    name = _MARKS[mark]
+    return (
+        f"Between fields stand {name}, also around an empty one; a text with a line break stands in double quotes.",
+        f"A text with {name} in it must stand in double quotes.",
+    )
+
+
+def _peeked(lines: Iterable[Line]) -> tuple[list[Line], Iterator[Line]]:
+    """Return the first two lines that are not empty, and all lines."""
+    rest, read = iter(lines), list[Line]()
+    for line in rest:
+        read.append(line)
+        if sum(bool(text.strip()) for _, text in read) == 2:
+            break
+    return [line for line in read if line[1].strip()], chain(read, rest)
+
+
+def _mark_of(first: Sequence[Line], marks: Sequence[str]) -> str:
+    """Return the mark between the fields: the first of ``marks``, unless the header has another and not this one.
+
+    The second line has to have as many of the other, or the header must name columns that are known.
+    """
+    if not first or marks[0] in first[0][1]:
+        return marks[0]
+    header = first[0][1].strip()
+    for mark in marks[1:]:
+        parts = [plain(part.strip('" ')) for part in header.split(mark)]
+        alike = mark != "," and len(first) > 1 and first[1][1].count(mark) == len(parts) - 1
+        if len(parts) > 1 and (alike or KNOWN_NAMES.intersection(parts)):
+            return mark
+    return marks[0]
+
+
+def _csv_records(path: str | Path, lines: Iterable[Line], mark: str, before: int = 0) -> Iterator[Record]:
+    """Yield the rows that are not empty; ``before`` lines are not among ``lines``."""
     if csv.field_size_limit() < LONGEST_ROW:  # of the process; a quote that is never closed takes in what follows
         csv.field_size_limit(LONGEST_ROW)
-    reader = csv.reader((line for _, line in lines), strict=True)
-    start = 1
+    reader = csv.reader((line for _, line in lines), strict=True, delimiter=mark, skipinitialspace=mark != "\t")
+    start = before + 1
     while True:
         try:
             cells = next(reader)
@@ -54,49 +107,42 @@ def _csv_records(path: str | Path, lines: Iterable[Line]) -> Iterator[Record]:
             raise DataError(
                 f"{path}, row {start}: the row breaks the quoting rules of CSV ({reason}). {fix}"
             ) from error
-        if cells:
+        if any(cells) or len(cells) == 1:
             yield start, cells
-        start = reader.line_num + 1
+        start = before + reader.line_num + 1
 
 
-def _with_header(path: str | Path, records: Iterator[Record], hint: str) -> Iterator[tuple[int, dict[str, object]]]:
+def _with_header(
+    path: str | Path, records: Iterator[Record], hints: tuple[str, str]
+) -> Iterator[tuple[int, dict[str, object]]]:
+    """Yield the rows by the names in the first; ``hints`` are for a row of too few fields, and for one of too many."""
     first = next(records, None)
     if first is None:
         return
     if is_headerless(first[1]):
         header, records = HEADERLESS, chain([first], records)
     else:
-        header = first[1]
+        header = _without_empty_end(first[1])
         refuse_repeated(f"{path}, row {first[0]}", header)
-        second = next(records, None)
-        _refuse_other_mark(path, header, second)
-        records = chain([] if second is None else [second], records)
     for number, cells in records:
+        if len(cells) > len(header) and not any(cells[len(header) :]):
+            del cells[len(header) :]  # empty columns behind the last, as spreadsheets leave them
         if len(cells) != len(header):
             raise DataError(
                 f"{path}, row {number}: every row must have the {len(header)} fields of the header "
-                f"({', '.join(header)}); this one has {len(cells)}. {hint}"
+                f"({', '.join(header)}); this one has {len(cells)}. {hints[len(cells) > len(header)]}"
             )
         yield number, dict(zip(header, cells, strict=True))
 
 
-def _refuse_other_mark(path: str | Path, header: list[str], second: Record | None) -> None:
-    """Raise where the only column seems to be several with another mark between, such as the semicolons of Excel."""
-    if len(header) > 1:
-        return
-    for mark, name in _MARKS.items():
-        parts = [part.strip().strip('"').casefold() for part in header[0].split(mark)]
-        alike = mark != "," and second is not None and second[1][0].count(mark) == len(parts) - 1
-        if len(parts) > 1 and (alike or KNOWN_NAMES.intersection(parts)):
-            raise DataError(
-                f"{path}: there is one column, {header[0]!r}, which {name} seem to part into {len(parts)}. Save the "
-                "file with commas as .csv, or with tabs as .tsv."
-            )
+def _without_empty_end(header: list[str]) -> list[str]:
+    filled = [at for at, name in enumerate(header) if name.strip()]
+    return header[: filled[-1] + 1] if filled else header
 
 
 def is_headerless(cells: list[str]) -> bool:
     """Tell whether a first line is already data: two texts and a number, none of them a known column name."""
-    if len(cells) != 3 or any(cell.strip().casefold() in KNOWN_NAMES for cell in cells):
+    if len(cells) != 3 or any(plain(cell) in KNOWN_NAMES for cell in cells):
         return False
     try:
         return math.isfinite(float(cells[2]))

@@ -59,7 +59,7 @@ def read_rows(source: str | Path) -> Iterator[Row]:
             )
         return parquet_rows(path)
     if suffix == ".json":
-        return _json_list_rows(path, read_lines(path, zipped, bounded=False, carriage_returns=True))
+        return _json_rows(path, read_lines(path, zipped, bounded=False, carriage_returns=True))
     return rows_of_lines(suffix, path, read_lines(path, zipped, carriage_returns=suffix == ".csv"))
 
 
@@ -84,20 +84,31 @@ def _json_lines_rows(path: str | Path, lines: Iterable[Line]) -> Iterator[Row]:
                 f"{path}, row {number}: every line must be one JSON object; this one is not JSON ({error}). "
                 "Correct the line; a JSON list belongs in a file that ends in .json."
             ) from error
+        if isinstance(record, list) and any(isinstance(cell, dict | list) for cell in record):
+            raise DataError(
+                f"{path}, row {number}: every line must be one JSON object; this one is a list of rows. Rename the "
+                "file to end in .json."
+            )
         yield number, _as_object(path, number, record)
 
 
-def _json_list_rows(path: str | Path, lines: Iterable[Line]) -> Iterator[Row]:
-    text = "".join(line for _, line in lines)
+def _json_rows(path: str | Path, lines: Iterable[Line]) -> Iterator[Row]:
+    """Yield the rows of a list, or of one object a line, which often has this ending too."""
+    held = list(lines)
+    text = "".join(line for _, line in held)
     if not text.strip():
         return
     try:
         records = json.loads(text)
     except (ValueError, RecursionError) as error:
+        if _is_object(next(line for _, line in held if line.strip())):
+            yield from _json_lines_rows(path, held)
+            return
         raise DataError(
-            f"{path}: the file must be one JSON list of objects; it is not JSON ({error}). "
-            "If every line is an object of its own, rename the file to end in .jsonl."
+            f"{path}: the file must be one JSON list of objects, or one object a line; it is not JSON ({error})."
         ) from error
+    if isinstance(records, dict):
+        records = _rows_of(records)
     if not isinstance(records, list):
         raise DataError(
             f"{path}: the file must be one JSON list of objects; received {_kind(records)}. "
@@ -107,13 +118,38 @@ def _json_list_rows(path: str | Path, lines: Iterable[Line]) -> Iterator[Row]:
         yield number, _as_object(path, number, record)
 
 
+def _rows_of(record: dict[str, object]) -> object:
+    """Return the rows of an object: of lists of one length, a list that it has alone, or else itself as one row."""
+    values = list(record.values())
+    if len(values) == 1 and isinstance(values[0], list) and all(isinstance(row, dict) for row in values[0]):
+        return values[0]
+    columns = [value for value in values if isinstance(value, list)]
+    if len(values) > 1 and len(columns) == len(values) and len({len(column) for column in columns}) == 1:
+        return [dict(zip(record, row, strict=True)) for row in zip(*columns, strict=True)]
+    return record
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
 def _as_object(path: str | Path, number: int, record: object) -> dict[str, object]:
+    """Return the cells of a row by column; lists of texts are pairs and triplets, as sentence-transformers has them."""
     if isinstance(record, dict):
         return record
+    if isinstance(record, list) and len(record) in _LISTS and all(isinstance(cell, str) for cell in record):
+        return dict(zip(_LISTS[len(record)], record, strict=True))
     raise DataError(
         f"{path}, row {number}: a row must be a JSON object with named columns; received {_kind(record)}. "
         'Write it as {"sentence1": ..., "sentence2": ..., "score": ...}.'
     )
+
+
+_LISTS = {2: ("anchor", "positive"), 3: ("anchor", "positive", "negative")}
+"""Names of the texts of a row that is a list."""
 
 
 def _kind(value: object) -> str:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from samesense.data.formats.columns import Columns
+from samesense.data.formats.label_values import INITIALS, NLI_VALUES, WORDS, to_number, with_points, word_of
 from samesense.errors import ConfigError, DataError
 
 Kind = Literal["scored", "binary", "nli", "triple"]
 Scale = tuple[float, float]
-
-NLI_VALUES = {"contradiction": 0.0, "not_entailment": 0.0, "neutral": 1.0, "entailment": 2.0}
-"""What each class of natural language inference is worth: more means closer."""
 
 NLI_NAMES = {0.0: "contradiction", 1.0: "neutral", 2.0: "entailment"}
 """The class that is worth so much."""
@@ -25,12 +22,6 @@ UNLABELLED = ("-", "-1", "-1.0", "")
 
 KNOWN_SCALES: tuple[Scale, ...] = ((0, 1), (-1, 1), (0, 5), (0, 10), (0, 100))
 """Ranges that similarity is given on, the narrowest first."""
-
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
-_WORDS = {
-    **dict.fromkeys(("true", "yes", "y", "equivalent", "duplicate", "paraphrase"), 1.0),
-    **dict.fromkeys(("false", "no", "n", "not_equivalent", "not_duplicate", "not_paraphrase"), 0.0),
-}
 
 
 @dataclass(frozen=True)
@@ -61,14 +52,16 @@ def parse_labels(
     contradicts the labels.
     """
     _check_options(label_order, label_range)
-    named = any(isinstance(value, str) and value.strip().casefold() in NLI_VALUES for value in raw)
+    initials = _are_initials(raw)
+    named = initials or any(isinstance(value, str) and word_of(value) in NLI_VALUES for value in raw)
     if named and (label_order or label_range):
         option = "`label_order`" if label_order else "`label_range`"
         raise ConfigError(
             f"{source}: {option} is for numeric labels, and column {columns.label!r} names its classes. Leave it out."
         )
     if named:
-        return _parse_classes(raw, NLI_VALUES, "one of " + ", ".join(NLI_VALUES))
+        classes = INITIALS if initials else NLI_VALUES
+        return _parse_classes(raw, classes, "one of " + ", ".join(classes))
     if label_order and columns.holds_scores:
         raise ConfigError(
             f"{source}: `label_order` is for classes, and column {columns.label!r} holds scores by its name. "
@@ -82,6 +75,12 @@ def parse_labels(
     if label_range is None:
         _refuse_coded_classes(parsed, columns, source)
     return parsed
+
+
+def _are_initials(raw: Sequence[object]) -> bool:
+    """Return whether labels are the first letters of entailment, neutral and contradiction, not yes and no."""
+    words = {word_of(value) for value in raw if isinstance(value, str) and value.strip() not in UNLABELLED}
+    return bool(words & {"e", "c"}) and words <= INITIALS.keys()
 
 
 def _class_names(label_order: str) -> list[str]:
@@ -122,7 +121,7 @@ def _class_text(cell: object) -> str:
     if cell is None:
         return ""
     if isinstance(cell, str):
-        text = cell.strip().casefold()
+        text = cell.strip() if cell.strip() in UNLABELLED else word_of(cell)
         return text.removesuffix(".0")
     if isinstance(cell, float) and cell.is_integer():
         return str(int(cell))
@@ -130,11 +129,13 @@ def _class_text(cell: object) -> str:
 
 
 def _parse_numbers(raw: Sequence[object], label_range: Scale | None) -> ParsedLabels:
+    raw = with_points(raw)
     values = [to_number(cell) for cell in raw]
+    unlabelled = _without_label(raw)
     problems = {
         position: _not_a_number(cell)
         for position, (cell, value) in enumerate(zip(raw, values, strict=True))
-        if value is None
+        if value is None and position not in unlabelled
     }
     for position, problem in _mixed(raw, values).items():
         problems[position], values[position] = problem, None
@@ -153,7 +154,16 @@ def _parse_numbers(raw: Sequence[object], label_range: Scale | None) -> ParsedLa
                 values[position] = None
     kept = {value for value in values if value is not None}
     kind: Kind = "binary" if kept and kept <= {0.0, 1.0} and label_range in (None, (0, 1)) else "scored"
-    return ParsedLabels(values, kind, scale, problems, own_scale=own_scale)
+    return ParsedLabels(values, kind, scale, problems, unlabelled, own_scale=own_scale)
+
+
+def _without_label(raw: Sequence[object]) -> frozenset[int]:
+    """Return the positions that are marked to have no label: by ``-``, and among named classes also by nothing."""
+    named = any(isinstance(cell, str) and _is_named(cell) for cell in raw)
+    marks = ("-", "") if named else ("-",)
+    texts = {at: cell.strip() for at, cell in enumerate(raw) if isinstance(cell, str)}
+    absent = {at for at, cell in enumerate(raw) if named and cell is None}
+    return frozenset(absent | {at for at, text in texts.items() if text in marks})
 
 
 def _mixed(raw: Sequence[object], values: Sequence[float | None]) -> dict[int, tuple[str, str]]:
@@ -167,16 +177,17 @@ def _mixed(raw: Sequence[object], values: Sequence[float | None]) -> dict[int, t
 
 
 def _is_named(cell: object) -> bool:
-    return isinstance(cell, bool) or (isinstance(cell, str) and cell.strip().casefold() in _WORDS)
+    return isinstance(cell, bool) or (isinstance(cell, str) and word_of(cell) in WORDS)
 
 
 def _not_a_number(cell: object) -> tuple[str, str]:
-    if cell is None or (isinstance(cell, str) and not cell.strip()):
+    if cell is None or (isinstance(cell, str) and not cell.strip()) or (isinstance(cell, float) and math.isnan(cell)):
         return "there is no label", "give a label or delete the row"
     if isinstance(cell, str) and "," in cell and to_number(cell.replace(",", ".")) is not None:
         return f"label {cell!r} is not a number", "write decimals with a point"
     if isinstance(cell, (str, int, float)):
-        return f"label {cell!r} is not a finite number, true, false, yes, no, or a known class", "correct the label"
+        known = "a finite number, true or false, yes or no, or a known class such as duplicate or not_duplicate"
+        return f"label {cell!r} is not {known}", "write one of these"
     return f"label of type {type(cell).__name__} is not a number", "write one number in the label column"
 
 
@@ -210,27 +221,6 @@ def _refuse_coded_classes(parsed: ParsedLabels, columns: Columns, source: str) -
         "inference, and data sets disagree about their order (SNLI and SICK on the hub code 0 as entailment). "
         f"{naming} If they are similarity scores, give their scale: `label_range` {'0 2' if from_0 else '1 3'}."
     )
-
-
-def to_number(value: object) -> float | None:
-    """Return a label cell as a finite number, or ``None`` where it is not one.
-
-    Numbers, ``true`` and ``false``, ``yes`` and ``no``, and the class names of the published paraphrase sets are
-    understood, whatever their case.
-    """
-    if isinstance(value, (bool, int, float)):
-        try:
-            number = float(value)
-        except OverflowError:
-            return None
-        return number if math.isfinite(number) else None
-    if not isinstance(value, str):
-        return None
-    text = value.strip()
-    if _NUMBER.fullmatch(text):
-        number = float(text)
-        return number if math.isfinite(number) else None
-    return _WORDS.get(text.casefold())
 
 
 def infer_scale(numbers: Sequence[float]) -> Scale | None:

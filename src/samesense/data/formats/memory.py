@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 from samesense.data.formats.files import leads_to, split_suffix
-from samesense.data.formats.labels import NLI_VALUES, to_number
+from samesense.data.formats.label_values import NLI_VALUES, to_number, word_of
 from samesense.errors import DataError
 from samesense.failures import first_line
 
@@ -18,6 +18,7 @@ Source = Any
 
 _PAIR = ("sentence1", "sentence2")
 _SCORED = (*_PAIR, "score")
+_NLI = ("premise", "hypothesis", "label")
 _TRIPLET = ("anchor", "positive", "negative")
 
 BATCH = 1024
@@ -64,12 +65,31 @@ def as_sources(given: Source) -> list[Source]:
     strings: names have an ending that is read, or a slash, or stand for something on disk; if one looks like a name,
     all are taken for names, so that a misspelt one is not trained on as a sentence.
     """
+    given = _as_rows(given)
     if isinstance(given, Rows) or not isinstance(given, list | tuple) or not given:
         return [given]
     if all(isinstance(one, str | Path) for one in given):
         return list(given) if any(map(_looks_like_name, given)) else [Rows(given)]
-    is_row = isinstance(given[0], Mapping | list | tuple) and not isinstance(given[0], Rows)
+    first = given[0]
+    is_row = (isinstance(first, Mapping | list | tuple) and not isinstance(first, Rows)) or _is_example(first)
     return [Rows(given)] if is_row else list(given)
+
+
+def _as_rows(given: Source) -> Source:
+    """Return plain rows of a set, or of a column of texts, such as one of a data frame or an array; else what is given.
+
+    A dictionary of columns becomes a list of dictionaries, and one of a single split is that split.
+    """
+    if isinstance(given, set | frozenset):
+        return Rows(sorted(given, key=str))
+    if isinstance(given, Mapping) and given:
+        values = list(given.values())
+        if all(isinstance(value, list | tuple) for value in values) and len(set(map(len, values))) == 1:
+            return Rows(dict(zip(given, row, strict=True)) for row in zip(*values, strict=True))
+        return values[0] if len(values) == 1 else given
+    tolist = next((getattr(given, name) for name in ("tolist", "to_list", "to_pylist") if hasattr(given, name)), None)
+    column = tolist is not None and not any(hasattr(given, name) for name in ("columns", "column_names", "features"))
+    return Rows(tolist()) if column and tolist is not None else given
 
 
 def _looks_like_name(one: str | Path) -> bool:
@@ -95,12 +115,15 @@ def memory_rows(source: Source) -> Iterator[tuple[int, dict[str, object]]]:
     """
     if hasattr(source, "features") and hasattr(source, "with_format"):
         return dataset_rows(source)
+    source = _as_rows(source)
     if isinstance(source, Mapping):
         raise DataError(
             f"{name_of(source)}: several splits or columns were given where one table is needed; the keys are "
             f"{', '.join(map(str, islice(source, 5)))}. Give one split, or a data frame."
         )
     table = _as_table(source)
+    if table is not None and _without_names(table.column_names):
+        return _plain_rows(tuple(record.values()) for batch in table.to_batches(BATCH) for record in batch.to_pylist())
     if table is not None:
         records = (record for batch in table.to_batches(BATCH) for record in batch.to_pylist())
         return enumerate(records, 1)
@@ -150,14 +173,27 @@ def _as_table(source: Any) -> Any:
         ) from error
 
 
+def _without_names(columns: Sequence[str]) -> bool:
+    """Return whether columns are numbered, as those of a data frame that was made of tuples."""
+    return list(columns) == [str(at) for at in range(len(columns))]
+
+
+_FORM = 1000
+"""Rows without names of columns by which it is told what their third cells are."""
+
+
 def _plain_rows(rows: Iterable[Any]) -> Iterator[tuple[int, dict[str, object]]]:
-    for number, row in enumerate(rows, 1):
+    rest = iter(rows)
+    first = [_cells_of(row) for row in islice(rest, _FORM)]
+    threes = (row for row in first if isinstance(row, Sequence) and not isinstance(row, str) and len(row) == 3)
+    names = _names_of([row[2] for row in threes])
+    for number, row in enumerate(chain(first, map(_cells_of, rest)), 1):
         if isinstance(row, Mapping):
             yield number, dict(row)
         elif isinstance(row, str):
             yield number, {"sentence": row}
         elif isinstance(row, Sequence) and len(row) in (2, 3):
-            yield number, dict(zip(_names_of(row), row, strict=True))
+            yield number, dict(zip(_PAIR if len(row) == 2 else names, row, strict=True))
         else:
             raise DataError(
                 f"Row {number} in memory: a row is a dict, a text, or a tuple of two or three cells; received "
@@ -165,13 +201,27 @@ def _plain_rows(rows: Iterable[Any]) -> Iterator[tuple[int, dict[str, object]]]:
             )
 
 
-def _names_of(row: Sequence[Any]) -> tuple[str, ...]:
-    if len(row) == 2:
-        return _PAIR
-    third = row[2]
+def _is_example(row: Any) -> bool:
+    return type(row).__name__ == "InputExample"
+
+
+def _cells_of(row: Any) -> Any:
+    """Return a row as it is, or the cells of an array, or of an ``InputExample`` of sentence-transformers."""
+    if _is_example(row):
+        return (*row.texts, row.label) if len(row.texts) == 2 else tuple(row.texts)
+    return row.tolist() if hasattr(row, "tolist") and not isinstance(row, str) else row
+
+
+def _names_of(thirds: Sequence[Any]) -> tuple[str, ...]:
+    """Return the names of three cells by what most of the third ones are: numbers, classes, or texts."""
+    forms = [_form_of(third) for third in thirds]
+    return max((_SCORED, _NLI, _TRIPLET), key=forms.count)
+
+
+def _form_of(third: Any) -> tuple[str, ...]:
     if not isinstance(third, str) or _is_number(third) or to_number(third) is not None:
         return _SCORED
-    return ("premise", "hypothesis", "label") if third.strip().casefold() in (*NLI_VALUES, UNLABELLED) else _TRIPLET
+    return _NLI if third.strip() == UNLABELLED or word_of(third) in NLI_VALUES else _TRIPLET
 
 
 def _is_number(text: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from samesense.data.formats.columns import (
@@ -12,23 +13,24 @@ from samesense.data.formats.columns import (
     TEXT_PAIRS,
     first_of,
     first_pair_of,
+    identifies,
+    plain,
     spelled_names,
 )
 from samesense.data.formats.files import Row
-from samesense.data.formats.labels import to_number
+from samesense.data.formats.label_values import is_number, to_number
 from samesense.errors import ConfigError, DataError
 
-SEEN = 100
+SEEN = 1000
 """Rows of a table by which its columns are told."""
 
 MOST_WORDS = 4
 """Words of the name of a column; of more it is a text, in a table without a header line."""
 
 _ENDS = (".", "?", "!", "。", "？", "！")
-IDENTIFIERS = ("id", "idx", "index", "split")
-"""Names of columns that say nothing of a row's texts."""
-
-_NO_TEXTS = {*LABEL_NAMES, *SUBSET_NAMES, *IDENTIFIERS, "class"}
+_NO_TEXTS = {*LABEL_NAMES, *SUBSET_NAMES, "class"}
+_CODES = re.compile(r"https?://\S+|\d{1,4}[-./]\d{1,2}[-./]\d{1,4}([T ][\d:.+Z-]+)?|[0-9a-f-]{16,}", re.IGNORECASE)
+"""Addresses, dates and keys, which are written like texts and are none."""
 
 
 def names_in(rows: Iterable[Row]) -> list[str]:
@@ -42,13 +44,15 @@ def holding_texts(rows: Sequence[Row]) -> list[str]:
     return [
         name
         for name in names_in(seen)
-        if name.strip().casefold() not in _NO_TEXTS and _are_texts([cells.get(name) for _, cells in seen])
+        if plain(name) not in _NO_TEXTS and not identifies(name) and _are_texts([cells.get(name) for _, cells in seen])
     ]
 
 
 def _are_texts(values: Iterable[object]) -> bool:
     filled = [value for value in values if value not in (None, "")]
-    return all(isinstance(value, str) for value in filled) and any(to_number(value) is None for value in filled)
+    texts = [value.strip() for value in filled if isinstance(value, str)]
+    codes = sum(to_number(text) is not None or _CODES.fullmatch(text) is not None for text in texts)
+    return len(texts) == len(filled) and codes < len(texts)
 
 
 def text_column(rows: Sequence[Row], columns: str | None, source: str) -> str:
@@ -75,17 +79,26 @@ def text_column(rows: Sequence[Row], columns: str | None, source: str) -> str:
 
 
 def _as_name(name: str, source: str) -> str:
-    if name.strip().endswith(_ENDS) or len(name.split()) > MOST_WORDS:
+    refuse_text(name, source, "; or, of one text a line, end the name of the file in .txt")
+    return name
+
+
+def refuse_text(name: str, source: str, otherwise: str = "") -> None:
+    """Raise DataError if the name of a column seems to be a text, which stands in a file without a header line."""
+    if _seems_text(name):
         raise DataError(
             f"{source}: the first line of a table names its columns, and {name!r} seems to be a text. Add a header "
-            "line; or, of one text a line, end the name of the file in .txt."
+            f"line{otherwise}."
         )
-    return name
+
+
+def _seems_text(name: str) -> bool:
+    return name.strip().endswith(_ENDS) or len(name.split()) > MOST_WORDS
 
 
 def named_column(names: Sequence[str], columns: str, source: str) -> str:
     """Return the column that ``columns`` names, as the source spells it; DataError if it has none of this name."""
-    found = columns if columns in names else first_of((columns.strip().casefold(),), spelled_names(names))
+    found = columns if columns in names else first_of((plain(columns),), spelled_names(names))
     if found is not None:
         return found
     if "," in columns:
@@ -97,15 +110,51 @@ def named_column(names: Sequence[str], columns: str, source: str) -> str:
 
 
 def example(rows: Sequence[Row]) -> str:
-    """Return a guess at ``columns`` for labelled pairs, first,second,label, for an error; empty if there is none."""
+    """Return a guess at ``columns`` for an error, first,second,label, or two texts if nothing may be a label."""
     names, texts = names_in(rows[:SEEN]), holding_texts(rows)
-    if any(to_number(name) is not None for name in names):
+    if any(is_number(name) or _seems_text(name) for name in names):
         return ""  # the header is a row of data
     spelled = spelled_names(names)
     known = first_pair_of(TEXT_PAIRS, spelled)
-    pair = [spelled[name] for name in known] if known else texts
-    others = [name for name in names if name not in pair[:2] and name.strip().casefold() not in ("id", "idx", "index")]
-    label = first_of((*CLASS_NAMES, *LABEL_NAMES), spelled_names(others)) or next(
-        (name for name in others if name not in texts), others[-1] if others else None
-    )
-    return ",".join([*pair[:2], label]) if len(pair) >= 2 and label is not None else ""
+    pair = [spelled[name] for name in known] if known else texts[:2]
+    label = label_column(rows, pair)
+    return ",".join([*pair, *([] if label is None else [label])]) if len(pair) == 2 else ""
+
+
+def guessed_pairs(rows: Sequence[Row]) -> str | None:
+    """Return ``columns`` of labelled pairs by what they hold: two of texts, and one of labels; ``None`` if unknown.
+
+    The label has a known name, or the texts have and nothing else is there.
+    """
+    names, texts = names_in(rows), holding_texts(rows)
+    spelled = spelled_names(names)
+    if len(texts) != 2 or {"premise", "hypothesis"} <= spelled.keys():
+        return None
+    known = first_of(LABEL_NAMES, spelled)
+    if known is None and first_pair_of(TEXT_PAIRS, spelled) and len(saying(names, texts)) == 1:
+        known = label_column(rows, texts)
+    return None if known is None else ",".join([*texts, known])
+
+
+def saying(names: Sequence[str], texts: Sequence[str]) -> list[str]:
+    """Return the names of columns beside those of texts, but for subsets and identifiers."""
+    return [name for name in names if name not in texts and plain(name) not in SUBSET_NAMES and not identifies(name)]
+
+
+def label_column(rows: Sequence[Row], texts: Sequence[str]) -> str | None:
+    """Return the column beside two texts that may be a label: by its name, or the first of what else varies."""
+    others = [name for name in names_in(rows[:SEEN]) if name not in texts and not identifies(name)]
+    named = first_of((*CLASS_NAMES, *LABEL_NAMES), spelled_names(others))
+    if named is not None:
+        return named
+    texts = [*texts, *holding_texts(rows)]
+    free = (name for name in others if name not in texts and plain(name) not in SUBSET_NAMES)
+    return next((name for name in free if _vary(rows, name)), None)
+
+
+def _vary(rows: Sequence[Row], name: str) -> bool:
+    """Return whether a column holds values, and no integers that number the rows."""
+    values = [cells.get(name) for _, cells in rows[:SEEN] if cells.get(name) not in (None, "")]
+    numbers = [to_number(value) for value in values]
+    whole = all(number is not None and number.is_integer() for number in numbers)
+    return bool(values) and not (whole and len(numbers) > 3 and len(set(numbers)) == len(numbers))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from itertools import islice
 
@@ -10,10 +11,12 @@ from samesense.data.formats.files import BadRow, Row, bad_rows_error, text_probl
 from samesense.data.formats.labels import ParsedLabels, Scale, number_text, parse_labels
 from samesense.data.formats.memory import Source, name_of
 from samesense.data.formats.sources import list_rows, load_rows
-from samesense.data.formats.text_columns import example, names_in
+from samesense.data.formats.text_columns import SEEN, example, guessed_pairs, names_in
 from samesense.data.pairs.data import PairData
 from samesense.errors import ConfigError, DataError
 from samesense.types import Pair
+
+logger = logging.getLogger(__name__)
 
 
 def read_pairs(
@@ -45,7 +48,7 @@ def read_pairs(
     """
     name = name_of(source)
     rows = list_rows(source)
-    found = resolve_columns(names_in(rows), columns, name, example=example(rows))
+    found = _columns(rows, columns, name)
     parsed = _labels_of(rows, found, name, label_order, label_range)
     labelled = [row for position, row in enumerate(rows) if position not in parsed.unlabelled]
     problems = _text_problems(labelled, found)
@@ -70,7 +73,7 @@ def read_bare_pairs(source: Source, *, columns: str | None = None) -> list[Pair]
     """
     name = name_of(source)
     rows = list_rows(source)
-    found = resolve_columns(names_in(rows), columns, name, labelled=False, example=example(rows))
+    found = _columns(rows, columns, name, labelled=False)
     partners = [column for column in (found.text2, found.negative) if column is not None]
     texts = ((cells.get(found.text1), cells.get(column)) for _, cells in rows for column in partners)
     return [(str(one), str(other)) for one, other in texts if not (text_problem(one) or text_problem(other))]
@@ -79,10 +82,23 @@ def read_bare_pairs(source: Source, *, columns: str | None = None) -> list[Pair]
 def holds_scores(source: Source, columns: str | None = None) -> bool:
     """Return whether the label column of a source is one of scores by its name.
 
-    The first row decides. Arguments and errors are those of :func:`read_pairs`.
+    The first rows decide. Arguments and errors are those of :func:`read_pairs`.
     """
-    rows = list(islice(load_rows(source), 1))
-    return bool(rows) and resolve_columns(names_in(rows), columns, name_of(source), example=example(rows)).holds_scores
+    rows = list(islice(load_rows(source), SEEN))
+    return bool(rows) and _columns(rows, columns, name_of(source)).holds_scores
+
+
+def _columns(rows: Sequence[Row], columns: str | None, source: str, *, labelled: bool = True) -> Columns:
+    """Find the columns by their names, or else by what they hold, which is then logged."""
+    names = names_in(rows)
+    try:
+        return resolve_columns(names, columns, source, labelled=labelled, example=example(rows))
+    except DataError:
+        guess = guessed_pairs(rows) if columns is None else None
+        if guess is None:
+            raise
+    logger.info(f"{source}: read as labelled pairs, by a guess at the columns: {guess}; `columns` overrides")
+    return resolve_columns(names, guess, source, labelled=labelled)
 
 
 def _labels_of(

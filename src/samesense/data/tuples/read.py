@@ -8,7 +8,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from samesense.data.formats.columns import CLASS_NAMES, NEGATIVE_NAMES, Columns, first_of, first_pair_of, spelled_names
+from samesense.data.formats.columns import (
+    CLASS_NAMES,
+    NEGATIVE_NAMES,
+    Columns,
+    first_of,
+    first_pair_of,
+    plain,
+    spelled_names,
+)
 from samesense.data.formats.files import BadRow, Row, bad_rows_error, text_problem
 from samesense.data.formats.labels import UNLABELLED, parse_labels
 from samesense.data.formats.memory import Source, as_sources, name_of, short_name
@@ -23,9 +31,11 @@ SIDES: dict[float, Side] = {0.0: "negative", 1.0: "neutral", 2.0: "positive"}
 _NO_LABEL, _BAD = "rows without a label", "bad rows"
 
 NLI_PAIRS = (("premise", "hypothesis"), ("sentence1", "sentence2"), ("sentence_a", "sentence_b"))
-ANCHOR_NAMES = ("anchor", "query", "sent0")
-POSITIVE_NAMES = ("positive", "positives", "pos", "sent1")
-NEGATIVES = (*NEGATIVE_NAMES, "negatives", "neg", "hard_negatives")
+ANCHOR_NAMES = ("anchor", "query", "question", "sent0")
+POSITIVE_NAMES = (
+    "positive", "positives", "pos", "sent1", "answer", "document", "passage", "context", "entailment",
+)  # fmt: skip
+NEGATIVES = (*NEGATIVE_NAMES, "negatives", "neg", "hard_negatives", "contradiction")
 NEUTRAL_NAMES = ("neutral", "neutrals")
 
 _NUMBERED: dict[Side, re.Pattern[str]] = {
@@ -193,7 +203,7 @@ def layout_of(names: Sequence[str], source: str, columns: str | None = None) -> 
     if pair is not None and label is not None:
         return Layout(spelled[pair[0]], ((spelled[pair[1]], "neutral"),), label)
     anchor = first_of(ANCHOR_NAMES, spelled)
-    partners = tuple((name, side) for name in names for side in _sides(name.strip().casefold()))
+    partners = tuple((name, side) for name in names for side in _sides(plain(name)))
     if anchor is None or not partners:
         raise DataError(
             f"{source}: an anchor and columns of positives or negatives could not be found. Its columns: "
@@ -211,7 +221,7 @@ def _named_layout(names: Sequence[str], source: str, columns: str) -> Layout:
             f"label; received {columns!r}. Its columns: {', '.join(names)}."
         )
     anchor, *partners = (named_column(names, name, source) for name in wanted)
-    if len(partners) == 2 and partners[1].strip().casefold() in CLASS_NAMES:
+    if len(partners) == 2 and plain(partners[1]) in CLASS_NAMES:
         return Layout(anchor, ((partners[0], "neutral"),), partners[1])
     sides: tuple[Side, ...] = ("positive", "negative")
     return Layout(anchor, tuple(zip(partners, sides, strict=False)))

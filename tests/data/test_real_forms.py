@@ -1,0 +1,215 @@
+"""Data in the forms in which people have them: other names, marks, labels and objects, told right or refused."""
+
+import json
+from decimal import Decimal
+
+import numpy as np
+import pytest
+from datasets import Dataset, DatasetDict
+
+import samesense
+from samesense.data.kinds import tell
+from samesense.data.pairs.read import read_pairs
+from samesense.errors import ConfigError, DataError
+
+TEXTS = [
+    ("How do I reset my password?", "Choose Forgot password.", "The shop opens at nine."),
+    ("When does the train leave?", "It leaves at noon.", "A password has eight letters."),
+    ("Is the museum open today?", "It is closed on Mondays.", "The train has a dining car."),
+    ("Where can I park my car?", "Behind the station.", "Nine out of ten agree."),
+    ("Who wrote this book?", "A teacher from Leeds.", "The lake is frozen."),
+    ("What does it cost?", "Four pounds a day.", "He plays the violin."),
+]
+
+
+def table(tmp_path, header, rows, name="data.csv"):
+    path = tmp_path / name
+    lines = [header, *(",".join(f'"{cell}"' for cell in row) for row in rows)]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("header", "columns", "kind"),
+    [
+        ("question,answer,negative", (0, 1, 2), "tuples"),
+        ("query,document,negative", (0, 1, 2), "tuples"),
+        ("anchor,entailment,contradiction", (0, 1, 2), "tuples"),
+        ("question,answer,negative_1,negative_2", (0, 1, 2, 2), "tuples"),
+        ("id,category,question,answer", ("7", "travel", 0, 1), "tuples"),
+        ("Sentence 1,Sentence-2,Similarity Score", (0, 1, "2.5"), "pairs"),
+        ("q1,q2,isDuplicate", (0, 1, "1"), "pairs"),
+        ("sentence1,sentence2,rating", (0, 1, "4"), "pairs"),
+        ("text,category", (0, "travel"), "classes"),
+        ("date,body", ("2024-01-01", 1), "texts"),
+        ("url,headline", ("https://a.org/1", 1), "texts"),
+    ],
+)
+def test_a_table_is_what_its_names_and_cells_say(tmp_path, header, columns, kind):
+    rows = [[row[cell] if isinstance(cell, int) else cell for cell in columns] for row in TEXTS]
+    assert tell(table(tmp_path, header, rows)).kind == kind
+
+
+def test_columns_that_are_not_read_are_named_and_that_is_a_guess(tmp_path):
+    path = table(tmp_path, "text,summary,keywords", [(one, two, three) for one, two, three in TEXTS])
+    told = tell(path)
+    assert (told.kind, told.sure, told.columns) == ("texts", False, "text")
+    assert "the column text, without summary and keywords" in told.line
+
+
+def test_anchors_with_positives_are_read_with_their_negatives(tmp_path):
+    data = samesense.read(table(tmp_path, "question,answer,negative", TEXTS))
+    assert (data.anchors[0], data.positives[0], data.negatives[0]) == (TEXTS[0][0], [TEXTS[0][1]], [TEXTS[0][2]])
+
+
+def test_intents_of_many_classes_are_classes(tmp_path):
+    rows = [(f"Sentence number {at} of many, all of them different", f"intent {at % 77}") for at in range(400)]
+    assert tell(table(tmp_path, "text,intent", rows)).kind == "classes"
+
+
+def test_a_table_of_pairs_without_a_header_line_is_refused(tmp_path):
+    path = table(tmp_path, '"A man eats food.","Someone has a meal."', [row[:2] for row in TEXTS])
+    with pytest.raises(DataError, match=r"first line of a table names its columns, and 'A man eats food\.' seems"):
+        tell(path)
+
+
+@pytest.mark.parametrize(
+    ("header", "cells", "proposed"),
+    [
+        ("test_id,question1,question2", ("{at}", 0, 1), "question1,question2"),
+        ("pair_id,first,second,rating", ("10{at}", 0, 1, "4"), "first,second,rating"),
+        ("date,user name,review,rating", ("2024-01-0{at}", 0, 1, "4"), '"user name,review,rating"'),
+    ],
+)
+def test_no_identifier_is_proposed_as_a_label(tmp_path, header, cells, proposed):
+    rows = [
+        [row[cell] if isinstance(cell, int) else cell.format(at=at) for cell in cells]
+        for at, row in enumerate(TEXTS, 1)
+    ]
+    with pytest.raises(DataError) as caught:
+        read_pairs(table(tmp_path, header, rows))
+    assert str(caught.value).endswith(f"`columns` {proposed}")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("sentence1,sentence2,score\na,b,1\nc,d,0\n", "has the names of columns, so that it is a table"),
+        ("a\tb\n" * 30 + "c\td\t\n", "have as many tabs each (1), so that it is a table"),
+        (
+            '{"sentence1": "a", "sentence2": "b"}\n' * 3,
+            "each line is a JSON object, and its name does not end in .jsonl",
+        ),
+    ],
+)
+def test_a_table_by_the_name_of_a_text_is_refused(tmp_path, content, said):
+    path = tmp_path / "pairs.txt"
+    path.write_text(content)
+    with pytest.raises(DataError) as caught:
+        tell(path)
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("labels", "values"),
+    [
+        (["Not a duplicate", "Duplicate"], [0.0, 1.0]),
+        (["non-paraphrase", "paraphrase"], [0.0, 1.0]),
+        (["same", "different"], [1.0, 0.0]),
+        (["T", "F"], [1.0, 0.0]),
+        (["no match", "match"], [0.0, 1.0]),
+        (["irrelevant", "relevant"], [0.0, 1.0]),
+        (["E", "N"], [2.0, 1.0]),
+        (["c", "e"], [0.0, 2.0]),
+        (["Not-Entailment", "entails"], [0.0, 2.0]),
+        (["0,25", "4,5"], [0.25, 4.5]),
+        ([np.int64(1), np.int64(0)], [1.0, 0.0]),
+        ([np.bool_(True), np.bool_(False)], [1.0, 0.0]),
+        ([np.float32(0.5), np.float32(2)], [0.5, 2.0]),
+        ([Decimal("0.5"), Decimal(2)], [0.5, 2.0]),
+    ],
+)
+def test_labels_as_people_write_them(labels, values):
+    data = read_pairs([{"sentence1": "a b", "sentence2": f"c {at}", "label": label} for at, label in enumerate(labels)])
+    assert data.labels == values
+
+
+def test_y_and_n_are_yes_and_no():
+    assert read_pairs([("a", "b", "y"), ("c", "d", "n")]).labels == [1.0, 0.0]
+
+
+def test_a_hidden_label_among_named_classes_leaves_its_row_out():
+    rows = [("a", "b", "duplicate"), ("c", "d", "not_duplicate"), ("e", "f", "-"), ("g", "h", "")]
+    assert (len(read_pairs(rows)), read_pairs(rows).dropped_unlabelled) == (2, 2)
+
+
+@pytest.mark.parametrize(
+    "third", ["1999", "No", "neutral"]
+)  # a number, a label and a class, which are texts among texts
+def test_the_form_of_tuples_is_decided_once(third):
+    rows = [TEXTS[0], TEXTS[1], ("When was it?", "In 1998.", third)]
+    assert samesense.read(rows).pairs()[-1] == ("When was it?", third)
+
+
+def objects():
+    pandas = pytest.importorskip("pandas")
+    pairs = [(one, two, float(at)) for at, (one, two, _) in enumerate(TEXTS)]
+    columns = {"sentence1": [p[0] for p in pairs], "sentence2": [p[1] for p in pairs], "score": [p[2] for p in pairs]}
+    from sentence_transformers import InputExample
+
+    return {
+        "columns": columns,
+        "a single split": DatasetDict(train=Dataset.from_dict(columns)),
+        "examples": [InputExample(texts=[one, two], label=label) for one, two, label in pairs],
+        "an array": pandas.DataFrame(columns).to_numpy(),
+        "a frame of tuples": pandas.DataFrame(pairs),
+        "a frame": pandas.DataFrame(columns),
+    }
+
+
+@pytest.mark.parametrize("name", ["columns", "a single split", "examples", "an array", "a frame of tuples", "a frame"])
+def test_objects_that_hold_pairs(name):
+    data = samesense.read(objects()[name])
+    assert data.pairs() == [row[:2] for row in TEXTS]
+    assert data.labels == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
+
+
+@pytest.mark.parametrize("kind", ["series", "array", "set", "arrow", "frame", "column", "tuple"])
+def test_objects_that_hold_texts(kind):
+    pandas, pa = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    texts = sorted(row[0] for row in TEXTS)
+    made = {
+        "series": pandas.Series(texts), "array": np.array(texts), "set": set(texts), "arrow": pa.chunked_array([texts]),
+        "frame": pandas.DataFrame({"text": texts}), "column": Dataset.from_dict({"text": texts})["text"],
+        "tuple": tuple(texts),
+    }  # fmt: skip
+    assert samesense.read(made[kind]).texts == texts
+
+
+def test_json_as_others_write_it(tmp_path):
+    rows = [list(row[:2]) for row in TEXTS]
+    lists = tmp_path / "lists.jsonl"
+    lists.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert samesense.read(lists).positives == [[row[1]] for row in rows]
+    columns = tmp_path / "columns.json"
+    columns.write_text(
+        json.dumps({"text1": [r[0] for r in rows], "text2": [r[1] for r in rows], "score": [1, 2, 3, 4, 5, 0]})
+    )
+    assert read_pairs(columns).labels[0] == 1.0
+    under = tmp_path / "under.json"
+    under.write_text(json.dumps({"data": [{"text1": a, "text2": b, "score": at} for at, (a, b) in enumerate(rows)]}))
+    assert read_pairs(under).labels == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
+    misnamed = tmp_path / "list.jsonl"
+    misnamed.write_text(json.dumps([{"text1": "a", "text2": "b", "score": 1}]))
+    with pytest.raises(DataError, match=r"a list of rows\. Rename the file to end in .json"):
+        read_pairs(misnamed)
+
+
+def test_read_takes_every_kind_but_documents_and_one_at_a_time(tmp_path):
+    assert samesense.read([(one, two) for one, two, _ in TEXTS]).positives[0] == [TEXTS[0][1]]
+    classes = [{"text": one, "label": at % 2} for at, (one, _, _) in enumerate(TEXTS)]
+    assert len(samesense.read(classes)) == 6
+    with pytest.raises(DataError, match="of one kind, and no documents"):
+        samesense.read([{"title": "a", "sections": [{"heading": "b", "sentences": ["c"]}]}])
+    with pytest.raises(ConfigError, match="are for labelled data"):
+        samesense.read(["a text", "another"], label_range=(0, 5))
