@@ -271,7 +271,7 @@ def test_neighbours_are_not_sought_among_pairs(tmp_path):
 
 @pytest.mark.parametrize(
     ("rows", "said"),
-    [("sentence1\tsentence2\nsame\tsame\n\tb\n", "holds no pair of two different texts"),
+    [("sentence1\tsentence2\none\tone\n\tb\n", "holds no pair of two different texts"),
      ("text\na\n\n", "received 1")],
 )  # fmt: skip
 def test_data_without_a_pair_are_said_and_leave_no_file(tmp_path, rows, said):

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from samesense.choices import check_choice
 from samesense.data.formats.memory import Rows, Source, as_sources, in_memory, name_of
 from samesense.data.kinds import MEANINGS, Told, tell
 from samesense.errors import ConfigError, DataError
@@ -191,9 +192,10 @@ def mine_negatives(  # noqa: PLR0913 - the flags of the command
     """
     from samesense.api.use import texts_of
     from samesense.inference.models.load import load
-    from samesense.inference.negatives import Choice
+    from samesense.inference.negatives import Choice, Sampling
     from samesense.inference.negatives import mine_negatives as run
 
+    check_choice("sampling", sampling, Sampling)
     choice = Choice(
         num_negatives=num_negatives, range_min=range_min, range_max=range_max, absolute_margin=absolute_margin,
         relative_margin=relative_margin, max_score=max_score, min_score=min_score, sampling=sampling, seed=seed,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from samesense.api.data import labelled_pairs
 from samesense.api.use import texts_of
+from samesense.choices import check_choice
 from samesense.data.formats.memory import Source
 
 if TYPE_CHECKING:
@@ -54,8 +55,12 @@ def dedup(  # noqa: PLR0913 - the flags of the command
         Places of rows from 0: ``kept``, ``removed`` with the kept row and the score, and ``groups``. ``at`` gives them
         for another threshold without computing again.
     """
+    from samesense.inference.duplicates.dedup import By, Keep, Search
     from samesense.inference.duplicates.dedup import dedup as run
 
+    check_choice("by", by, By)
+    check_choice("keep", keep, Keep)
+    check_choice("search", search, Search)
     opened, cut = _opened(model, threshold, min_precision, pairs, precision)
     place = None if work is None else Path(work)
     return run(texts_of(source, columns), opened, cut, by=by, keep=keep, search=search, work=place)
@@ -93,10 +98,12 @@ def match(  # noqa: PLR0913 - the flags of the command
         Places of rows from 0: ``pairs`` of both lists with the score, and ``unmatched`` rows of the first. ``at`` gives
         them for another threshold without computing again.
     """
+    from samesense.inference.duplicates.dedup import Search
     from samesense.inference.duplicates.match import check_top
     from samesense.inference.duplicates.match import match as run
 
     check_top(top, one_to_one=one_to_one)
+    check_choice("search", search, Search)
     texts, others = texts_of(source, columns), texts_of(target, target_columns)
     opened, cut = _opened(model, threshold, min_precision, pairs, precision)
     place = None if work is None else Path(work)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from samesense.api.data import Scale, labelled_pairs
+from samesense.choices import check_choice
 from samesense.data.formats.memory import Source, as_sources, names_among
 from samesense.execution.progress import stage
 
@@ -247,6 +248,8 @@ def calibrate(  # noqa: PLR0913 - the flags of the command
     from samesense.places import check_place
     from samesense.reports.figures.plot import check_figure, save_plot
 
+    check_choice("map", map, ("auto", "isotonic", "logistic"))
+    check_choice("decide", decide, ("accuracy", "f1"))
     how = {"columns": columns, "label_order": label_order, "label_range": label_range, "drop_bad_rows": drop_bad_rows}
     pairs = _selecting_pairs(model, how) if data is None else labelled_pairs(data, **how)
     settings = CalibrationSettings(

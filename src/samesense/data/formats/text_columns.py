@@ -24,7 +24,7 @@ from samesense.errors import ConfigError, DataError
 SEEN = 1000
 """Rows of a table by which its columns are told."""
 
-MOST_WORDS = 4
+MOST_WORDS = 3
 """Words of the name of a column; of more it is a text, in a table without a header line."""
 
 _ENDS = (".", "?", "!", "。", "？", "！")

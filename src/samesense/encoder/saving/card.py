@@ -32,6 +32,8 @@ UNKNOWN = "not stated"
 HERE = "this folder"
 """What the examples of a card call a model that is not on the hub."""
 
+_OPENED = re.compile(r'(?:SentenceTransformer|CrossEncoder)\("([^"]+)"\)')
+
 RIGHTS = ("license", "language")
 """What a card says on request, or as the base's card does."""
 
@@ -115,7 +117,8 @@ def state(folder: Path, license: str | None, language: Sequence[str]) -> None:  
 def name_on_hub(folder: Path, name: str) -> None:
     """Have the examples of a card open the model by its name on the hub."""
     text = (folder / FILE).read_text(encoding="utf-8")
-    write_text(folder / FILE, text.replace(f'"{HERE}"', f'"{name}"'))
+    found = _OPENED.search(text)
+    write_text(folder / FILE, text.replace(f'"{found[1]}"', f'"{name}"') if found else text)
 
 
 def says_licence(folder: Path) -> bool:

@@ -10,6 +10,7 @@ Example:
 from __future__ import annotations
 
 import json
+import shutil
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -97,13 +98,19 @@ class Collection:
         place = Path(folder)
         if approximate == "always":
             check_usearch()
+        was_there = place.exists()
         store.make_place(place)
-        with writing(place, built=False) as writer:
-            if writer.about.identity and not overwrite:
-                raise OutputError(f"{place} holds a collection. Add to it, or replace it with `overwrite`.")
-            writer.build(model, dtype, approximate)
-            writer.insert(entries, model, False, on_progress)
-            writer.derive()
+        try:
+            with writing(place, built=False) as writer:
+                if writer.about.identity and not overwrite:
+                    raise OutputError(f"{place} holds a collection. Add to it, or replace it with `overwrite`.")
+                writer.build(model, dtype, approximate)
+                writer.insert(entries, model, False, on_progress)
+                writer.derive()
+        except (DataError, ModelError):
+            if not was_there:
+                shutil.rmtree(place, ignore_errors=True)  # made here, and nothing is in it
+            raise
         return cls(place)
 
     @classmethod

@@ -7,6 +7,8 @@ import re
 import sqlite3
 from collections.abc import Mapping, Sequence
 from contextlib import closing
+from datetime import date, time
+from decimal import Decimal
 from typing import Any, Literal, NamedTuple
 
 from samesense.errors import ConfigError
@@ -25,8 +27,19 @@ _PART = re.compile(
 )
 
 
-json_text = json.JSONEncoder(ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")).encode
-"""Value to the JSON that equal values share; TypeError or ValueError for what JSON cannot hold."""
+def _as_json(value: object) -> object:
+    """Return a date or time as tables hold it as text, and an exact decimal as a number."""
+    if isinstance(value, date | time):
+        return value.isoformat()
+    if isinstance(value, Decimal):
+        return float(value)
+    raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
+
+
+json_text = json.JSONEncoder(
+    ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"), default=_as_json
+).encode
+"""Value to the JSON that equal values share; dates are texts. TypeError or ValueError for what JSON cannot hold."""
 
 
 class Condition(NamedTuple):
@@ -54,22 +67,22 @@ def _parsed(text: str) -> Condition:
     while found := _PART.match(text, place):
         parts.append(Condition(found["joint"].upper()) if found["joint"] else _comparison(found))
         place = found.end()
+    if place < len(text) or not parts:
+        raise _wrong(text, f"it cannot be read from {text[place : place + 20]!r} on")
     whole = _joined(parts, " ")
     shape = " ".join("TRUE" if one.names else one.sql for one in parts)  # no name, no value: AND, OR, NOT, (, )
     try:
         with closing(sqlite3.connect(":memory:")) as parser:
             parser.execute(f"SELECT CASE WHEN {shape} THEN 1 END")
     except sqlite3.Error as error:
-        raise _wrong(text, str(error)) from error
-    if place < len(text):
-        raise _wrong(text, f"it cannot be read from {text[place : place + 20]!r} on")
+        raise _wrong(text, "its comparisons, AND, OR, NOT and parentheses do not fit together") from error
     return whole
 
 
 def _wrong(text: str, why: str) -> ConfigError:
     return ConfigError(
-        f"A condition is like topic = 'sport' AND year >= 2020, with texts in single quotes; received "
-        f"{text[:200]!r}: {why}."
+        f"A condition is like topic = 'sport' AND year >= 2020, with texts in single quotes, by =, !=, <, <=, >, >=, "
+        f"LIKE, IN (...) and IS NULL, joined by AND, OR and NOT; received {text[:200]!r}: {why}."
     )
 
 
@@ -130,6 +143,8 @@ def _stored(value: Any) -> list[tuple[str, Any]]:
     if isinstance(value, (int, float)):
         number = value if abs(value) < 2**63 else float(value)
         return [("integer", number), ("real", number)]
+    if isinstance(value, date | time):
+        return [("text", value.isoformat())]
     if isinstance(value, str):
         return [("text", value)]
     return [("array" if isinstance(value, list) else "object", json_text(value))]

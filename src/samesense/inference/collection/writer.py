@@ -166,7 +166,7 @@ class Writer:
         if there:
             raise DataError(
                 f"Every text has an id of its own; {min(there)} comes twice or is in the collection ({len(there)} such "
-                "ids in this block). Correct the column id, or replace the texts with `upsert`."
+                "ids in this block). Correct the column id; when adding, `upsert` replaces the texts that are there."
             )
 
     def _new_vectors(self) -> None:

@@ -9,6 +9,7 @@ from functools import cache as once
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from samesense.choices import check_choice
 from samesense.errors import ConfigError, ModelError
 from samesense.execution.progress import stage
 from samesense.inference.models.backends import Backend, BackendOption, check_backend, choose, exported_backends
@@ -76,6 +77,8 @@ def load(  # noqa: PLR0913 - what may be told of any kind of model
         ConfigError: if the name is malformed, the options contradict each other, or a map has no texts to fit on.
         MissingExtraError: if torch is needed and not installed, or the default's package is not.
     """
+    check_choice("backend", backend, BackendOption)
+    check_choice("precision", precision, Precision)
     narrow = "" if dim is None else f"+dim:{dim}"
     if isinstance(model, Model):
         return apply_maps(model, narrow, None)

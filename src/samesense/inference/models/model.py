@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from samesense.encoder.cosine import cosine_score, unit
 from samesense.encoder.embedding_cache import EmbeddingCache
 from samesense.encoder.windows import Reading, Windows, cut_texts
-from samesense.errors import ModelError
+from samesense.errors import DataError, ModelError
 from samesense.inference.models.backends import Choice
 from samesense.inference.onnx.encoder import OnnxEncoder
 from samesense.types import Embeddings, Encode, Pair, Score, Scores
@@ -136,18 +136,21 @@ class Model:
         return self._encoder
 
     def encode(
-        self, texts: Sequence[str], *, normalize: bool = False, on_progress: Callable[[int], None] | None = None
+        self, texts: str | Sequence[str], *, normalize: bool = False, on_progress: Callable[[int], None] | None = None
     ) -> Embeddings:
-        """Return the embeddings of ``texts``, float32 ``(texts, dim)``, in order.
+        """Return the embeddings of ``texts``, float32 ``(texts, dim)``, in order; of one text ``(dim,)``.
 
         Args:
-            texts: any number of strings; equal ones are computed once.
+            texts: one string, or any number; equal ones are computed once.
             normalize: scale every row to unit length.
             on_progress: called with the number of texts that have just been finished.
 
         Raises:
             ModelError: for a cross-encoder, or if a text is not a string.
         """
+        if isinstance(texts, str):
+            one: Embeddings = self.encode([texts], normalize=normalize, on_progress=on_progress)[0]
+            return one
         if self._cache is None:
             return self._embedder.encode(texts, normalize=normalize, on_progress=on_progress)
         self._cache.fill(texts, on_progress=on_progress)
@@ -218,11 +221,29 @@ class Model:
 
         Raises:
             ModelError: if calibrated values are asked for and there is no calibration.
+            DataError: if one of them is no pair.
         """
+        check_pairs(pairs)
         if calibrated:
             return self.calibration.apply(self._score(pairs))
         return self._score(pairs)
 
     def similarity(self, text1: str, text2: str, *, calibrated: bool = False) -> float:
-        """Return the score of two texts; see :meth:`scores`."""
+        """Return the score of two texts; see :meth:`scores`, which takes many pairs.
+
+        Raises:
+            DataError: if they are no two texts.
+        """
+        if not isinstance(text1, str) or not isinstance(text2, str):
+            raise DataError(
+                "`similarity` compares two texts; received "
+                f"{type(text1).__name__} and {type(text2).__name__}. Many pairs: scores(list(zip(texts1, texts2)))."
+            )
         return float(self.scores([(text1, text2)], calibrated=calibrated)[0])
+
+
+def check_pairs(pairs: Sequence[Pair]) -> None:
+    """Raise DataError if one of ``pairs`` is no two texts: a text of two letters would be taken for such."""
+    for at, pair in enumerate(pairs):
+        if isinstance(pair, str) or len(pair) != 2:
+            raise DataError(f"Pairs are of two texts each, (text, text); received {str(pair)[:60]!r} at place {at}.")

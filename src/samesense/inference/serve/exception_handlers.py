@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -66,7 +67,14 @@ def add_exception_handlers(app: FastAPI) -> None:
         if first["type"] == "json_invalid":
             return told(invalid(f"The body must be JSON; at character {first['loc'][-1]}: {first['ctx']['error']}."))
         field = ".".join(str(part) for part in first["loc"][1:]) or "body"
-        return told(invalid(f"'{field}': {first['msg'].removeprefix('Value error, ')}.", param=field))
+        if field == "body" and first["type"] != "value_error":
+            return told(invalid("The body must be a JSON object, with the header Content-Type: application/json."))
+        received = (
+            ""
+            if first["type"] in ("missing", "value_error")
+            else f"; received {json.dumps(first['input'], default=str)[:60]}"
+        )
+        return told(invalid(f"'{field}': {first['msg'].removeprefix('Value error, ')}{received}.", param=field))
 
     @app.exception_handler(HTTPException)
     async def plain(request: Request, error: HTTPException) -> JSONResponse:

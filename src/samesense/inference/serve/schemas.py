@@ -53,7 +53,7 @@ Input = Annotated[list[str] | list[Ids], PlainValidator(read_input), WithJsonSch
 class EmbeddingsRequest(BaseModel):
     """POST /v1/embeddings. Fields that are not listed are ignored, as clients send what other servers know."""
 
-    model: str
+    model: str | None = None
     input: Input
     encoding_format: Literal["float", "base64"] = "float"
     dimensions: int | None = Field(default=None, ge=1)

@@ -77,4 +77,5 @@ def tokens_of(model: Any) -> FastTokens:
     own = fast_tokenizer(model, "Serving, which counts tokens,")
     prompt = model.prompts.get(model.default_prompt_name, "") if model.default_prompt_name else ""
     special = own is not model.tokenizer  # a static model holds the bare tokenizer, and reads no special tokens
-    return FastTokens(own, int(model.max_seq_length or UNLIMITED), prompt=prompt, special=special)
+    longest = model.max_seq_length or UNLIMITED  # a static model's is infinite
+    return FastTokens(own, int(min(longest, UNLIMITED)), prompt=prompt, special=special)

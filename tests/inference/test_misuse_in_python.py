@@ -1,0 +1,120 @@
+"""Functions called from Python refuse what the command line refuses, and take texts as people hold them."""
+
+import numpy as np
+import pytest
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+
+import samesense
+from samesense.errors import ConfigError, DataError, ModelError
+from samesense.inference.collection.collection import Collection
+from samesense.inference.collection.conditions import condition
+from samesense.inference.collection.entries import Entry
+from samesense.inference.serve.tokens import tokens_of
+from tests.inference.made_vectors import embedder
+
+TEXTS = ["苹果", "水果", "a dog", "a red car"]
+
+
+@pytest.fixture
+def model(tiny_trunk):
+    return samesense.load(str(tiny_trunk), precision="float32")
+
+
+def test_one_text_has_one_vector_remembered_or_not(model):
+    one, many = model.encode("a dog"), model.encode(["a dog"])
+    assert one.shape == (many.shape[1],)
+    np.testing.assert_array_equal(one, many[0])
+    model.remember()
+    np.testing.assert_array_equal(model.encode("a dog", normalize=True), model.encode(["a dog"], normalize=True)[0])
+
+
+def test_two_lists_are_pairs_and_texts_of_two_letters_are_none(model):
+    pairs = list(zip(TEXTS[:2], TEXTS[2:], strict=True))
+    np.testing.assert_array_equal(samesense.similarity(model, TEXTS[:2], TEXTS[2:]), model.scores(pairs))
+    with pytest.raises(DataError, match=r"Pairs are of two texts each, .*received '苹果' at place 0"):
+        samesense.similarity(model, TEXTS[:2])
+    with pytest.raises(DataError, match="received 2 and 1"):
+        samesense.similarity(model, TEXTS[:2], TEXTS[2:3])
+    with pytest.raises(DataError, match="compares two texts; received list and list"):
+        model.similarity(TEXTS[:2], TEXTS[2:])
+    with pytest.raises(DataError, match="`explain` takes two texts; received str and NoneType"):
+        samesense.explain(model, "a dog", None)
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda model: samesense.dedup(TEXTS, model=model, keep="last"), "keep"),
+        (lambda model: samesense.dedup(TEXTS, model=model, by="any"), "by"),
+        (lambda model: samesense.match(TEXTS, TEXTS, model=model, search="any"), "search"),
+        (lambda model: samesense.encode(model, TEXTS, chunk="median"), "chunk"),
+        (lambda model: samesense.encode(model, TEXTS, precision="fp16"), "precision"),
+        (lambda model: samesense.load("default", backend="openvino"), "backend"),
+        (lambda model: samesense.similarity(model, "a", "b", by="words"), "by"),
+        (lambda model: samesense.explain(model, "a", "b", by="words"), "by"),
+        (lambda model: samesense.mine_negatives([("a", "b")], model=model, sampling="any"), "sampling"),
+        (lambda model: samesense.label(TEXTS, output="out.tsv", scorer=len, pairs_by="any"), "pairs_by"),
+        (lambda model: samesense.calibrate(model, [("a", "b", 1)], map="spline"), "map"),
+    ],
+)
+def test_a_word_that_is_none_of_the_choices_is_refused(model, call, name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match=f"`{name}` is one of "):
+        call(model)
+    assert not list(tmp_path.iterdir())
+
+
+def test_tokens_of_a_static_model_have_no_bound(tiny_trunk):
+    tokenizer = SentenceTransformer(str(tiny_trunk)).tokenizer
+    static = SentenceTransformer(modules=[StaticEmbedding(tokenizer, embedding_dim=8)])
+    assert static.max_seq_length == float("inf")
+    assert tokens_of(static) is not None
+
+
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        ("topic == 'weather'", "it cannot be read from \"topic == 'weather'\" on"),
+        ("year BETWEEN 1 AND 2", "it cannot be read from 'year BETWEEN 1 AND 2' on"),
+        ("a = 1 AND", "do not fit together"),
+        ("a = 1 b = 2", "do not fit together"),
+        ("", "it cannot be read from '' on"),
+    ],
+)
+def test_a_condition_that_is_none_is_refused_in_words_of_conditions(where, said):
+    with pytest.raises(ConfigError) as caught:
+        condition(where)
+    assert said in str(caught.value)
+    assert "LIKE, IN (...) and IS NULL, joined by AND, OR and NOT" in str(caught.value)
+
+
+def test_a_build_that_fails_leaves_no_folder_and_one_that_was_there_as_it_was(tmp_path):
+    entries = [Entry("a dog", 1), Entry("a cat", 1)]
+    with pytest.raises(DataError, match="comes twice"):
+        Collection.build(tmp_path / "new", entries, embedder())
+    assert not (tmp_path / "new").exists()
+    Collection.build(tmp_path / "old", entries[:1], embedder())
+    with pytest.raises(DataError, match="comes twice"):
+        Collection.build(tmp_path / "old", entries, embedder(), overwrite=True)
+    assert len(Collection.open(tmp_path / "old")) == 1
+
+
+def test_dates_and_decimals_are_metadata(tmp_path):
+    from datetime import date
+    from decimal import Decimal
+
+    entries = [Entry("a dog", 1, {"on": date(2024, 1, 2), "price": Decimal("2.5")}), Entry("a cat", 2)]
+    made = Collection.build(tmp_path / "c", entries, embedder())
+    for where in ({"on": date(2024, 1, 2)}, "on >= '2024-01-01' AND price = 2.5"):
+        assert [hit.id for hit in made.query(["a dog"], embedder(), where=where)[0]] == [1]
+
+
+def test_drift_among_texts_that_are_all_neighbours_is_refused(model):
+    with pytest.raises(DataError, match="The 3 nearest of 4 texts are all there are"):
+        samesense.drift(model, model, TEXTS, top=3)
+
+
+def test_a_folder_with_a_space_that_is_not_there_is_no_hub_name():
+    with pytest.raises(ModelError, match="There is no model folder at runs/my first"):
+        samesense.load("runs/my first")
