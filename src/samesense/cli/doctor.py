@@ -47,6 +47,6 @@ def doctor(
         if json:
             put_json([report.to_dict()])
         else:
-            put("\n".join(report.lines(all_rows=all_rows)))
+            put(as_flags("\n".join(report.lines(all_rows=all_rows))))
     if failed:
         sys.exit(2)

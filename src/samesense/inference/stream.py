@@ -79,7 +79,7 @@ def _numbered(source: str, name: str) -> Iterator[tuple[int, str]]:
     if not there:
         raise DataError(
             f"There is no file {source}. Give a text file with one text a line, a table ({', '.join(SUFFIXES)}), or - "
-            "for standard input."
+            "for standard input; from Python, texts are given in a list."
         )
     return read_lines(source, split_suffix(source)[1])
 

@@ -38,7 +38,7 @@ def hold_out(train: Examples, seed: int) -> tuple[Examples, PairData | None]:
     if len(set(dev.labels)) < 2 or len(set(rest.labels)) < 2:
         raise DataError(
             f"Holding out {HELD_OUT_SHARE:.0%} of {len(train)} pairs gives {len(dev)} for selection, and one side has "
-            "one label only. Give a dev set, or dev none to keep the last state."
+            "one label only. Give a dev set, or `dev` none to keep the last state."
         )
     return rest, dev
 
