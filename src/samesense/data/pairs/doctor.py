@@ -58,7 +58,7 @@ def examine(data: PairData, *, against: Mapping[str, PairData | Sequence[Pair]] 
         dropped_unlabelled=data.dropped_unlabelled,
         warnings=[],
     )
-    return replace(report, warnings=[*_scale_warnings(data), *_warnings(report)])
+    return replace(report, warnings=[*_scale_warnings(data), *_text_warnings(data), *_warnings(report)])
 
 
 def _conflicts(data: PairData, places: Iterable[list[int]]) -> Iterable[Conflict]:
@@ -128,8 +128,26 @@ def _scale_warnings(data: PairData) -> Iterable[str]:
         low, high = map(number_text, data.scale)
         yield (
             f"no usual scale ends where these labels do, so {low} to {high} is taken: if labels could go further, give "
-            "label_range LOW HIGH"
+            "`label_range` LOW HIGH"
         )
+
+
+def _text_warnings(data: PairData) -> Iterable[str]:
+    texts = {*data.sentences1, *data.sentences2}
+    quoted = sum(text[:1] == text[-1:] == '"' and '""' in text[1:-1] for text in texts)
+    if quoted:
+        yield (
+            f"texts, {quoted} of them, stand in double quotes, with doubled ones inside: where a program wrote them so, name the "
+            "file .csv, also with tabs between"
+        )
+    empty = sorted(text for text in texts if text.strip().casefold() in _EMPTY)
+    if empty:
+        shown = ", ".join(map(repr, empty))
+        yield f"{shown} stand as texts: where they mean that there is none, leave those rows out"
+
+
+_EMPTY = ("nan", "none", "null", "n/a", "#n/a")
+"""What programs write where there is no text."""
 
 
 def _pairs(count: int) -> str:
