@@ -292,7 +292,7 @@ def test_one_column_may_hold_any_mark(tmp_path):
     assert list(all_texts(put(tmp_path / "b.csv", "text\n"))) == []
 
 
-@pytest.mark.parametrize("first", ["A man eats.", "a man eats all of it", "什么时候？"])
+@pytest.mark.parametrize("first", ["A man eats.", "a man eats all of it", "a man eats fish", "什么时候？"])
 def test_a_table_of_texts_without_a_header_line_is_refused(tmp_path, first):
     message = refused_by_any_reader(put(tmp_path / "a.csv", f"{first}\nA dog runs\n"))
     assert (

@@ -73,6 +73,11 @@ def test_a_table_of_pairs_without_a_header_line_is_refused(tmp_path):
         tell(path)
 
 
+def test_a_long_name_of_long_texts_is_a_name(tmp_path):
+    path = table(tmp_path, "question of the customer", [(row[0],) for row in TEXTS])
+    assert samesense.read(path).texts[0] == TEXTS[0][0]
+
+
 @pytest.mark.parametrize(
     ("header", "cells", "proposed"),
     [

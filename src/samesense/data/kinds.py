@@ -248,7 +248,7 @@ def _told_texts(rows: Sequence[Row], texts: Sequence[str], single: str | None, s
 def _guess_of_two(rows: Sequence[Row], texts: Sequence[str], source: str) -> Told:
     """Return what two columns of texts are with nothing beside them: one of them classes, or what belongs together."""
     for name in texts:
-        refuse_text(name, source)
+        refuse_text(name, source, rows)
     for classes, other in ((texts[1], texts[0]), (texts[0], texts[1])):
         if len(rows) > 3 and _repeat(rows, classes) and not _repeat(rows, other):
             return _guess("classes", [other, classes], f"a column of texts, {other}, and one of few values, {classes}")

@@ -82,7 +82,7 @@ def _from_disk(folder: Path, split: str | None) -> Any:
     except Exception as error:
         raise DataError(
             f"{folder}: a folder must be one written by save_to_disk of datasets; it could not be read as that "
-            f"({_one_line(error)}). Name a file inside it instead."
+            f"({_one_line(error)}). Name a file inside it instead; a folder of .txt files is read as documents."
         ) from error
     if not isinstance(loaded, dict):
         if split is not None:

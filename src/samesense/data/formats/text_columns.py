@@ -24,8 +24,9 @@ from samesense.errors import ConfigError, DataError
 SEEN = 1000
 """Rows of a table by which its columns are told."""
 
-MOST_WORDS = 3
-"""Words of the name of a column; of more it is a text, in a table without a header line."""
+MOST_WORDS = 4
+"""Words of the name of a column; of more it is a text, in a table without a header line, and of as many if those that
+follow it are no longer."""
 
 _ENDS = (".", "?", "!", "。", "？", "！")
 _NO_TEXTS = {*LABEL_NAMES, *SUBSET_NAMES, "class"}
@@ -70,7 +71,8 @@ def text_column(rows: Sequence[Row], columns: str | None, source: str) -> str:
     if len(names) == 1 and any(isinstance(cells.get(names[0]), str) for _, cells in rows):
         found = names  # also numbers, and a name that is a label's
     if len(found) == 1:
-        return _as_name(found[0], source)
+        refuse_text(found[0], source, rows, "; or, of one text a line, end the name of the file in .txt")
+        return found[0]
     shown = ", ".join(names) or "none"
     what = f"several columns hold texts ({', '.join(found)})" if found else "no column of texts could be found"
     raise DataError(
@@ -78,14 +80,11 @@ def text_column(rows: Sequence[Row], columns: str | None, source: str) -> str:
     )
 
 
-def _as_name(name: str, source: str) -> str:
-    refuse_text(name, source, "; or, of one text a line, end the name of the file in .txt")
-    return name
-
-
-def refuse_text(name: str, source: str, otherwise: str = "") -> None:
+def refuse_text(name: str, source: str, rows: Sequence[Row], otherwise: str = "") -> None:
     """Raise DataError if the name of a column seems to be a text, which stands in a file without a header line."""
-    if _seems_text(name):
+    lengths = sorted(len(str(cells.get(name)).split()) for _, cells in rows[:SEEN])
+    words = len(name.split())
+    if _seems_text(name) or (lengths and words == MOST_WORDS >= lengths[len(lengths) // 2]):
         raise DataError(
             f"{source}: the first line of a table names its columns, and {name!r} seems to be a text. Add a header "
             f"line{otherwise}."

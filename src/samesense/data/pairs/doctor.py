@@ -137,8 +137,8 @@ def _text_warnings(data: PairData) -> Iterable[str]:
     quoted = sum(text[:1] == text[-1:] == '"' and '""' in text[1:-1] for text in texts)
     if quoted:
         yield (
-            f"texts, {quoted} of them, stand in double quotes, with doubled ones inside: where a program wrote them so, name the "
-            "file .csv, also with tabs between"
+            f"texts, {quoted} of them, stand in double quotes, with doubled ones inside: where a program wrote them, "
+            "name the file .csv, also with tabs between"
         )
     empty = sorted(text for text in texts if text.strip().casefold() in _EMPTY)
     if empty:
