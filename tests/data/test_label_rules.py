@@ -92,8 +92,8 @@ def test_ratings_from_1_to_7_are_trained_on_as_such(tmp_path):
     assert PAIR_LOSSES.targets(data, "mse").columns["label"] == pytest.approx([step / 6 for step in range(7)])
     assert PAIR_LOSSES.targets(data, "contrastive").summary.endswith("3 of 7 pairs positive, labels above 4")
     assert examine(data).warnings == [
-        "no usual scale ends where these labels do, so 1 to 7 is taken: if labels could go further, give label_range "
-        "LOW HIGH"
+        "no usual scale ends where these labels do, so 1 to 7 is taken: if labels could go further, give "
+        "`label_range` LOW HIGH"
     ]
     assert PAIR_LOSSES.targets(pairs(tmp_path, range(5)), "mse").columns["label"] == [0, 0.25, 0.5, 0.75, 1]
 
