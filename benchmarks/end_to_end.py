@@ -107,7 +107,7 @@ def main() -> None:
                 print(f"{name}: {seconds[name][-1]:.0f} s, Spearman on test {scores[name][-1]:.2f}", flush=True)
     facts = {"model": args.model, "data": parts[0].name, "steps": args.steps, "evaluations": 5, "scores": scores}
     facts |= {"learning_rate": args.learning_rate}
-    report("end to end", seconds, 1, "runs", "sentence-transformers", **facts)
+    report("end to end", seconds, args.steps, "steps", "sentence-transformers", **facts)
 
 
 if __name__ == "__main__":
