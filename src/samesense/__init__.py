@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from samesense.api.label import label
     from samesense.api.publish import export, push
     from samesense.api.race import race
+    from samesense.api.similarity import explain, similarity
     from samesense.api.training import cross_validate, distil, harvest, origin, pretrain, sweep, train
-    from samesense.api.use import encode, explain, mine, read_vectors, rerank, similarity, whiten
+    from samesense.api.use import encode, mine, read_vectors, rerank, whiten
     from samesense.inference.models.load import load
     from samesense.inference.models.model import Model
 
@@ -35,7 +36,8 @@ _HOMES = {
     "samesense.api.race": ("race",),
     "samesense.api.training": ("cross_validate", "distil", "harvest", "origin", "pretrain", "sweep", "train"),
     "samesense.api.duplicates": ("dedup", "match"),
-    "samesense.api.use": ("encode", "explain", "mine", "read_vectors", "rerank", "similarity", "whiten"),
+    "samesense.api.similarity": ("explain", "similarity"),
+    "samesense.api.use": ("encode", "mine", "read_vectors", "rerank", "whiten"),
     "samesense.inference.models.load": ("load",),
     "samesense.inference.models.model": ("Model",),
 }

@@ -54,7 +54,7 @@ EXPECTED = {
     "binary": ("pairs", True, "cosent"),
     "nli": ("pairs", True, "cosent"),
     "positives": ("tuples", True, "supmpn"),
-    "questions and answers": ("tuples", False, "supmpn"),
+    "questions and answers": ("tuples", True, "supmpn"),
     "triplets": ("pairs", True, "cosent"),
     "columns": ("tuples", True, "supmpn"),
     "lists": ("tuples", True, "supmpn"),
@@ -138,7 +138,7 @@ def test_folders_of_documents_are_for_contexts(tmp_path):
 def test_a_table_that_is_called_a_text_is_refused(put, tmp_path):
     path = tmp_path / "table.txt"
     path.write_text(FILES["scored"][1])
-    with pytest.raises(DataError, match=r"as many tabs as the first \(2\).*Rename it"):
+    with pytest.raises(DataError, match=r"as many tabs each \(2\).*Rename it"):
         plan(path)
     with pytest.raises(DataError, match=r"missing\.txt: there is no such file"):
         plan(tmp_path / "missing.txt")

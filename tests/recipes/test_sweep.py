@@ -164,7 +164,9 @@ def test_held_out_pairs_select_and_are_not_trained_on(toy_pairs):
 
 def test_a_test_set_may_have_columns_of_its_own(toy, toy_pairs, tmp_path):
     text = (toy_pairs / "test.tsv").read_text()
-    (tmp_path / "other.tsv").write_text(text.replace("score", "judged", 1))
+    header, *rows = text.replace("score", "judged", 1).splitlines()
+    more = "".join(f"{line}\t{at % 7}\n" for at, line in enumerate(rows))
+    (tmp_path / "other.tsv").write_text(f"{header}\tby\n{more}")
     tests = {"same": str(toy_pairs / "test.tsv"), "other": str(tmp_path / "other.tsv")}
     with pytest.raises(DataError, match="a label column could not be found"):
         quick(toy, data=[entry(toy_pairs, test=tests)])

@@ -55,7 +55,7 @@ def test_data_that_are_read_already_tell_the_method(toy_pairs):
     with pytest.raises(ConfigError, match=r"Method cosent trains on labelled pairs.*; received Sentences"):
         plan(sentences, method="cosent")
     with pytest.raises(DataError, match="several splits or columns were given"):
-        plan({"sentence1": ["a"]})
+        plan({"train": sentences, "test": sentences})
 
 
 def test_a_run_shows_itself(tiny_trunk, toy_pairs, tmp_path):

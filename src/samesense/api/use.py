@@ -1,11 +1,11 @@
-"""``samesense.similarity``, ``explain``, ``encode``, ``mine``, ``rerank`` and ``whiten``."""
+"""``samesense.encode``, ``read_vectors``, ``mine``, ``rerank`` and ``whiten``."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any
 
 from samesense.choices import check_choice
 from samesense.data.formats.memory import Source, as_sources, in_memory, names_among, short_name
@@ -13,129 +13,15 @@ from samesense.errors import ConfigError, DataError
 from samesense.hashes import rows_hash
 
 if TYPE_CHECKING:
-    from samesense.context.origin.explain import Explanation as Contexts
     from samesense.encoder.maps.whitening import Whitening
     from samesense.encoder.windows import Chunk
     from samesense.inference.calibration.storage import Threshold
-    from samesense.inference.explain import By, Explanation
     from samesense.inference.models.backends import BackendOption
     from samesense.inference.search.mining import MinedPair
     from samesense.inference.search.rerank import Ranked
-    from samesense.inference.sentences import SentenceMatches
-    from samesense.types import Embeddings, Pair, Precision, Scores
+    from samesense.types import Embeddings, Precision
 
 logger = logging.getLogger(__name__)
-
-
-def similarity(
-    model: Any,
-    text1: str | Sequence[Pair] | Sequence[str],
-    text2: str | Sequence[str] | None = None,
-    *,
-    calibrated: bool = False,
-    calibration: str | Path | None = None,
-    by: Literal["whole", "sentences"] = "whole",
-    precision: Precision = "auto",
-) -> float | Scores:
-    """Score two texts, or pairs of texts: the cosine of their embeddings, or the score of a cross-encoder.
-
-    To score more than once, open the model once: ``samesense.load(name).similarity(a, b)``.
-
-    Args:
-        model: whatever :func:`samesense.load` takes.
-        text1: first text, or pairs, or the first texts of pairs.
-        text2: second text, or the second texts of pairs, as many.
-        calibrated: give values on the scale of the labels that the model was calibrated on.
-        calibration: file of the calibration, and calibrated is meant; by default that in the model's folder.
-        by: what is compared: ``"whole"`` texts, or documents by their best-matching ``"sentences"``.
-        precision: arithmetic; auto is bfloat16 where the processor computes in it.
-
-    Returns:
-        One score, or ``(pairs,)`` of them.
-    """
-    from samesense.inference.models.load import load
-
-    check_choice("by", by, ("whole", "sentences"))
-    pairs = _pairs(text1, text2)
-    opened = load(model, precision=precision, calibration=None if calibration is None else Path(calibration))
-    calibrated = calibrated or calibration is not None
-    if by == "sentences":
-        from samesense.inference.sentences import check_scale, sentence_scores
-
-        check_scale(calibrated=calibrated)
-        scores = sentence_scores(opened, pairs)
-    else:
-        scores = opened.scores(pairs, calibrated=calibrated)
-    return float(scores[0]) if isinstance(text1, str) else scores
-
-
-def _pairs(text1: Any, text2: Any) -> list[Pair]:
-    """Return two texts, two lists of texts, or pairs, as pairs."""
-    from samesense.inference.models.model import check_pairs
-
-    if isinstance(text1, str) and isinstance(text2, str):
-        return [(text1, text2)]
-    if isinstance(text1, str) or isinstance(text2, str):
-        raise DataError("`similarity` compares two texts; received one. Give both, or a list of pairs.")
-    if text2 is None:
-        pairs = list(text1)
-    else:
-        first, second = list(text1), list(text2)
-        if len(first) != len(second):
-            raise DataError(
-                f"Two lists of texts are compared text by text; received {len(first)} and {len(second)}. For each "
-                "with each, take the embeddings: samesense.encode."
-            )
-        pairs = list(zip(first, second, strict=True))
-    check_pairs(pairs)
-    return pairs
-
-
-def explain(
-    model: Any,
-    text1: str,
-    text2: str,
-    *,
-    by: By | Literal["sentences"] = "auto",
-    top: int = 10,
-    precision: Precision = "auto",
-) -> Explanation | Contexts | SentenceMatches:
-    """Say which words made the score of two texts; of an Origin, which contexts.
-
-    Args:
-        model: whatever :func:`samesense.load` takes.
-        text1: first text.
-        text2: second text.
-        by: ``"tokens"``: exact sums over pairs of token vectors, where the embedding is their mean; ``"occlusion"``:
-            what the score loses without a word, for any model; ``"auto"`` takes tokens where it can; ``"sentences"``:
-            which sentences of two documents match.
-        top: contexts of an Origin on each side.
-        precision: arithmetic; auto is bfloat16 where the processor computes in it.
-
-    Returns:
-        Prints as a table: the share of each word of either text, and of pairs of words.
-    """
-    from samesense.inference.explain import By
-    from samesense.inference.models.load import load
-    from samesense.inference.names import ORIGIN
-
-    check_choice("by", by, (*get_args(By), "sentences"))
-    if not isinstance(text1, str) or not isinstance(text2, str):
-        raise DataError(
-            f"`explain` takes two texts; received {type(text1).__name__} and {type(text2).__name__}. Explain pair by "
-            "pair."
-        )
-    if by == "sentences":
-        from samesense.inference.sentences import match_sentences
-
-        return match_sentences(load(model, precision=precision), [(text1, text2)])[0]
-    if isinstance(model, str) and model.startswith(ORIGIN):
-        from samesense.context.origin.load import open_origin
-
-        return open_origin(Path(model.removeprefix(ORIGIN)).expanduser()).explain(text1, text2, top=top)
-    from samesense.inference.explain import explain as run
-
-    return run(load(model, precision=precision), text1, text2, by=by)
 
 
 def encode(  # noqa: PLR0913 - each is one flag of the command
