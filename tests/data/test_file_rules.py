@@ -286,6 +286,14 @@ def test_fields_may_have_another_mark_between_as_spreadsheets_write_it(tmp_path,
     assert (data.pairs(), data.labels) == ([("a", "b, c"), ("d", "e")], [4.2, 0.0])
 
 
+def test_a_space_before_a_text_is_the_texts_own_unless_the_header_has_it_too(tmp_path):
+    own = read_pairs(put(tmp_path / "own.csv", "sentence1,sentence2,score\na, b,1\nc,d,0\n"))
+    assert own.pairs()[0] == ("a", " b")
+    assert read_pairs(put(tmp_path / "both.csv", 'sentence1, sentence2, score\na, "b, c", 1\nc, d, 0\n')).pairs()[
+        0
+    ] == ("a", "b, c")
+
+
 def test_one_column_may_hold_any_mark(tmp_path):
     path = put(tmp_path / "a.tsv", "body\nwell, well; it | is\nyes\n")
     assert list(all_texts(path)) == ["well, well; it | is", "yes"]

@@ -92,9 +92,12 @@ def _mark_of(first: Sequence[Line], marks: Sequence[str]) -> str:
 
 def _csv_records(path: str | Path, lines: Iterable[Line], mark: str, before: int = 0) -> Iterator[Record]:
     """Yield the rows that are not empty; ``before`` lines are not among ``lines``."""
+    first, lines = _peeked(lines)
+    header = first[0][1] if first else ""
+    spaced = 0 < header.count(mark) == header.count(f"{mark} ")  # else a space before a text is the text's own
     if csv.field_size_limit() < LONGEST_ROW:  # of the process; a quote that is never closed takes in what follows
         csv.field_size_limit(LONGEST_ROW)
-    reader = csv.reader((line for _, line in lines), strict=True, delimiter=mark, skipinitialspace=mark != "\t")
+    reader = csv.reader((line for _, line in lines), strict=True, delimiter=mark, skipinitialspace=spaced)
     start = before + 1
     while True:
         try:
