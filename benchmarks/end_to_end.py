@@ -78,9 +78,10 @@ def main() -> None:
             return time.perf_counter() - started
 
         def peer(output: Path, seed: int, **faster: object) -> float:
-            told = {"model": resolve(args.model), "rows": str(folder / "rows.json"), "steps": args.steps, "seed": seed}
-            told |= {"learning_rate": args.learning_rate, "evaluation": evaluation, "faster": faster}
-            told |= {"output": str(output)}
+            told = {
+                "model": resolve(args.model), "rows": str(folder / "rows.json"), "steps": args.steps, "seed": seed,
+                "learning_rate": args.learning_rate, "evaluation": evaluation, "faster": faster, "output": str(output),
+            }  # fmt: skip
             return timed([sys.executable, str(folder / "peer.py"), json.dumps(told)])
 
         def ours(output: Path, seed: int) -> float:
@@ -105,8 +106,10 @@ def main() -> None:
                 found = evaluate_pairs(load(output / "model", precision="float32"), test)
                 scores[name].append(next(100 * one.value for one in found if one.metric == "spearman"))
                 print(f"{name}: {seconds[name][-1]:.0f} s, Spearman on test {scores[name][-1]:.2f}", flush=True)
-    facts = {"model": args.model, "data": parts[0].name, "steps": args.steps, "evaluations": 5, "scores": scores}
-    facts |= {"learning_rate": args.learning_rate}
+    facts = {
+        "model": args.model, "data": parts[0].name, "steps": args.steps, "evaluations": 5, "scores": scores,
+        "learning_rate": args.learning_rate,
+    }  # fmt: skip
     report("end to end", seconds, args.steps, "steps", "sentence-transformers", **facts)
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from samesense.choices import check_choice
-from samesense.data.formats.memory import Rows, Source, as_sources, in_memory, name_of
+from samesense.data.formats.memory import Source, as_sources, in_memory, name_of, rereadable
 from samesense.data.kinds import MEANINGS, Told, tell
 from samesense.errors import ConfigError, DataError
 
@@ -63,7 +63,7 @@ def read(
     """
     from samesense.data import concat
 
-    sources = [Rows(one) if isinstance(one, Iterator) else one for one in as_sources(source)]
+    sources = [rereadable(one) for one in as_sources(source)]
     told = [tell(one, columns) for one in sources]
     for one in told:
         if not one.sure:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from samesense.api.data import Scale, labelled_pairs
 from samesense.choices import check_choice
@@ -14,7 +14,7 @@ from samesense.execution.progress import stage
 
 if TYPE_CHECKING:
     from samesense.data import PairData
-    from samesense.inference.calibration.fit import Calibrated
+    from samesense.inference.calibration.fit import Best, Calibrated, Shape
     from samesense.inference.calibration.storage import Threshold
     from samesense.inference.drift import Drift
     from samesense.reports.report import Report
@@ -207,9 +207,9 @@ def calibrate(  # noqa: PLR0913 - the flags of the command
     *,
     output: str | Path | None = None,
     figure: str | Path | None = None,
-    map: Literal["auto", "isotonic", "logistic"] = "auto",  # noqa: A002 - the flag's name
+    map: Shape = "auto",  # noqa: A002 - the flag's name
     yes: float | None = None,
-    decide: Literal["accuracy", "f1"] = "accuracy",
+    decide: Best = "accuracy",
     min_precision: float | None = None,
     min_recall: float | None = None,
     folds: int = 5,
@@ -240,7 +240,7 @@ def calibrate(  # noqa: PLR0913 - the flags of the command
     Returns:
         Prints as a table of errors before and after; ``calibration`` applies it.
     """
-    from samesense.inference.calibration.fit import CalibrationSettings, check_labels
+    from samesense.inference.calibration.fit import Best, CalibrationSettings, Shape, check_labels
     from samesense.inference.calibration.fit import calibrate as run
     from samesense.inference.calibration.storage import home_of, store
     from samesense.inference.models.load import load
@@ -248,8 +248,8 @@ def calibrate(  # noqa: PLR0913 - the flags of the command
     from samesense.places import check_place
     from samesense.reports.figures.plot import check_figure, save_plot
 
-    check_choice("map", map, ("auto", "isotonic", "logistic"))
-    check_choice("decide", decide, ("accuracy", "f1"))
+    check_choice("map", map, Shape)
+    check_choice("decide", decide, Best)
     how = {"columns": columns, "label_order": label_order, "label_range": label_range, "drop_bad_rows": drop_bad_rows}
     pairs = _selecting_pairs(model, how) if data is None else labelled_pairs(data, **how)
     settings = CalibrationSettings(

@@ -11,7 +11,7 @@ from typing import Any
 from samesense.data.benchmarks.sentences import LabelledSentences, read_sentences
 from samesense.data.documents import running_documents
 from samesense.data.examples import Conflict, conflict_lines
-from samesense.data.formats.memory import Rows, Source, name_of, short_name
+from samesense.data.formats.memory import Source, name_of, rereadable, short_name
 from samesense.data.formats.sources import load_rows
 from samesense.data.formats.text_columns import SEEN
 from samesense.data.kinds import DataKind, hold_lists, holds_lines, holds_text_files, tell
@@ -98,8 +98,7 @@ def report_on(
         DataError: if the source cannot be read, or is of no known kind.
     """
     given = how.get("columns")
-    if isinstance(source, Iterator):
-        source = Rows(source)  # it is read twice
+    source = rereadable(source)
     told = tell(source, given)
     how = {**how, "columns": told.columns}
     report = _examined(source, told.kind, against, given, limit_reported, how)

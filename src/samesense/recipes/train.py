@@ -6,7 +6,7 @@ The dev set and the settings that ``"auto"`` stands for are chosen here; nothing
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from samesense.data import PairData, examine, read_pairs
 from samesense.data.examples import Examples
-from samesense.data.formats.memory import Rows, Source, as_sources
+from samesense.data.formats.memory import Source, as_sources, rereadable
 from samesense.data.kinds import tell
 from samesense.data.tuples.data import TupleData
 from samesense.errors import ConfigError
@@ -217,12 +217,7 @@ def plan(
 def _sources(data: Source) -> list[Source] | Examples:
     if isinstance(data, DATA_TYPES):
         return cast(Examples, data)
-    return [_twice(one) for one in as_sources(data)]
-
-
-def _twice(source: Source) -> Source:
-    """Return a source that can be read twice."""
-    return Rows(source) if isinstance(source, Iterator) else source
+    return [rereadable(one) for one in as_sources(data)]
 
 
 def _opened(
@@ -255,7 +250,7 @@ def _pairs(source: Source | None, how: Reading) -> PairData | None:
         return source
     if source is None or (isinstance(source, str) and source == "none"):
         return None
-    source = _twice(source)
+    source = rereadable(source)
     if how.columns is None and (told := tell(source)).kind == "pairs":
         how = replace(how, columns=told.columns)
     return read_pairs(source, **vars(how.for_evaluation(source)))

@@ -33,7 +33,7 @@ def tsv_rows(path: str | Path, lines: Iterable[Line]) -> Iterator[tuple[int, dic
     first, lines = _peeked(lines)
     mark = _mark_of(first, ("\t", ",", ";"))
     if mark != "\t":
-        return _with_header(path, _csv_records(path, lines, mark), _hints(mark))
+        return _with_header(path, _csv_records(path, lines, mark, first), _hints(mark))
     records = ((number, line.removesuffix("\n").removesuffix("\r").split("\t")) for number, line in lines)
     hints = (
         "Write a line break inside a text as a space; where texts stand in quotes, name the file .csv.",
@@ -51,9 +51,9 @@ def csv_rows(path: str | Path, lines: Iterable[Line]) -> Iterator[tuple[int, dic
     said = _SAID_MARK.fullmatch(first[0][1].strip().strip('"')) if first else None  # how Excel names the mark
     if said is not None:
         next(lines)
-        return _with_header(path, _csv_records(path, lines, said[1], before=1), _hints(said[1]))
+        return _with_header(path, _csv_records(path, lines, said[1], first[1:], before=1), _hints(said[1]))
     mark = _mark_of(first, (",", ";", "\t", "|"))
-    return _with_header(path, _csv_records(path, lines, mark), _hints(mark))
+    return _with_header(path, _csv_records(path, lines, mark, first), _hints(mark))
 
 
 def _hints(mark: str) -> tuple[str, str]:
@@ -90,9 +90,10 @@ def _mark_of(first: Sequence[Line], marks: Sequence[str]) -> str:
     return marks[0]
 
 
-def _csv_records(path: str | Path, lines: Iterable[Line], mark: str, before: int = 0) -> Iterator[Record]:
-    """Yield the rows that are not empty; ``before`` lines are not among ``lines``."""
-    first, lines = _peeked(lines)
+def _csv_records(
+    path: str | Path, lines: Iterable[Line], mark: str, first: Sequence[Line], before: int = 0
+) -> Iterator[Record]:
+    """Yield the rows that are not empty; ``first`` is the header, and ``before`` lines are not among ``lines``."""
     header = first[0][1] if first else ""
     spaced = 0 < header.count(mark) == header.count(f"{mark} ")  # else a space before a text is the text's own
     if csv.field_size_limit() < LONGEST_ROW:  # of the process; a quote that is never closed takes in what follows

@@ -58,6 +58,11 @@ class Rows(list[Any]):
     """Plain rows that are one source; a plain list may also be several sources."""
 
 
+def rereadable(source: Source) -> Source:
+    """Return a source that can be read twice: the rows of an iterator are held."""
+    return Rows(source) if isinstance(source, Iterator) else source
+
+
 def as_sources(given: Source) -> list[Source]:
     """Return a list of sources, where one or several may be given; a list of them stays as it is.
 

@@ -116,7 +116,7 @@ def example(rows: Sequence[Row]) -> str:
     spelled = spelled_names(names)
     known = first_pair_of(TEXT_PAIRS, spelled)
     pair = [spelled[name] for name in known] if known else texts[:2]
-    label = label_column(rows, pair)
+    label = _label_column(rows, pair, texts)
     return ",".join([*pair, *([] if label is None else [label])]) if len(pair) == 2 else ""
 
 
@@ -131,7 +131,7 @@ def guessed_pairs(rows: Sequence[Row]) -> str | None:
         return None
     known = first_of(LABEL_NAMES, spelled)
     if known is None and first_pair_of(TEXT_PAIRS, spelled) and len(saying(names, texts)) == 1:
-        known = label_column(rows, texts)
+        known = _label_column(rows, texts, texts)
     return None if known is None else ",".join([*texts, known])
 
 
@@ -140,15 +140,11 @@ def saying(names: Sequence[str], texts: Sequence[str]) -> list[str]:
     return [name for name in names if name not in texts and plain(name) not in SUBSET_NAMES and not identifies(name)]
 
 
-def label_column(rows: Sequence[Row], texts: Sequence[str]) -> str | None:
-    """Return the column beside two texts that may be a label: by its name, or the first of what else varies."""
-    others = [name for name in names_in(rows[:SEEN]) if name not in texts and not identifies(name)]
+def _label_column(rows: Sequence[Row], pair: Sequence[str], texts: Sequence[str]) -> str | None:
+    """Return the column beside a pair that may be a label: by its name, or the first that varies and holds no texts."""
+    others = saying(names_in(rows[:SEEN]), pair)
     named = first_of((*CLASS_NAMES, *LABEL_NAMES), spelled_names(others))
-    if named is not None:
-        return named
-    texts = [*texts, *holding_texts(rows)]
-    free = (name for name in others if name not in texts and plain(name) not in SUBSET_NAMES)
-    return next((name for name in free if _vary(rows, name)), None)
+    return named or next((name for name in others if name not in texts and _vary(rows, name)), None)
 
 
 def _vary(rows: Sequence[Row], name: str) -> bool:

@@ -43,6 +43,12 @@ Cut = Callable[[Scores, Scores], float]
 Errors = dict[str, float]
 """What cross-validation found, by name."""
 
+Shape = Literal["auto", "isotonic", "logistic"]
+"""What maps scores to values; ``"auto"`` goes by the labels."""
+
+Best = Literal["accuracy", "f1"]
+"""What the threshold for yes and no is best for, unless a precision or a recall is asked for."""
+
 LEAST = 50
 """Pairs that a calibration needs."""
 
@@ -124,9 +130,9 @@ class CalibrationSettings:
         seed: which decides them, 0 or more.
     """
 
-    shape: Literal["auto", "isotonic", "logistic"] = "auto"
+    shape: Shape = "auto"
     yes: float | None = None
-    decide: Literal["accuracy", "f1"] = "accuracy"
+    decide: Best = "accuracy"
     min_precision: float | None = None
     min_recall: float | None = None
     folds: int = 5

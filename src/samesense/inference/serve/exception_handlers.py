@@ -69,12 +69,10 @@ def add_exception_handlers(app: FastAPI) -> None:
         field = ".".join(str(part) for part in first["loc"][1:]) or "body"
         if field == "body" and first["type"] != "value_error":
             return told(invalid("The body must be a JSON object, with the header Content-Type: application/json."))
-        received = (
-            ""
-            if first["type"] in ("missing", "value_error")
-            else f"; received {json.dumps(first['input'], default=str)[:60]}"
-        )
-        return told(invalid(f"'{field}': {first['msg'].removeprefix('Value error, ')}{received}.", param=field))
+        said = first["msg"].removeprefix("Value error, ")
+        if first["type"] not in ("missing", "value_error"):  # of these there is nothing to show, or it is in the words
+            said += f"; received {json.dumps(first['input'], default=str)[:60]}"
+        return told(invalid(f"'{field}': {said}.", param=field))
 
     @app.exception_handler(HTTPException)
     async def plain(request: Request, error: HTTPException) -> JSONResponse:
