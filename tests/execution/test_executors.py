@@ -11,7 +11,7 @@ import pytest
 from samesense.errors import ConfigError, MissingExtraError, SamesenseError
 from samesense.execution.executors import OnRay, Processes, choose_executor
 from samesense.execution.tasks import Done, Failed, Serial
-from tests.execution.works import Squares
+from tests.execution.works import OwnGpu, Squares
 
 EXECUTORS = [lambda retries=2: Serial(retries), lambda retries=2: Processes(2, retries)]
 
@@ -68,7 +68,7 @@ def test_closing_stops_the_workers(tmp_path):
 def test_workers_end_with_a_killed_parent(tmp_path):
     code = (
         "import sys; from pathlib import Path\n"
-        "from samesense.execution.executors import Processes; from tests.execution.works import Squares\n"
+        "from samesense.execution.executors import Processes; from tests.execution.works import OwnGpu, Squares\n"
         "if __name__ == '__main__':\n"
         f"    for one in Processes(2).run(Squares(Path({str(tmp_path)!r}), seconds=0.01), range(10**9)):\n"
         "        print(one.result[1], flush=True)\n"
@@ -102,6 +102,27 @@ def test_ray_says_what_is_missing(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingExtraError, match=r"samesense\[ray\]"):
         next(OnRay().run(Squares(tmp_path), range(1)))
+
+
+@pytest.mark.long
+def test_on_ray_a_task_takes_a_gpu_and_none_waits_for_one_that_is_not_there(tmp_path):
+    """GPUs of Ray are numbers that it counts, so that machines here can say that they have some."""
+    ray = pytest.importorskip("ray")
+    from ray.cluster_utils import Cluster
+
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 4, "object_store_memory": 80 << 20})
+    try:
+        with pytest.raises(ConfigError, match="no machine of the Ray cluster has one"):
+            list(OnRay(cluster.address, gpus=1).run(Squares(tmp_path), range(3)))
+        cluster.add_node(num_cpus=2, num_gpus=2, object_store_memory=80 << 20)
+        cluster.wait_for_nodes()
+        outcomes = list(OnRay(cluster.address, gpus=1).run(OwnGpu(tmp_path), range(6)))
+        assert sorted(one.task for one in outcomes) == list(range(6))
+        assert all(one.result in (["0"], ["1"]) for one in outcomes)
+        assert len(list(tmp_path.glob("at-once-*"))) <= 2
+    finally:
+        ray.shutdown()
+        cluster.shutdown()
 
 
 def test_settings_of_another_executor_are_refused():

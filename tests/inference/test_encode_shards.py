@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from samesense.errors import ConfigError, DataError, ModelError, OutputError, SamesenseError
-from samesense.execution.executors import choose_executor
+from samesense.execution.executors import OnRay, choose_executor
+from samesense.execution.tasks import Serial
 from samesense.inference.shards import encode as recipe
 from samesense.inference.shards import input as inputs
 from samesense.inference.shards.encode import EncodeWork, ShardSettings
@@ -73,7 +74,8 @@ def test_the_manifest_says_what_it_was_made_of(place, tmp_path):
     texts = read_texts(str(place / "texts.txt"))
     assert (content["method"], content["status"], content["dim"]) == ("encode", "finished", 24)
     assert content["settings"] == {
-        **{"shard_size": 7, "format": "npy", "vectors": "float32", "normalize": False, "deterministic": False}
+        **{"shard_size": 7, "format": "npy", "vectors": "float32", "normalize": False, "deterministic": False},
+        **{"device": "cpu"},
     }
     digest = hashlib.sha256("".join(json.dumps([text]) + "\n" for text in texts).encode()).hexdigest()
     known = {"name": "texts.txt", "files": 1, "bytes": (place / "texts.txt").stat().st_size, "rows": 60}
@@ -203,6 +205,31 @@ def test_what_cannot_be_read_by_place_is_refused(place, tmp_path):
         with pytest.raises(DataError, match=message):
             make(place, tmp_path / "v")
     assert not (tmp_path / "v" / "manifest.json").exists()
+
+
+def test_on_a_cluster_workers_take_the_gpu_and_the_driver_does_not(place, tmp_path, monkeypatch):
+    """A machine that only writes needs none; arithmetic is the same on both."""
+    seen = []
+
+    def open_seen(model, settings):
+        seen.append((settings.device, settings.arithmetic, settings.backend))
+        return open_made_up(model, settings)
+
+    monkeypatch.setattr(OnRay, "run", lambda self, work, tasks: Serial().run(work, tasks))
+    monkeypatch.setattr(sharded_world, "open_made_up", open_seen)
+    make(place, tmp_path / "v", executor="ray", device="cuda")
+    assert seen == [("cpu", "bfloat16", "torch"), ("cuda", "bfloat16", "auto")]
+    assert manifest(tmp_path / "v")["settings"]["device"] == "cuda"
+    with pytest.raises(OutputError, match="another settings: device was 'cuda' and is 'cpu'"):
+        make(place, tmp_path / "v")
+    make(place, tmp_path / "one", device="cuda", precision="float32")
+    assert seen[2:] == [("cuda", "float32", "auto")]
+
+
+@pytest.mark.parametrize(("device", "why"), [("kuda", "Expected one of cpu"), ("cuda:99", "CUDA")])
+def test_a_device_is_one_that_is_there(tiny_trunk, device, why):
+    with pytest.raises(ConfigError, match=f"device is one that torch can compute on.*'{device}': .*{why}"):
+        recipe.open_embedder(str(tiny_trunk), ShardSettings(device=device))
 
 
 @pytest.mark.long

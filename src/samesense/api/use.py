@@ -34,6 +34,7 @@ def encode(  # noqa: PLR0913 - each is one flag of the command
     backend: BackendOption = "auto",
     precision: Precision = "auto",
     deterministic: bool = False,
+    device: str | None = None,
     dim: int | None = None,
     prompt: str | None = None,
 ) -> Embeddings:
@@ -49,6 +50,7 @@ def encode(  # noqa: PLR0913 - each is one flag of the command
         backend: ``"auto"``, ``"torch"``, ``"onnx"`` or ``"onnx-int8"``, the last two for exported folders.
         precision: arithmetic of torch; auto is bfloat16 where the processor computes in it.
         deterministic: bits of a vector depend on its text alone, not on the texts beside it; slower.
+        device: torch device, as in ``"cuda"``; by default a GPU if there is one.
         dim: keep the first so many numbers of each vector, at unit length: for a model trained with ``matryoshka``.
         prompt: read before every text: one of the model's prompts by name, or a text; by default the model's own.
     """
@@ -60,8 +62,9 @@ def encode(  # noqa: PLR0913 - each is one flag of the command
         check_choice("chunk", chunk, Chunk)
     texts = texts_of(source, columns)
     opened = load(
-        model, backend=backend, precision=precision, deterministic=deterministic, sample=texts, dim=dim, prompt=prompt
-    )
+        model, backend=backend, precision=precision, device=device, deterministic=deterministic, sample=texts, dim=dim,
+        prompt=prompt,
+    )  # fmt: skip
     return encode_with_bar(opened, texts, normalize=normalize, chunk=chunk)
 
 

@@ -37,6 +37,7 @@ def encode(
     backend: BackendOption = "auto",
     precision: PrecisionFlag = "auto",
     deterministic: Flag = False,
+    device: str | None = None,
     dim: int | None = None,
     prompt: str | None = None,
     shard_size: Annotated[int | None, Parameter(group=_SHARDS)] = None,
@@ -65,11 +66,13 @@ def encode(
             this machine, where there are 5000 texts or more and one file is written.
         precision: arithmetic of torch; auto is bfloat16 where the processor computes in it.
         deterministic: bits of a vector depend on its text alone, not on the texts beside it; slower.
+        device: torch device, as in cuda, which on a Ray cluster is one for each worker [of one file, a GPU if there is
+            one; of shards, cpu, whose bytes are the same on every machine].
         dim: keep the first so many numbers of each vector, at unit length: for a model trained with --matryoshka.
         prompt: read before every text: one of the model's prompts by name, or a text [the model's default].
         shard_size: texts of a file. The output is then a folder of npy or Parquet files, made by workers of one thread
             each; the same command goes on where an earlier one was stopped.
-        workers: processes on this machine [one a processor].
+        workers: processes on this machine [one a processor; on a GPU one].
         executor: embedded, processes on this machine [default], or ray, a Ray cluster.
         address: of a running Ray cluster, auto or HOST:PORT [started on this machine].
     """
@@ -84,10 +87,11 @@ def encode(
     model, names = model if dim is None else f"{model}+dim:{dim}", sources or [Name("-")]
     if shard_size is None:
         _check_no_shards(workers=workers, executor=executor, address=address)
-        _one_file(model, names, output, format, how, **what)
+        _one_file(model, names, output, format, how | {"device": device}, **what)
     else:
         settings = {**how, **what, "shard_size": shard_size, "format": _shard_format(output, format)}
-        _shards(model, names, output, settings, _executor(workers, executor, address))
+        settings |= {"device": device or "cpu"}
+        _shards(model, names, output, settings, _executor(workers, executor, address, settings["device"]))
 
 
 def _one_file(
@@ -140,11 +144,16 @@ def _shard_format(output: str, wanted: str | None) -> str:
     return wanted or "npy"
 
 
-def _executor(workers: int | None, name: Literal["embedded", "ray"] | None, address: str | None) -> Executor:
+def _executor(
+    workers: int | None, name: Literal["embedded", "ray"] | None, address: str | None, device: str
+) -> Executor:
     from samesense.execution.executors import choose_executor
     from samesense.execution.threads import cores
 
-    return choose_executor(name or "embedded", workers=workers, address=address, default_workers=cores())
+    gpus = 0 if device == "cpu" else 1
+    return choose_executor(
+        name or "embedded", workers=workers, address=address, default_workers=1 if gpus else cores(), gpus=gpus
+    )
 
 
 def _shards(model: str, sources: Sequence[str], output: str, given: dict[str, Any], executor: Executor) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from multiprocessing import connection, get_context, parent_process
 from threading import Thread
 from typing import Any, Literal
@@ -132,15 +132,19 @@ def _end_with_parent() -> None:
 class OnRay:
     """The executor of a cluster. Results come back to this process; machines need no common disk for them.
 
-    At most as many tasks are begun as the cluster has processors at that moment, so that machines may join and leave.
-    A task whose worker or machine is lost is tried again elsewhere; so is one whose result was lost with it.
+    At most as many tasks are begun as the cluster has processors at that moment, and GPUs where each task takes some, so
+    that machines may join and leave. A task whose worker or machine is lost is tried again elsewhere; so is one whose
+    result was lost with it.
     """
 
     def __init__(self, address: str | None = None, retries: int = RETRIES, gpus: float = 0) -> None:
         self._address, self._retries, self._gpus = address, retries, gpus
 
     def run(self, work: Work, tasks: Iterable[int]) -> Generator[Outcome, None, None]:
-        """Do tasks; see :class:`~samesense.execution.tasks.Executor`. ConfigError if no cluster is at the address."""
+        """Do tasks; see :class:`~samesense.execution.tasks.Executor`.
+
+        ConfigError if no cluster is at the address, or none of its machines has a GPU and tasks take one.
+        """
         ray = imported("ray", "ray")
         connected = self._connect(ray)
         remote = ray.remote(answer).options(num_cpus=1, num_gpus=self._gpus, max_retries=0)
@@ -148,9 +152,10 @@ class OnRay:
         pending = Pending(tasks, self._retries)
         running: dict[Any, int] = {}
         try:
+            if self._gpus and not ray.cluster_resources().get("GPU"):  # tasks would wait for one without end
+                raise ConfigError("A GPU is asked for; no machine of the Ray cluster has one. Leave the device out.")
             while True:
-                slots = max(1, int(ray.cluster_resources().get("CPU", 1)))
-                while len(running) < slots and (task := pending.take()) is not None:
+                while len(running) < self._slots(ray.cluster_resources()) and (task := pending.take()) is not None:
                     running[remote.remote(shared, task)] = task
                 if not running:
                     return
@@ -163,6 +168,13 @@ class OnRay:
                 ray.cancel(reference, force=True)
             if connected:
                 ray.shutdown()
+
+    def _slots(self, resources: Mapping[str, float]) -> int:
+        """Return how many tasks the cluster does at once."""
+        slots = resources.get("CPU", 1)
+        if self._gpus:
+            slots = min(slots, resources.get("GPU", 0) / self._gpus)
+        return max(1, int(slots))
 
     def _connect(self, ray: Any) -> bool:
         """Connect unless this process is connected already; return whether it was done here."""

@@ -6,6 +6,7 @@ import logging
 from pathlib import Path
 from typing import TypeVar
 
+import torch
 from sentence_transformers import CrossEncoder, SentenceTransformer
 from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling, WeightedLayerPooling
@@ -15,7 +16,7 @@ from samesense.encoder.assembly.pooling import freeze_layer_weights, pooling_mod
 from samesense.encoder.names import resolve
 from samesense.errors import ConfigError, ModelError
 from samesense.execution.progress import without_bars
-from samesense.failures import first_line
+from samesense.failures import first_line, shortened
 from samesense.types import First, PoolingName
 
 # The folders that are saved here hold both sets of pooling keys on purpose (see encoder.storage), and
@@ -49,12 +50,13 @@ def build(
 
     Raises:
         ModelError: if the model cannot be read.
-        ConfigError: if the pooling does not exist.
+        ConfigError: if the pooling does not exist, or nothing can be computed on the device.
 
     Differs: a bare language model's chat template is dropped, so a sentence is encoded as it stands.
         sentence-transformers 6 would wrap each one into a chat message together with the template's system prompt.
     """
     source = resolve(name)
+    check_device(device)
     try:
         if Path(source).exists() and is_bare(source):
             model = SentenceTransformer(modules=_bare_modules(source), device=device)
@@ -72,6 +74,18 @@ def build(
         set_length(model, max_seq_length)
     freeze_layer_weights(model)
     return model
+
+
+def check_device(device: str | None) -> None:
+    """Raise ConfigError if nothing can be computed on a torch device of that name."""
+    if device is None:
+        return
+    try:
+        torch.zeros(1, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:  # the second where torch has no CUDA
+        raise ConfigError(
+            f"device is one that torch can compute on, such as cpu or cuda; received {device!r}: {shortened(error)}"
+        ) from error
 
 
 def is_bare(name: str) -> bool:

@@ -13,6 +13,7 @@ import torch
 from sentence_transformers import CrossEncoder
 from sentence_transformers.util import load_file_path
 
+from samesense.encoder.assembly.build import check_device
 from samesense.encoder.forward.precision import autocast, inference_precision
 from samesense.errors import ModelError
 from samesense.execution.progress import progress_bar, without_bars
@@ -43,7 +44,11 @@ def is_cross_encoder(source: str) -> bool:
 
 @without_bars()
 def load_cross_encoder(source: str, *, device: str | None = None) -> CrossEncoder:
-    """Load a cross-encoder by folder or hub name; ModelError if it cannot be read, or gives not one score a pair."""
+    """Load a cross-encoder by folder or hub name.
+
+    ModelError if it cannot be read, or gives not one score a pair; ConfigError if nothing is computed on the device.
+    """
+    check_device(device)
     try:
         model = CrossEncoder(source, device=device)
     except (OSError, ValueError, KeyError) as error:

@@ -26,6 +26,7 @@ from samesense.encoder.cosine import checked_rows
 from samesense.encoder.vectors.quantize import Quantizer, VectorType
 from samesense.encoder.windows import Chunk
 from samesense.errors import DataError, ModelError
+from samesense.execution.executors import OnRay
 from samesense.execution.folders import Folder
 from samesense.execution.progress import progress_bar, stage
 from samesense.execution.settings import Settings
@@ -61,9 +62,20 @@ class ShardSettings(Settings):
     chunk: Chunk | None = Field(None, description="of texts longer than what the model reads: what of their windows")
     normalize: bool = Field(False, description="scale every vector to unit length")
     backend: BackendOption = Field("auto", description="what computes; auto is onnx for an exported folder, else torch")
-    precision: Precision = Field("auto", description="arithmetic of torch")
+    precision: Precision = Field("auto", description="arithmetic of torch; auto is bfloat16 on a GPU")
+    device: str = Field("cpu", description="torch device of every worker")
     deterministic: bool = Field(False, description="bits of a vector depend on its text alone")
     prompt: str | None = Field(None, description="read before every text [the model's default]")
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether a worker takes a GPU."""
+        return self.device != "cpu"
+
+    @property
+    def arithmetic(self) -> Precision:
+        """The precision; on a GPU, ``auto`` is bfloat16, so that it is the same on all machines of a cluster."""
+        return "bfloat16" if self.on_gpu and self.precision == "auto" else self.precision
 
     def identity(self) -> dict[str, Any]:
         """Return what a model's own identity does not say, as JSON types."""
@@ -75,10 +87,10 @@ Open = Callable[[str, ShardSettings], Embedder]
 
 
 def open_embedder(model: str, settings: ShardSettings) -> Embedder:
-    """Open a model to compute on one thread of the processor, since the last bits depend on the number of threads."""
+    """Open a model on its device, on one thread of a processor, since the last bits depend on the number of threads."""
     opened = load(
-        model, backend=settings.backend, precision=settings.precision, device="cpu",
-        deterministic=settings.deterministic, threads=1, prompt=settings.prompt,
+        model, backend=settings.backend, precision=settings.arithmetic, device=settings.device,
+        deterministic=settings.deterministic, threads=None if settings.on_gpu else 1, prompt=settings.prompt,
     )  # fmt: skip
     return replace(embedder_of(opened, model), encode=partial(opened.encode, normalize=settings.normalize))
 
@@ -165,7 +177,7 @@ def encode_shards(
         texts = inputs.recall(known, paths) or _cut(paths, settings)
         job.check("input", _input_part(texts))
         opened.cache_clear()
-        embedder = opened(model, settings, open_as)
+        embedder = opened(model, _in_the_driver(settings, executor), open_as)
         job.begin(model=_model_part(model, embedder), input=_input_part(texts), settings=settings.identity())
         job.folder.write(inputs.FILE, json.dumps(inputs.as_json(texts)).encode())
         quantizer = _quantizer(job.folder, embedder, texts, settings)
@@ -178,6 +190,14 @@ def encode_shards(
         cost = job.finish([{"rows": part.rows} for part in texts.parts], dim=dim)
     figures = {name: int(cost.get(name, 0)) for name in ("cut", "windows")} if settings.chunk else {}
     return ShardSummary(texts.rows, dim, len(texts.parts), figures)
+
+
+def _in_the_driver(settings: ShardSettings, executor: Executor) -> ShardSettings:
+    """Return how the process that writes opens the model: as workers do, but for a GPU, which it may have none of."""
+    if not (settings.on_gpu and isinstance(executor, OnRay)):
+        return settings
+    backend = "torch" if settings.backend == "auto" else settings.backend  # as what computes on a GPU
+    return settings.model_copy(update={"device": "cpu", "precision": settings.arithmetic, "backend": backend})
 
 
 def _cut(paths: Sequence[str], settings: ShardSettings) -> Input:
