@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -246,6 +247,32 @@ def test_on_ray_the_bytes_are_the_same_though_a_worker_is_killed(place, tmp_path
     assert shards(tmp_path / "ray") == shards(tmp_path / "embedded")
     noted = [json.loads(line)["shard"] for line in (tmp_path / "ray" / "history.jsonl").read_text().splitlines()]
     assert sorted(noted) == list(range(9))
+
+
+@pytest.mark.long
+def test_on_ray_it_goes_on_where_the_driver_was_killed(place, tmp_path):
+    pytest.importorskip("ray")
+    from ray.cluster_utils import Cluster
+
+    make(place, tmp_path / "embedded")
+    (place / "slow").write_text("0.3")
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "object_store_memory": 80 << 20})
+    try:
+        words = program("sharded_world", place, tmp_path / "ray", "ray", json.dumps({"address": cluster.address}))
+        driver = subprocess.Popen(words, env=ENVIRONMENT, cwd=ROOT)
+        while len(list((tmp_path / "ray").glob("shards/*.npy"))) < 3:
+            assert driver.poll() is None
+            time.sleep(0.02)
+        driver.kill()
+        driver.wait()
+        (place / "slow").unlink()
+        assert len(shards(tmp_path / "ray")) < 9
+        assert subprocess.run(words, env=ENVIRONMENT, cwd=ROOT).returncode == 0
+    finally:
+        cluster.shutdown()
+    assert shards(tmp_path / "ray") == shards(tmp_path / "embedded")
+    noted = [json.loads(line)["shard"] for line in (tmp_path / "ray" / "history.jsonl").read_text().splitlines()]
+    assert sorted(set(noted)) == list(range(9))
 
 
 @pytest.mark.slow

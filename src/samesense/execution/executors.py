@@ -132,7 +132,7 @@ def _end_with_parent() -> None:
 class OnRay:
     """The executor of a cluster. Results come back to this process; machines need no common disk for them.
 
-    At most as many tasks are begun as the cluster has processors at that moment, and GPUs where each task takes some, so
+    At most as many tasks are begun as the cluster has processors at that moment, and GPUs where tasks take any, so
     that machines may join and leave. A task whose worker or machine is lost is tried again elsewhere; so is one whose
     result was lost with it.
     """
