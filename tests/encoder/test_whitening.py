@@ -5,10 +5,12 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize
 from sklearn.decomposition import PCA
 
+import samesense
 from samesense.encoder.assembly.build import build
-from samesense.encoder.assembly.pooling import leave_out_sink, reads_forwards
 from samesense.encoder.encode import encode
 from samesense.encoder.maps import whitening as module
+from samesense.encoder.maps.sink import leave_out_sink, reads_forwards
+from samesense.encoder.maps.standardize import standardize
 from samesense.encoder.maps.whitening import Whitening, append_whitening
 from samesense.encoder.saving.storage import save
 from samesense.errors import ConfigError, ModelError
@@ -157,3 +159,31 @@ def test_the_sink_of_a_language_model_is_left_out_for_every_reader(tmp_path, tin
     assert not leave_out_sink(model)  # done already
     both_ways = build(str(tiny_trunk), device="cpu")
     assert not reads_forwards(both_ways) and not leave_out_sink(both_ways) and not both_ways.default_prompt_name
+
+
+def test_wherever_a_language_model_is_whitened_its_sink_is_left_out(tmp_path, sentences):
+    """The command, +whiten and standardize in training make the same vectors of one model, up to the shrinkage."""
+    folder = str(small_causal(tmp_path / "causal"))
+    samesense.whiten(folder, sentences, output=tmp_path / "whitened")
+    expected = samesense.load(str(tmp_path / "whitened"), precision="float32").encode(sentences)
+    mapped = samesense.load(f"{folder}+whiten", fit_texts=sentences, precision="float32")
+    np.testing.assert_allclose(mapped.encode(sentences), expected, atol=1e-2)
+    assert "prompt" in mapped.protocol
+    model = build(folder, device="cpu")
+    assert ", less its sink token: random pairs" in standardize(model, sentences, "whiten", precision="float32")
+    sinkless = build(folder, device="cpu")
+    assert leave_out_sink(sinkless)
+    rows = encode(sinkless, sentences, precision="float32")
+    distinct = rows[[sentences.index(text) for text in dict.fromkeys(sentences)]]
+    np.testing.assert_allclose(
+        encode(model, sentences, precision="float32"), Whitening.shrunk(distinct).apply(rows), atol=1e-3
+    )
+    assert samesense.load(folder, precision="float32").protocol.count("prompt") == 0
+
+
+def test_evaluate_fits_on_texts(tiny_trunk, sentences, toy_pairs):
+    rows = samesense.evaluate(f"{tiny_trunk}+whiten:8", toy_pairs / "test.tsv", texts=sentences, intervals=False)
+    expected = samesense.load(f"{tiny_trunk}+whiten:8", fit_texts=sentences, precision="float32")
+    assert rows[0].value == samesense.evaluate(expected, toy_pairs / "test.tsv", intervals=False)[0].value
+    with pytest.raises(ConfigError, match="is fitted on unlabelled texts, and there are none"):
+        samesense.evaluate(f"{tiny_trunk}+whiten:8", toy_pairs / "test.tsv")

@@ -30,6 +30,7 @@ def evaluate(  # noqa: PLR0913 - the flags of the command
     *,
     suites: Sequence[str] = ("sts",),
     fast: bool = False,
+    texts: Source | Sequence[Source] | None = None,
     output: str | Path | None = None,
     columns: str | None = None,
     label_order: str | None = None,
@@ -45,6 +46,7 @@ def evaluate(  # noqa: PLR0913 - the flags of the command
         data: one source of labelled pairs or several, see :func:`samesense.read`; folders or names of benchmarks.
         suites: of ``sts``, ``transfer``, ``ranking``, ``geometry``, ``binary``, ``argument``, ``sections``, ``probes``.
         fast: transfer with 5 folds instead of 10.
+        texts: unlabelled texts on which ``MODEL+whiten`` and ``MODEL+flow`` are fitted.
         output: ``results.jsonl`` to which the results are added.
         columns, label_order, label_range, drop_bad_rows: of one's own pairs; see :func:`samesense.read`.
         precision: arithmetic; float32 keeps the figures comparable between machines.
@@ -62,12 +64,12 @@ def evaluate(  # noqa: PLR0913 - the flags of the command
     from samesense.results import Results
 
     if output is not None:
-        check_results(output, [*names_among(data), *map(place_of, names_among(model))])
+        check_results(output, [*names_among(data), *names_among(texts), *map(place_of, names_among(model))])
     how = {"columns": columns, "label_order": label_order, "label_range": label_range, "drop_bad_rows": drop_bad_rows}
     found = find_tasks(data, suites, fast=fast, reading=how)
     for line in found.unfit:
         logger.info(line)
-    opened = load(model, precision=precision, cache=True)
+    opened = load(model, precision=precision, fit_texts=_fit_texts(texts), cache=True)
     results, evidence = Results(), []
     for task in found.tasks:
         task.intervals = intervals
@@ -123,7 +125,6 @@ def compare(  # noqa: PLR0913 - the flags of the command
         precision: arithmetic; float32 keeps the figures comparable between machines.
         results: ``results.jsonl`` to which the results are added.
     """
-    from samesense.data.sentences import unlabelled_texts
     from samesense.places import check_place
     from samesense.recipes.compare.models import places_of
     from samesense.recipes.compare.recipe import compare as run
@@ -142,7 +143,7 @@ def compare(  # noqa: PLR0913 - the flags of the command
         suites=suites,
         against=against,
         fast=fast,
-        fit_texts=None if texts is None else [text for one in as_sources(texts) for text in unlabelled_texts(one)],
+        fit_texts=_fit_texts(texts),
         precision=precision,
         cache=None if cache is None else Path(cache),
         runs=runs or (),
@@ -157,6 +158,12 @@ def compare(  # noqa: PLR0913 - the flags of the command
         with stage("writing the page"):
             report.save(output, kind="html")
     return report
+
+
+def _fit_texts(texts: Source | Sequence[Source] | None) -> list[str] | None:
+    from samesense.data.sentences import unlabelled_texts
+
+    return None if texts is None else [text for one in as_sources(texts) for text in unlabelled_texts(one)]
 
 
 def drift(

@@ -185,8 +185,8 @@ def whiten(
     """
     from samesense.data.sentences import unlabelled_texts
     from samesense.encoder.assembly.build import build
-    from samesense.encoder.assembly.pooling import leave_out_sink
     from samesense.encoder.encode import encode as embed
+    from samesense.encoder.maps.sink import leave_out_sink
     from samesense.encoder.maps.whitening import Whitening, append_whitening
     from samesense.encoder.saving.card import Card, CardData, write_card
     from samesense.encoder.saving.storage import check_free, save
@@ -197,8 +197,7 @@ def whiten(
         raise ConfigError("A whitening is fitted on texts; name at least one file of them.")
     check_free(Path(output), overwrite=overwrite, inputs=[place_of(model), *names_among(texts)])
     encoder = build(model)
-    if leave_out_sink(encoder):
-        logger.info("a language model: the mark before each text, to which all tokens attend, is left out of the mean")
+    leave_out_sink(encoder)
     whitening = Whitening.fit(embed(encoder, sentences, precision=precision), dim)
     save(append_whitening(encoder, whitening), Path(output), overwrite=overwrite)
     read = CardData("texts", ", ".join(map(short_name, as_sources(texts))), len(sentences), rows_hash(sentences))

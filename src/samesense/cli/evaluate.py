@@ -29,6 +29,7 @@ def evaluate(
     data: Several = (),  # type: ignore[assignment]  # a list where it is given
     suite: str = "sts",
     fast: Flag = False,
+    texts: Several | None = None,
     output: Path | None = None,
     how: ReadFlags = AS_THEY_ARE,
     precision: PrecisionFlag = "float32",
@@ -46,6 +47,7 @@ def evaluate(
         data: files with labelled pairs, folders of benchmarks, or names of benchmarks; probes needs none.
         suite: one or more of sts, transfer, ranking, geometry, binary, argument, sections, probes, as in: sts,transfer
         fast: transfer with 5 folds instead of 10.
+        texts: text files or tables on whose texts MODEL+whiten, MODEL+whiten:256 and MODEL+flow are fitted.
         output: results.jsonl to which the results are added.
         precision: arithmetic; float32 keeps the figures comparable between machines.
         intervals: compute bootstrap intervals.
@@ -59,6 +61,7 @@ def evaluate(
         data,
         suites=listed(suite),
         fast=fast,
+        texts=texts,
         output=output,
         **vars(how),
         precision=precision,

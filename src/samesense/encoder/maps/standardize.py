@@ -12,6 +12,7 @@ import numpy as np
 from sentence_transformers import SentenceTransformer
 
 from samesense.encoder.encode import encode
+from samesense.encoder.maps.sink import leave_out_sink
 from samesense.encoder.maps.whitening import Whitening, append_whitening
 from samesense.metrics import anisotropy
 from samesense.types import Embeddings, Precision, Standardize
@@ -28,7 +29,8 @@ def standardize(model: SentenceTransformer, texts: Sequence[str], how: Standardi
 
     ``auto`` subtracts the mean where random pairs of ``texts``, the training texts, have a mean cosine of
     :data:`NARROW` or more; it never whitens, which hinders training (``docs/models.md``). The covariance of ``whiten``
-    is shrunk (Ledoit and Wolf 2004). Few texts, or texts without a direction, leave the model as it is.
+    is shrunk (Ledoit and Wolf 2004). Before either, the sink token of a language model is left out of its mean. Few
+    texts, or texts without a direction, leave the model as it is.
     """
     distinct = list(dict.fromkeys(texts))
     if how == "none" or len(distinct) < 2:
@@ -38,9 +40,11 @@ def standardize(model: SentenceTransformer, texts: Sequence[str], how: Standardi
     chosen = how if how != "auto" else "mean" if cone >= NARROW else "none"
     if chosen == "none":
         return f"start as it is: {found}"
+    sinkless = leave_out_sink(model)
     rows = encode(model, _spread(distinct, FITTED), precision=precision)
     append_whitening(model, Whitening.shrunk(rows) if chosen == "whiten" else Whitening.centred(rows))
-    return f"start {'whitened' if chosen == 'whiten' else 'less its mean'} by {len(rows)} training texts: {found}"
+    done = f"{'whitened' if chosen == 'whiten' else 'less its mean'} by {len(rows)} training texts"
+    return f"start {done}{', less its sink token' if sinkless else ''}: {found}"
 
 
 def _spread(texts: Sequence[str], count: int) -> list[str]:

@@ -17,7 +17,7 @@ from samesense.inference.models.functions import FunctionEncoder, open_kind
 from samesense.inference.models.maps import apply_maps
 from samesense.inference.models.model import Model
 from samesense.inference.models.optional_deps import has_torch, needs_torch
-from samesense.inference.names import split_kind, split_maps, split_pooling
+from samesense.inference.names import parse_maps, split_kind, split_maps, split_pooling
 from samesense.inference.onnx.encoder import OnnxEncoder
 from samesense.inference.onnx.format import is_exported, read_description
 from samesense.types import Encode, PoolingName, Precision
@@ -82,17 +82,17 @@ def load(  # noqa: PLR0913 - what may be told of any kind of model
     narrow = "" if dim is None else f"+dim:{dim}"
     if isinstance(model, Model):
         return apply_maps(model, narrow, None)
+    base, maps = split_maps(f"{model}{narrow}") if isinstance(model, str | Path) else ("", narrow)
     options = _Options(
         backend, precision, device, pooling, deterministic, None if deterministic else sample, threads, bool(cache),
-        prompt,
+        prompt, any(name == "whiten" for name, _ in parse_maps(maps)),
     )  # fmt: skip
     if not isinstance(model, str | Path):
         opened = _from_memory(model, options)
         if cache:
             opened.remember(None if cache is True else Path(cache))
         opened.name, opened.seed = name or opened.name, seed
-        return apply_maps(opened, narrow, None)
-    base, maps = split_maps(f"{model}{narrow}")
+        return apply_maps(opened, maps, None)
     with stage(f"loading {base}"):
         opened = _open(base, options)
     if cache:
@@ -115,6 +115,7 @@ class _Options:
     threads: int | None
     cache: bool
     prompt: str | None
+    whitened: bool
 
 
 def _from_memory(model: Any, options: _Options) -> Model:
@@ -159,6 +160,7 @@ def _by_torch(name: str, pooling: PoolingName | None, options: _Options) -> Mode
     from samesense.encoder.assembly.build import build, set_prompt
     from samesense.encoder.assembly.cross import is_cross_encoder, load_cross_encoder
     from samesense.encoder.forward.precision import has_bfloat16
+    from samesense.encoder.maps.sink import leave_out_sink
     from samesense.encoder.names import resolve
 
     source = resolve(name)
@@ -167,6 +169,8 @@ def _by_torch(name: str, pooling: PoolingName | None, options: _Options) -> Mode
             raise ConfigError(f"A cross-encoder has no pooling to choose; received {pooling} for {name}.")
         return _cross_encoder(set_prompt(load_cross_encoder(source, device=options.device), options.prompt), options)
     encoder = set_prompt(build(name, pooling=pooling, device=options.device), options.prompt)
+    if options.whitened:
+        leave_out_sink(encoder)
     undecided = options.precision == "auto" and options.sample is not None
     if not undecided or encoder.device.type != "cpu" or not has_bfloat16(encoder.device):
         return _torch(encoder, options)
