@@ -167,7 +167,7 @@ def recall(act: Callable[[np.ndarray], list[int]], queries: np.ndarray, right: l
     return float(np.mean([len(own & set(act(one))) / TOP for own, one in zip(right, queries, strict=True)]))
 
 
-def measured(name: str, folder: Path, rows: int, dim: int) -> Iterator[tuple[str, float]]:
+def measured(name: str, folder: Path, rows: int, dim: int, *, exact: bool) -> Iterator[tuple[str, float]]:
     vectors, queries = made(rows, dim)
     right = [set(np.argpartition(-(vectors @ one), TOP)[:TOP].tolist()) for one in queries]
     store = STORES[name](folder, vectors)
@@ -183,6 +183,8 @@ def measured(name: str, folder: Path, rows: int, dim: int) -> Iterator[tuple[str
     yield "delete 1 of 100 s", seconds(lambda: store.delete(list(range(0, rows, 100))))
     yield "query after ms", median_ms(store.query, queries)
     yield "peak MB", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+    if exact:
+        return
     started = time.perf_counter()
     near = STORES[name](folder / "near", vectors)
     quick = near.approximate()
@@ -202,9 +204,9 @@ def made(rows: int, dim: int) -> tuple[np.ndarray, np.ndarray]:
     return vectors[:rows], vectors[rows:]
 
 
-def figures(name: str, folder: Path, rows: int, dim: int) -> dict[str, float]:
+def figures(name: str, folder: Path, rows: int, dim: int, *, exact: bool) -> dict[str, float]:
     """Return everything that is measured of a store."""
-    return dict(measured(name, folder, rows, dim))
+    return dict(measured(name, folder, rows, dim, exact=exact))
 
 
 def main() -> None:
@@ -212,12 +214,13 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=200_000)
     parser.add_argument("--dim", type=int, default=384)
     parser.add_argument("--stores", nargs="+", choices=STORES, default=list(STORES))
+    parser.add_argument("--exact", action="store_true", help="leave out approximate search, whose graphs take long")
     chosen = parser.parse_args()
     for name in chosen.stores:
         with tempfile.TemporaryDirectory() as folder:
             place = Path(folder) / "made"
             with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as process:
-                found = process.submit(figures, name, place, chosen.rows, chosen.dim).result()
+                found = process.submit(figures, name, place, chosen.rows, chosen.dim, exact=chosen.exact).result()
         print(json.dumps({"store": name} | {what: round(value, 3) for what, value in found.items()}), flush=True)
 
 
