@@ -19,6 +19,7 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").r
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
+IMAGE = re.compile(r"!\[([^\]]*)\]\(([^)\s]+)\)")
 MOST_NOT_RUN = 3  # that of docs/spark.md is run by a test of its own
 
 
@@ -115,6 +116,16 @@ def test_links_lead_somewhere():
             if not re.match(r"[a-z]+:", target) and path and not (page.parent / path).exists():
                 lost.append(f"{named(page)} links to {target}, which is not there")
     assert not lost, "\n".join(lost)
+
+
+def test_images_are_there_and_described_and_each_picture_is_shown():  # that it is up to date, scripts/check says
+    shown = set()
+    for page in PAGES:
+        for words, target in IMAGE.findall(BLOCK.sub("", page.read_text(encoding="utf-8"))):
+            assert len(words.split()) > 5, f"{named(page)} says too little of {target}"
+            shown.add((page.parent / target).resolve())
+    assert all(path.is_file() for path in shown)
+    assert {*(ROOT / "docs" / "images").glob("*.svg")} <= shown
 
 
 def test_every_page_is_on_the_map():

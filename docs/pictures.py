@@ -1,0 +1,297 @@
+"""Draw the picture of each method into docs/images/.
+
+python docs/pictures.py            writes them
+python docs/pictures.py --check    exits with 1 if one would change
+
+In all of them, blue and solid is what is pulled together or in order, orange and dashed what is pushed apart or out of
+order. Sentences, labels and cosines are examples; what follows from them is computed.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from pathlib import Path
+
+from drawing import EDGE, WIDTH, Picture
+
+FOLDER = Path(__file__).with_name("images")
+MIDDLE, RIGHT = WIDTH / 2, WIDTH - EDGE
+
+
+def cosent() -> Picture:
+    """Each pair drawn to a value of its own, and all pairs compared by the order of their labels."""
+    batch = (
+        (5, 0.62, "We open at nine. / Open from 9 am."),
+        (2, 0.75, "We open at nine. / We close at nine."),
+        (2, 0.45, "It may rain. / Take an umbrella."),
+        (0, 0.15, "Two dogs bark. / The train is late."),
+    )
+    terms = {
+        (low[1], high[1]): math.exp((low[1] - high[1]) / 0.05) for low in batch for high in batch if low[0] < high[0]
+    }
+
+    def place(score: float) -> float:
+        return 45 + 390 * score
+
+    picture = Picture("What CoSENT compares", 652)
+    picture.text(EDGE, 28, "One batch of labelled pairs", "bold")
+    picture.text(392, 28, "label y", "muted", "end")
+    picture.text(RIGHT, 28, "cosine s", "muted", "end")
+    picture.text(EDGE, 178, "MSE: each pair alone, from s to y / 5", "bold")
+    for row, (label, score, sentences) in enumerate(batch):
+        picture.text(EDGE, 56 + 27 * row, sentences, "small")
+        picture.dot(370, 51 + 27 * row, str(label))
+        picture.text(RIGHT, 56 + 27 * row, f"{score:.2f}", "", "end")
+        level, goal = 201 + 25 * row, place(label / 5)
+        picture.line((goal, level - 9), (goal, level + 9), tip=False)
+        picture.line((place(score), level), (goal, level))
+        picture.dot(place(score), level, str(label))
+    picture.text(EDGE, 309, "Cross-entropy: each pair alone too; a head names its class", "small")
+    picture.rule(325)
+    picture.text(EDGE, 351, "CoSENT: pairs against pairs, by the order of y", "bold")
+    level = 460
+    picture.line((EDGE, level), (RIGHT, level), tip=False)
+    for (low, high), term in terms.items():
+        look, bend = ("push", -26) if term > 1 else ("pull", 20 + 90 * (high - low))
+        picture.line((place(low), level), (place(high), level), look=look, bend=bend, tip=False)
+    for label, score, _ in batch:
+        picture.dot(place(score), level, str(label))
+    picture.text(RIGHT, level + 22, "cosine s", "muted", "end")
+    fine, wrong = (sum(term for term in terms.values() if (term > 1) is over) for over in (False, True))
+    words = f"in order: terms that add up to {fine:.2f}", f"2 above 5: exp((0.75 − 0.62) / 0.05) = {wrong:.1f}"
+    picture.legend(516, *words)
+    picture.formula(
+        562,
+        "L = log(1 + sum of exp((s_a − s_b) / t)) over all y_a < y_b",
+        "s: cosine, y: label, t: temperature; a has the lower label",
+        f"here L = log(1 + {fine:.2f} + {wrong:.1f}) = {math.log1p(fine + wrong):.2f}",
+    )
+    return picture
+
+
+def supmpn() -> Picture:
+    """One anchor, what it is pulled to, and what it is pushed from."""
+    groups = (
+        ("its positives", "pull", ("Someone makes music.", "A guitar is being played.", "He plays an instrument.")),
+        ("its hard negatives", "push", ("The man sleeps.", "The guitar is in its case.")),
+        ("positives of other anchors", "push", ("Rain is falling.",)),
+        ("negatives of other anchors", "push", ("The sky is clear.",)),
+    )
+    picture = Picture("One anchor of SupMPN and its candidates", 550)
+    picture.text(EDGE, 128, "anchor i", "bold")
+    picture.box(EDGE, 138, 130, 92, "A man plays", "the guitar.")
+    level, port = 24, 145
+    for name, look, texts in groups:
+        picture.text(235, level + 4, name, "bold")
+        for text in texts:
+            level += 34
+            picture.box(235, level - 20, RIGHT - 235, 28, text, look=look)
+            ends = [(149, port), (231, level - 6)]
+            picture.line(*(ends[::-1] if look == "pull" else ends), look=look)
+            port += 13
+        level += 34
+    picture.text(EDGE, 314, "another anchor", "bold")
+    picture.box(EDGE, 324, 130, 28, "It is raining.")
+    picture.text(EDGE, 372, "other anchors are left out", "muted")
+    picture.rule(394)
+    picture.legend(
+        416, "pulled: its own positives, a term for each", "pushed: all other candidates c of the batch", tip=True
+    )
+    picture.formula(
+        460,
+        "L_i = mean over p of −log(e(p) / (e(p) + sum of e(c)))",
+        "p: one of its positives, whose others are not in the sum",
+        "e(x) = exp(cos(anchor i, x) / t); t: temperature",
+    )
+    return picture
+
+
+def simcse() -> Picture:
+    """The cosines of two dropout views: the diagonal is pulled, the rest is pushed."""
+    cosines = [["0.93", "0.21", "0.08"], ["0.17", "0.95", "0.12"], ["0.05", "0.14", "0.91"]]
+    picture = Picture("SimCSE: each sentence twice through dropout", 542)
+    picture.text(EDGE, 28, "A batch", "bold")
+    for row, sentence in enumerate(("1  The tram is late.", "2  She paints a door.", "3  Two dogs bark.")):
+        picture.text(EDGE, 54 + 24 * row, sentence)
+    picture.box(245, 36, 220, 56, "encoder, second pass", "with other dropout")
+    picture.box(EDGE, 255, 160, 56, "encoder, first pass", "with dropout")
+    picture.line((180, 64), (241, 64))
+    picture.line((95, 118), (95, 251))
+    picture.text(107, 160, "the same encoder", "muted")
+    for at in range(3):
+        across, down = 280 + 75 * at, 208 + 75 * at
+        picture.line((across, 96), (across, 140))
+        picture.text(across, 160, f"v_{at + 1}", "bold", "middle")
+        picture.line((179, 283 + 12 * (at - 1)), (205, down))
+        picture.text(212, down + 4, f"u_{at + 1}", "bold")
+    picture.grid(245, 172, 75, cosines, lambda row, column: "pull" if row == column else "push")
+    picture.rule(408)
+    picture.legend(430, "pulled together: the same sentence, twice", "pushed apart: other sentences of the batch")
+    picture.formula(
+        470, "L = cross-entropy of softmax(row i / t) with class i", "row i: cos(u_i, v) of all v; t: temperature"
+    )
+    return picture
+
+
+def rankcse() -> Picture:
+    """The student's ranking of a batch beside the teacher's, and the three terms of the loss."""
+    teacher = {"No tram came.": 0.81, "The bus is late.": 0.55, "She is painting.": 0.20, "Two dogs bark.": 0.11}
+    student = {"No tram came.": 0.78, "She is painting.": 0.43, "The bus is late.": 0.35, "Two dogs bark.": 0.09}
+    picture = Picture("RankCSE: the student ranks the batch as the teacher does", 588)
+    picture.text(MIDDLE, 28, "“The tram is late.” and the rest of its batch", "bold", "middle")
+    picture.text(EDGE, 56, "teacher, frozen", "muted")
+    picture.text(RIGHT, 56, "student, in training", "muted", "end")
+    for x, ranking in ((EDGE, teacher), (RIGHT - 185, student)):
+        for rank, (sentence, score) in enumerate(ranking.items()):
+            picture.box(x, 66 + 38 * rank, 185, 30, f"{score:.2f}  {sentence}")
+    for rank, sentence in enumerate(teacher):
+        place = list(student).index(sentence)
+        picture.line((206, 81 + 38 * rank), (274, 81 + 38 * place), look="pull" if rank == place else "push")
+    picture.text(MIDDLE, 238, "crossed: an order that the student has still to learn", "small", "middle")
+    picture.rule(254)
+    picture.text(EDGE, 280, "The terms of the loss", "bold")
+    picture.text(EDGE, 302, "S: cosines of two dropout views; T: the teacher’s cosines", "small")
+    terms = (
+        ("InfoNCE", "a sentence finds", "its other view,", "as in SimCSE"),
+        ("consistency", "row i of S ranks", "as column i does,", "the other view"),
+        ("rank", "row i of S ranks", "as row i of T does,", "the teacher’s"),
+    )
+    for term, (name, *lines) in enumerate(terms):
+        x = EDGE + 155 * term
+        picture.text(x + 70, 332, name, "bold", "middle", room=150)
+        for row, words in enumerate(lines):
+            picture.text(x + 70, 480 + 18 * row, words, "small", "middle", room=150)
+        for cell in range(16):
+            row, column = divmod(cell, 4)
+            marked = (row == column, 1 in (row, column), row == 1)[term]
+            picture.box(x + 14 + 29 * column, 342 + 29 * row, 25, 25, look="pull" if marked else "plain")
+    picture.formula(534, "L = InfoNCE + β consistency + γ rank")
+    return picture
+
+
+def origin() -> Picture:
+    """Two sentences in the contexts of a bank, their vectors of fits, and the Surrogate that learns from them."""
+    fits = (
+        ("The next one was at ten.", 0.55, 0.7),
+        ("So she took a taxi.", 0.85, 0.65),
+        ("The soup was still hot.", -0.35, -0.55),
+        ("They danced all night.", -0.75, -0.6),
+    )
+    picture = Picture("Origin compares sentences by contexts, and a Surrogate learns from it", 628)
+    picture.text(EDGE, 28, "A bank of contexts from your documents", "bold")
+    picture.box(EDGE, 38, 136, 46, "text before", "in the paper only", look="open")
+    picture.box(161, 38, 94, 46, "sentence s")
+    picture.box(265, 38, RIGHT - 265, 46, "R_k", "what comes next", look="pull")
+    picture.text(EDGE, 100, "Window k of the bank: s takes the place of its sentence.", "small")
+    picture.rule(112)
+    picture.text(EDGE, 138, "Two sentences", "bold")
+    for row, sentence in enumerate(("She missed the train.", "Her train had already left.")):
+        picture.dot(24, 158 + 26 * row, radius=7, look="full" if row == 0 else "")
+        picture.text(42, 163 + 26 * row, sentence)
+    picture.text(EDGE, 220, "log p(R_k | s): more probable than usual, or less?", "bold")
+    picture.line((340, 236), (340, 372), tip=False)
+    for row, (context, first, second) in enumerate(fits):
+        level = 252 + 30 * row
+        picture.text(EDGE, level + 5, context)
+        picture.line((215, level), (RIGHT, level), tip=False)
+        picture.dot(340 + 120 * first, level, radius=7, look="full")
+        picture.dot(340 + 120 * second, level, radius=7)
+    for x, words, anchor in ((215, "less", "start"), (340, "usual", "middle"), (RIGHT, "more", "end")):
+        picture.text(x, 390, words, "muted", anchor)
+    picture.rule(404)
+    picture.text(EDGE, 430, "Origin: a vector for each sentence, compared", "bold")
+    for x, look in ((EDGE, "full"), (RIGHT - 180, "")):
+        picture.box(x, 444, 180, 58, "", "fits and the model’s", "own states, whitened")
+        picture.dot(x + 90, 457, radius=7, look=look)
+        picture.line((x + 184 if x == EDGE else x - 4, 473), (213 if x == EDGE else 267, 473), tip=False)
+    picture.text(MIDDLE, 478, "cosine", "bold", "middle")
+    picture.rule(518)
+    picture.text(EDGE, 544, "Surrogate: an encoder that learns from Origin", "bold")
+    picture.box(EDGE, 558, 176, 48, "Origin", "a language model: slow")
+    picture.line((195, 582), (285, 582))
+    picture.text(MIDDLE, 574, "its vectors", "small", "middle")
+    picture.text(MIDDLE, 600, "or scores", "small", "middle")
+    picture.box(RIGHT - 176, 558, 176, 48, "Surrogate", "a small encoder: fast")
+    return picture
+
+
+def distil() -> Picture:
+    """A small student learns the teacher's vectors and its ranking of each batch."""
+    picture = Picture("Distillation: a small student learns from a teacher", 514)
+    picture.box(EDGE, 16, WIDTH - 2 * EDGE, 32, "sentences without labels")
+    picture.box(EDGE, 90, 180, 88, "teacher", "large, frozen: encodes", "each sentence once")
+    picture.box(RIGHT - 180, 104, 180, 60, "student", "small, in training")
+    picture.line((105, 52), (105, 86))
+    picture.line((375, 52), (375, 100))
+    for x, top, cells, vector, matrix in ((105, 182, 5, "v", "T"), (375, 168, 3, "u", "S")):
+        picture.line((x, top), (x, 208))
+        picture.text(x, 228, f"a vector {vector}", "", "middle")
+        picture.grid(x - 29 * cells / 2, 238, 29, [[""] * cells], lambda row, column: "plain mid")
+        picture.text(x, 300, f"cosines {matrix} of the batch", "", "middle")
+        picture.grid(x - 58, 310, 29, [[""] * 4] * 4, lambda row, column: "plain mid" if row == 1 else "plain")
+    picture.line((186, 250), (322, 250), look="pull")
+    picture.text(MIDDLE + 13, 242, "its vector", "small", "middle")
+    picture.line((170, 352), (306, 352), look="pull")
+    picture.text(MIDDLE, 344, "its ranking", "small", "middle")
+    picture.formula(
+        440,
+        "L = regress · mean(1 − cos(W u, v)) + γ rank(S, T)",
+        "W: a map between the widths, used in training only",
+    )
+    return picture
+
+
+def mixed() -> Picture:
+    """Each kind of data has its own loss, all train one encoder, and four orders of the batches."""
+    parts = (("1  scored pairs", "CoSENT"), ("2  anchors", "SupMPN"), ("3  sentences", "SimCSE"))
+    orders = (
+        ("proportional", "121131211232", "at random, all data once"),
+        ("round-robin", "123123", "one of each, until one part is through"),
+        ("weighted 1:1:1", "312231132132", "at random in these shares, small parts again"),
+        ("in-turn", "111111222233", "one part after the other"),
+    )
+    picture = Picture("Data of several kinds train one encoder", 450)
+    picture.text(EDGE, 28, "Each kind of data keeps its own loss", "bold")
+    picture.box(365, 42, 100, 126, "one", "encoder")
+    looks = {"1": "plain dark", "2": "plain mid", "3": "plain"}
+    for row, (data, loss) in enumerate(parts):
+        level = 42 + 45 * row
+        picture.box(EDGE, level, 150, 36, data, look=looks[data[0]])
+        picture.line((169, level + 18), (211, level + 18))
+        picture.box(215, level, 100, 36, loss)
+        picture.line((319, level + 18), (361, level + 18))
+    picture.rule(184)
+    picture.text(EDGE, 210, "A step is one batch of one part", "bold")
+    for row, (name, order, meaning) in enumerate(orders):
+        level = 226 + 56 * row
+        picture.text(EDGE, level + 18, name)
+        for at, part in enumerate(order):
+            picture.box(142 + 27 * at, level, 24, 24, part, look=looks[part])
+        picture.text(142, level + 41, meaning, "small")
+    return picture
+
+
+PICTURES = (cosent, supmpn, simcse, rankcse, origin, distil, mixed)
+
+
+def main(arguments: list[str]) -> int:
+    """Write or check the pictures; return the exit code."""
+    if arguments not in ([], ["--check"]):
+        sys.stderr.write("usage: python docs/pictures.py [--check]\n")
+        return 2
+    stale = 0
+    for draw in PICTURES:
+        path, now = FOLDER / f"{draw.__name__}.svg", draw().svg()
+        if path.exists() and path.read_text(encoding="utf-8") == now:
+            continue
+        if arguments:
+            sys.stderr.write(f"{path.name} is not what docs/pictures.py draws. Run: sh scripts/docs\n")
+            stale = 1
+        else:
+            path.write_text(now, encoding="utf-8")
+    return stale
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
