@@ -239,6 +239,9 @@ def test_a_run_learns_and_says_what_it_kept(tiny_trunk, tmp_path, encoder, made,
     assert read_results(output / "results.jsonl") == trained.results
     record = json.loads((output / "manifest.json").read_text())
     assert (record["method"], record["status"], record["kept"]["pairs"]) == ("surrogate", "finished", len(found.held))
+    assert record["kept"]["variance"] == pytest.approx(np.var(found.held.labels))
+    assert "scale" not in surrogate.describe_kept(record["kept"])
+    assert surrogate.describe_kept({**record["kept"], "mse": 2.0}).endswith("not on the scale of these scores.")
     assert surrogate.describe_kept(record["kept"]) in (output / "model" / "README.md").read_text()
     if encoder == "bi":
         model = SentenceTransformer(str(output / "model"), device="cpu")

@@ -134,20 +134,24 @@ def measure_kept(
     """Evaluate the saved model against Origin's scores on what is held out, and write that into its card.
 
     Returned are ``spearman``, ``pearson`` and ``mse``, the mean squared distance from the targets (the paper's L2), as
-    results and for the manifest.
+    results and for the manifest, which has the variance of the targets too: a constant has this distance from them.
     """
     held, output = job.data.held, job.output
     model = load(output, precision="float32", seed=job.settings.seed, cache=True)
     found = [replace(one, task=TASK) for one in evaluate_pairs(model, held)]
-    distance = np.square(model.scores(held.pairs()) - targets_of(held.labels, *scale)).mean()
+    targets = targets_of(held.labels, *scale)
+    distance = np.square(model.scores(held.pairs()) - targets).mean()
     found.append(replace(found[0], metric="mse", value=float(distance), low=None, high=None))
     kept = {"pairs": len(held), **{one.metric: one.value for one in found if one.subset == "all"}}
+    kept["variance"] = float(np.var(targets))
     return found, {KEPT: kept, SECTIONS: {"Surrogate": describe_kept(kept)}}
 
 
 def describe_kept(kept: Mapping[str, float]) -> str:
-    """Return one sentence about what was kept, from what the manifest says of it."""
+    """Return in words what was kept, from what the manifest says of it."""
+    scale = "" if kept["mse"] < kept["variance"] else " Its cosines are not on the scale of these scores."
     return (
         f"Against Origin's own scores on {kept['pairs']:,} held-out pairs: Spearman {100 * kept['spearman']:.2f}, "
-        f"Pearson {100 * kept['pearson']:.2f}, mean squared distance {kept['mse']:.2g}."
+        f"Pearson {100 * kept['pearson']:.2f}, mean squared distance {kept['mse']:.2g}, where the scores "
+        f"have a variance of {kept['variance']:.2g}.{scale}"
     )
