@@ -6,6 +6,7 @@ python benchmarks/origin_bank.py chosen --corpus CORPUS --data data/en --folder 
 python benchmarks/origin_bank.py cost --corpus CORPUS --model smollm2 --data data/en --folder .
 
 Readings are kept in parts, so that a run that was stopped goes on; several processes share them by ``--share 0/2``.
+Everything about one folder of readings has the same ``--pairs`` and ``--reference``.
 """
 
 from __future__ import annotations
@@ -17,37 +18,34 @@ from pathlib import Path
 
 import numpy as np
 
-PAIRS = {"dev": 120, "test": 120}
-REFERENCE = {"train": 600, "corpus": 300}
-SEED, WINDOWS, TOKENS, PART = 5, 64, 6, 10
-LAYERS = (2, 4, 6, 8, 10, 12, 15, 20, 30)
+EVALUATED, REFERENCE = ("dev", "test"), ("train", "corpus")
+SEED, PART = 5, 10
+LAYERS = (1, 2, 4, 6, 8, 10, 12, 15, 20, 30)
 
 
-def pairs_of(data, name):
+def pairs_of(given, name):
     """The random subset of a split: pairs and labels."""
     from samesense.data import read_pairs
 
-    read = read_pairs(str(data / f"stsb.{name}.tsv.gz"))
-    chosen = np.random.default_rng(SEED).permutation(len(read.labels))[: PAIRS[name]]
+    read = read_pairs(str(given.data / f"stsb.{name}.tsv.gz"))
+    chosen = np.random.default_rng(SEED).permutation(len(read.labels))[: given.pairs]
     every = list(read.pairs())
     return [every[i] for i in chosen], np.asarray(read.labels)[chosen]
 
 
-def sentences_of(data, corpus, name):
+def sentences_of(given, corpus, name):
     """The distinct sentences of a part, in a fixed order; those of train and corpus occur in no evaluated pair."""
-    if name in PAIRS:
-        return list(dict.fromkeys(text for pair in pairs_of(data, name)[0] for text in pair))
+    if name in EVALUATED:
+        return list(dict.fromkeys(text for pair in pairs_of(given, name)[0] for text in pair))
     from samesense.data import read_pairs
 
-    evaluated = {
-        text for part in PAIRS for pair in read_pairs(str(data / f"stsb.{part}.tsv.gz")).pairs() for text in pair
-    }
-    if name == "train":
-        found = [text for pair in read_pairs(str(data / "stsb.train.tsv.gz")).pairs() for text in pair]
-    else:
-        found = [text for text in corpus if 5 <= len(text.split()) <= 30]
-    found = [text for text in dict.fromkeys(found) if text not in evaluated]
-    return [found[i] for i in np.random.default_rng(SEED).permutation(len(found))[: REFERENCE[name]]]
+    def texts_of(part):
+        return [text for pair in read_pairs(str(given.data / f"stsb.{part}.tsv.gz")).pairs() for text in pair]
+
+    evaluated = {text for part in EVALUATED for text in texts_of(part)}
+    every = texts_of("train") if name == "train" else (text for text in corpus if 5 <= len(text.split()) <= 30)
+    found = [text for text in dict.fromkeys(every) if text not in evaluated]
+    return [found[i] for i in np.random.default_rng(SEED).permutation(len(found))[: given.reference]]
 
 
 def read(given):
@@ -64,10 +62,10 @@ def read(given):
     generator = open_language_model(str(given.model), precision="bfloat16")
     reader = Reader(generator, 0)
     given.folder.mkdir(parents=True, exist_ok=True)
-    bank = Bank.draw(corpus, reader.tail, windows=WINDOWS, tokens=TOKENS, seed=42)
+    bank = Bank.draw(corpus, reader.tail, windows=given.windows, tokens=given.tokens, seed=42)
     mine, others = map(int, given.share.split("/"))
     for name in given.parts:
-        texts = sentences_of(given.data, corpus, name)
+        texts = sentences_of(given, corpus, name)
         for number, start in enumerate(range(0, len(texts), PART)):
             path = given.folder / f"{name}-{number:03d}.npz"
             if number % others != mine or path.exists():
@@ -124,7 +122,7 @@ def cost(given):
     torch.set_num_threads(given.threads)
     reader = Reader(open_language_model(str(given.model), precision="bfloat16"))
     bank = Bank.draw(Corpus(given.corpus), reader.tail, windows=given.windows, tokens=given.tokens, seed=42)
-    texts = sentences_of(given.data, (), "dev")[:4]
+    texts = sentences_of(given, (), "dev")[:4]
 
     def seconds(run):
         run()
@@ -166,7 +164,7 @@ class Parts:
     """Vectors of evaluated sentences, whitened by others."""
 
     def __init__(self, given: argparse.Namespace) -> None:
-        self.pairs, self.labels = pairs_of(given.data, given.on)
+        self.pairs, self.labels = pairs_of(given, given.on)
         self.read = {name: gathered(given.folder, name) for name in (given.on, *REFERENCE)}
         whole = [at for at, pair in enumerate(self.pairs) if all(text in self.read[given.on] for text in pair)]
         self.pairs, self.labels = [self.pairs[at] for at in whole], self.labels[whole]
@@ -212,13 +210,16 @@ def table(given):
     def show(name, what):
         print(f"{name:34}", *(f"{by} {parts.figure(parts.scores(parts.vectors(what, by))):6.2f}" for by in bys))
 
-    for windows, tokens, form in product((8, 16, 32, 64), (1, 2, 3, 4, 6), ("means", "tokens")):
+    most = next(iter(parts.read[given.on].values()))[0].shape  # of the bank that was read
+    counts = [count for count in (8, 16, 32, 64, 128, 256) if count <= most[0]]
+    lengths = [length for length in (1, 2, 3, 4, 6, 10) if length <= most[1]]
+    for windows, tokens, form in product(counts, lengths, ("means", "tokens")):
         show(f"bank {windows} x {tokens} {form}", ("bank", windows, tokens, form))
     kinds = ("behind a start token", "first token left out", "all tokens")
     for layer, kind in product(LAYERS, range(3)):
         show(f"layer {layer}, {kinds[kind]}", ("layer", layer, kind))
-    sizes = ((32, 6), (64, 2), (64, 4), (64, 6))
-    for by, form, (windows, tokens), layer in product(bys[2:], ("means", "tokens"), sizes, (4, 6, 8, 10, 12, 15)):
+    sizes = product(counts[-3:], lengths[-2:])
+    for by, form, (windows, tokens), layer in product(bys[2:], ("means", "tokens"), sizes, (1, 2, 4, 6, 8)):
         bank = parts.scores(parts.vectors(("bank", windows, tokens, form), by))
         own = parts.scores(parts.vectors(("layer", layer, 0), by))
         both = [parts.figure(bank + weight * own) for weight in (0.5, 1, 2)]
@@ -281,12 +282,14 @@ def main() -> None:
     parser.add_argument("--share", default="0/1")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=1e9)
-    parser.add_argument("--on", default="dev", choices=list(PAIRS))
-    parser.add_argument("--windows", type=int, default=WINDOWS)
-    parser.add_argument("--tokens", type=int, default=TOKENS)
+    parser.add_argument("--on", default="dev", choices=EVALUATED)
+    parser.add_argument("--pairs", type=int, default=120, help="pairs of each evaluated split")
+    parser.add_argument("--reference", type=int, default=600, help="sentences that whiten")
+    parser.add_argument("--windows", type=int, default=64)
+    parser.add_argument("--tokens", type=int, default=6)
     parser.add_argument("--form", default="means", choices=["means", "tokens"])
     parser.add_argument("--layer", type=int, default=8)
-    parser.add_argument("--by", default="train", choices=list(REFERENCE))
+    parser.add_argument("--by", default="train", choices=REFERENCE)
     given = parser.parse_args()
     {"read": read, "table": table, "chosen": chosen, "cost": cost}[given.do](given)
 
