@@ -20,7 +20,7 @@ COMMAND_ONLY = {"quickstart", "serve", "index", "augment"}
 """Commands that are no single call: a demonstration, a server, a collection (a class), a preview."""
 
 OWN = {
-    "json", "dry_run", "folds", "settings", "explain", "sampled", "top", "markdown", "latex", "figures", "suite",
+    "json", "dry_run", "folds", "settings", "markdown", "latex", "figures", "suite",
     "subsets", "origin", "similarity threshold", "table", "set_", "map_", "format", "shard_size", "workers", "executor",
     "address", "output", "removed", "groups", "unmatched", "limit", "encode sources", "encode keep", "encode vectors",
 }  # fmt: skip

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+import samesense
 from samesense.context.corpus.corpus import Corpus
 from samesense.context.generator.base import NoGenerator
 from samesense.context.generator.language_models import open_language_model
@@ -10,7 +11,7 @@ from samesense.context.origin.bank import Bank
 from samesense.context.origin.banked import BankOrigin, parts_of, window_shares
 from samesense.context.origin.blocks import Block, joined, read_blocks, write_blocks
 from samesense.context.origin.reader import Reader
-from samesense.context.origin.sampled import sampled
+from samesense.context.origin.sampled import ContinuationScore
 from samesense.errors import ConfigError, DataError, ModelError
 from tests.context.worlds import small_causal, some_documents, some_sentences, tokenizer_of
 from tests.references import bank as twin
@@ -149,21 +150,32 @@ def test_cells_are_kept_by_content_and_only_new_windows_read(corpus, reader, tmp
 
 def test_continuations_are_drawn_after_both_and_scored_after_both(reader):
     first, second = some_sentences(2)
-    told = sampled(reader, first, second, count=6, tokens=4, top=12)
+    score = ContinuationScore(reader, count=6, tokens=4)
+    told = score.explain(first, second, top=12)
     assert len(told.alike) == 12 and {one.after for one in told.alike} == {"first", "second"}
     assert told.score == pytest.approx(-sum(one.gap for one in told.alike) / 12)
     assert [one.gap for one in told.alike] == sorted(one.gap for one in told.alike)
-    assert (
-        sampled(reader, first, second, count=6, tokens=4).to_dict()
-        == sampled(reader, first, second, count=6, tokens=4).to_dict()
-    )
+    assert ContinuationScore(reader, count=6, tokens=4).explain(first, second, top=12).to_dict() == told.to_dict()
+    assert score([(first, second), (second, first)]).tolist() == pytest.approx([told.score] * 2)
     tail = reader.sample(first, 6, 4, 42)[0].tolist()
     after = [twin.token_logs(reader.generator.model, 1, ids(reader, text), tail) for text in (first, second)]
     text = reader.text(np.array(tail))
     (one,) = [one for one in told.alike if one.text == text and one.after == "first"]
     assert (one.first, one.second) == pytest.approx(tuple(np.mean(after, axis=1)), abs=1e-4)
-    assert sampled(reader, first, first, count=6, tokens=4).score == pytest.approx(0, abs=1e-5)
+    assert score([(first, first)])[0] == pytest.approx(0, abs=1e-5)
     assert "go on otherwise" in told.table()
+
+
+def test_a_language_model_alone_is_a_model_by_its_name(tmp_path):
+    first, second = some_sentences(2)
+    folder = small_causal(tmp_path / "causal")
+    row = samesense.similarity(f"continuations:{folder}", first, second)
+    told = samesense.explain(f"continuations:{folder}", first, second, top=3)
+    assert told.score == pytest.approx(row) and row < 0
+    assert len(told.alike) == len(told.apart) == 3
+    assert "16 continuations of 10 tokens" in samesense.load(f"continuations:{folder}").protocol
+    with pytest.raises(ModelError, match="cannot be opened as a causal"):
+        samesense.explain(f"continuations:{tmp_path / 'absent'}", first, second)
 
 
 def test_a_text_begins_where_another_ends_not_with_a_chat():

@@ -11,6 +11,7 @@ from samesense.errors import DataError
 
 if TYPE_CHECKING:
     from samesense.context.origin.explain import Explanation as Contexts
+    from samesense.context.origin.sampled import Continuations
     from samesense.inference.explain import By, Explanation
     from samesense.inference.sentences import SentenceMatches
     from samesense.types import Pair, Precision, Scores
@@ -88,8 +89,8 @@ def explain(
     by: By | Literal["sentences"] = "auto",
     top: int = 10,
     precision: Precision = "auto",
-) -> Explanation | Contexts | SentenceMatches:
-    """Say which words made the score of two texts; of an Origin, which contexts.
+) -> Explanation | Contexts | Continuations | SentenceMatches:
+    """Say which words made the score of two texts; of an Origin, which contexts, and of a language model, what follows.
 
     Args:
         model: whatever :func:`samesense.load` takes.
@@ -98,7 +99,7 @@ def explain(
         by: ``"tokens"``: exact sums over pairs of token vectors, where the embedding is their mean; ``"occlusion"``:
             what the score loses without a word, for any model; ``"auto"`` takes tokens where it can; ``"sentences"``:
             which sentences of two documents match.
-        top: contexts of an Origin on each side.
+        top: contexts of an Origin, or continuations, on each side.
         precision: arithmetic; auto is bfloat16 where the processor computes in it.
 
     Returns:
@@ -106,7 +107,7 @@ def explain(
     """
     from samesense.inference.explain import By
     from samesense.inference.models.load import load
-    from samesense.inference.names import ORIGIN
+    from samesense.inference.names import CONTINUATIONS, ORIGIN
 
     check_choice("by", by, (*get_args(By), "sentences"))
     if not isinstance(text1, str) or not isinstance(text2, str):
@@ -122,6 +123,10 @@ def explain(
         from samesense.context.origin.load import open_origin
 
         return open_origin(Path(model.removeprefix(ORIGIN)).expanduser()).explain(text1, text2, top=top)
+    if isinstance(model, str) and model.startswith(CONTINUATIONS):
+        from samesense.context.origin.sampled import ContinuationScore
+
+        return ContinuationScore.open(model.removeprefix(CONTINUATIONS)).explain(text1, text2, top=top)
     from samesense.inference.explain import explain as run
 
     return run(load(model, precision=precision), text1, text2, by=by)

@@ -43,7 +43,8 @@ def evaluate(
 
     Args:
         model: sentence-transformers folder, output of train, hub name, or default; or a cross-encoder, vectors:FILE,
-            words:FILE, origin:FOLDER, python:module:function, python-score:module:function or chat:MODEL.
+            words:FILE, origin:FOLDER, continuations:MODEL, python:module:function, python-score:module:function or
+            chat:MODEL.
         data: files with labelled pairs, folders of benchmarks, or names of benchmarks; probes needs none.
         suite: one or more of sts, transfer, ranking, geometry, binary, argument, sections, probes, as in: sts,transfer
         fast: transfer with 5 folds instead of 10.

@@ -20,7 +20,7 @@ def explain(
     precision: PrecisionFlag = "auto",
     json: Json = False,
 ) -> None:
-    """Say which words made the score of two texts; of an Origin, which contexts.
+    """Say which words made the score of two texts; of an Origin, which contexts, and of a language model, what follows.
 
     samesense explain default "A man is eating." "Someone has a meal."
 
@@ -31,7 +31,7 @@ def explain(
         by: tokens are exact sums over pairs of token vectors, where the embedding is their mean; occlusion is what the
             score loses without a word, for any model; auto takes tokens where it can; sentences are those of two
             documents that match.
-        top: pairs of words shown, or contexts on each side.
+        top: pairs of words shown, or contexts or continuations on each side.
         json: print one JSON object.
     """
     import samesense

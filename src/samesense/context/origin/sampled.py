@@ -7,8 +7,13 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
+import torch
 
+from samesense.context.generator.language_models import open_language_model
 from samesense.context.origin.reader import Reader
+from samesense.encoder.forward.precision import inference_precision
+from samesense.execution.progress import progress_bar
+from samesense.types import Indices, Pair, Scores
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,22 +68,70 @@ class Continuations:
         return "\n".join(lines)
 
 
-def sampled(
-    reader: Reader, first: str, second: str, *, count: int = 16, tokens: int = 10, seed: int = 42, top: int = 5
-) -> Continuations:
-    """Draw ``count`` continuations of ``tokens`` tokens after each sentence, and compare what is said of all of them.
+class ContinuationScore:
+    """A :data:`~samesense.types.Score` without documents: minus the mean gap over what follows either text of a pair.
+
+    Each text is gone on with several times by a causal language model, and what is drawn after either is read after
+    both. A pair costs a hundred times what an encoder takes.
 
     Source: Liu et al. 2024 (ICLR), "Meaning representations from trajectories in autoregressive models".
+
+    Args:
+        reader: the language model.
+        count: continuations of each text.
+        tokens: of each continuation.
+        seed: they are drawn with.
     """
-    tails = np.concatenate([reader.sample(text, count, tokens, seed) for text in (first, second)])
-    logs = reader.read([first, second], tails).logs.astype(np.float64).mean(axis=2)
-    found = [
-        Continuation(
-            text=reader.text(tail), after="first" if at < count else "second",
-            first=float(logs[0, at]), second=float(logs[1, at]),
+
+    def __init__(self, reader: Reader, *, count: int = 16, tokens: int = 10, seed: int = 42) -> None:
+        self._reader, self._count, self._tokens, self._seed = reader, count, tokens, seed
+        self._tails: dict[str, Indices] = {}  # by text, as one stands in many pairs
+
+    @classmethod
+    def open(cls, name: str, *, device: str = "cpu") -> ContinuationScore:
+        """Open a language model by folder or hub name; ModelError if it is not causal."""
+        precision = inference_precision("auto", torch.device(device))
+        return cls(Reader(open_language_model(name, precision=precision, device=device)))
+
+    @property
+    def protocol(self) -> str:
+        """Everything that changes a score, in words."""
+        return (
+            f"minus the mean gap of log p over {self._count} continuations of {self._tokens} tokens of each text, seed "
+            f"{self._seed}; causal language model, {self._reader.precision}"
         )
-        for at, tail in enumerate(tails)
-    ]  # fmt: skip
-    ranked = sorted(found, key=lambda one: one.gap)
-    score = -float(np.abs(logs[0] - logs[1]).mean())
-    return Continuations(sentences=(first, second), score=score, alike=ranked[:top], apart=ranked[::-1][:top])
+
+    def __call__(self, pairs: Sequence[Pair]) -> Scores:
+        """Return a score a pair, ``(pairs,)``, in nats a token, 0 or less."""
+        scores = np.empty(len(pairs))
+        with progress_bar("score", "pair", len(pairs), leave=False, inner=True) as bar:
+            for at, pair in enumerate(pairs):
+                scores[at] = _score(self._read(*pair)[1])
+                bar.update(1)
+        return scores
+
+    def explain(self, first: str, second: str, *, top: int = 5) -> Continuations:
+        """Return what is about as probable after both texts, and what is not."""
+        tails, logs = self._read(first, second)
+        found = [
+            Continuation(
+                text=self._reader.text(tail), after="first" if at < self._count else "second",
+                first=float(logs[0, at]), second=float(logs[1, at]),
+            )
+            for at, tail in enumerate(tails)
+        ]  # fmt: skip
+        ranked = sorted(found, key=lambda one: one.gap)
+        told = {"alike": ranked[:top], "apart": ranked[::-1][:top]}
+        return Continuations(sentences=(first, second), score=_score(logs), **told)
+
+    def _read(self, first: str, second: str) -> tuple[Indices, Scores]:
+        """Return the continuations of both, and the log probability a token of each after either, ``(2, all)``."""
+        for text in (first, second):
+            if text not in self._tails:
+                self._tails[text] = self._reader.sample(text, self._count, self._tokens, self._seed)
+        tails = np.concatenate([self._tails[first], self._tails[second]])
+        return tails, self._reader.read([first, second], tails).logs.astype(np.float64).mean(axis=2)
+
+
+def _score(logs: Scores) -> float:
+    return -float(np.abs(logs[0] - logs[1]).mean())

@@ -85,6 +85,11 @@ def open_kind(kind: str, place: str, device: str | None) -> Model:
         if isinstance(origin, BankOrigin):
             return Model(FunctionEncoder(origin.encode, origin.protocol, lambda: origin.identity))
         return Model(score=origin, protocol=origin.protocol)
+    if kind == "continuations":
+        from samesense.context.origin.sampled import ContinuationScore
+
+        continued = ContinuationScore.open(place, device=device or "cpu")
+        return Model(score=continued, protocol=continued.protocol)
     if kind == "chat":
         return Model(score=Chat(place), protocol=f"0 to 5 by {place}, a chat model")
     if kind == "python-score":
