@@ -16,9 +16,10 @@ from samesense.encoder.assembly.merge import interpolate, weights_of
 from samesense.errors import ConfigError, DataError
 from samesense.inference.models.load import load
 from samesense.metrics import spearman
+from samesense.recipes.cosent.settings import CosentSettings
 from samesense.recipes.outcome import conclude, learning_curve
 from samesense.recipes.outcome.merge import merge
-from samesense.recipes.outcome.sets import FEWEST, sets_of
+from samesense.recipes.outcome.sets import FEWEST, most_selecting, sets_of
 from tests.messages import listen
 
 GOOD = {"learning_rate": 2e-3, "max_steps": 20, "eval_steps": 10, "batch_size": 16, "precision": "float32"}
@@ -44,10 +45,17 @@ def test_a_part_of_dev_is_set_apart_and_shares_no_sentence(many):
     assert len(found.selecting) + len(found.verdict.data) == len(many)
     large = concat([replace(many, sentences1=[f"{at} {one}" for one in many.sentences1]) for at in range(16)])
     assert 990 <= len(sets_of(large, None).verdict.data) <= 1000
+    few = sets_of(large, many, most=most_selecting(CosentSettings(max_steps=200, eval_steps=40), 5000)).selecting
+    assert len(few) == 256 and set(few.pairs()) <= set(large.pairs())
     for test in (None, many):
         found = sets_of(large, test).selecting
         assert len(found) == 1000 and set(found.pairs()) <= set(large.pairs())
     assert len(sets_of(large, many, cut=False).selecting) == len(large)
+
+
+@pytest.mark.parametrize(("batch", "every", "most"), [(16, 10, 200), (16, 40, 256), (16, 144, 922), (64, 144, 1000)])
+def test_evaluations_take_a_tenth_of_the_training_between_them(batch, every, most):
+    assert most_selecting(CosentSettings(batch_size=batch, eval_steps=every), 5000) == most
 
 
 def test_a_sentence_in_every_pair_leaves_pairs_apart(many):

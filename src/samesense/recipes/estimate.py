@@ -18,7 +18,6 @@ from samesense.recipes.job import Job, TrainingInputs
 from samesense.recipes.model_adapters import adapter_of, start_settings
 from samesense.recipes.outcome.conclude import check_outcome
 from samesense.recipes.outcome.learning_curve import COST
-from samesense.recipes.outcome.sets import sets_of
 from samesense.recipes.runner import checked
 from samesense.training.fit import fit, pick_precision
 from samesense.types import Pair
@@ -41,7 +40,7 @@ def estimate(
     asked about a part of the sentences only.
     """
     job = checked(job, build)
-    sets = sets_of(job.dev, job.test, job.guards, cut=job.concludes)
+    sets = job.sets()
     check_outcome(job, sets)
     settings, adapter, seconds = job.settings, adapter_of(job.settings), {}
     with TemporaryDirectory() as scratch, stage("measuring a few steps"):

@@ -13,6 +13,7 @@ from transformers import TrainerCallback
 
 from samesense.data import PairData
 from samesense.data.examples import Examples
+from samesense.recipes.outcome.sets import Sets, most_selecting, sets_of
 from samesense.recipes.settings import EncoderSettings
 from samesense.training.batches import Batches
 from samesense.training.mixing import Mix
@@ -41,6 +42,11 @@ class Job(Generic[Data, Settings]):
     # else it is a part of something larger, which compares its models itself
     concludes: bool = False
     begun: float = field(default_factory=time.perf_counter)  # when it was asked for; its times count from there
+
+    def sets(self) -> Sets:
+        """Return what selects, and on what the trained model is compared with its start; raises as ``sets_of``."""
+        most = most_selecting(self.settings, len(self.data))
+        return sets_of(self.dev, self.test, self.guards, cut=self.concludes, most=most)
 
 
 @dataclass(frozen=True, kw_only=True)

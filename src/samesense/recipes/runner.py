@@ -34,7 +34,7 @@ from samesense.recipes.model_adapters import Adapter, adapter_of, start_settings
 from samesense.recipes.outcome.conclude import check_outcome, conclude, some_texts
 from samesense.recipes.outcome.measure import Measured, measure, rows_of
 from samesense.recipes.outcome.merge import merge
-from samesense.recipes.outcome.sets import Sets, sets_of
+from samesense.recipes.outcome.sets import Sets
 from samesense.recipes.training_run import TrainingRun
 from samesense.reports import append_results
 from samesense.results import Results
@@ -68,7 +68,7 @@ def run(
     laps = Laps(job.begun)
     job = checked(job, build)
     settings, output, adapter = job.settings, job.output, adapter_of(job.settings)
-    sets = sets_of(job.dev, job.test, job.guards, cut=job.concludes)
+    sets = job.sets()
     check_outcome(job, sets)
     guards = {f"guard {one.name}": one for one in job.guards}
     data = run_folder.data_identity({"train": job.data, "dev": job.dev, "test": job.test, **guards})

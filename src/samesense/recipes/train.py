@@ -25,7 +25,7 @@ from samesense.recipes.learning_rate import rate_for
 from samesense.recipes.methods import DATA_TYPES, Method
 from samesense.recipes.mixed.data import Mixture
 from samesense.recipes.mixture import mixture
-from samesense.recipes.outcome.sets import Sets, sets_of
+from samesense.recipes.outcome.sets import Sets, most_selecting, sets_of
 from samesense.recipes.reading import Reading
 from samesense.recipes.settings import EncoderSettings, read_settings, shipped
 from samesense.recipes.training_run import TrainingRun
@@ -87,7 +87,10 @@ class TrainingPlan:
     @cached_property
     def sets(self) -> Sets:
         """What selects, and on what the trained model is compared with its start."""
-        return sets_of(self.dev, self.test, self.guards, cut=not self.method.pipeline)
+        if self.method.pipeline:
+            return sets_of(self.dev, self.test, self.guards, cut=False)
+        most = most_selecting(self.settings, len(self.train))
+        return sets_of(self.dev, self.test, self.guards, most=most)
 
     def _selecting(self) -> int:
         return 0 if self.sets.selecting is None else len(self.sets.selecting)
