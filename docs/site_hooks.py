@@ -6,10 +6,13 @@ import ast
 import json
 import posixpath
 import re
+from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mkdocs.structure.files import File, Files
+if TYPE_CHECKING:  # tests read llms.txt without mkdocs
+    from mkdocs.structure.files import Files
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -24,6 +27,8 @@ ABOUT = "about.md"
 
 def on_files(files: Files, config: Any) -> Files:
     """Add the pages outside docs/ that others link to, what they link to, the notebooks as pages, and the reference."""
+    from mkdocs.structure.files import File
+
     pages = [ROOT / name for name in OUTSIDE]
     pages += [*(ROOT / "benchmarks").glob("*.md"), *(ROOT / "reproduce").rglob("*.md"), *(ROOT / "src").rglob("*.md")]
     linked = {path for page in [*pages, *DOCS.rglob("*.md")] for path in _targets(page)}
@@ -57,15 +62,39 @@ def on_page_content(html: str, **_: Any) -> str:
 
 
 def on_post_build(config: Any, **_: Any) -> None:
-    """Write llms.txt: what there is to read, from the map in docs/index.md."""
-    index = (DOCS / "index.md").read_text(encoding="utf-8")
-    lines = ["# samesense", "", f"> {config.site_description}.", "", "## Docs", ""]
-    for what, links in ROW.findall(index):
-        for label, target, _anchor in LINK.findall(links):
-            path = (DOCS / target).resolve()
-            if path.suffix == ".md" and path.is_file():
-                lines.append(f"- {label}({_uri(path).removesuffix('.md').removesuffix('README')}): {what}")
-    (Path(config.site_dir) / "llms.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    """Write llms.txt."""
+    (Path(config.site_dir) / "llms.txt").write_text(llms(config.site_description, config.nav), encoding="utf-8")
+
+
+def llms(description: str, nav: list[dict[str, Any]]) -> str:
+    """Return llms.txt: every page that ``nav`` of mkdocs.yml names, with what docs/index.md says that it is for."""
+    uses = defaultdict(list)
+    for what, links in ROW.findall((DOCS / "index.md").read_text(encoding="utf-8")):
+        for _, target, _ in LINK.findall(what + links):
+            uses[_uri((DOCS / target).resolve())].append(LINK.sub(lambda found: found[1][1:-1], what))
+    lines = ["# samesense", "", f"> {description}."]
+    for section in nav:
+        for name, entries in section.items():
+            lines += ["", f"## {name}", ""]
+            for title, uri in _pages(entries):
+                place = uri.removesuffix(".md").removesuffix("README").removesuffix("index") or "./"
+                lines.append(f"- [{title}]({place})" + (f": {'; '.join(uses[uri])}" if uses[uri] else ""))
+    return "\n".join(lines) + "\n"
+
+
+def _pages(entries: list[Any]) -> Iterator[tuple[str, str]]:
+    """Yield title and place of each page below a section; one without a title in ``nav`` has that of its heading."""
+    for entry in entries:
+        for title, below in entry.items() if isinstance(entry, dict) else [(None, entry)]:
+            if isinstance(below, list):
+                yield from _pages(below)
+            else:
+                yield title or _heading(DOCS / below), below
+
+
+def _heading(page: Path) -> str:
+    text = page.read_text(encoding="utf-8") if page.is_file() else _notebook(page.with_suffix(".ipynb"))
+    return text.partition("\n")[0].removeprefix("# ")
 
 
 def _notebook(path: Path) -> str:

@@ -38,6 +38,9 @@ def pytest_collection_modifyitems(config, items):
             for item in items:
                 if marker in item.keywords:
                     item.add_marker(skip)
+    for item in items:
+        if "posix" in item.keywords:
+            item.add_marker(pytest.mark.skipif(os.name != "posix", reason="needs signals, rights or links of POSIX"))
 
 
 @pytest.fixture(autouse=True)

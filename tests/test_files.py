@@ -29,6 +29,7 @@ def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
+@pytest.mark.posix
 def test_a_file_is_replaced_and_its_folders_are_made(tmp_path):
     path = tmp_path / "made" / "a.txt"
     assert files.write_text(path, "one\r\ntwö") == path
@@ -39,6 +40,7 @@ def test_a_file_is_replaced_and_its_folders_are_made(tmp_path):
     assert names(path.parent) == ["a.txt"]
 
 
+@pytest.mark.posix
 def test_a_link_stays_a_link(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "a.txt")
     files.write_text(tmp_path / "link", "one")
@@ -186,6 +188,7 @@ def test_the_writer_clears_what_killed_ones_left_and_nothing_else(tmp_path):
         assert set(names(tmp_path)) - {files.LOCK} == {"model", *kept}
 
 
+@pytest.mark.posix
 def test_a_killed_writer_leaves_a_folder_that_counts_as_empty(tmp_path):
     child = os.fork()
     if child == 0:

@@ -40,6 +40,7 @@ def test_serial_stays_in_this_process_and_reads_no_task_too_early(tmp_path):
     assert [(one.task, one.result[1]) for one in islice(outcomes, 3)] == [(task, os.getpid()) for task in range(3)]
 
 
+@pytest.mark.posix
 def test_a_dead_worker_costs_only_the_task_it_was_at(tmp_path, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
     monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
@@ -56,6 +57,7 @@ def test_a_dead_worker_costs_only_the_task_it_was_at(tmp_path, monkeypatch):
     assert [work.tries(task) for task in range(9)] == [1, 1, 2, 1, 2, 1, 2, 1, 1]
 
 
+@pytest.mark.posix
 def test_closing_stops_the_workers(tmp_path):
     outcomes = Processes(2).run(Squares(tmp_path, seconds=0.05), count())
     workers = {next(outcomes).result[1] for _ in range(6)}
@@ -65,6 +67,7 @@ def test_closing_stops_the_workers(tmp_path):
             os.kill(worker, 0)
 
 
+@pytest.mark.posix
 def test_workers_end_with_a_killed_parent(tmp_path):
     code = (
         "import sys; from pathlib import Path\n"

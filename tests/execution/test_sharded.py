@@ -1,7 +1,6 @@
 """A folder of shards: whole or absent, resumed after any stop, refused to any other job."""
 
 import hashlib
-import os
 import random
 import signal
 import subprocess
@@ -37,6 +36,7 @@ def test_the_manifest_lists_what_was_made_and_what_it_cost(tmp_path):
     assert [one["rows"] for one in content["shards"]] == SIZES
 
 
+@pytest.mark.posix
 def test_it_resumes_with_any_workers_and_makes_nothing_twice(tmp_path):
     lines = listen()
     make(Digits(tmp_path), tmp_path / "s")
@@ -153,7 +153,7 @@ def test_shards_made_with_other_libraries_are_said_and_noted(tmp_path, monkeypat
     assert content["other_versions"] == [now] and content["versions"] == before["versions"]
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="kills forked processes")
+@pytest.mark.posix
 def test_a_job_killed_at_any_file_operation_resumes(tmp_path, pytestconfig):
     stride = 1 if pytestconfig.getoption("--runslow") else 13
     done = subprocess.run(program("killed", tmp_path, stride), capture_output=True, text=True, cwd=ROOT)
@@ -161,6 +161,7 @@ def test_a_job_killed_at_any_file_operation_resumes(tmp_path, pytestconfig):
     assert int(done.stdout) * stride > 40
 
 
+@pytest.mark.posix
 @pytest.mark.slow
 def test_processes_killed_at_random_lose_and_double_nothing(tmp_path):
     """The main process, its workers and Ctrl-C, by turns."""

@@ -229,6 +229,7 @@ READ = {
 """Parts of the names of the files that are read."""
 
 
+@pytest.mark.posix
 @pytest.mark.parametrize("name", READ)
 def test_links_out_of_a_folder_are_refused(formats, tmp_path, name):
     folder = tmp_path / "made" / name

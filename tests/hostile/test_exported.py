@@ -84,6 +84,7 @@ def test_a_tokenizer_that_fails_in_use_is_named(folder):
         OnnxEncoder(folder).encode(["an unknown word"])
 
 
+@pytest.mark.posix
 @pytest.mark.parametrize("name", [GRAPH, DESCRIPTION, TOKENIZER])
 def test_a_link_out_of_the_folder_is_refused(folder, tmp_path, name):
     (folder / name).rename(tmp_path / "elsewhere")
@@ -92,6 +93,7 @@ def test_a_link_out_of_the_folder_is_refused(folder, tmp_path, name):
         OnnxEncoder(folder)
 
 
+@pytest.mark.posix
 def test_the_folder_may_be_moved_and_linked_to(folder, tmp_path):
     (tmp_path / "link").symlink_to(folder)
     texts = ["a man", "two dogs in the rain"]

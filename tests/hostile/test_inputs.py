@@ -7,7 +7,6 @@ import gzip
 import json
 import random
 import re
-import resource
 import time
 import traceback
 from collections import Counter
@@ -238,7 +237,10 @@ def one_input(here, capsys, seed):
     return "done" if code == 0 else "refused", ""
 
 
+@pytest.mark.posix
 def test_every_input_ends_well(prepared, capsys):
+    import resource  # not on Windows
+
     run_command(capsys, "similarity", "no/such-model", "a", "b")  # so that libraries are there before all is measured
     outcomes, wrong = Counter(), []
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -123,6 +123,7 @@ def outcome(name, models, here):
     }
 
 
+@pytest.mark.posix
 @pytest.mark.long  # every run is a process that imports torch
 @pytest.mark.parametrize("name", RUNS)
 def test_a_killed_run_ends_as_one_that_was_not(prepared, here, name, request):

@@ -49,6 +49,7 @@ def to_folder(name, folder, static_model):
     return [folder if word == "FOLDER" else word for word in words] if "FOLDER" in words else [*words, folder]
 
 
+@pytest.mark.posix
 @pytest.mark.parametrize("command", TO_FILES)
 @pytest.mark.parametrize("name", ["texts.txt", "pairs.tsv", "words.vec", "hard.link", "a.link"])
 def test_no_file_that_is_read_is_written_to(here, contents, capsys, command, name):
@@ -129,6 +130,7 @@ def test_what_a_run_reads_is_not_what_it_removes(here, contents, capsys, static_
     assert contents() == before
 
 
+@pytest.mark.posix
 @pytest.mark.parametrize("command", [*TO_FILES, *TO_FOLDERS])
 @pytest.mark.parametrize("place", ["full", "read-only", "long", "file"])
 def test_a_place_that_cannot_be_written_is_said_at_once(request, here, capsys, command, place, static_model):
@@ -193,6 +195,7 @@ def test_two_encodings_into_one_file_do_not_disturb_each_other(here):
     assert not list(here.glob(".*"))
 
 
+@pytest.mark.posix
 def test_shards_do_not_leave_their_folder(here, capsys):
     shards = TO_FOLDERS["shards"]
     assert run_command(capsys, *shards, "out")[0] == 0
@@ -213,6 +216,7 @@ def test_shards_do_not_leave_their_folder(here, capsys):
         pass
 
 
+@pytest.mark.posix
 def test_names_in_a_folder_stay_in_it(here):
     (here / "D").mkdir()
     (here / "D" / "inner").symlink_to("file")

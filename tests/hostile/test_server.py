@@ -139,6 +139,7 @@ def test_a_port_is_a_port(port):
         serve(Services([served()]), port=port)
 
 
+@pytest.mark.posix
 def test_slow_heads_and_slow_readers_are_given_up_and_half_bodies_do_not_delay_a_stop():
     with process(max_header_seconds=0.5, max_seconds=20.0) as (child, port):
         slow = [socket.create_connection(("127.0.0.1", port), 10) for _ in range(3)]
@@ -156,6 +157,7 @@ def test_slow_heads_and_slow_readers_are_given_up_and_half_bodies_do_not_delay_a
         assert child.wait(20) == 0 and time.monotonic() - started < 10
 
 
+@pytest.mark.posix
 @pytest.mark.slow
 def test_few_file_descriptors_do_not_fill_the_log():
     with process(files=40, max_header_seconds=1.0) as (child, port):
@@ -219,6 +221,7 @@ def memory(pid):
     raise AssertionError("no VmRSS")
 
 
+@pytest.mark.posix
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
 @pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
 def test_good_clients_between_bad_ones_get_their_own_answers():

@@ -71,6 +71,7 @@ def test_files_of_others_in_the_folder_stay(folder):
     assert len([path for path in folder.rglob("*") if path.is_file() and path.read_bytes() == b"mine"]) == 5
 
 
+@pytest.mark.posix
 def test_links_and_names_that_lead_elsewhere_are_refused(tmp_path, folder):
     outside = tmp_path / "outside"
     outside.write_bytes(b"mine")
@@ -180,6 +181,7 @@ main()
 """
 
 
+@pytest.mark.posix
 def test_a_full_disk_is_a_message_and_changes_nothing(tmp_path):
     (tmp_path / "a.txt").write_text("first\nsecond\n")
     (tmp_path / "many.txt").write_text("".join(f"text {i}\n" for i in range(3000)))
@@ -197,7 +199,7 @@ def test_a_full_disk_is_a_message_and_changes_nothing(tmp_path):
     assert not files(tmp_path / "new")
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+@pytest.mark.posix
 def test_a_folder_that_may_only_be_read_is_read_and_not_written(folder):
     child = os.fork()
     if child == 0:
@@ -223,7 +225,7 @@ def test_a_folder_that_may_only_be_read_is_read_and_not_written(folder):
         path.chmod(0o755)
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="kills forked processes")
+@pytest.mark.posix
 def test_a_killed_writer_leaves_the_state_before_or_after(tmp_path, pytestconfig):
     """See killed_writer.py: killed at its steps, each one with stride 1, and by SIGKILL at random moments."""
     stride, kills = (1, 8) if pytestconfig.getoption("--runlong") else (9, 2)

@@ -86,6 +86,7 @@ def test_the_manifest_says_what_it_was_made_of(place, tmp_path):
     assert written == {name: hashlib.sha256(one).hexdigest() for name, one in shards(tmp_path / "v").items()}
 
 
+@pytest.mark.posix
 def test_it_goes_on_with_any_workers_and_the_bytes_are_the_same(place, tmp_path):
     make(place, tmp_path / "v")
     whole, listed = shards(tmp_path / "v"), manifest(tmp_path / "v")["shards"]
@@ -233,6 +234,7 @@ def test_a_device_is_one_that_is_there(tiny_trunk, device, why):
         recipe.open_embedder(str(tiny_trunk), ShardSettings(device=device))
 
 
+@pytest.mark.posix
 @pytest.mark.long
 def test_on_ray_the_bytes_are_the_same_though_a_worker_is_killed(place, tmp_path):
     pytest.importorskip("ray")

@@ -154,6 +154,7 @@ def until(reached, process):
         time.sleep(0.02)
 
 
+@pytest.mark.posix
 @pytest.mark.slow
 def test_a_worker_and_the_driver_are_killed_and_each_row_is_there_once(tables, tmp_path):
     """Of tables, by ranges that all shards share: the driver dies before it has any, a worker, the driver."""

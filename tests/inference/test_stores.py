@@ -218,7 +218,7 @@ def test_misuse(tmp_path, monkeypatch):
     [
         ("pgvector", "psycopg", "postgresql://me:secret@127.0.0.1:1/none?connect_timeout=2"),
         ("qdrant", "qdrant_client", "http://127.0.0.1:1"),
-        ("lancedb", "lancedb", "/dev/null/x"),
+        pytest.param("lancedb", "lancedb", "/dev/null/x", marks=pytest.mark.posix),
     ],
 )
 def test_a_store_that_is_not_there_is_one_line_and_code_2(tmp_path, capsys, to, package, output):

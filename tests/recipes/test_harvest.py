@@ -77,6 +77,7 @@ def test_manifest_says_what_it_was_made_of(place, tmp_path):
     assert content["cost"]["rows"] == summary.pairs and content["cost"]["cells"] == 2400
 
 
+@pytest.mark.posix
 def test_it_is_the_same_with_any_workers_and_goes_on(place, tmp_path):
     make(place, tmp_path / "one")
     whole = shards(tmp_path / "one")

@@ -1,5 +1,4 @@
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -298,7 +297,7 @@ def test_an_interrupted_cell_goes_on_where_it_was(toy, tmp_path, monkeypatch):
     class Interrupt(TrainerCallback):
         def on_step_end(self, args, state, control, **kwargs):
             if state.global_step == 3:
-                os.kill(os.getpid(), signal.SIGINT)
+                signal.raise_signal(signal.SIGINT)
 
     whole = quick(toy, grid={}, seeds=[1])
     run(whole, tmp_path / "whole")

@@ -66,6 +66,7 @@ def test_a_failed_cell_ends_with_code_1(written, tmp_path, monkeypatch, command)
     assert "toy, cosent, seed 1: ZeroDivisionError: division by zero" in printed
 
 
+@pytest.mark.posix
 @pytest.mark.long
 def test_ctrl_c_leaves_what_can_be_resumed(written, tmp_path):
     out = tmp_path / "out"

@@ -1,5 +1,9 @@
 """Cells in processes of their own, and how many of them at a time."""
 
+import signal
+from functools import partial
+from types import SimpleNamespace
+
 import pytest
 
 from samesense.recipes.sweep import cell as cells
@@ -26,6 +30,15 @@ def test_a_process_that_dies_is_a_failed_cell(toy, tmp_path):
     assert read_record(work.folder)["error"] == "Its process ended with code -9, perhaps for want of memory."
     cells.record(work, "running")
     assert workers._outcome(work, -2, True) == status_of(work.folder) == "interrupted"
+
+
+def test_ctrl_c_is_passed_on_but_on_windows_where_a_signal_would_kill(monkeypatch):
+    sent = []
+    for system in ("posix", "nt"):
+        kill = partial(lambda *given: sent.append(given), system)
+        monkeypatch.setattr(workers, "os", SimpleNamespace(name=system, kill=kill))
+        workers._interrupt([SimpleNamespace(pid=7), SimpleNamespace(pid=None)])
+    assert sent == [("posix", 7, signal.SIGINT)]
 
 
 @pytest.mark.long

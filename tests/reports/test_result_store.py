@@ -45,6 +45,7 @@ def test_an_interruption_leaves_the_old_file(tmp_path, monkeypatch):
     assert [file.name for file in tmp_path.iterdir()] == ["results.jsonl"]
 
 
+@pytest.mark.posix
 def test_a_link_stays_a_link(tmp_path):
     path, link = tmp_path / "results.jsonl", tmp_path / "link.jsonl"
     append_results(path, [result()])

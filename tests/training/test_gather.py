@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from itertools import product
 
 import pytest
 import torch
@@ -10,7 +11,7 @@ import torch
 from samesense.training.losses.base import gather
 from tests.training import cross_two_ranks, ragged_two_ranks
 from tests.training.bert import Encoder, gradient
-from tests.training.two_ranks import LOSSES, adapted, batch, head_gradient, with_adapters
+from tests.training.two_ranks import LOSSES, WIDTHS, adapted, batch, head_gradient, made, with_adapters
 
 
 def torchrun(*arguments):
@@ -30,6 +31,8 @@ def test_two_ranks_equal_one_process(tiny_trunk, tmp_path):
     torchrun("tests.training.two_ranks", tmp_path / "out.json", tiny_trunk, tmp_path)
     out = json.loads((tmp_path / "out.json").read_text())
     assert out["bi"]["gathered"] == [0, 1, 2, 10, 11]
+    at_widths = [out["bi"][f"cosent {widths} None"][0] for widths in WIDTHS]
+    assert at_widths[1] > at_widths[0]  # the widths were there
     check_encoders(out["bi"])
     check_cross_encoders(out["cross"])
     check_packed_pairs(out["packed"], tiny_trunk)
@@ -39,19 +42,19 @@ def test_two_ranks_equal_one_process(tiny_trunk, tmp_path):
 
 
 def check_encoders(out):
-    for name, make in LOSSES.items():
+    for name, widths in product(LOSSES, WIDTHS):
         model = Encoder()
-        loss_module = make(model, None)
+        loss_module = made(name, model, None, widths)
         loss = loss_module(*batch(name))
         loss.backward()
         expected = gradient(model)
         assert expected.abs().sum() > 1e-3, name
         for budget in ("None", "9"):
-            value, found, heads = out[f"{name} {budget}"]
-            assert value == pytest.approx(loss.item(), rel=1e-9), name
+            value, found, heads = out[f"{name} {widths} {budget}"]
+            assert value == pytest.approx(loss.item(), rel=1e-9), (name, widths)
             torch.testing.assert_close(torch.tensor(found).double(), expected, rtol=1e-6, atol=1e-8)
             for got, wanted in zip(heads, head_gradient(loss_module), strict=True):
-                assert got == pytest.approx(wanted, rel=1e-6, abs=1e-9), name
+                assert got == pytest.approx(wanted, rel=1e-6, abs=1e-9), (name, widths)
 
 
 def check_adapters(out):

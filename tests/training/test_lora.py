@@ -1,7 +1,12 @@
-"""Adapters: trained alone, exact under a token budget and over a stop, and gone from the model that is saved."""
+"""Adapters: trained alone, exact under a token budget and over a stop, and merged into the saved model, or kept."""
 
+import json
+import shutil
+
+import numpy as np
 import pytest
 import torch
+from safetensors import safe_open
 from sentence_transformers import CrossEncoder, SentenceTransformer
 
 import samesense
@@ -9,7 +14,8 @@ from samesense.data import read_pairs
 from samesense.encoder.assembly.build import build
 from samesense.encoder.assembly.students import make_student
 from samesense.encoder.encode import encode
-from samesense.errors import ConfigError, MissingExtraError
+from samesense.errors import ConfigError, MissingExtraError, ModelError
+from samesense.recipes.cosent.settings import CosentSettings
 from samesense.recipes.model_adapters import BiEncoder
 from samesense.recipes.runner import dev_score
 from samesense.training.lora import WEIGHTS, add_adapters, merge
@@ -134,3 +140,64 @@ def test_without_the_package_it_is_said_before_anything_is_computed(tiny_trunk, 
             str(toy_pairs / "train.tsv"), dev="none", model=str(tiny_trunk), lora=2, output=tmp_path / "run"
         )
     assert not (tmp_path / "run").exists()
+
+
+def trained(start, toy_pairs, output, **more):
+    how = {"max_steps": 6, "batch_size": 8, "learning_rate": 1e-2, "precision": "float32", "report": False}
+    return samesense.train(str(toy_pairs / "train.tsv"), dev="none", model=str(start), output=output, **how | more)
+
+
+def size(folder):
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.suffix == ".safetensors")
+
+
+def vectors(model, texts):
+    return samesense.load(str(model), precision="float32").encode(texts)
+
+
+def test_kept_adapters_open_everywhere_and_give_the_vectors_of_merged_ones(tiny_trunk, toy_pairs, sentences, tmp_path):
+    merged = trained(tiny_trunk, toy_pairs, tmp_path / "merged", lora=2).model
+    kept = trained(tiny_trunk, toy_pairs, tmp_path / "kept", lora=2, keep_lora=True).model
+    with safe_open(kept / "adapter_model.safetensors", "np") as stored:
+        assert all(".lora_" in name for name in stored.keys())  # noqa: SIM118 - no mapping
+    assert json.loads((kept / "adapter_config.json").read_text())["base_model_name_or_path"] == str(tiny_trunk)
+    assert not list(kept.rglob("model.safetensors"))
+    assert size(kept) < size(merged) / 4
+    expected = vectors(merged, sentences)
+    assert np.abs(expected - vectors(tiny_trunk, sentences)).max() > 0.02
+    np.testing.assert_allclose(vectors(kept, sentences), expected, atol=1e-5)
+    plain = SentenceTransformer(str(kept), device="cpu")
+    np.testing.assert_allclose(plain.encode(sentences), expected, atol=1e-5)
+    opened = build(str(kept), device="cpu")
+    assert list(opened.state_dict()) == list(build(str(tiny_trunk), device="cpu").state_dict())
+    assert all(weight.requires_grad for weight in opened.parameters())
+    further = trained(kept, toy_pairs, tmp_path / "further").model  # from what was kept, as from any model
+    assert size(further) == size(merged)
+    assert np.abs(vectors(further, sentences) - expected).max() > 0.01
+
+
+def test_what_kept_adapters_need_is_said_where_it_is_absent(tiny_trunk, toy_pairs, sentences, tmp_path, monkeypatch):
+    base = shutil.copytree(tiny_trunk, tmp_path / "base")
+    kept = trained(base, toy_pairs, tmp_path / "kept", lora=2, keep_lora=True).model
+    with pytest.raises(ConfigError, match=r"^`keep_lora` saves adapters with the name of the start"):
+        trained(kept, toy_pairs, tmp_path / "twice", lora=2, keep_lora=True)
+    with pytest.raises(ModelError, match=r"^A cross-encoder is made of whole weights, and .*kept.model holds adapters"):
+        trained(kept, toy_pairs, tmp_path / "cross", encoder="cross")
+    base.rename(tmp_path / "elsewhere")
+    with pytest.raises(ModelError, match=r"kept.model holds adapters for the model in .*base, which is not there\."):
+        samesense.load(str(kept))
+    about = json.loads((kept / "adapter_config.json").read_text())
+    place = about | {"base_model_name_or_path": str(tmp_path / "elsewhere")}
+    (kept / "adapter_config.json").write_text(json.dumps(place))
+    assert vectors(kept, sentences).shape == (40, 32)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(MissingExtraError, match=r"^peft is needed here .* pip install 'samesense\[lora\]'$"):
+        build(str(kept))
+
+
+def test_adapters_are_kept_only_beside_a_start_that_can_be_named(tiny_trunk, toy_pairs, tmp_path):
+    for wrong in ({}, {"lora": 2, "merge": True}, {"lora": 2, "encoder": "cross"}):
+        with pytest.raises(ConfigError, match=r"^`keep_lora` saves the adapters of a bi-encoder by themselves"):
+            CosentSettings(keep_lora=True, **wrong)
+    with pytest.raises(ConfigError, match=r"no cut student, no adapters, no pooling over layers"):
+        trained(tiny_trunk, toy_pairs, tmp_path / "run", lora=2, keep_lora=True, pooling="first-last")

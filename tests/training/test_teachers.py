@@ -152,6 +152,7 @@ teachers.teacher_store(Deadly().teacher, corpus(texts), Path(sys.argv[2]))
 """
 
 
+@pytest.mark.posix
 @pytest.mark.slow
 def test_a_kill_loses_one_block_and_no_lock_stays(texts, tmp_path, small_blocks):
     (tmp_path / "texts").write_text("\n".join(texts))

@@ -7,6 +7,7 @@ import importlib.util
 import json
 import sys
 from datetime import timedelta
+from itertools import product
 from pathlib import Path
 
 import torch
@@ -14,13 +15,13 @@ from torch import distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 from samesense.execution.ranks import finish
-from samesense.training.losses.base import gather
+from samesense.training.losses.base import gather, nest
 from samesense.training.losses.mlm import IGNORED, InfoNCEWithMLM
 from samesense.training.losses.sentences import BatchTriplet, RankCSE, SupCon
 from samesense.training.losses.tuples import InfoNCE, MultiPositive, projection
 from tests.conftest import WORDS
 from tests.training import cross_two_ranks, ragged_two_ranks, resumed_two_ranks
-from tests.training.bert import Encoder, gradient
+from tests.training.bert import DIM, Encoder, gradient
 from tests.training.registered import specs, trained_on
 
 
@@ -52,6 +53,8 @@ LOSSES |= {
     name: lambda model, budget, spec=spec: seeded(lambda: registered(spec, model, budget))
     for name, spec in REGISTERED.items()
 }
+WIDTHS = ((), (4, 2))
+"""Widths at which each loss is formed besides the whole: none, as most runs have it, and those of matryoshka."""
 COLUMNS = {"info_nce": 4, "multi_positive": 4}
 COLUMNS |= dict.fromkeys(("sup_con", "batch_all", "batch_hard", "simcse", "simcse_mlm", "rank_cse"), 1)
 
@@ -101,19 +104,25 @@ def part(columns, labels, start, end):
     return cut, None if labels is None else labels[start:end]
 
 
+def made(name, model, budget, widths):
+    loss = LOSSES[name](model, budget)
+    nest(loss, widths, DIM)
+    return loss
+
+
 def shared_out():
     rank = dist.get_rank()
     model = DistributedDataParallel(Encoder(), find_unused_parameters=True)  # as the trainer does
     rows = (0, 7) if rank == 0 else (7, 11)
     out = {}
-    for name, make in LOSSES.items():
+    for name, widths in product(LOSSES, WIDTHS):
         columns, labels = part(*batch(name), *rows)
         for budget in (None, 9):
             model.zero_grad()
-            loss_module = make(model, budget)
+            loss_module = made(name, model, budget, widths)
             loss = loss_module(columns, labels)
             loss.backward()
-            out[f"{name} {budget}"] = [
+            out[f"{name} {widths} {budget}"] = [
                 loss.item(),
                 gradient(model.module).tolist(),
                 head_gradient(loss_module),

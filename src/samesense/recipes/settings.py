@@ -10,7 +10,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
-from pydantic import BaseModel, Field, ValidationError, field_validator
+from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
 
 from samesense.data.formats.files import leads_to
 from samesense.errors import ConfigError
@@ -61,6 +61,15 @@ class EncoderSettings(TrainingSettings):
     language: tuple[str, ...] = Field((), description="languages of the model, for its card, as in: en,de [the base's]")
 
     _words = field_validator("language", mode="before")(comma_separated)
+
+    @model_validator(mode="after")
+    def _kept_adapters(self) -> Self:
+        if self.keep_lora and (self.lora is None or self.merge or getattr(self, "encoder", "bi") == "cross"):
+            raise ConfigError(
+                "`keep_lora` saves the adapters of a bi-encoder by themselves: it needs `lora`, and goes neither with "
+                "encoder cross, whose head is trained in full, nor with `merge`, which mixes whole weights."
+            )
+        return self
 
     def examples(self, train: Any) -> int:
         """Return how many examples an epoch has."""

@@ -38,7 +38,7 @@ from samesense.training.callbacks import (
     load_loss_weights,
     loss_weights,
 )
-from samesense.training.lora import WEIGHTS, add_adapters, check_lora, merge, of_adapters
+from samesense.training.lora import WEIGHTS, add_adapters, check_kept, check_lora, keep, merge, of_adapters
 from samesense.training.losses.base import EmbeddingLoss, nest
 from samesense.training.losses.check import check_dataset
 from samesense.training.losses.cross import CrossEncoderLoss
@@ -134,6 +134,8 @@ def fit(  # noqa: PLR0913 - what a run may be told
             "early_stopping_patience counts evaluations on a dev set, and there is none. Give dev, or leave it out."
         )
     _check_losses(loss, dataset, settings, model)
+    if settings.keep_lora:
+        check_kept(model)
     with packing(model), sparse_embeddings(loss, allowed="optim" not in settings.trainer) as sparse:
         precision = pick_precision(model, dataset, settings, max_length).precision
         settings = settings.model_copy(update={"precision": precision})
@@ -185,7 +187,7 @@ def fit(  # noqa: PLR0913 - what a run may be told
             trainer.mix = batches
         stopped = run_trainer(trainer, resume_from, stop)
         if adapters is not None:
-            merge(adapters)
+            keep(adapters, model) if settings.keep_lora else merge(adapters)
         best = trainer.state.best_metric
         return TrainOutput(
             steps=trainer.state.global_step,

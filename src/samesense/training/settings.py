@@ -92,7 +92,10 @@ class TrainingSettings(TrainerSettings):
     lora: int | None = Field(
         None,
         ge=1,
-        description="train adapters of this rank in the place of the transformer's weights, merged at the end [off]",
+        description="train adapters of this rank in the place of the transformer's weights [off]",
+    )
+    keep_lora: bool = Field(
+        False, description="save the adapters by themselves with the name of the start, not merged into its weights"
     )
     matryoshka: tuple[int, ...] = Field(
         (), description="widths below the model's own at which its vectors shall be good too, as in: 256,128,64"

@@ -146,6 +146,7 @@ main(["label", sys.argv[1], "--output", sys.argv[2], "--pairs-by", "random", "--
 """
 
 
+@pytest.mark.posix
 def test_ctrl_c_keeps_what_is_labelled_and_no_torch_is_needed(tmp_path):
     (tmp_path / "texts.txt").write_text("a man eats\nsomeone has a meal\nthe train is late\n")
     output = tmp_path / "labels.tsv"

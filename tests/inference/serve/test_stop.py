@@ -54,6 +54,7 @@ def ask(connection, text):
     connection.request("POST", "/v1/embeddings", body, {"Content-Type": "application/json"})
 
 
+@pytest.mark.posix
 def test_accepted_requests_are_answered_and_new_ones_refused():
     with process() as (running, port):
         early = [http.client.HTTPConnection("127.0.0.1", port, timeout=20) for _ in range(4)]
@@ -73,6 +74,7 @@ def test_accepted_requests_are_answered_and_new_ones_refused():
         assert running.wait(20) == 0
 
 
+@pytest.mark.posix
 @pytest.mark.slow
 @pytest.mark.parametrize("again", [True, False])
 def test_a_second_signal_or_the_end_of_grace_ends_it(again):

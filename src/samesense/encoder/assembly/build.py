@@ -12,6 +12,7 @@ from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling, WeightedLayerPooling
 from sentence_transformers.util import ORIGINAL_TRANSFORMER_MODELS, load_file_path
 
+from samesense.encoder.assembly.adapters import check_adapters, merge_adapters
 from samesense.encoder.assembly.pooling import freeze_layer_weights, pooling_modules
 from samesense.encoder.names import resolve
 from samesense.errors import ConfigError, ModelError
@@ -50,6 +51,7 @@ def build(
 
     Raises:
         ModelError: if the model cannot be read.
+        MissingExtraError: if it has adapters, and their package is not installed.
         ConfigError: if the pooling does not exist, or nothing can be computed on the device.
 
     Differs: a bare language model's chat template is dropped, so a sentence is encoded as it stands.
@@ -57,11 +59,13 @@ def build(
     """
     source = resolve(name)
     check_device(device)
+    check_adapters(source)
     try:
         if Path(source).exists() and is_bare(source):
             model = SentenceTransformer(modules=_bare_modules(source), device=device)
         else:
             model = SentenceTransformer(source, device=device)
+        merge_adapters(model)
     except Exception as error:  # a damaged folder raises anything in one of its readers
         reason = first_line(error)
         raise ModelError(

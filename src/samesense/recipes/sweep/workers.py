@@ -153,7 +153,12 @@ def _begun(job: CellJob, threads: int) -> BaseProcess:
 
 
 def _interrupt(running: Iterable[BaseProcess]) -> None:
-    """Pass Ctrl-C on: each cell writes a checkpoint and ends."""
+    """Pass Ctrl-C on: each cell writes a checkpoint and ends.
+
+    On Windows it has reached the cells already, from the console, and a signal from here would end them at once.
+    """
+    if os.name == "nt":
+        return
     for process in running:
         if process.pid is not None:
             with suppress(ProcessLookupError):
@@ -170,7 +175,7 @@ def _outcome(job: CellJob, exitcode: int | None, stopping: bool) -> str:
 
 
 def _child(job: CellJob, threads: int) -> None:
-    """Run a cell in this process, which hears of Ctrl-C from its parent alone."""
+    """Run a cell in this process, which hears of Ctrl-C from its parent alone, where the system can part them."""
     if hasattr(os, "setsid"):
         os.setsid()
     with suppress(KeyboardInterrupt):

@@ -1,0 +1,55 @@
+"""What the site and the repository's host read: llms.txt names every page, and files of settings can be parsed."""
+
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+yaml = pytest.importorskip("ruamel.yaml", reason="comes with check-jsonschema")
+
+ROOT = Path(__file__).parents[2]
+SETTINGS = sorted(
+    path
+    for suffix in ("yml", "yaml", "cff")
+    for path in [*ROOT.glob(f"*.{suffix}"), *(ROOT / ".github").rglob(f"*.{suffix}")]
+)
+
+
+def parsed(path):
+    return yaml.YAML().load(path)  # takes tags that only mkdocs knows, and no key twice
+
+
+def pages(entries):
+    """Title, or none, and place of every page of a navigation."""
+    for entry in entries:
+        for title, below in entry.items() if isinstance(entry, dict) else [(None, entry)]:
+            yield from pages(below) if isinstance(below, list) else [(title, below)]
+
+
+@pytest.mark.parametrize("path", SETTINGS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_files_of_settings_are_yaml(path):
+    assert isinstance(parsed(path), dict)
+
+
+def test_settings_are_where_they_are_looked_for():
+    found = {path.relative_to(ROOT).as_posix() for path in SETTINGS}
+    assert {"mkdocs.yml", "CITATION.cff", ".github/dependabot.yml", ".github/workflows/tests.yml"} <= found
+
+
+def test_llms_txt_has_every_page_with_its_title():
+    site = parsed(ROOT / "mkdocs.yml")
+    text = runpy.run_path(str(ROOT / "docs" / "site_hooks.py"))["llms"](site["site_description"], site["nav"])
+    assert text.startswith(f"# samesense\n\n> {site['site_description']}.\n\n## Start\n\n- [")
+    lines = re.findall(r"^- \[([^\]]+)\]\(([^)]+)\)(?:: (.+))?$", text, re.MULTILINE)
+    assert len(lines) == text.count("\n- ")
+    titles = {place: title for title, place, _ in lines}
+    found = list(pages(site["nav"]))
+    assert len(found) == len(titles) == len(lines) > 40
+    for title, page in found:
+        place = re.sub(r"(README|index)?\.md$", "", page) or "./"
+        assert titles[place] == (title or titles[place]) and not titles[place].startswith("#"), page
+    uses = {place: use for _, place, use in lines}
+    assert "train on labelled pairs" in uses["methods/cosent"]
+    assert sum(map(bool, uses.values())) > 30
+    assert titles["notebooks/first-model"] and titles["training"] == "Training options"
