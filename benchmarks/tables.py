@@ -246,7 +246,7 @@ MODELS = (
 
 
 CLAIMS = (
-    "Runs here are small: see [the claims](reproduce/README.md). In the last two, an [Origin](docs/methods/origin.md) "
+    "Runs here are small: see [the claims](reproduce/README.md). In the last rows, an [Origin](docs/methods/origin.md) "
     "compares sentences by the contexts they fit: contexts retrieved for each sentence, as published, or one bank of "
     "them for all sentences. A [Surrogate](docs/methods/surrogate.md) is a fast encoder trained on an Origin's scores."
 )
