@@ -29,6 +29,9 @@ NAMES = {
 }
 
 
+COLUMNS = {"sts-avg-6 of 7": "mean of 6 (STS16 not run)"}
+
+
 def lines_of(name: str) -> list[dict]:
     path = HERE / "results" / f"{name}.jsonl"
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
@@ -137,7 +140,8 @@ def judged(name: str, task: str, metric: str, title: str) -> str:
     if not cells:
         return ""
     models, sets = (list(dict.fromkeys(key[i] for key in cells)) for i in (0, 1))
-    shown = [f"| {title} | {' | '.join(each.removesuffix('.test') for each in sets)} |", "|---|" + "---:|" * len(sets)]
+    columns = " | ".join(COLUMNS.get(each, each.removesuffix(".test")) for each in sets)
+    shown = [f"| {title} | {columns} |", "|---|" + "---:|" * len(sets)]
     for model in models:
         values = [cells.get((model, each)) for each in sets]
         shown.append(f"| {model} | {' | '.join('-' if v is None else f'{100 * v:.2f}' for v in values)} |")
@@ -236,8 +240,15 @@ SPEED = (
 MODELS = (
     "Models as they are, by the [suites](evaluation.md#compare-models), on raw text. `smollm2-raw` is the raw language "
     "model's first 8 layers with mean pooling, `smollm2-whitened` the same whitened to 256 dimensions on the training "
-    "sentences of STS-B and SICK. `sts-avg-6 of 7` is the mean of six of the seven sets that papers average. What was "
+    "sentences of STS-B and SICK. Papers average seven STS sets. What was "
     "and was not run, intervals, significance and figures: [benchmarks](../benchmarks/README.md)."
+)
+
+
+CLAIMS = (
+    "Runs here are small: see [the claims](reproduce/README.md). In the last rows, an [Origin](docs/methods/origin.md) "
+    "compares sentences by the contexts they fit: contexts retrieved for each sentence, as published, or one bank of "
+    "them for all sentences. A [Surrogate](docs/methods/surrogate.md) is a fast encoder trained on an Origin's scores."
 )
 
 
@@ -253,7 +264,7 @@ def short() -> str:
     first = "\n\n".join(backends().split("\n\n")[:2])
     return page(
         {
-            "The papers' claims": f"Runs here are small: see [the claims](reproduce/README.md).\n\n{claims()}",
+            "The papers' claims": f"{CLAIMS}\n\n{claims()}",
             "Models": judge().split("\n\n")[0],
             "Speed": f"{SPEED}\n\n{first}",
         }
