@@ -124,9 +124,9 @@ def explain(
 
         return open_origin(Path(model.removeprefix(ORIGIN)).expanduser()).explain(text1, text2, top=top)
     if isinstance(model, str) and model.startswith(CONTINUATIONS):
-        from samesense.context.origin.sampled import ContinuationScore
+        from samesense.inference.models.functions import open_continuations
 
-        return ContinuationScore.open(model.removeprefix(CONTINUATIONS)).explain(text1, text2, top=top)
+        return open_continuations(model.removeprefix(CONTINUATIONS)).explain(text1, text2, top=top)
     from samesense.inference.explain import explain as run
 
     return run(load(model, precision=precision), text1, text2, by=by)

@@ -7,11 +7,9 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
-import torch
 
 from samesense.context.generator.language_models import open_language_model
 from samesense.context.origin.reader import Reader
-from samesense.encoder.forward.precision import inference_precision
 from samesense.execution.progress import progress_bar
 from samesense.types import Indices, Pair, Scores
 
@@ -88,9 +86,10 @@ class ContinuationScore:
         self._tails: dict[str, Indices] = {}  # by text, as one stands in many pairs
 
     @classmethod
-    def open(cls, name: str, *, device: str = "cpu") -> ContinuationScore:
+    def open(
+        cls, name: str, *, precision: Literal["float32", "bfloat16"] = "float32", device: str = "cpu"
+    ) -> ContinuationScore:
         """Open a language model by folder or hub name; ModelError if it is not causal."""
-        precision = inference_precision("auto", torch.device(device))
         return cls(Reader(open_language_model(name, precision=precision, device=device)))
 
     @property

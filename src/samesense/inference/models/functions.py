@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from samesense.hashes import content_hash
 from samesense.inference.models.chat import Chat
 from samesense.inference.models.model import Model
 from samesense.types import Embeddings, Encode
+
+if TYPE_CHECKING:
+    from samesense.context.origin.sampled import ContinuationScore
 
 
 class FunctionEncoder:
@@ -86,9 +89,7 @@ def open_kind(kind: str, place: str, device: str | None) -> Model:
             return Model(FunctionEncoder(origin.encode, origin.protocol, lambda: origin.identity))
         return Model(score=origin, protocol=origin.protocol)
     if kind == "continuations":
-        from samesense.context.origin.sampled import ContinuationScore
-
-        continued = ContinuationScore.open(place, device=device or "cpu")
+        continued = open_continuations(place, device or "cpu")
         return Model(score=continued, protocol=continued.protocol)
     if kind == "chat":
         return Model(score=Chat(place), protocol=f"0 to 5 by {place}, a chat model")
@@ -97,6 +98,17 @@ def open_kind(kind: str, place: str, device: str | None) -> Model:
     if kind == "python":
         return Model(FunctionEncoder(_imported(place, kind), f"cosine, embeddings by {place}"))
     return Model(_vectors(place) if kind == "vectors" else _words(place))
+
+
+def open_continuations(name: str, device: str = "cpu") -> ContinuationScore:
+    """Open a causal language model, by folder or hub name, as a score; in bfloat16 where the device computes in it."""
+    import torch
+
+    from samesense.context.origin.sampled import ContinuationScore
+    from samesense.encoder.forward.precision import inference_precision
+
+    precision = inference_precision("auto", torch.device(device))
+    return ContinuationScore.open(name, precision=precision, device=device)
 
 
 def _vectors(place: str) -> FunctionEncoder:
