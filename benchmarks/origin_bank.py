@@ -251,7 +251,7 @@ def chosen(given):
     bank = parts.scores(parts.vectors(("bank", given.windows, given.tokens, given.form), by))
     own = parts.scores(parts.vectors(("layer", layer, 0), by))
     rows = {
-        "bank and own vectors": (bank + own) / 2,
+        "bank and own vectors": bank + given.own * own,
         "bank": bank,
         "own vectors, whitened": own,
         "own vectors": parts.scores(parts.vectors(("layer", layer, 0), "raw")),
@@ -289,6 +289,7 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=6)
     parser.add_argument("--form", default="means", choices=["means", "tokens"])
     parser.add_argument("--layer", type=int, default=8)
+    parser.add_argument("--own", type=float, default=1.0, help="weight of the own vectors beside the bank")
     parser.add_argument("--by", default="train", choices=REFERENCE)
     given = parser.parse_args()
     {"read": read, "table": table, "chosen": chosen, "cost": cost}[given.do](given)

@@ -76,7 +76,7 @@ def drawn():
 def _pages_of_runs_have_no_figures(request, monkeypatch):
     """Leave out what takes seconds a run, unless the test asks for it."""
     if "drawn" not in request.fixturenames:
-        monkeypatch.setattr("samesense.reports.run_page._drawn", lambda *draw: "")
+        monkeypatch.setattr("samesense.reports.run_page._drawn", lambda *draw, **how: "")
 
 
 @pytest.fixture

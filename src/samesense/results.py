@@ -32,9 +32,14 @@ class Measure:
     digits: int = 2  # decimals that are shown
     better: Literal["higher", "lower", ""] = "higher"  # which direction is better; "" where neither is so by itself
 
-    def text(self, value: float) -> str:
-        """Return a value in its natural unit as text."""
-        return f"{self.factor * value:z.{self.digits}f}"
+    @property
+    def heading(self) -> str:
+        """Its name and what its values are multiplied by, if by anything."""
+        return f"{self.label} x100" if self.factor == 100 else self.label
+
+    def text(self, value: float, *, sign: Literal["", "+"] = "") -> str:
+        """Return a value in its natural unit as text, a difference with its ``sign``."""
+        return f"{self.factor * value:{sign}z.{self.digits}f}"
 
 
 MEASURES = {
@@ -76,7 +81,7 @@ class Results(list[Result]):
 
     def table(self, *, subsets: bool = False) -> str:
         """Return the results as aligned plain text, a table a suite; ``subsets`` adds a line for each subset."""
-        return "\n\n".join(_text_table(*table) for table in result_tables(self, subsets=subsets))
+        return "\n\n".join(text_table(*table) for table in result_tables(self, subsets=subsets))
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return each result as a dictionary of the fields that are present, plain JSON types."""
@@ -140,7 +145,7 @@ def _table(results: Sequence[Result], fields: Sequence[str]) -> Table:
     bounded = {row.metric for row in results if row.low is not None}
     header = ["suite" if name == "task" else name for name in fields]
     for name, measure in metrics.items():
-        header += [f"{measure.label} x100" if measure.factor == 100 else measure.label]
+        header += [measure.heading]
         header += ["95 % interval"] if name in bounded else []
     rows = []
     for key, found in lines.items():
@@ -164,18 +169,18 @@ def _interval(row: Result | None, measure: Measure) -> str:
     return f"[{measure.factor * row.low:z.{digits}f}, {measure.factor * row.high:z.{digits}f}]"
 
 
-def _text_table(header: list[str], rows: Rows) -> str:
+def text_table(header: list[str], rows: Rows, *, left: Sequence[str] = TEXT) -> str:
+    """Return aligned plain text; the columns whose headings are in ``left`` are set flush left, the others right."""
     widths = [max(_width(row[column]) for row in [header, *rows]) for column in range(len(header))]
-    lines = [_aligned(header, header, widths), "  ".join("-" * width for width in widths)]
-    return "\n".join([*lines, *(_aligned(row, header, widths) for row in rows)])
 
+    def line(row: list[str]) -> str:
+        cells = []
+        for cell, name, width in zip(row, header, widths, strict=True):
+            space = " " * (width - _width(cell))
+            cells.append(cell + space if name in left else space + cell)
+        return "  ".join(cells).rstrip()
 
-def _aligned(row: list[str], header: list[str], widths: list[int]) -> str:
-    cells = []
-    for cell, name, width in zip(row, header, widths, strict=True):
-        space = " " * (width - _width(cell))
-        cells.append(cell + space if name in TEXT else space + cell)
-    return "  ".join(cells).rstrip()
+    return "\n".join([line(header), "  ".join("-" * width for width in widths), *map(line, rows)])
 
 
 def _width(text: str) -> int:

@@ -49,6 +49,7 @@ def test_training_and_what_uses_its_model(run, tiny_trunk, toy_pairs, tmp_path):
     assert all(figure in second for figure in (", loss ", ", dev ", ", best ", " gone, about ", " left"))
     parts = [part.rsplit(" ", 1)[0] for part in said(err, "time: ").partition(" in all: ")[2].split(", ")]
     assert parts == ["loading", "evaluation", "training", "saving"]
+    assert "\x1b" not in err and said(err, "test.tsv ")
     assert said(err, "verdict: ").endswith("60 examples") and said(err, "dev, which selected: ")
 
     code, _, err = run("evaluate", output, "--data", files["test"])

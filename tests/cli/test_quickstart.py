@@ -74,7 +74,8 @@ def test_quickstart_ends_with_what_came_of_it(run, tiny_desk, tmp_path, monkeypa
     monkeypatch.setattr("samesense.data.sample_path", lambda part: tmp_path / f"{part}.tsv")
     code, out, err = run("quickstart", tmp_path / "run", "--model", tiny_desk)
     assert code == 0, err
-    assert re.search(r"verdict: .* the start on test\.tsv: [+-][\d.]+ .*, Spearman [\d.]+ to [\d.]+, 100 examples", out)
+    assert re.search(r"verdict: .* the start on test\.tsv, 100 examples\nSpearman x100 +start +trained ", out)
+    assert re.search(r"\ntest\.tsv( +[\d.]+){2} +[+-][\d.]+ +[+-][\d.]+ to [+-][\d.]+ ", out)
     assert re.search(r"start +of the pairs it calls the same, \d+ % are \(precision\); it finds \d+ % \(recall\)", out)
     assert re.search(r"They (differ on \d+|agree on every) test pair", out)
     assert f"to open in a browser: {tmp_path / 'run' / 'report.html'}" in out

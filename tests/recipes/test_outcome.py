@@ -92,6 +92,9 @@ def test_a_run_says_where_it_is_better_and_a_guard_where_it_is_not(files, tiny_t
     after = load(run.model, precision="float32").scores(files["test"].pairs())
     assert (verdict.word, [one.word for one in verdict.guards]) == ("better", ["worse"])
     assert verdict.task.start == pytest.approx(spearman(start, files["test"].labels))
+    bounds = [(row.low, row.high) for row in run.results if (row.dataset, row.metric) == ("test.tsv", "spearman")]
+    task = verdict.task
+    assert [(task.start_low, task.start_high), (task.end_low, task.end_high)] == bounds
     assert verdict.task.end == pytest.approx(spearman(after, files["test"].labels), abs=1e-6)
     assert verdict.guards[0].start == pytest.approx(1.0)
     assert any("--merge" in one for one in verdict.advice)
@@ -100,8 +103,8 @@ def test_a_run_says_where_it_is_better_and_a_guard_where_it_is_not(files, tiny_t
     assert record["data"]["guard guard.tsv"]["rows"] == 60
     assert {row.task for row in run.results if row.dataset == "guard.tsv"} == {"guard"}
     said = str(run).splitlines()
-    assert any(line.startswith("verdict: better than the start on test.tsv: +") for line in said)
-    assert any(line.startswith("guard: WORSE than the start on guard.tsv: -") for line in said)
+    assert any(line.startswith("verdict: better than the start on test.tsv, ") for line in said)
+    assert any(line.startswith("guard: WORSE than the start on guard.tsv, ") for line in said)
     assert said[-1] == f"report: {output / 'report.html'}"
     page = (output / "report.html").read_text()
     assert '<mark style="--share:1.00">' in page  # words of the worst errors, by the trained model
@@ -109,7 +112,7 @@ def test_a_run_says_where_it_is_better_and_a_guard_where_it_is_not(files, tiny_t
     assert "Worse on what must not suffer: guard.tsv" in page
     unmarked = re.sub("</?mark[^>]*>", "", page)
     assert sum(text in unmarked for text in files["test"].sentences1) >= 5  # the worst errors with their texts
-    assert page.count("<svg") == 4 and "http" not in page.replace("http-equiv", "")
+    assert page.count("<svg") == 6 and "http" not in page.replace("http-equiv", "")
     assert run.to_dicts()[-1]["verdict"] == "better"
 
 

@@ -20,8 +20,9 @@ pytestmark = pytest.mark.usefixtures("drawn")
 LABELS = np.tile([0.0, 1.0, 2.0], 20)
 PAIRS = [(f"<b>text</b> {row}", f"other & {row}") for row in range(60)]
 FINDING = Finding(
-    role="test", dataset="test.tsv", n=60, metric="spearman", start=0.5, end=0.4, low=-0.2, high=-0.05, p_value=0.001
-)
+    role="test", dataset="test.tsv", n=60, metric="spearman", start=0.5, end=0.4, low=-0.2, high=-0.05, p_value=0.001,
+    start_low=0.45, start_high=0.55, end_low=0.3, end_high=0.5,
+)  # fmt: skip
 RECORD = {"data": {"train": {"source": "train.tsv", "rows": 9}}, "settings": {"seed": 1, "dev": None}, "versions": {}}
 
 
@@ -54,12 +55,42 @@ def test_the_verdict_comes_first_and_every_part_is_there(page):
     html = run_page(page)
     said = words(html)
     order = [
-        "Worse than the start on test.tsv: -10.00", "take &lt;less&gt;", "Spearman on dev", "Scores by label",
-        "Worst errors", "Cones before and after", "Learning curve: twice the data (480)", "train.tsv",
+        "Worse than the start on test.tsv: -10.00", "take &lt;less&gt;", "Paired bootstrap", "Spearman on dev",
+        "Scores by label", "Worst errors", "Cones before and after", "Learning curve: twice the data (480)",
+        "train.tsv",
     ]  # fmt: skip
     assert sorted(order, key=said.rindex) == order
-    assert html.count("<svg") == 5 and "<b>" not in html and "&lt;b&gt;text&lt;/b&gt;" in html
+    assert html.count("<svg") == 7 and "<b>" not in html and "&lt;b&gt;text&lt;/b&gt;" in html
     assert html == run_page(page)
+
+
+def opening(html):
+    return html[html.index('<section id="answer">') : html.index("<nav>")]
+
+
+def lines_of(svg):
+    return [re.sub(r"\s+", " ", one).strip() for one in re.findall(r"<text[^>]*>(.*?)</text>", svg, re.DOTALL)]
+
+
+def test_the_page_opens_with_the_start_and_the_trained_model_on_every_set(page):
+    guard = replace(FINDING, role="guard", dataset="guard of 中文.tsv", start_low=None, start_high=None)
+    top = opening(run_page(replace(page, verdict=replace(page.verdict, guards=(guard,)))))
+    answer, desk, phone, rows = (top.index(part) for part in ('"answer"', '"for-desk"', '"for-phone"', "<table"))
+    assert answer < desk < phone < rows and top.count("<svg") == 2
+    written = lines_of(top[desk:phone])
+    assert {"test.tsv: worse, -10.00 (-20.00 to -5.00)", "Spearman x100"} <= {*written}
+    assert [written.count(name) for name in ("start", "trained")] == [2, 2]
+    assert "test.tsv:" in lines_of(top[phone:rows]) and "worse, -10.00 (-20.00 to -5.00)" in lines_of(top[phone:rows])
+    assert '<td title="95 % interval 45.00 to 55.00">50.00</td>' in top  # and for who does not see the figure
+    assert top.count("95 % interval 30.00 to 50.00") == 2 and "<td>50.00</td>" in top
+
+
+def test_without_a_verdict_the_page_opens_with_the_dev_curve_and_has_it_once(page):
+    html = run_page(replace(page, verdict=Verdict(reason="nothing to compare on")))
+    assert opening(html).count("<svg") == 1 and 'aria-label="Spearman on dev.' in opening(html)
+    assert html.count('aria-label="Spearman on dev.') == html.count('aria-label="Training loss') == 1
+    blank = replace(page, verdict=Verdict(reason="none"), history=Run("run", {}, None, []))
+    assert "<svg" not in opening(run_page(blank))
 
 
 def test_a_page_holds_what_there_is(page):

@@ -20,7 +20,8 @@ FINDING = Finding(
 def made(model, values, labels, value):
     pairs = [(str(row), "other") for row in range(len(values))]
     common = {"task": "sts", "dataset": "test.tsv", "metric": "spearman", "model": model}
-    result = Result(**common, split="test", subset="all", value=value, n=len(values), protocol="made")
+    ends = {"low": round(value - 0.1, 3), "high": round(value + 0.1, 3)}
+    result = Result(**common, **ends, split="test", subset="all", value=value, n=len(values), protocol="made")
     return TaskResult(
         [result], [Evidence(**common, statistic="spearman", values=values, labels=labels, examples=pairs)]
     )
@@ -39,6 +40,7 @@ def test_the_interval_is_that_of_the_paired_bootstrap():
     before, after = (labels + noise * source.normal(size=200) for noise in (1.5, 0.8))
     found = compare("test", made("start", before, labels, 0.4), made("end", after, labels, 0.7))
     expected = paired_bootstrap(after, before, labels, "spearman", samples=2000)
+    assert (found.start_low, found.start_high, found.end_low, found.end_high) == (0.3, 0.5, 0.6, 0.8)
     assert (found.low, found.high, found.p_value) == (expected.low, expected.high, expected.p_value)
     assert (found.start, found.end, found.n, found.word) == (0.4, 0.7, 200, "better")
     turned = compare("guard", made("start", after, labels, 0.7), made("end", before, labels, 0.4))
@@ -56,10 +58,12 @@ def test_lines_begin_with_the_verdict_and_are_loud_about_harm():
     merged = Merged(share=0.6, dev={"0.6": 0.85, "1.0": 0.84}, beside_end=replace(FINDING, against="the end"))
     verdict = Verdict(task=FINDING, guards=(hurt,), merge=merged, advice=("rest",))
     assert verdict.lines() == [
-        "verdict: better than the start on test.tsv: +0.83 (95 % interval +0.36 to +1.33), Spearman 82.14 to 82.97, "
-        "1,379 examples",
-        "guard: WORSE than the start on guard.tsv: -2.14 (95 % interval -3.00 to -1.00), Spearman 82.14 to 80.00, "
-        "1,379 examples",
+        "verdict: better than the start on test.tsv, 1,379 examples",
+        "Spearman x100      start  trained  difference   95 % interval      p",
+        "-----------------  -----  -------  ----------  --------------  -----  ------",
+        "test.tsv           82.14    82.97       +0.83  +0.36 to +1.33  0.001  better",
+        "guard.tsv (guard)  82.14    80.00       -2.14  -3.00 to -1.00  0.001  worse",
+        "guard: WORSE than the start on guard.tsv, 1,379 examples",
         "merge: 60% of the way from the start to the end, chosen on dev (85.00, the end 84.00); better than the end on "
         "test.tsv: +0.83 (95 % interval +0.36 to +1.33), Spearman 82.14 to 82.97, 1,379 examples",
         "advice: rest",
@@ -68,6 +72,15 @@ def test_lines_begin_with_the_verdict_and_are_loud_about_harm():
     none = Verdict(reason="there is nothing to compare on")
     assert (none.word, none.lines()) == ("none", ["no verdict: there is nothing to compare on"])
     assert "the end itself" in Merged(share=1.0, dev={"1.0": 0.5}).line()
+
+
+def test_sets_of_several_figures_have_theirs_beside_their_names():
+    sections = replace(FINDING, role="held-out sections", dataset="held-out sections", metric="accuracy", p_value=1e-4)
+    header, rows = Verdict(task=sections, guards=(replace(FINDING, role="guard", dataset="a\x1b[31m\nb.tsv"),)).table()
+    assert header[0] == "set"
+    assert [row[0] for row in rows] == ["held-out sections, accuracy x100", "a[31m b.tsv (guard), Spearman x100"]
+    assert rows[0][5] == "< 0.001"
+    assert Verdict(reason="none").table()[1] == []
 
 
 def test_a_verdict_comes_back_from_a_file():

@@ -10,10 +10,10 @@ from samesense.errors import DataError
 from samesense.evaluation.run import Cost, EvaluatedModel
 from samesense.metrics import bootstrap_interval
 from samesense.metrics.resampling import resamples
-from samesense.reports.significance import paired_comparisons
+from samesense.reports.significance import p_text, paired_comparisons
 from samesense.reports.standing import rank
 from samesense.reports.tables import places_cells
-from samesense.reports.verdict import count_text, direction, p_text, span, verdict, verdict_notes
+from samesense.reports.verdict import count_text, direction, span, verdict, verdict_notes
 from samesense.results import measure_of
 from tests.reports.made import evidence, result, scored
 

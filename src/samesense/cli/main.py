@@ -12,6 +12,7 @@ from pathlib import Path
 from cyclopts import App, CycloptsError, Group
 
 from samesense import __version__
+from samesense.cli.colour import painted
 from samesense.cli.output import as_flags, show_messages
 from samesense.errors import ConfigError, SamesenseError
 from samesense.execution.progress import show_what_goes_on, stage
@@ -152,7 +153,7 @@ def _helped_with_method(given: list[str]) -> bool:
 
 
 def _fail(message: str) -> None:
-    sys.stderr.write(f"samesense: error: {message}\n")
+    sys.stderr.write(painted(f"samesense: error: {message}\n", sys.stderr))
     sys.exit(2)
 
 

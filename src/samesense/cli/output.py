@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from samesense.cli.colour import painted
 from samesense.data.formats.memory import Name
 from samesense.errors import ConfigError
 from samesense.execution.progress import heard
@@ -74,7 +75,7 @@ class _ToStandardError(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         mark = "warning: " if record.levelno == logging.WARNING else ""
-        line = f"{mark}{as_flags(record.getMessage())}"
+        line = painted(f"{mark}{as_flags(record.getMessage())}", sys.stderr)
         if "tqdm" in sys.modules and sys.stderr.isatty():  # a bar may be there
             sys.modules["tqdm"].tqdm.write(line, file=sys.stderr)
         else:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from samesense.cli.colour import painted
 from samesense.cli.output import Flag, logger, put
 
 if TYPE_CHECKING:
@@ -54,7 +56,7 @@ def quickstart(output: Path = Path("runs/quickstart"), /, *, model: str = "defau
     report = samesense.compare({"start": model, "trained": str(output)}, files["test"], speed=False)
     verdict = verdict_from(manifest.read(output)["verdict"])
     for line in ["", *summary(verdict, report, start, trained), *_next_steps(output)]:
-        put(line)
+        put(painted(line, sys.stdout))
 
 
 def summary(verdict: Verdict, report: Report, start: Calibration, trained: Calibration) -> list[str]:

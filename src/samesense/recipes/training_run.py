@@ -69,8 +69,9 @@ class TrainingRun:
         return "\n".join([*self.lines(), *([str(self.results)] if self.results else []), *self.conclusion()])
 
     def _repr_html_(self) -> str:
-        said = "<br>".join(map(escape, [*self.lines(), *self.conclusion()]))
-        return f"<p>{said}</p>\n{self.results._repr_html_() if self.results else ''}"
+        results = self.results._repr_html_() if self.results else ""
+        ended = escape("\n".join(self.conclusion()))  # a table among its lines
+        return f"<p>{'<br>'.join(map(escape, self.lines()))}</p>\n{results}\n<pre>{ended}</pre>"
 
 
 def change(before: float, after: float) -> str:

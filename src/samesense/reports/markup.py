@@ -49,6 +49,14 @@ def folded(title: object, *content: object) -> Html:
     return element("details", element("summary", title), joined(content))
 
 
+def by_screen(plots: Iterable[Plot]) -> Html:
+    """Return a figure in two sizes, for wide and for narrow screens, of which a reader sees one."""
+    return joined(
+        element("div", figure(plot), class_=class_)
+        for plot, class_ in zip(plots, ("for-desk", "for-phone"), strict=True)
+    )
+
+
 def figure(plot: Plot) -> Html:
     """Return a figure with its caption."""
     return element("figure", Html(inline_svg(plot, plot.name)), element("figcaption", plot.caption))

@@ -8,7 +8,7 @@ from samesense.reports.content import Content
 from samesense.reports.details import cases_table, comparison_table, dataset_details
 from samesense.reports.figures.plot import variables
 from samesense.reports.grid import Cell, Column, Grid
-from samesense.reports.markup import Html, element, figure, folded, joined, table
+from samesense.reports.markup import Html, by_screen, element, figure, folded, joined, table
 from samesense.reports.tables import places_cells
 from samesense.reports.verdict import direction, span, verdict_notes
 
@@ -84,8 +84,7 @@ def _opening(content: Content) -> Html:
     first, *more = content.verdict()
     parts = [element("p", first, class_="answer"), *(element("p", line, class_="lead") for line in more)]
     parts += [element("p", note, class_="note") for note in verdict_notes(content.ranking)]
-    for plot, class_ in zip(content.opening, ("for-desk", "for-phone"), strict=False):
-        parts.append(element("div", figure(plot), class_=class_))
+    parts += [by_screen(content.opening)] if content.opening else []
     header, rows = places_cells(content.ranking)
     return element("section", joined([*parts, table(header, rows, class_="numbers")]), id="answer")
 

@@ -4,24 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from samesense.errors import MissingExtraError
 from samesense.reports.details import SHADES, Case, against_each_other, against_gold, shown_cases
-from samesense.reports.figures.distribution import NARROW, distribution
-from samesense.reports.figures.plot import Plot
+from samesense.reports.figures.distribution import NARROW as NARROW_PANEL
+from samesense.reports.figures.distribution import distribution
+from samesense.reports.figures.overview import NARROW, WIDE, Place, rows_by_set
+from samesense.reports.figures.plot import Plot, Style
 from samesense.reports.figures.run import END, START, cones, dev_curve, extrapolated, loss_curve
-from samesense.reports.markup import Html, element, figure, folded, joined, table
+from samesense.reports.markup import Html, by_screen, element, figure, folded, joined, table
 from samesense.reports.page import document
 from samesense.reports.run_verdict import Finding, Verdict
 from samesense.reports.store import Run
-from samesense.results import measure_of
 from samesense.types import Evidence, Floats, Marked, Pair
 
 TESTED = (
     "Paired bootstrap over the same examples; better or worse where the interval leaves out 0. Each set is tested by "
     "itself."
 )
+
+APART = (
+    "Start and trained model on each set, with 95 % intervals, and beside the name of the set the difference with its "
+    "own. Both models score the same examples, so a difference can be clear where the intervals of the two overlap."
+)
+
+STYLES: Mapping[str, Style] = {"start": START, "trained": END}
 
 PLACED = (
     "Percentile: share of pairs that are less similar, in per cent. Shown are the pairs whose percentiles differ most."
@@ -57,24 +66,33 @@ def run_page(page: RunPage) -> str:
     links = [element("a", heading, href=f"#{name}") for name, heading, _ in sections]
     shown = (element("section", element("h2", heading), inside, id=name) for name, heading, inside in sections)
     return document(
-        page.name, joined([element("h1", page.name), _opening(page.verdict), element("nav", joined(links)), *shown])
+        page.name, joined([element("h1", page.name), _opening(page), element("nav", joined(links)), *shown])
     )
 
 
-def _opening(verdict: Verdict) -> Html:
-    """Return the verdict first, then the sets it rests on, then what follows from it."""
+def _opening(page: RunPage) -> Html:
+    """Return the verdict first, then its figure, then what follows from it, then the sets it rests on."""
+    verdict = page.verdict
     answer = verdict.task.line() if verdict.task else f"No verdict: {verdict.reason}"
     parts = [_sentence(answer, "answer")]
     harmed = [one.dataset for one in verdict.guards if one.word == "worse"]
     if harmed:
         parts.append(_sentence(f"Worse on what must not suffer: {', '.join(harmed)}", "answer"))
+    dev = page.history.curve
+    if verdict.findings:
+        sizes = (("opening", WIDE), ("opening-narrow", NARROW))
+        parts.append(_drawn(*(partial(_apart, verdict.findings, name, size) for name, size in sizes), one=True))
+    elif dev is not None:
+        parts.append(_drawn(lambda: dev_curve(dev)))
     more = [*verdict.problems, *(one.line() for one in (verdict.merge, verdict.curve) if one)]
     parts += [_sentence(line) for line in more]
     if verdict.advice:
         parts += [element("h3", "What to do"), element("ul", *(element("li", one) for one in verdict.advice))]
     if verdict.findings:
-        header = ["set", "", "difference", "95 % interval", "start", "trained", "figure", "examples"]
-        parts += [table(header, map(_row, verdict.findings), class_="numbers"), element("p", TESTED, class_="note")]
+        header, rows = verdict.table()
+        shown = map(_row, verdict.findings, rows)
+        parts.append(table([*header[:-1], "examples", ""], shown, class_="numbers"))
+        parts.append(element("p", TESTED, class_="note"))
     return element("section", joined(parts), id="answer")
 
 
@@ -82,27 +100,49 @@ def _sentence(line: str, class_: str = "lead") -> Html:
     return element("p", f"{line[:1].upper()}{line[1:].removesuffix('.')}.", class_=class_)
 
 
-def _row(one: Finding) -> list[object]:
-    measure = measure_of(one.metric)
-    lead, low, high = (
-        f"{measure.factor * value:+.{measure.digits}f}" for value in (one.end - one.start, one.low, one.high)
-    )
-    role = {"dev": "", "guard": " (guard)"}.get(one.role, f" ({one.role})")
-    word = element("td", one.word, class_="undefined" if one.word == "worse" else "")
-    figures = [measure.text(one.start), measure.text(one.end), measure.label]
-    return [f"{one.dataset}{role}", word, lead, f"{low} to {high}", *figures, f"{one.n:,}"]
+def _row(one: Finding, cells: Sequence[str]) -> list[object]:
+    """Return a row of the verdict's table with its examples; the interval of a figure shows when it is pointed at."""
+    name, start, end, *difference, word = cells
+    figures: list[object] = []
+    for shown, (_, _, low, high) in zip((start, end), one.sides, strict=True):
+        ends = [one.measure.text(end) for end in (low, high) if end is not None]
+        figures.append(element("td", shown, title=f"95 % interval {' to '.join(ends)}" if ends else ""))
+    return [
+        name, *figures, *difference, f"{one.n:,}", element("td", word, class_="undefined" if word == "worse" else "")
+    ]  # fmt: skip
 
 
-def _drawn(*draw: Callable[[], Plot]) -> Html:
-    """Return figures side by side; without matplotlib, what draws them."""
+def _apart(findings: Sequence[Finding], name: str, size: tuple[float, float]) -> Plot:
+    """Draw the start and the trained model on each set; names of sets, differences and words are the titles."""
+    sets = {}
+    for one in findings:
+        interval = one.interval.replace(" ", "\N{NO-BREAK SPACE}")  # stays on one line
+        sets[f"{one.name}:\n{one.word}, {one.lead} ({interval})"] = _places(one)
+    score = " and ".join(dict.fromkeys(one.measure.heading for one in findings))
+    return rows_by_set(sets, styles=STYLES, score=score, name=name, caption=APART, size=size)
+
+
+def _places(one: Finding) -> list[Place]:
+    """Return the two models with their intervals as they are shown; where there is no interval, it is the score."""
+    return [
+        Place(model, *(one.measure.factor * (score if value is None else value) for value in (score, low, high)))
+        for model, score, low, high in one.sides
+    ]
+
+
+def _drawn(*draw: Callable[[], Plot], one: bool = False) -> Html:
+    """Return figures side by side, or ``one`` in its sizes by screen; without matplotlib, what draws them."""
     try:
-        return element("div", *(figure(one()) for one in draw), class_="abreast")
+        plots = [own() for own in draw]
+        return by_screen(plots) if one else element("div", *map(figure, plots), class_="abreast")
     except MissingExtraError as error:
         return element("p", f"No figure: {error}", class_="note")
 
 
 def _training(page: RunPage) -> Html | None:
     dev, losses = page.history.curve, page.history.losses
+    if not page.verdict.findings:
+        dev = None  # the page opens with it
     if dev is None and losses is None:
         return None
     shown = [lambda: dev_curve(dev)] if dev is not None else []
@@ -114,8 +154,7 @@ def _scores(page: RunPage) -> Html | None:
     shown = [one for one in (*page.before[:1], *page.after[:1]) if one.labels is not None]
     if not shown or page.verdict.task is None:
         return None
-    styles = {"start": START, "trained": END}
-    return _drawn(lambda: distribution(shown, styles=styles, name="scores", panel=NARROW))
+    return _drawn(lambda: distribution(shown, styles=STYLES, name="scores", panel=NARROW_PANEL))
 
 
 def cases_of(before: Sequence[Evidence], after: Sequence[Evidence]) -> dict[str, list[Case]]:

@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from samesense.errors import DataError
-from samesense.reports.significance import paired_comparisons
-from samesense.results import measure_of
+from samesense.reports.significance import p_text, paired_comparisons
+from samesense.results import Measure, Table, measure_of, one_line, text_table
 from samesense.types import TaskResult
 
 Word = Literal["better", "no difference", "worse"]
@@ -34,27 +34,55 @@ class Finding:
     p_value: float  # two-sided, of this set alone
     how: str = ""  # how the set was cut, in words
     against: str = "the start"  # what the model before is
+    start_low: float | None = None  # lower end of the 95 % interval of the figure before, where there is one
+    start_high: float | None = None  # upper end of it
+    end_low: float | None = None  # lower end of that of the figure after
+    end_high: float | None = None  # upper end of it
 
     @property
     def word(self) -> Word:
         """``worse`` or ``better`` where the interval leaves out 0."""
         return "better" if self.low > 0 else "worse" if self.high < 0 else "no difference"
 
-    def line(self) -> str:
-        """Return the finding in a line for people."""
-        return f"{CLAIMS[self.word]} {self.against} on {self.dataset}: {self.figures()}"
+    @property
+    def measure(self) -> Measure:
+        """How its figures are shown."""
+        return measure_of(self.metric)
 
-    def figures(self) -> str:
-        """Return both figures, the difference, its interval and the number of examples."""
-        measure = measure_of(self.metric)
-        start, end, lead, low, high = (
-            f"{measure.factor * value:{sign}.{measure.digits}f}"
-            for value, sign in (
-                (self.start, ""), (self.end, ""), (self.end - self.start, "+"), (self.low, "+"), (self.high, "+")
-            )
-        )  # fmt: skip
-        cut = f" {self.how}" if self.how else ""
-        return f"{lead} (95 % interval {low} to {high}), {measure.label} {start} to {end}, {self.n:,} examples{cut}"
+    @property
+    def sides(self) -> tuple[tuple[str, float, float | None, float | None], ...]:
+        """Start and trained model: their names, their figures, and the ends of the 95 % intervals of these."""
+        before = ("start", self.start, self.start_low, self.start_high)
+        return before, ("trained", self.end, self.end_low, self.end_high)
+
+    @property
+    def name(self) -> str:
+        """The set, marked if it is a guard."""
+        return f"{one_line(self.dataset)}{' (guard)' if self.role == 'guard' else ''}"
+
+    @property
+    def lead(self) -> str:
+        """The difference, as it is shown."""
+        return self.measure.text(self.end - self.start, sign="+")
+
+    @property
+    def interval(self) -> str:
+        """Its 95 % interval, as it is shown."""
+        return " to ".join(self.measure.text(end, sign="+") for end in (self.low, self.high))
+
+    def claim(self) -> str:
+        """Return what was found, without figures."""
+        return f"{CLAIMS[self.word]} {self.against} on {self.dataset}"
+
+    def examples(self) -> str:
+        """Return on how many examples, and how they were cut."""
+        return f"{self.n:,} examples{f' {self.how}' if self.how else ''}"
+
+    def line(self) -> str:
+        """Return the finding in a line for people: both figures, the difference, its interval and the examples."""
+        shown = self.measure
+        figures = f"{shown.label} {shown.text(self.start)} to {shown.text(self.end)}"
+        return f"{self.claim()}: {self.lead} (95 % interval {self.interval}), {figures}, {self.examples()}"
 
 
 def compare(role: Role, before: TaskResult, after: TaskResult, *, how: str = "", against: str = "the start") -> Finding:
@@ -69,13 +97,13 @@ def compare(role: Role, before: TaskResult, after: TaskResult, *, how: str = "",
     if not comparisons:
         raise DataError(problems[0] if problems else f"{before.evidence[0].dataset}: there is no figure to compare.")
     one = comparisons[0]
-    figures = [
-        next(row.value for row in side.results if (row.metric, row.subset) == (one.metric, "all"))
-        for side in (before, after)
-    ]
+    start, end = (
+        next(row for row in side.results if (row.metric, row.subset) == (one.metric, "all")) for side in (before, after)
+    )
     return Finding(
-        role=role, dataset=one.dataset, n=one.n, metric=one.metric, start=figures[0], end=figures[1], low=one.low,
+        role=role, dataset=one.dataset, n=one.n, metric=one.metric, start=start.value, end=end.value, low=one.low,
         high=one.high, p_value=one.p_value, how=how, against=against,
+        start_low=start.low, start_high=start.high, end_low=end.low, end_high=end.high,
     )  # fmt: skip
 
 
@@ -156,17 +184,36 @@ class Verdict:
         """Whether the task or a guard got worse."""
         return any(one.word == "worse" for one in self.findings)
 
+    def table(self) -> Table:
+        """Return a row a set: both figures, the difference with its 95 % interval and p-value, and the word."""
+        alike = len({one.metric for one in self.findings}) == 1
+        corner = self.findings[0].measure.heading if alike else "set"
+        rows = []
+        for one in self.findings:
+            name = one.name if alike else f"{one.name}, {one.measure.heading}"
+            figures = [one.measure.text(value) for _, value, *_ in one.sides]
+            p_value = p_text(one.p_value).removeprefix("p ").removeprefix("= ")
+            rows.append([name, *figures, one.lead, one.interval, p_value, one.word])
+        return [corner, "start", "trained", "difference", "95 % interval", "p", ""], rows
+
     def lines(self) -> list[str]:
-        """Return the verdict for people, in lines."""
+        """Return the verdict for people, in lines: what it is, its figures as a table, and what follows."""
         return [
             *([f"verdict: {_loud(self.task)}"] if self.task else []),
             *([] if self.task else [f"no verdict: {self.reason}"]),
-            *(f"guard: {_loud(one)}" for one in self.guards),
+            *self._drawn(),
+            *(f"guard: {_loud(one)}" for one in self.guards if one.word == "worse"),
             *self.problems,
             *([self.merge.line()] if self.merge else []),
             *([self.curve.line()] if self.curve else []),
             *(f"advice: {one}" for one in self.advice),
         ]
+
+    def _drawn(self) -> list[str]:
+        if not self.findings:
+            return []
+        header, rows = self.table()
+        return text_table(header, rows, left=(header[0], header[-1])).splitlines()
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain JSON types."""
@@ -178,7 +225,8 @@ class Verdict:
 
 
 def _loud(one: Finding) -> str:
-    return one.line().replace("worse", "WORSE", 1) if one.word == "worse" else one.line()
+    said = f"{one.claim()}, {one.examples()}"
+    return said.replace("worse", "WORSE", 1) if one.word == "worse" else said
 
 
 def verdict_from(content: Mapping[str, Any]) -> Verdict:

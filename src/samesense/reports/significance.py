@@ -67,6 +67,11 @@ class Comparison:
         return "no" if not self.significant else "of these runs" if self.scope == "runs" else "yes"
 
 
+def p_text(p: float) -> str:
+    """Return a p-value as in ``p < 0.001``."""
+    return "p < 0.001" if p < 0.001 else f"p = {p:.2g}"
+
+
 def paired_comparisons(
     evidence: Sequence[Evidence], results: Sequence[Result], *, against: str | None = None
 ) -> tuple[list[Comparison], list[str]]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from samesense.reports.grid import ABSENT, Grid
+from samesense.reports.significance import p_text
 from samesense.reports.standing import Ranking
-from samesense.reports.verdict import count_text, direction, p_text, short, verdict
+from samesense.reports.verdict import count_text, direction, short, verdict
 from samesense.results import TEXT, Rows, measure_of, one_line, result_tables
 from samesense.types import Result
 

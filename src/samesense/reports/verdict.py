@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from samesense.reports.significance import MIN_SEEDS, Comparison
+from samesense.reports.significance import MIN_SEEDS, Comparison, p_text
 from samesense.reports.standing import Ranking, Standing
 from samesense.results import Measure, measure_of
 
@@ -107,11 +107,6 @@ def span(low: float, high: float, measure: Measure, digits: int | None = None) -
     if high <= 0:
         return f"{ends[1]} to {ends[0]} below"
     return f"{ends[0]} below to {ends[1]} above"
-
-
-def p_text(p: float) -> str:
-    """Return a p-value as in ``p < 0.001``."""
-    return "p < 0.001" if p < 0.001 else f"p = {p:.2g}"
 
 
 def count_text(number: float) -> str:

@@ -45,7 +45,7 @@ def write_names(
     left, right = axes.bbox.x0 * scale, axes.bbox.x1 * scale
     for text, own in places.items():
         x, y = in_points(own).mean(axis=0)
-        width = LETTER * size / 9.5 * sum(2 if ord(sign) > MARGINAL else 1 for sign in text)
+        width = LETTER * size / 9.5 * letters(text)
         boxes = [
             (start, y + shift - LINE / 2, start + width, y + shift + LINE / 2)
             for shift in sorted(np.arange(-14, 15) * LINE, key=abs)
@@ -62,6 +62,11 @@ def write_names(
             textcoords="offset points", va="center", ha="right" if leftwards else "left", fontsize=size,
             arrowprops={"arrowstyle": "-", "color": MUTED, "linewidth": 0.6} if abs(shift) > LINE else None,
         ).set_in_layout(False)  # fmt: skip
+
+
+def letters(text: str) -> int:
+    """Return how many letters a text is as wide as."""
+    return sum(2 if ord(sign) > MARGINAL else 1 for sign in text)
 
 
 def _meet(one: Box, other: Box) -> bool:

@@ -1,13 +1,14 @@
-"""The figure that a report opens with: models by score and speed."""
+"""The figure that a report opens with: models by score and speed, or the start and the trained model set by set."""
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from samesense.errors import DataError
-from samesense.reports.figures.names import write_names
+from samesense.reports.figures.names import LETTER, letters, write_names
 from samesense.reports.figures.plot import INK, MUTED, Plot, Style, new_figure, style_of, styled
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def overview(
     with styled():
         width, height = size
         below = size == NARROW
-        figure = new_figure(width, height + 0.2 * below * len(timed) if timed else 1.1 + 0.42 * len(places))
+        figure = new_figure(width, height + 0.2 * below * len(timed) if timed else 1.1 + ROW * len(places))
         axes = figure.subplots()
         if timed:
             _by_speed(axes, timed, styles, score)
@@ -60,6 +61,47 @@ def overview(
         left = [f"{one.model} ({one.score:.1f})" for one in places if not one.speed]
         caption += f". Without a measured speed: {', '.join(left)}" if left else ""
     return Plot(name, caption + ".", figure)
+
+
+ROW = 0.42
+"""Height of a row in inches."""
+
+
+def rows_by_set(
+    sets: Mapping[str, Sequence[Place]],
+    *,
+    styles: Mapping[str, Style],
+    score: str,
+    name: str,
+    caption: str,
+    size: tuple[float, float] = WIDE,
+) -> Plot:
+    """Draw the scores of models with their intervals in rows, a panel for each set under its title, on one scale.
+
+    ``score`` says what the scores are. The height follows the rows, and of ``size`` only the width counts. A title has
+    ends of lines where it is to be broken first if it is too long for one line. DataError without a set, or for a set
+    without a model.
+    """
+    if not sets or not all(sets.values()):
+        raise DataError("Rows by set need one set or more, each with a model.")
+    width = size[0]
+    titles = [_broken(title, width) for title in sets]
+    rows, lines = [len(own) for own in sets.values()], sum(title.count("\n") + 1 for title in titles)
+    with styled():
+        figure = new_figure(width, ROW * sum(rows) + 0.25 * lines + 0.7)
+        panels = figure.subplots(len(sets), sharex=True, squeeze=False, height_ratios=rows)[:, 0]
+        for axes, title, own in zip(panels, titles, sets.values(), strict=True):
+            _in_rows(axes, own, styles)
+            axes.set_title(title, loc="left")
+        figure.supxlabel(score, fontsize=9.5)
+    return Plot(name, caption, figure)
+
+
+def _broken(title: str, width: float) -> str:
+    """Return a title on as few lines as it needs above axes in a figure of so many inches, beside the row names."""
+    most = round((width - 0.9) * 72 / LETTER)
+    lines = [title.replace("\n", " ")] if letters(title) <= most else title.split("\n")
+    return "\n".join(textwrap.fill(line, most * len(line) // letters(line), break_on_hyphens=False) for line in lines)
 
 
 def _by_speed(axes: Axes, places: Sequence[Place], styles: Mapping[str, Style], score: str) -> None:
