@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from samesense.api.data import doctor, mine_negatives, read
     from samesense.api.duplicates import dedup, match
-    from samesense.api.evaluation import calibrate, compare, drift, evaluate
+    from samesense.api.evaluation import calibrate, compare, evaluate
     from samesense.api.label import label
     from samesense.api.publish import export, push
     from samesense.api.race import race
     from samesense.api.similarity import explain, similarity
     from samesense.api.training import cross_validate, distil, harvest, origin, pretrain, sweep, train
-    from samesense.api.use import encode, mine, read_vectors, rerank, whiten
+    from samesense.api.use import drift, encode, mine, read_vectors, rerank, whiten
     from samesense.inference.models.load import load
     from samesense.inference.models.model import Model
 
@@ -30,14 +30,14 @@ __version__ = version("samesense")
 
 _HOMES = {
     "samesense.api.data": ("doctor", "mine_negatives", "read"),
-    "samesense.api.evaluation": ("calibrate", "compare", "drift", "evaluate"),
+    "samesense.api.evaluation": ("calibrate", "compare", "evaluate"),
     "samesense.api.label": ("label",),
     "samesense.api.publish": ("export", "push"),
     "samesense.api.race": ("race",),
     "samesense.api.training": ("cross_validate", "distil", "harvest", "origin", "pretrain", "sweep", "train"),
     "samesense.api.duplicates": ("dedup", "match"),
     "samesense.api.similarity": ("explain", "similarity"),
-    "samesense.api.use": ("encode", "mine", "read_vectors", "rerank", "whiten"),
+    "samesense.api.use": ("drift", "encode", "mine", "read_vectors", "rerank", "whiten"),
     "samesense.inference.models.load": ("load",),
     "samesense.inference.models.model": ("Model",),
 }

@@ -15,8 +15,6 @@ from samesense.execution.progress import stage
 if TYPE_CHECKING:
     from samesense.data import PairData
     from samesense.inference.calibration.fit import Best, Calibrated, Shape
-    from samesense.inference.calibration.storage import Threshold
-    from samesense.inference.drift import Drift
     from samesense.reports.report import Report
     from samesense.results import Results
     from samesense.types import Precision
@@ -164,48 +162,6 @@ def _fit_texts(texts: Source | Sequence[Source] | None) -> list[str] | None:
     from samesense.data.sentences import unlabelled_texts
 
     return None if texts is None else [text for one in as_sources(texts) for text in unlabelled_texts(one)]
-
-
-def drift(
-    old: Any,
-    new: Any,
-    texts: Source,
-    *,
-    pairs: Source | None = None,
-    threshold: Threshold | None = None,
-    top: int = 10,
-    queries: int = 1000,
-    columns: str | None = None,
-    precision: Precision = "auto",
-) -> Drift:
-    """Compare what two models make of the same texts: neighbours, scores, the threshold.
-
-    Args:
-        old: the model in use; whatever :func:`samesense.load` takes and has embeddings.
-        new: the one that is to follow.
-        texts: texts such as they are used on, a text file with one text a line (plain or .gz), or a table.
-        pairs: labelled 1 for a yes, 0 for a no, on which the new threshold has the precision of the old one.
-        threshold: of the old model, ``"calibrated"`` for that of its calibration; with pairs, by default that of best
-            F1. Without them the new one is that which as many of the pairs of neighbours reach.
-        top: nearest texts that are compared.
-        queries: texts whose neighbours are looked for among all, sampled with a fixed seed.
-        columns: name of the table's column of texts, if several hold texts.
-        precision: arithmetic; auto is bfloat16 where the processor computes in it.
-
-    Returns:
-        Prints as a table; ``drift`` is the share of the nearest texts that are others.
-    """
-    from samesense.api.use import texts_of
-    from samesense.inference.calibration.storage import threshold_of
-    from samesense.inference.drift import check_drift
-    from samesense.inference.drift import drift as run
-    from samesense.inference.models.load import load
-
-    cut = None if threshold is None else threshold_of(old, threshold)
-    labelled = None if pairs is None else labelled_pairs(pairs)
-    check_drift(top, queries, labelled, cut)
-    before, after = load(old, precision=precision), load(new, precision=precision)
-    return run(before, after, texts_of(texts, columns), top=top, queries=queries, pairs=labelled, threshold=cut)
 
 
 def calibrate(  # noqa: PLR0913 - the flags of the command

@@ -1,4 +1,4 @@
-"""``samesense.encode``, ``read_vectors``, ``mine``, ``rerank`` and ``whiten``."""
+"""``samesense.encode``, ``read_vectors``, ``mine``, ``rerank``, ``whiten`` and ``drift``."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from samesense.api.data import labelled_pairs
 from samesense.choices import check_choice
 from samesense.data.formats.memory import Source, as_sources, in_memory, names_among, short_name
 from samesense.errors import ConfigError, DataError
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from samesense.encoder.maps.whitening import Whitening
     from samesense.encoder.windows import Chunk
     from samesense.inference.calibration.storage import Threshold
+    from samesense.inference.drift import Drift
     from samesense.inference.models.backends import BackendOption
     from samesense.inference.search.mining import MinedPair
     from samesense.inference.search.rerank import Ranked
@@ -204,3 +206,44 @@ def whiten(
     kept = f"whitened to {whitening.matrix.shape[1]} dimensions on unlabelled texts"
     write_card(Path(output), Card(name=Path(output).name, base=model, method=kept, data=[read]))
     return whitening
+
+
+def drift(
+    old: Any,
+    new: Any,
+    texts: Source,
+    *,
+    pairs: Source | None = None,
+    threshold: Threshold | None = None,
+    top: int = 10,
+    queries: int = 1000,
+    columns: str | None = None,
+    precision: Precision = "auto",
+) -> Drift:
+    """Compare what two models make of the same texts: neighbours, scores, the threshold.
+
+    Args:
+        old: the model in use; whatever :func:`samesense.load` takes and has embeddings.
+        new: the one that is to follow.
+        texts: texts such as they are used on, a text file with one text a line (plain or .gz), or a table.
+        pairs: labelled 1 for a yes, 0 for a no, on which the new threshold has the precision of the old one.
+        threshold: of the old model, ``"calibrated"`` for that of its calibration; with pairs, by default that of best
+            F1. Without them the new one is that which as many of the pairs of neighbours reach.
+        top: nearest texts that are compared.
+        queries: texts whose neighbours are looked for among all, sampled with a fixed seed.
+        columns: name of the table's column of texts, if several hold texts.
+        precision: arithmetic; auto is bfloat16 where the processor computes in it.
+
+    Returns:
+        Prints as a table; ``drift`` is the share of the nearest texts that are others.
+    """
+    from samesense.inference.calibration.storage import threshold_of
+    from samesense.inference.drift import check_drift
+    from samesense.inference.drift import drift as run
+    from samesense.inference.models.load import load
+
+    cut = None if threshold is None else threshold_of(old, threshold)
+    labelled = None if pairs is None else labelled_pairs(pairs)
+    check_drift(top, queries, labelled, cut)
+    before, after = load(old, precision=precision), load(new, precision=precision)
+    return run(before, after, texts_of(texts, columns), top=top, queries=queries, pairs=labelled, threshold=cut)
