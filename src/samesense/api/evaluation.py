@@ -1,4 +1,4 @@
-"""``samesense.evaluate``, ``compare``, ``drift`` and ``calibrate``."""
+"""``samesense.evaluate``, ``compare`` and ``calibrate``."""
 
 from __future__ import annotations
 
