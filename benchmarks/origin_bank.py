@@ -1,4 +1,4 @@
-"""Measure a bank of contexts on STS-B; the protocol is in reproduce/context/bank.md.
+"""Measure a bank of contexts on STS-B and on other sets; the protocols are in reproduce/context/bank.md.
 
 python benchmarks/origin_bank.py read --corpus CORPUS --model smollm2 --data data/en --folder readings [--seconds 240]
 python benchmarks/origin_bank.py table --data data/en --folder readings                # settings on dev
@@ -19,7 +19,12 @@ from pathlib import Path
 import numpy as np
 
 EVALUATED, REFERENCE = ("dev", "test"), ("train", "corpus")
-SEED, PART = 5, 10
+SETS = ("sts12", "sts13", "sts14", "sts15", "sickr")
+"""Other test sets, all pairs of them."""
+
+SEED = 5
+PARTS = {**dict.fromkeys((*EVALUATED, *REFERENCE), 10), **dict.fromkeys(SETS, 50)}
+"""Sentences that are read at a time and kept as one file."""
 LAYERS = (1, 2, 4, 6, 8, 10, 12, 15, 20, 30)
 
 
@@ -27,15 +32,16 @@ def pairs_of(given, name):
     """The random subset of a split: pairs and labels."""
     from samesense.data import read_pairs
 
-    read = read_pairs(str(given.data / f"stsb.{name}.tsv.gz"))
-    chosen = np.random.default_rng(SEED).permutation(len(read.labels))[: given.pairs]
+    read = read_pairs(str(given.data / (f"{name}.test.tsv.gz" if name in SETS else f"stsb.{name}.tsv.gz")))
+    most = None if name in SETS else given.pairs
+    chosen = np.random.default_rng(SEED).permutation(len(read.labels))[:most]
     every = list(read.pairs())
     return [every[i] for i in chosen], np.asarray(read.labels)[chosen]
 
 
 def sentences_of(given, corpus, name):
     """The distinct sentences of a part, in a fixed order; those of train and corpus occur in no evaluated pair."""
-    if name in EVALUATED:
+    if name in (*EVALUATED, *SETS):
         return list(dict.fromkeys(text for pair in pairs_of(given, name)[0] for text in pair))
     from samesense.data import read_pairs
 
@@ -60,22 +66,28 @@ def read(given):
     torch.set_num_threads(given.threads)
     corpus = Corpus(given.corpus)
     generator = open_language_model(str(given.model), precision="bfloat16")
-    reader = Reader(generator, 0)
+    reader = Reader(generator, given.own_layer or 0)
     given.folder.mkdir(parents=True, exist_ok=True)
     bank = Bank.draw(corpus, reader.tail, windows=given.windows, tokens=given.tokens, seed=42)
     mine, others = map(int, given.share.split("/"))
     for name in given.parts:
-        texts = sentences_of(given, corpus, name)
-        for number, start in enumerate(range(0, len(texts), PART)):
+        texts, size = sentences_of(given, corpus, name), PARTS[name]
+        if name in SETS:  # those of one length are read together
+            texts.sort(key=lambda text: len(generator.ids(text, inside=False)))
+        for number, start in enumerate(range(0, len(texts), size)):
             path = given.folder / f"{name}-{number:03d}.npz"
             if number % others != mine or path.exists():
                 continue
             if time.perf_counter() > end:
                 return
             began, cpu = time.perf_counter(), time.process_time()
-            part = texts[start : start + PART]
+            part = texts[start : start + size]
             found = reader.read(part, bank.tails)
-            hidden = layers(reader, part)
+            if given.own_layer is None:
+                hidden = layers(reader, part)
+            else:
+                hidden = np.full((len(part), 3, len(LAYERS), reader.width), np.nan, dtype=np.float16)
+                hidden[:, 0, LAYERS.index(given.own_layer)] = found.own
             beside = path.with_suffix(".tmp.npz")
             np.savez(beside, texts=part, logs=found.logs, layers=hidden)
             beside.rename(path)
@@ -289,6 +301,7 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=6)
     parser.add_argument("--form", default="means", choices=["means", "tokens"])
     parser.add_argument("--layer", type=int, default=8)
+    parser.add_argument("--own-layer", type=int, choices=LAYERS, help="read: own vectors of this layer alone [all]")
     parser.add_argument("--own", type=float, default=1.0, help="weight of the own vectors beside the bank")
     parser.add_argument("--by", default="train", choices=REFERENCE)
     given = parser.parse_args()
