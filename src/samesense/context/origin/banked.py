@@ -133,12 +133,16 @@ class BankOrigin:
         for row, text in enumerate(sentences):
             if not text.strip():
                 raise DataError(f"Origin compares texts; text {row} is blank: {text!r}. Leave it out.")
-        parts = []
-        with progress_bar("read", "sentence", len(sentences), leave=False, inner=True) as bar:
-            for at in range(0, len(sentences), BLOCK):
-                parts.append(self._block(sentences[at : at + BLOCK]))
-                bar.update(len(parts[-1].own))
-        return Reading(*(np.concatenate(each) for each in zip(*((p.logs, p.own) for p in parts), strict=True)))
+        order = self.reader.order(sentences)
+        logs = np.empty((len(order), *self.bank.tails.shape), dtype=np.float32)
+        own = np.empty((len(order), self.reader.width), dtype=np.float32)
+        with progress_bar("read", "sentence", len(order), leave=False, inner=True) as bar:
+            for start in range(0, len(order), BLOCK):
+                block = order[start : start + BLOCK]
+                found = self._block([sentences[int(at)] for at in block])
+                logs[block], own[block] = found.logs, found.own
+                bar.update(len(block))
+        return Reading(logs, own)
 
     def _block(self, sentences: Sequence[str]) -> Reading:
         texts, shape = content_keys(sentences), (len(sentences), len(self._tails))

@@ -47,24 +47,24 @@ class Reader:
 
     Args:
         generator: a causal language model.
-        layer: whose hidden states are the own vectors, 0 for the embeddings; ``None`` for a quarter of the depth.
+        layer: whose hidden states are the own vectors, 0 for the embeddings.
 
     Raises:
         ModelError: if the language model is not causal.
         ConfigError: if it has no such layer.
     """
 
-    def __init__(self, generator: Generator, layer: int | None = None) -> None:
+    def __init__(self, generator: Generator, layer: int = 1) -> None:
         if not isinstance(generator, CausalGenerator):
             raise ModelError(
                 f"A bank is scored by a causal language model; received a {generator.protocol}. Name another model."
             )
         config = generator.model.config.get_text_config()
         depth = int(config.num_hidden_layers)
-        if layer is not None and not 0 <= layer <= depth:
+        if not 0 <= layer <= depth:
             raise ConfigError(f"The language model has layers 0 to {depth}; received {layer}.")
         self.generator, self.width, self.vocabulary = generator, int(config.hidden_size), int(config.vocab_size)
-        self.layer = max(1, round(depth / 4)) if layer is None else layer
+        self.layer = layer
         self.precision = generator.precision
         self.identity = json.dumps([generator.identity, generator.start, "reading 1"])
         self._model: Any = generator.model
@@ -73,6 +73,12 @@ class Reader:
     def tail(self, window: Window) -> list[int]:
         """Return the tokens of the right side of a window, as they stand behind a sentence."""
         return [token for text in window.right for token in self.generator.ids(text, inside=True)]
+
+    def order(self, sentences: Sequence[str]) -> Indices:
+        """Return the places of sentences, by their number of tokens: those of one length are read together, which is faster."""
+        lengths = [len(self.generator.ids(text, inside=False)) for text in sentences]
+        order: Indices = np.argsort(np.array(lengths, dtype=np.int64), kind="stable")
+        return order
 
     def text(self, tail: Indices) -> str:
         """Return the text of some tokens."""

@@ -75,11 +75,8 @@ def read_vectors(
 ) -> tuple[Indices, Embeddings]:
     """Return the sentences that take part and their vectors, reading what is not read yet."""
     chosen = choose_sentences(origin.corpus, settings)
-    ids = origin.reader.generator.ids
     texts = origin.corpus.sentences(chosen)
-    # those of one length are read together, and so belong into one shard
-    order = np.argsort([len(ids(text, inside=False)) for text in texts], kind="stable")
-    chosen = chosen[order]
+    chosen = chosen[origin.reader.order(texts)]
     work = VectorWork(folder, settings.device, tuple(chosen.tolist()), origin.identity)
     sizes = [min(SHARD, len(chosen) - start) for start in range(0, len(chosen), SHARD)]
     with sharded_job(output / VECTORS, "harvest", ".parquet") as job:

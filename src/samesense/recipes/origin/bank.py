@@ -67,9 +67,8 @@ class BankMaker:
         settings, folder = self._settings, stages.folder
         drawn = self._drawn(corpus)
         stages.run("bank", drawn, [BANK, FILE], lambda: self._draw(corpus, folder))
-        ids = self._reader.generator.ids
-        # those of one length are read together, and so belong into one shard
-        texts = sorted(_reference(corpus, settings), key=lambda text: len(ids(text, inside=False)))
+        reference = _reference(corpus, settings)
+        texts = [reference[at] for at in self._reader.order(reference)]
         note = f"{len(texts)} sentences of {'the texts given' if settings.texts else 'the corpus'}, Ledoit-Wolf"
         read = {**drawn, "layer": self._reader.layer, "texts": rows_hash(texts)}
         stages.run("reference", read, [REFERENCE, TEXTS, FILE], lambda: self._gather(folder, texts))
@@ -131,7 +130,7 @@ class ReadingWork:
     language_model: str
     precision: Arithmetic
     device: str
-    layer: int | None
+    layer: int
     expected: str | None = None  # identity that the reader must have; None for any
 
     @property
@@ -160,7 +159,7 @@ class ReadingWork:
 
 
 @lru_cache(maxsize=1)
-def _reader(name: str, precision: Arithmetic, device: str, layer: int | None) -> Reader:
+def _reader(name: str, precision: Arithmetic, device: str, layer: int) -> Reader:
     return Reader(open_language_model(name, precision=precision, device=device), layer)
 
 

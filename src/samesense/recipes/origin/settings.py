@@ -39,15 +39,15 @@ class OriginSettings(Settings):
     contexts: Literal["bank", "retrieved"] = Field(
         "bank", description="bank: one for all sentences, scored by a pretrained model; retrieved: each sentence's own"
     )
-    windows: int = Field(128, ge=1, description="contexts in the bank, or of a sentence")
+    windows: int = Field(32, ge=1, description="contexts in the bank, or of a sentence")
     language_model: str | None = Field(
         None,
         description=f"pretrained model, by folder or hub name [bank: {LANGUAGE_MODEL}; retrieved: trained anew]",
     )
-    tokens: int = Field(10, ge=1, description="bank: tokens of a context, from the end of the sentence on")
+    tokens: int = Field(4, ge=1, description="bank: tokens of a context, from the end of the sentence on")
     cells: CellsOf = Field("tokens", description="bank: log probability of each of a context's tokens, or means of it")
-    layer: int | None = Field(None, ge=0, description="bank: layer of the own vectors [a quarter of the depth]")
-    own: float = Field(1.0, ge=0, description="bank: weight of own vectors beside the contexts', which is 1")
+    layer: int = Field(1, ge=0, description="bank: layer of the own vectors, 0 for the embeddings")
+    own: float = Field(2.0, ge=0, description="bank: weight of own vectors beside the contexts', which is 1")
     texts: tuple[str, ...] = Field(
         (), description="bank: files of unlabelled texts like those to be compared, to whiten by [the corpus]"
     )
@@ -100,7 +100,7 @@ class OriginSettings(Settings):
         "standardised", description="score: of terms in their contexts, or centred (Pearson), both, or raw as printed"
     )
     twice: bool = Field(True, description="score: a context of both sentences counts twice, as in Eq. 4")
-    reference: int = Field(1000, ge=2, description="sentences that say what is usual in a context")
+    reference: int = Field(1500, ge=2, description="sentences that say what is usual in a context")
     screened: int = Field(20000, ge=1, description="context set: text chunks found by TF-IDF")
     rescored: int = Field(2000, ge=1, description="context set: contexts scored by Eq. 3, the discriminator's best")
     jaccard: float = Field(
