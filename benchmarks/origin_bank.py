@@ -20,7 +20,7 @@ import numpy as np
 
 EVALUATED, REFERENCE = ("dev", "test"), ("train", "corpus")
 SETS = ("sts12", "sts13", "sts14", "sts15", "sickr")
-"""Other test sets, all pairs of them."""
+"""Other test sets."""
 
 SEED = 5
 PARTS = {**dict.fromkeys((*EVALUATED, *REFERENCE), 10), **dict.fromkeys(SETS, 50)}
@@ -33,8 +33,7 @@ def pairs_of(given, name):
     from samesense.data import read_pairs
 
     read = read_pairs(str(given.data / (f"{name}.test.tsv.gz" if name in SETS else f"stsb.{name}.tsv.gz")))
-    most = None if name in SETS else given.pairs
-    chosen = np.random.default_rng(SEED).permutation(len(read.labels))[:most]
+    chosen = np.random.default_rng(SEED).permutation(len(read.labels))[: given.pairs]
     every = list(read.pairs())
     return [every[i] for i in chosen], np.asarray(read.labels)[chosen]
 

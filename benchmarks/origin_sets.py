@@ -13,8 +13,7 @@ from pathlib import Path
 import numpy as np
 from origin_bank import LAYERS, SETS, baselines, gathered, pairs_of
 
-FORMS = ((8, 4), (16, 4), (32, 4))
-"""Windows and tokens of the banks."""
+TOKENS = 4
 
 GATES = ("own vectors, whitened", "TF-IDF", "word overlap")
 """What the chosen setting is tested against, on the mean of the sets."""
@@ -24,7 +23,6 @@ class Set:
     """One test set: its pairs, their labels, and what was read of its sentences."""
 
     def __init__(self, given, name, train):
-        given.pairs = None
         self.pairs, self.labels = pairs_of(given, name)
         read = gathered(given.folder, name)
         self.texts = list(dict.fromkeys(text for pair in self.pairs for text in pair))
@@ -48,8 +46,8 @@ class Set:
         rows = rows / np.linalg.norm(rows.astype(np.float64), axis=1, keepdims=True)
         return np.einsum("nd,nd->n", rows[self.sides[0]], rows[self.sides[1]])
 
-    def bank(self, windows, tokens):
-        return self.scores(*(each[:, :windows, :tokens].reshape(len(each), -1) for each in self.logs))
+    def bank(self, windows):
+        return self.scores(*(each[:, :windows, :TOKENS].reshape(len(each), -1) for each in self.logs))
 
 
 def main() -> None:
@@ -63,6 +61,8 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--layer", type=int, default=1)
     parser.add_argument("--own", type=float, default=2.0, help="weight of own vectors beside the bank's")
+    parser.add_argument("--windows", type=int, nargs="+", default=[32, 16, 8], help="banks, the first is tested")
+    parser.add_argument("--pairs", type=int, default=5000, help="of each set at most; as in the readings")
     parser.add_argument("--sets", nargs="+", default=[*SETS[:4], "test", SETS[4]])
     given = parser.parse_args()
     corpus, train = Corpus(given.corpus), gathered(given.folder, "train")
@@ -70,11 +70,10 @@ def main() -> None:
     for name in given.sets:
         one = Set(given, name, train)
         own = one.scores(*one.own)
-        banks = {form: one.bank(*form) for form in FORMS}
+        banks = {windows: one.bank(windows) for windows in given.windows}
         rows = {
-            "bank and own vectors": banks[FORMS[-1]] + given.own * own,
-            **{f"bank of {windows}": banks[windows, tokens] for windows, tokens in FORMS[::-1]},
-            **{f"bank of {w}, and own vectors": banks[w, n] + given.own * own for w, n in FORMS[-2::-1]},
+            **{f"bank of {windows}, and own vectors": bank + given.own * own for windows, bank in banks.items()},
+            **{f"bank of {windows}": bank for windows, bank in banks.items()},
             "own vectors, whitened": own,
             "own vectors": one.scores(*one.own, whiten=False),
             **baselines(one, corpus),
