@@ -72,7 +72,7 @@ def read(given):
     for name in given.parts:
         texts, size = sentences_of(given, corpus, name), PARTS[name]
         if name in SETS:  # those of one length are read together
-            texts.sort(key=lambda text: len(generator.ids(text, inside=False)))
+            texts = [texts[at] for at in reader.order(texts)]
         for number, start in enumerate(range(0, len(texts), size)):
             path = given.folder / f"{name}-{number:03d}.npz"
             if number % others != mine or path.exists():

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from samesense.errors import ConfigError, MissingExtraError, SamesenseError
-from samesense.execution.executors import OnRay, Processes, choose_executor
+from samesense.execution import executors
+from samesense.execution.executors import OnRay, Processes, choose_executor, usual_workers
 from samesense.execution.tasks import Done, Failed, Serial
 from tests.execution.works import OwnGpu, Squares
 
@@ -141,3 +142,11 @@ def test_settings_of_another_executor_are_refused():
         choose_executor("embedded", workers=1, **several), choose_executor("ray", **several),
     ]  # fmt: skip
     assert [type(one).__name__ for one in chosen] == ["Serial", "Processes", "Serial", "OnRay"]
+
+
+def test_processes_are_as_many_as_processors_where_there_is_work_and_memory_for_them(monkeypatch):
+    monkeypatch.setattr(executors, "cores", lambda: 2)
+    assert [usual_workers(shards, "cpu") for shards in (0, 9, 19, 20, 500)] == [1, 1, 1, 2, 2]
+    monkeypatch.setattr(executors, "cores", lambda: 64)
+    assert usual_workers(500, "cpu") == 4
+    assert usual_workers(500, "cuda") == 1

@@ -12,10 +12,17 @@ from typing import Any, Literal
 
 from samesense.errors import ConfigError
 from samesense.execution.tasks import RETRIES, Answer, Executor, Outcome, Pending, Serial, Work, answer, failed
+from samesense.execution.threads import cores
 from samesense.failures import imported, shortened
 
 ExecutorName = Literal["embedded", "ray"]
 """Processes on this machine, or a Ray cluster."""
+
+FEW_SHARDS, MOST_WORKERS = 10, 4
+"""Shards for which a further process is not worth its start, and processes that are started unasked.
+
+Each process holds a language model of its own, so that a machine of many processors could run out of memory.
+"""
 
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
@@ -197,6 +204,11 @@ def _received(ray: Any, reference: Any) -> Answer:
     except ray.exceptions.RayError as error:
         return failed(error)
     return received
+
+
+def usual_workers(shards: int, device: str) -> int:
+    """Return the processes for so many shards of a language model's work, where nobody says; on a GPU one."""
+    return 1 if device != "cpu" else max(1, min(cores(), MOST_WORKERS, shards // FEW_SHARDS))
 
 
 def choose_executor(

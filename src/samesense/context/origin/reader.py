@@ -75,7 +75,7 @@ class Reader:
         return [token for text in window.right for token in self.generator.ids(text, inside=True)]
 
     def order(self, sentences: Sequence[str]) -> Indices:
-        """Return the places of sentences, by their number of tokens: those of one length are read together, which is faster."""
+        """Return the places of sentences, by their number of tokens: those of one length are read together."""
         lengths = [len(self.generator.ids(text, inside=False)) for text in sentences]
         order: Indices = np.argsort(np.array(lengths, dtype=np.int64), kind="stable")
         return order

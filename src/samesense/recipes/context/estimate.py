@@ -11,11 +11,15 @@ from typing import Any
 
 from samesense.context.corpus.corpus import Corpus
 from samesense.context.generator.base import KINDS
+from samesense.execution.executors import usual_workers
 from samesense.execution.progress import progress_bar, stage, where_time_went
+from samesense.execution.threads import torch_threads
 from samesense.recipes.context.documents import Documents
 from samesense.recipes.context.settings import ContextSettings, surrogate_settings
 from samesense.recipes.estimate import measured_step
+from samesense.recipes.harvest.bank import SHARD
 from samesense.recipes.harvest.recipe import harvest
+from samesense.recipes.harvest.settings import HarvestSettings
 from samesense.recipes.job import Job
 from samesense.recipes.origin import recipe as origin_recipe
 from samesense.recipes.origin.settings import OriginSettings
@@ -25,8 +29,8 @@ from samesense.training import manifest
 
 logger = logging.getLogger(__name__)
 
-WORDS, REFERENCE, STEPS, WINDOWS = 20_000, 50, 8, 50
-"""Of the little: words of the documents, sentences read, steps of a generator, windows held out."""
+WORDS, REFERENCE, SENTENCES, STEPS, WINDOWS = 20_000, 50, 200, 8, 50
+"""Of the little: words, sentences read to whiten and to harvest, steps of a generator, windows held out."""
 
 
 def estimate(job: Job[Documents, ContextSettings]) -> list[str]:
@@ -36,9 +40,10 @@ def estimate(job: Job[Documents, ContextSettings]) -> list[str]:
     logger.info(f"measuring with {WORDS:,} words of the documents, in a folder that is thrown away")
     with TemporaryDirectory() as scratch, stage("measuring"):
         folder = Path(scratch)
-        little = origin.model_copy(update=_less(origin))
-        if not origin_recipe.run(list(job.data.sources), little, folder / "origin"):
-            raise KeyboardInterrupt
+        little, bank = origin.model_copy(update=_less(origin)), origin.contexts == "bank"
+        with torch_threads(1 if bank else None):  # as the processes that read with a bank
+            if not origin_recipe.run(list(job.data.sources), little, folder / "origin"):
+                raise KeyboardInterrupt
         corpus = Corpus(folder / "origin" / "corpus", origin.shape())
         share = whole / len(corpus)
         stages = manifest.read(folder / "origin")["stages"]
@@ -46,10 +51,19 @@ def estimate(job: Job[Documents, ContextSettings]) -> list[str]:
         seconds = {name: stages[name]["seconds"] * times[name] for name in stages}
         mixture = settings.harvest_settings()
         unit = mixture.unit * (mixture.unit - 1) // 2
-        few = mixture.model_copy(update={"pairs": unit, "shard_size": unit, "workers": None, "executor": "embedded"})
-        made = harvest(folder / "origin", folder / "harvest", few)
+        few = mixture.model_copy(
+            update={
+                "pairs": unit, "shard_size": unit, "sentences": min(SENTENCES, mixture.sentences),
+                "workers": 1, "executor": "embedded",
+            }
+        )  # fmt: skip
+        made = harvest(folder / "origin", folder / "harvest", few, check=False)
         each = made.cost["seconds"] / max(1.0, made.cost["rows"])
         seconds["harvest"] = each * mixture.pairs / (mixture.workers or 1)
+        if bank:  # sentences take the time, and pairs none
+            sentences = min(mixture.sentences, whole)
+            each = stages["reference"]["seconds"] / little.reference
+            seconds["harvest"] += each * sentences / _workers(mixture, sentences)
         surrogate = surrogate_settings(settings, held_out_share=0.2)
         data = read_harvest([str(folder / "harvest")], surrogate)
         run = Job(method="surrogate", data=data, settings=surrogate, output=folder / "surrogate")
@@ -97,5 +111,10 @@ def _times(name: str, origin: OriginSettings, windows: int, share: float) -> flo
     if name == "discriminator":
         return share * origin.discriminator_epochs
     if name == "reference":
-        return origin.reference / min(REFERENCE, origin.reference) / (origin.workers or 1)
+        return origin.reference / min(REFERENCE, origin.reference) / _workers(origin, origin.reference)
     return share if name == "corpus" else 1.0
+
+
+def _workers(settings: OriginSettings | HarvestSettings, sentences: int) -> int:
+    """Return the processes that read so many sentences with a bank."""
+    return settings.workers or usual_workers(sentences // SHARD, "cpu")

@@ -20,6 +20,7 @@ from samesense.context.origin.load import open_origin
 from samesense.encoder.vectors.quantize import Quantizer
 from samesense.encoder.vectors.stored import stored_rows
 from samesense.errors import ModelError
+from samesense.execution.executors import usual_workers
 from samesense.execution.sharded import Shard, sharded_job
 from samesense.execution.threads import torch_threads
 from samesense.hashes import rows_hash
@@ -81,7 +82,9 @@ def read_vectors(
     sizes = [min(SHARD, len(chosen) - start) for start in range(0, len(chosen), SHARD)]
     with sharded_job(output / VECTORS, "harvest", ".parquet") as job:
         job.begin(origin={"identity": origin.identity}, sentences={"sha256": rows_hash(texts)})
-        job.make(work, settings.choose_executor(), sizes, unit="sentence")
+        missing = len(sizes) - len(job.finished(len(sizes)))
+        executor = settings.choose_executor(usual_workers(missing, settings.device))
+        job.make(work, executor, sizes, unit="sentence")
         cost = job.finish([{"sentences": size} for size in sizes])
         vectors = np.concatenate([stored_rows(job.path(shard)) for shard in range(len(sizes))])
     logger.info(f"{len(chosen)} sentences, {cost['seconds'] / len(chosen):.2g} s of a worker each")
@@ -89,11 +92,12 @@ def read_vectors(
 
 
 def scored_pairs(
-    origin: BankOrigin, folder: Path, output: Path, settings: HarvestSettings
+    origin: BankOrigin, folder: Path, output: Path, settings: HarvestSettings, check: bool
 ) -> list[tuple[Planned, Scored]]:
-    """Return the pairs of each shard with their scores; ModelError if no encoder could learn them."""
+    """Return the pairs of each shard with their scores; if ``check``, ModelError if no encoder could learn them."""
     planned, scores = draw_pairs(origin.corpus, *read_vectors(origin, folder, output, settings), settings)
-    check_targets(scores, planned.kinds)
+    if check:
+        check_targets(scores, planned.kinds)
     found = []
     for start in range(0, len(scores), settings.shard_size):
         part = slice(start, start + settings.shard_size)

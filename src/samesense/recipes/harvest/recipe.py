@@ -172,10 +172,11 @@ class HarvestSummary:
         return lines
 
 
-def harvest(origin: Path, output: Path, settings: HarvestSettings) -> HarvestSummary:
+def harvest(origin: Path, output: Path, settings: HarvestSettings, *, check: bool = True) -> HarvestSummary:
     """Score pairs of an Origin's corpus, or resume doing so; shards that are there are not made again.
 
-    ``origin`` is a folder that :func:`samesense.recipes.origin.recipe.run` made. OutputError if the output folder holds
+    ``origin`` is a folder that :func:`samesense.recipes.origin.recipe.run` made. Without ``check``, scores by a bank
+    that no model could learn are written too. OutputError if the output folder holds
     something else, the harvest of another Origin or with other settings, or another process writes to it; ConfigError,
     DataError and ModelError as soon as it is known that it cannot succeed. After SamesenseError (shards could not be
     made after all retries) and Ctrl-C, finished shards are kept, and the same call resumes.
@@ -184,11 +185,11 @@ def harvest(origin: Path, output: Path, settings: HarvestSettings) -> HarvestSum
 
     folder = origin.expanduser().resolve()
     if contexts_of(folder) == "bank":
-        return _of_bank(folder, output, settings)
+        return _of_bank(folder, output, settings, check)
     return run(ShardWork(folder, settings), output, settings.choose_executor())
 
 
-def _of_bank(folder: Path, output: Path, settings: HarvestSettings) -> HarvestSummary:
+def _of_bank(folder: Path, output: Path, settings: HarvestSettings, check: bool) -> HarvestSummary:
     """Read the sentences that take part once each; pairs are dot products."""
     from samesense.recipes.harvest import bank
 
@@ -197,7 +198,7 @@ def _of_bank(folder: Path, output: Path, settings: HarvestSettings) -> HarvestSu
         bank.opened.cache_clear()
         origin = bank.opened(folder, settings.device)
         job.begin(settings=settings.identity(), origin={"corpus": origin.corpus.sha256, "vectors": origin.identity})
-        shards = bank.scored_pairs(origin, folder, output, settings)
+        shards = bank.scored_pairs(origin, folder, output, settings, check)
 
         def make(shard: int) -> Shard:
             started, (planned, scored) = time.perf_counter(), shards[shard]

@@ -19,7 +19,9 @@ class HarvestSettings(Mixture):
 
     device: str = Field("cpu", description="torch device of the discriminator and the generator")
 
-    workers: int | None = Field(None, ge=1, description="embedded: processes of one thread each [this process alone]")
+    workers: int | None = Field(
+        None, ge=1, description="embedded: processes of one thread each [bank: one a processor, 4 at most; else one]"
+    )
     executor: ExecutorName = Field("embedded", description="processes on this machine, or a Ray cluster")
     address: str | None = Field(None, description="ray: a running cluster, auto or HOST:PORT [started on this machine]")
     retries: int = Field(RETRIES, ge=0, description="how often a shard whose worker failed or died is tried again")
@@ -29,10 +31,11 @@ class HarvestSettings(Mixture):
         self.choose_executor()
         return self
 
-    def choose_executor(self) -> Executor:
+    def choose_executor(self, default_workers: int = 1) -> Executor:
         """Return where shards are to be made."""
         return choose_executor(
             self.executor, workers=self.workers, address=self.address, retries=self.retries,
+            default_workers=default_workers,
             gpus=0 if self.device == "cpu" else 1,
         )  # fmt: skip
 

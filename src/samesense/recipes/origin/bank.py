@@ -29,6 +29,7 @@ from samesense.data.sentences import unlabelled_texts
 from samesense.encoder.forward.precision import inference_precision
 from samesense.encoder.maps.whitening import Whitening
 from samesense.errors import ConfigError, ModelError
+from samesense.execution.executors import usual_workers
 from samesense.execution.sharded import Shard, sharded_job
 from samesense.execution.threads import torch_threads
 from samesense.files import read_json, write_json
@@ -166,12 +167,14 @@ def _reader(name: str, precision: Arithmetic, device: str, layer: int) -> Reader
 def _gather(work: ReadingWork, count: int, settings: OriginSettings) -> list[str]:
     """Read the reference sentences, or go on."""
     sizes = [min(SHARD, count - start) for start in range(0, count, SHARD)]
-    executor = settings.choose_executor(gpus=0 if work.device == "cpu" else 1)
     try:
         with sharded_job(work.folder / REFERENCE, "origin", ".npz") as job:
             job.begin(reader={"identity": work.expected})
-            missing = sum(sizes) - sum(sizes[shard] for shard in job.finished(len(sizes)))
-            _estimate(work, len(sizes) // 2, missing, settings.workers or 1)
+            done = job.finished(len(sizes))
+            usual = usual_workers(len(sizes) - len(done), work.device)
+            missing = sum(sizes) - sum(sizes[shard] for shard in done)
+            _estimate(work, len(sizes) // 2, missing, settings.workers or usual)
+            executor = settings.choose_executor(gpus=0 if work.device == "cpu" else 1, default_workers=usual)
             job.make(work, executor, sizes, unit="sentence")
             cost = job.finish([{"sentences": size} for size in sizes])
     except KeyboardInterrupt:

@@ -115,7 +115,9 @@ class OriginSettings(Settings):
     )
     seed: int = Field(42, ge=0, description="seed of weights, order, dropout and all that is drawn")
 
-    workers: int | None = Field(None, ge=1, description="bank: processes of one thread each [this process alone]")
+    workers: int | None = Field(
+        None, ge=1, description="bank: processes of one thread each [one a processor, 4 at most]"
+    )
     executor: ExecutorName = Field("embedded", description="bank: processes on this machine, or a Ray cluster")
     address: str | None = Field(None, description="ray: a running cluster, auto or HOST:PORT [started on this machine]")
     retries: int = Field(RETRIES, ge=0, description="how often a shard whose worker failed or died is tried again")
@@ -127,11 +129,12 @@ class OriginSettings(Settings):
         self.choose_executor(gpus=0)
         return self
 
-    def choose_executor(self, gpus: float) -> Executor:
+    def choose_executor(self, gpus: float, default_workers: int = 1) -> Executor:
         """Return where sentences are to be read."""
         return choose_executor(
-            self.executor, workers=self.workers, address=self.address, retries=self.retries, gpus=gpus
-        )
+            self.executor, workers=self.workers, address=self.address, retries=self.retries, gpus=gpus,
+            default_workers=default_workers,
+        )  # fmt: skip
 
     def shape(self) -> Shape:
         """Return the windows and chunks."""
