@@ -5,9 +5,9 @@ import subprocess
 import sys
 
 import pytest
-from datasets.arrow_dataset import Column
 
 from samesense.data import mapped
+from samesense.data.mapped import is_mapped
 from samesense.data.sentences import read_unlabelled
 from samesense.recipes.methods import METHODS
 from tests.conftest import WORDS
@@ -31,7 +31,7 @@ def few(monkeypatch):
 @pytest.mark.parametrize("keep_repeated", [False, True])
 def test_the_same_sentences_with_the_same_fingerprint(file, few, monkeypatch, keep_repeated):
     found = read_unlabelled(file, keep_repeated=keep_repeated, max_chars=100)
-    assert isinstance(found.texts, Column)
+    assert is_mapped(found.texts)
     monkeypatch.setattr(mapped, "MOST_IN_MEMORY", 1000)
     held = read_unlabelled(file, keep_repeated=keep_repeated, max_chars=100)
     assert (

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from samesense.data import concat, read_pairs
-from samesense.data.pairs.data import components, pair_key
 from samesense.data.pairs.doctor import examine
+from samesense.data.pairs.keys import components, pair_key, text_keys
 from samesense.errors import ConfigError, DataError
 
 
@@ -75,8 +75,9 @@ def test_components_are_those_that_grow_one_by_one():
     random = np.random.default_rng(0)
     for texts in (3, 20, 60, 200):
         pairs = [(f"t{one}", f"t{other}") for one, other in random.integers(texts, size=(50, 2))]
-        assert components(pairs) == hanging_together(pairs)
-    assert components([]) == []
+        groups = components(*(text_keys(side) for side in zip(*pairs, strict=True)))
+        assert [np.flatnonzero(groups == at).tolist() for at in range(groups.max() + 1)] == hanging_together(pairs)
+    assert not len(components(text_keys([]), text_keys([])))
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -10,7 +10,8 @@ import torch
 
 from samesense import train
 from samesense.data import read_pairs
-from samesense.data.pairs.data import concat, plain_text
+from samesense.data.pairs.data import concat
+from samesense.data.pairs.keys import plain_text
 from samesense.encoder.assembly.build import build
 from samesense.encoder.assembly.merge import interpolate, weights_of
 from samesense.errors import ConfigError, DataError

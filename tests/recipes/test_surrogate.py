@@ -11,7 +11,7 @@ from sentence_transformers import CrossEncoder, SentenceTransformer
 
 from samesense.cli.main import app
 from samesense.data import read_pairs
-from samesense.data.pairs.data import pair_key
+from samesense.data.pairs.keys import pair_key
 from samesense.encoder.vectors.stored import rows_of
 from samesense.errors import ConfigError, DataError, OutputError
 from samesense.inference.models.load import load

@@ -15,8 +15,9 @@ from samesense.data.formats.memory import Source, name_of, rereadable, short_nam
 from samesense.data.formats.sources import load_rows
 from samesense.data.formats.text_columns import SEEN
 from samesense.data.kinds import DataKind, hold_lists, holds_lines, holds_text_files, tell
-from samesense.data.pairs.data import PairData, plain_pair, plain_text, sentences_of
+from samesense.data.pairs.data import PairData
 from samesense.data.pairs.doctor import MOST_COUNTED, DataReport, describe_texts, examine, texts_line
+from samesense.data.pairs.keys import plain_pair, plain_text, sentences_of
 from samesense.data.pairs.read import read_bare_pairs, read_pairs
 from samesense.data.sentences import Sentences, all_texts, read_unlabelled
 from samesense.data.tuples.data import TupleData

@@ -1,24 +1,25 @@
-"""Texts that memory need not hold: in a file that is mapped, where there are many."""
+"""Texts that memory need not hold: in a table that is mapped from a file, where there are many."""
 
 from __future__ import annotations
 
 from array import array
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
+import numpy.typing as npt
 
 from samesense.failures import imported, writing
-from samesense.hashes import text_digest
 
 MOST_IN_MEMORY = 1_000_000
-"""Texts that a list holds; more are put into a file."""
+"""Texts that lists hold; more are put into a file."""
 
 BLOCK = 10_000
-"""Texts that are written at a time."""
+"""Rows that are written or read at a time."""
 
 COLUMN = "sentence"
 
@@ -26,52 +27,104 @@ _PLACES: list[TemporaryDirectory[str]] = []
 """Folders of such files, which are deleted when the process ends."""
 
 
+class MappedTexts(Sequence[str]):
+    """A column of a table that is mapped from a file; read block by block, and never held as a whole.
+
+    Args:
+        source: the table, a ``datasets.Dataset``.
+        column_name: the name of the column.
+    """
+
+    def __init__(self, source: Any, column_name: str) -> None:
+        self.source, self.column_name = source, column_name
+        self._alone = source.select_columns(column_name)
+
+    def __len__(self) -> int:
+        return len(self._alone)
+
+    def __getitem__(self, rows: Any) -> Any:
+        """Return the text of a row, or a list of those of several, by a slice or a list."""
+        return self._alone[rows][self.column_name]
+
+    def __iter__(self) -> Iterator[str]:
+        return chain.from_iterable(self[start : start + BLOCK] for start in range(0, len(self), BLOCK))
+
+
 def gathered(texts: Iterable[str], *, once: bool) -> Sequence[str]:
     """Return texts in their order, of equal ones the first where they shall be there ``once``.
 
-    More than :data:`MOST_IN_MEMORY` are a column of a ``datasets.Dataset``, mapped from a file among the temporary ones
-    of this machine; OutputError if that has no room.
+    More than :data:`MOST_IN_MEMORY` are mapped from a file among the temporary ones of this machine; OutputError if
+    that has no room.
     """
-    every = iter(texts)
-    first = list(islice(every, MOST_IN_MEMORY + 1))
-    if len(first) <= MOST_IN_MEMORY:
-        return list(dict.fromkeys(first)) if once else first
-    return _mapped(chain(first, every), once)
+    keys = array("q")  # 64 bits: of 100 million texts, two differ and have one key with a probability of 0.0003
+
+    def noted() -> Iterator[tuple[str]]:
+        for text in texts:
+            if once:
+                keys.append(hash(text))
+            yield (text,)
+
+    (found,) = columns_of(noted(), [COLUMN])
+    if not once or not is_mapped(found):
+        return list(dict.fromkeys(found)) if once else found
+    rows = np.sort(np.unique(np.frombuffer(keys, np.int64), return_index=True)[1])
+    return found if len(rows) == len(found) else MappedTexts(found.source.select(rows).flatten_indices(), COLUMN)
 
 
-def is_mapped(texts: Sequence[Any]) -> bool:
-    """Return whether texts stand in a file; their dataset is then ``texts.source``."""
-    return hasattr(texts, "source")
+def columns_of(rows: Iterable[Sequence[str]], names: Sequence[str]) -> list[Sequence[str]]:
+    """Return rows of texts as columns of these names: lists, or mapped from one file as :func:`gathered` says."""
+    every, most = iter(rows), MOST_IN_MEMORY // len(names)
+    first = deque(islice(every, most + 1))
+    if len(first) > most:
+        table = _written(chain(_emptied(first), every), names)
+        return [MappedTexts(table, name) for name in names]
+    return [list(column) for column in zip(*first, strict=True)] or [[] for _ in names]
 
 
-def taken(texts: Any, rows: Iterable[int]) -> list[str]:
+def is_mapped(texts: Sequence[Any]) -> TypeGuard[MappedTexts]:
+    """Return whether texts stand in a file."""
+    return isinstance(texts, MappedTexts)
+
+
+def taken(texts: Sequence[str], rows: Iterable[int]) -> list[str]:
     """Return the texts of these rows, in the order given."""
     chosen = [int(row) for row in rows]
     found: list[str] = texts[chosen] if is_mapped(texts) else [texts[row] for row in chosen]
     return found
 
 
-def each(texts: Sequence[str]) -> Iterator[str]:
-    """Yield all texts, those of a file block by block: one by one takes several times as long."""
-    if not is_mapped(texts):
-        return iter(texts)
-    return chain.from_iterable(texts[start : start + BLOCK] for start in range(0, len(texts), BLOCK))
+def rows_of(columns: Sequence[Sequence[str]], rows: Iterable[int]) -> list[Sequence[str]]:
+    """Return these rows of columns, in the order given; as many of a file as no list should hold stay there."""
+    chosen = np.fromiter(rows, np.int64)
+    if len(chosen) * len(columns) <= MOST_IN_MEMORY or not any(map(is_mapped, columns)):
+        return [taken(column, chosen) for column in columns]
+    tables = {id(column.source): column.source.select(chosen) for column in columns if is_mapped(column)}
+    return [
+        MappedTexts(tables[id(column.source)], column.column_name) if is_mapped(column) else taken(column, chosen)
+        for column in columns
+    ]
 
 
-def _mapped(texts: Iterator[str], once: bool) -> Sequence[str]:
+def in_order(columns: Sequence[Sequence[str]], rows: npt.NDArray[np.intp]) -> Iterator[tuple[str, ...]]:
+    """Yield the texts of these rows, one of each column, read block by block."""
+    for start in range(0, len(rows), BLOCK):
+        yield from zip(*(taken(column, rows[start : start + BLOCK]) for column in columns), strict=True)
+
+
+def _emptied(held: deque[Any]) -> Iterator[Any]:
+    """Yield what is held, and hold it no longer."""
+    while held:
+        yield held.popleft()
+
+
+def _written(rows: Iterator[Sequence[str]], names: Sequence[str]) -> Any:
     import pyarrow as pa
 
     datasets = imported("datasets", "train")
     _PLACES.append(TemporaryDirectory(prefix="samesense-", ignore_cleanup_errors=True))
-    path, schema = Path(_PLACES[-1].name) / "texts.arrow", pa.schema([(COLUMN, pa.large_string())])
-    digests = array("Q")  # 64 bits: of 100 million texts, two differ and have one digest with a probability of 0.0003
+    path, schema = Path(_PLACES[-1].name) / "texts.arrow", pa.schema([(name, pa.large_string()) for name in names])
     with writing(path), pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, schema) as writer:
-        while block := list(islice(texts, BLOCK)):
-            digests.extend(int.from_bytes(text_digest(text)[:8]) for text in block if once)
-            writer.write_batch(pa.record_batch([pa.array(block, pa.large_string())], schema=schema))
-    found = datasets.Dataset.from_file(str(path))
-    if once:
-        rows = np.sort(np.unique(np.frombuffer(digests, np.uint64), return_index=True)[1])
-        found = found if len(rows) == len(found) else found.select(rows).flatten_indices()
-    column: Sequence[str] = found[COLUMN]
-    return column
+        while block := list(islice(rows, BLOCK)):
+            columns = [pa.array(column, pa.large_string()) for column in zip(*block, strict=True)]
+            writer.write_batch(pa.record_batch(columns, schema=schema))
+    return datasets.Dataset.from_file(str(path))

@@ -33,7 +33,7 @@ from samesense.data.formats.lines import read_lines
 from samesense.data.formats.memory import Source, as_sources, in_memory, name_of, short_name
 from samesense.data.formats.sources import list_rows, load_rows
 from samesense.data.formats.text_columns import SEEN, named_column, text_column
-from samesense.data.mapped import each, gathered, taken
+from samesense.data.mapped import gathered, rows_of
 from samesense.errors import ConfigError, DataError
 from samesense.hashes import content_hash
 
@@ -61,12 +61,13 @@ class Sentences:
 
     def take(self, indices: Iterable[int]) -> Sentences:
         """Return the sentences at these positions, in the order given."""
-        return replace(self, texts=taken(self.texts, indices))
+        (texts,) = rows_of([self.texts], indices)
+        return replace(self, texts=texts)
 
     @cached_property
     def sha256(self) -> str:
         """Fingerprint of the texts in order, where one ends and the next begins included; equal from any file."""
-        encoded = (text.encode("utf-8", "surrogatepass") for text in each(self.texts))
+        encoded = (text.encode("utf-8", "surrogatepass") for text in self.texts)
         return content_hash(part for content in encoded for part in (len(content).to_bytes(8, "little"), content))
 
     @property

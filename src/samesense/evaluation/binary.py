@@ -8,7 +8,7 @@ import numpy as np
 
 from samesense.data import PairData
 from samesense.data.benchmarks.catalogue import Benchmark, part_name
-from samesense.data.pairs.data import pair_key
+from samesense.data.pairs.keys import pair_key
 from samesense.errors import DataError
 from samesense.evaluation.suite import BenchmarkSplits, Suite
 from samesense.evaluation.task import Task, in_words, timed_scores

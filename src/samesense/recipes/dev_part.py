@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from contextlib import suppress
+from itertools import chain
+
+import numpy as np
 
 from samesense.data import PairData
 from samesense.data.examples import Examples
-from samesense.data.mapped import each
-from samesense.data.pairs.data import plain_text
+from samesense.data.pairs.data import one_label
+from samesense.data.pairs.keys import plain_keys
 from samesense.data.sentences import Sentences
 from samesense.data.tuples.data import TupleData
 from samesense.errors import DataError
@@ -32,10 +35,10 @@ def hold_out(train: Examples, seed: int) -> tuple[Examples, PairData | None]:
         return train, getattr(train, "dev", None)
     with suppress(DataError):  # where nearly all pairs hang together, pairs are kept apart, and it is said
         rest, dev = train.split(HELD_OUT_SHARE, seed, apart="sentences")
-        if min(len(set(rest.labels)), len(set(dev.labels))) > 1:
+        if not (one_label(rest.labels) or one_label(dev.labels)):
             return rest, dev
     rest, dev = train.split(HELD_OUT_SHARE, seed)
-    if len(set(dev.labels)) < 2 or len(set(rest.labels)) < 2:
+    if one_label(rest.labels) or one_label(dev.labels):
         raise DataError(
             f"Holding out {HELD_OUT_SHARE:.0%} of {len(train)} pairs gives {len(dev)} for selection, and one side has "
             "one label only. Give a dev set, or `dev` none to keep the last state."
@@ -43,33 +46,32 @@ def hold_out(train: Examples, seed: int) -> tuple[Examples, PairData | None]:
     return rest, dev
 
 
-def texts_of(data: Examples) -> Sequence[str]:
+def texts_of(data: Examples) -> Iterable[str]:
     """Return the texts of pairs, anchors or sentences; none of other data."""
     if isinstance(data, PairData):
-        return [*data.sentences1, *data.sentences2]
+        return chain(data.sentences1, data.sentences2)
     if isinstance(data, TupleData):
-        return [*data.anchors, *(text for side in (data.positives, data.negatives) for own in side for text in own)]
+        return chain(data.anchors, (text for side in (data.positives, data.negatives) for own in side for text in own))
     return data.texts if isinstance(data, Sentences) else []
 
 
-def plain_texts(data: Examples) -> set[str]:
-    """Return the texts that :func:`texts_of` gives, without case and punctuation."""
-    return set(map(plain_text, texts_of(data)))
+def met(other: PairData, train: Examples) -> tuple[int, int]:
+    """Return how many sentences of some pairs are trained on, whatever their case and punctuation, and of how many."""
+    sentences = np.unique(plain_keys(texts_of(other)))
+    return len(np.intersect1d(sentences, plain_keys(texts_of(train)))), len(sentences)
 
 
 def leak(train: Examples, other: PairData, name: str) -> str:
     """Return in words how many sentences of some pairs are trained on."""
-    sentences = plain_texts(other)
-    met = {plain for text in each(texts_of(train)) if (plain := plain_text(text)) in sentences}
-    return f"also in {name}: {len(met)} of its {len(sentences)} sentences"
+    count, of = met(other, train)
+    return f"also in {name}: {count} of its {of} sentences"
 
 
 def shared(dev: PairData, train: Examples) -> str:
     """Return in words how many sentences of the pairs held out are trained on."""
     if not isinstance(train, PairData):
         return "of other pairs"
-    own = plain_texts(dev)
-    count = len(own & plain_texts(train))
+    count, of = met(dev, train)
     if not count:
         return "no sentence of which is trained on"
-    return f"{count} of whose {len(own)} sentences are also trained on, as the pairs hang together"
+    return f"{count} of whose {of} sentences are also trained on, as the pairs hang together"

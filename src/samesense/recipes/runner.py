@@ -225,11 +225,12 @@ def as_dataset(columns: Mapping[str, Sequence[Any]]) -> Dataset:
     mapped = {name: values for name, values in columns.items() if is_mapped(values)}
     if not mapped:
         return datasets.Dataset.from_dict(dict(columns))
-    ((name, texts),) = mapped.items()
-    found: Dataset = texts.source  # type: ignore[attr-defined]
-    if name not in found.column_names:
-        found = found.rename_column(texts.column_name, name)  # type: ignore[attr-defined]
-    for other in columns.keys() - {name}:
+    tables = {id(texts.source): texts.source for texts in mapped.values()}
+    (found,) = tables.values()  # what is mapped together stands in one table
+    found = found.select_columns([texts.column_name for texts in mapped.values()])
+    named = {texts.column_name: name for name, texts in mapped.items() if texts.column_name != name}
+    found = found.rename_columns(named) if named else found
+    for other in columns.keys() - mapped.keys():
         found = found.add_column(other, np.asarray(columns[other]))
     return found
 

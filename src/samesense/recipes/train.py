@@ -74,7 +74,7 @@ class TrainingPlan:
         else:
             summary = getattr(train, "summary", None)
         said = f"data: {summary or f'{train.name}, {len(train)} examples'}"
-        return [said, *(f"  {leak(train, other, part)}" for part, other in others.items() if len(texts_of(train)))]
+        return [said, *(f"  {leak(train, other, part)}" for part, other in others.items() if any(texts_of(train)))]
 
     def _selection(self) -> str:
         if self.dev is None:

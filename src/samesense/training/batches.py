@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
@@ -99,4 +98,5 @@ def share_without_comparison(labels: Sequence[float], batch_size: int) -> float:
     It is the sum over labels of C(count, batch_size) / C(examples, batch_size); 1 for a batch of one.
     """
     size = min(batch_size, len(labels))
-    return sum(math.comb(count, size) for count in Counter(labels).values()) / math.comb(len(labels), size)
+    counts = np.unique(np.asarray(labels), return_counts=True)[1].tolist()
+    return sum(math.comb(count, size) for count in counts if count >= size) / math.comb(len(labels), size)

@@ -23,7 +23,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from samesense.data.mapped import each, taken
+from samesense.data.mapped import taken
 from samesense.data.sentences import Sentences
 from samesense.encoder.cosine import checked_rows, nonzero_rows
 from samesense.errors import ConfigError, DataError, ModelError
@@ -133,9 +133,7 @@ def _make(place: Path, teacher: Teacher, sentences: Sentences, about: dict[str, 
     """Encode what is not yet there, beside ``place``, and rename it."""
     part = place.with_suffix(".part")
     part.mkdir(exist_ok=True)
-    order = np.argsort(
-        [-len(text) for text in each(sentences.texts)], kind="stable"
-    )  # equal lengths meet: little padding
+    order = np.argsort([-len(text) for text in sentences.texts], kind="stable")  # equal lengths meet: little padding
     blocks = [order[start : start + BLOCK_TEXTS] for start in range(0, len(order), BLOCK_TEXTS)]
     done = _array(part / "done.npy", (len(blocks),), "uint8")
     before = sum(len(block) for block, flag in zip(blocks, done, strict=True) if flag)

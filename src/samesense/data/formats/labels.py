@@ -161,16 +161,20 @@ def _without_label(raw: Sequence[object]) -> frozenset[int]:
     """Return the positions that are marked to have no label: by ``-``, and among named classes also by nothing."""
     named = any(isinstance(cell, str) and _is_named(cell) for cell in raw)
     marks = ("-", "") if named else ("-",)
-    texts = {at: cell.strip() for at, cell in enumerate(raw) if isinstance(cell, str)}
-    absent = {at for at, cell in enumerate(raw) if named and cell is None}
-    return frozenset(absent | {at for at, text in texts.items() if text in marks})
+    return frozenset(
+        at
+        for at, cell in enumerate(raw)
+        if (cell.strip() in marks if isinstance(cell, str) else named and cell is None)
+    )
 
 
 def _mixed(raw: Sequence[object], values: Sequence[float | None]) -> dict[int, tuple[str, str]]:
     """Return the problems of names such as true among numbers, or of numbers among names: whichever are fewer."""
     named = [at for at, cell in enumerate(raw) if _is_named(cell)]
+    if not named:
+        return {}
     numbers = [at for at, value in enumerate(values) if value is not None and not _is_named(raw[at])]
-    if not named or not numbers:
+    if not numbers:
         return {}
     strays, others = (named, "numbers") if len(named) <= len(numbers) else (numbers, "true, false or named classes")
     return {at: (f"label {raw[at]!r} stands among {others}", "write all labels in one way") for at in strays}

@@ -56,8 +56,13 @@ def list_rows(source: Source, most: int | None = None) -> list[Row]:
     """Return all rows of a source, or so many of the first; DataError if there are none. See :func:`load_rows`."""
     rows = list(islice(load_rows(source), most))
     if not rows:
-        raise DataError(f"{name_of(source)}: there are no rows. Check that this is the right file.")
+        raise no_rows(source)
     return rows
+
+
+def no_rows(source: Source) -> DataError:
+    """Build the error for a source without rows."""
+    return DataError(f"{name_of(source)}: there are no rows. Check that this is the right file.")
 
 
 def _folder_and_split(text: str) -> tuple[Path | None, str | None]:

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import json
-import unicodedata
+from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain, groupby, repeat
+from operator import itemgetter
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
+
+import numpy as np
 
 from samesense.data.formats.files import split_suffix
 from samesense.data.formats.labels import Kind, Scale
+from samesense.data.mapped import columns_of, in_order, is_mapped, rows_of
+from samesense.data.pairs.keys import Groups, components, pair_key, pair_keys, plain_keys, same
 from samesense.errors import ConfigError, DataError
 from samesense.hashes import json_hash, rows_hash
 from samesense.types import Pair
+
+TEXTS = ("sentence1", "sentence2", "subset")
+"""Columns of a table of pairs."""
 
 _JOINT = " + "
 
@@ -22,6 +31,9 @@ _JOINT = " + "
 @dataclass(frozen=True, kw_only=True)
 class PairData:
     """Labelled sentence pairs of one source, in its order.
+
+    Texts, labels and rows are lists; where there are many texts, they are mapped from a file and the numbers an array,
+    see :func:`~samesense.data.mapped.columns_of`.
 
     Attributes:
         sentences1: first sentence of every pair.
@@ -38,10 +50,10 @@ class PairData:
         rows: number of the row of each pair, as its source counts them, where it is of one source.
     """
 
-    sentences1: list[str]
-    sentences2: list[str]
-    labels: list[float]
-    subsets: list[str] | None
+    sentences1: Sequence[str]
+    sentences2: Sequence[str]
+    labels: Sequence[float]
+    subsets: Sequence[str] | None
     kind: Kind
     scale: Scale | None
     source: str
@@ -49,7 +61,7 @@ class PairData:
     dropped: int = 0
     dropped_unlabelled: int = 0
     own_scale: bool = False
-    rows: list[int] | None = field(default=None, compare=False)
+    rows: Sequence[int] | None = field(default=None, compare=False)
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -78,14 +90,16 @@ class PairData:
 
     def take(self, indices: Iterable[int]) -> PairData:
         """Return the rows at these positions, in the order given."""
-        chosen = [int(index) for index in indices]
+        chosen = np.fromiter(indices, np.int64)
+        subsets = [] if self.subsets is None else [self.subsets]
+        first, second, *parts = rows_of([self.sentences1, self.sentences2, *subsets], chosen)
         return replace(
             self,
-            sentences1=[self.sentences1[index] for index in chosen],
-            sentences2=[self.sentences2[index] for index in chosen],
-            labels=[self.labels[index] for index in chosen],
-            subsets=None if self.subsets is None else [self.subsets[index] for index in chosen],
-            rows=None if self.rows is None else [self.rows[index] for index in chosen],
+            sentences1=first,
+            sentences2=second,
+            labels=numbers((self.labels[row] for row in chosen), beside=first),
+            subsets=parts[0] if parts else None,
+            rows=None if self.rows is None else numbers((self.rows[row] for row in chosen), beside=first, whole=True),
         )
 
     def split(
@@ -107,93 +121,33 @@ class PairData:
         """
         if not 0 < fraction < 1:
             raise ConfigError(f"The share to hold out must lie between 0 and 1; received {fraction}. Example: 0.1")
-        plain = [plain_pair(*pair) for pair in self.pairs()]
-        groups = components(plain) if apart == "sentences" else _repetitions(plain)
+        keys = plain_keys(self.sentences1), plain_keys(self.sentences2)
+        groups = components(*keys) if apart == "sentences" else same(pair_keys(*keys))
         wanted = max(1, round(fraction * len(self)))
         most = wanted if apart == "sentences" else len(self)
-        held: set[int] = set()
+        sizes = np.bincount(groups)
+        held, count = np.zeros(len(sizes), bool), 0
         for group in self._drawn(groups, seed):
-            if len(held) < wanted and len(held) + len(group) <= most:
-                held.update(group)
-        if not held or len(held) == len(self) or 2 * len(held) < wanted:
+            if count < wanted and count + sizes[group] <= most:
+                held[group] = True
+                count += int(sizes[group])
+        if not count or count == len(self) or 2 * count < wanted:
             raise DataError(
-                f"{self.source}: {len(self)} rows with {len(set(plain))} different pairs cannot be split into two parts"
-                + (
-                    f", since {max(map(len, groups))} hang together by their sentences. "
-                    if apart == "sentences"
-                    else ". "
-                )
+                f"{self.source}: {len(self)} rows with {len(np.unique(pair_keys(*keys)))} different pairs cannot be "
+                "split into two parts"
+                + (f", since {sizes.max()} hang together by their sentences. " if apart == "sentences" else ". ")
                 + "Give a file with more pairs, or a dev file of its own."
             )
-        return self.take(index for index in range(len(self)) if index not in held), self.take(sorted(held))
+        return self.take(np.flatnonzero(~held[groups])), self.take(np.flatnonzero(held[groups]))
 
-    def _drawn(self, groups: Sequence[list[int]], seed: int) -> list[list[int]]:
-        """Return groups of rows in random order."""
-        spelled = self.pairs()
-        order = [min(pair_key(*spelled[row]) for row in rows) for rows in groups]
-        return [groups[at] for at in sorted(range(len(groups)), key=lambda at: json_hash([seed, *order[at]]))]
-
-
-def _repetitions(pairs: Sequence[Pair]) -> list[list[int]]:
-    """Return the places of each pair."""
-    groups: dict[Pair, list[int]] = {}
-    for index, pair in enumerate(pairs):
-        groups.setdefault(pair, []).append(index)
-    return list(groups.values())
-
-
-def components(pairs: Sequence[Pair]) -> list[list[int]]:
-    """Return the connected components of pairs by their sentences: places of pairs, in order of first appearance."""
-    group: dict[str, str] = {}
-
-    def root(text: str) -> str:
-        while group.setdefault(text, text) != text:
-            group[text] = group[group[text]]
-            text = group[text]
-        return text
-
-    for one, other in pairs:
-        group[root(one)] = root(other)
-    found: dict[str, list[int]] = {}
-    for place, (one, _) in enumerate(pairs):
-        found.setdefault(root(one), []).append(place)
-    return list(found.values())
-
-
-def sentences_of(pairs: Iterable[Pair]) -> set[str]:
-    """Return the sentences of pairs."""
-    return {text for pair in pairs for text in pair}
-
-
-def pair_key(first: str, second: str) -> Pair:
-    """Return what two spellings of one pair share: letters in one case, the smaller sentence first."""
-    one, two = first.casefold(), second.casefold()
-    return (one, two) if one <= two else (two, one)
-
-
-class _DropPunctuation(dict[int, int | None]):
-    """Translation table that deletes punctuation, filled as characters are met."""
-
-    def __missing__(self, code: int) -> int | None:
-        self[code] = None if unicodedata.category(chr(code)).startswith("P") else code
-        return self[code]
-
-
-_TABLE = _DropPunctuation()
-
-
-def plain_pair(first: str, second: str) -> Pair:
-    """Return what two spellings of one pair share when punctuation and spaces count as little as case and order.
-
-    A sentence of punctuation alone is taken as it is.
-    """
-    one, two = plain_text(first), plain_text(second)
-    return (one, two) if one <= two else (two, one)
-
-
-def plain_text(text: str) -> str:
-    """Return a text in one case, without punctuation, with single spaces; as it is if it is of punctuation alone."""
-    return " ".join(text.casefold().translate(_TABLE).split()) or text.casefold()
+    def _drawn(self, groups: Groups, seed: int) -> Groups:
+        """Return groups of rows in random order, by the first of the pairs of each."""
+        order = np.argsort(groups, kind="stable")
+        texts = in_order([self.sentences1, self.sentences2], order)
+        rows = groupby(zip(groups[order], texts, strict=True), key=itemgetter(0))
+        pairs = (min(pair_key(*own) for _, own in of_group) for _, of_group in rows)
+        drawn = np.fromiter((int(json_hash([seed, *pair])[:16], 16) for pair in pairs), np.uint64)
+        return np.argsort(drawn, kind="stable")
 
 
 def concat(parts: Sequence[PairData]) -> PairData:
@@ -208,12 +162,20 @@ def concat(parts: Sequence[PairData]) -> PairData:
                 f"{first.scale} and {other.source} is {other.kind} on {other.scale}. Give one scale to all "
                 "as `label_range` LOW HIGH, train on them apart, or rescale one file."
             )
-    subsets = [name for part in parts for name in (part.subsets or [""] * len(part))]
+    if len(parts) == 1:
+        return first
+    with_subsets = any(part.subsets is not None for part in parts)
+    sides = [
+        chain.from_iterable(part.sentences1 for part in parts),
+        chain.from_iterable(part.sentences2 for part in parts),
+        *([chain.from_iterable(part.subsets or repeat("", len(part)) for part in parts)] if with_subsets else []),
+    ]
+    texts = columns_of(zip(*sides, strict=True), TEXTS[: len(sides)])
     return PairData(
-        sentences1=[text for part in parts for text in part.sentences1],
-        sentences2=[text for part in parts for text in part.sentences2],
-        labels=[label for part in parts for label in part.labels],
-        subsets=subsets if any(part.subsets is not None for part in parts) else None,
+        sentences1=texts[0],
+        sentences2=texts[1],
+        labels=numbers(chain.from_iterable(part.labels for part in parts), beside=texts[0]),
+        subsets=texts[2] if with_subsets else None,
         kind=first.kind,
         scale=first.scale,
         source=_JOINT.join(part.source for part in parts),
@@ -221,5 +183,14 @@ def concat(parts: Sequence[PairData]) -> PairData:
         dropped=sum(part.dropped for part in parts),
         dropped_unlabelled=sum(part.dropped_unlabelled for part in parts),
         own_scale=any(part.own_scale for part in parts),
-        rows=first.rows if len(parts) == 1 else None,
     )
+
+
+def one_label(labels: Sequence[float]) -> bool:
+    """Return whether all labels are equal, so that there is nothing to rank."""
+    return all(label == labels[0] for label in labels)
+
+
+def numbers(values: Iterable[Any], *, beside: Sequence[str], whole: bool = False) -> Sequence[Any]:
+    """Return numbers as a list, or beside texts that stand in a file in 8 bytes each."""
+    return array("q" if whole else "d", values) if is_mapped(beside) else list(values)

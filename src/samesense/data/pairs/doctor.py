@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from samesense.data.examples import Conflict, conflict_lines
 from samesense.data.formats.labels import NLI_NAMES, Kind, Scale, number_text
-from samesense.data.pairs.data import PairData, plain_pair, sentences_of
+from samesense.data.pairs.data import PairData
+from samesense.data.pairs.keys import Groups, Keys, pair_keys, plain_keys, same, text_keys
 from samesense.types import Pair
 
 MOST_COUNTED = 12
@@ -30,13 +33,12 @@ def examine(data: PairData, *, against: Mapping[str, PairData | Sequence[Pair]] 
     ``against`` is other data by name, such as the test set, or its pairs; pairs in both are counted, whichever sentence
     comes first, without regard to case and punctuation, and so are single sentences.
     """
-    places: defaultdict[Pair, list[int]] = defaultdict(list)
-    for place, (first, second) in enumerate(data.pairs()):
-        places[min(first, second), max(first, second)].append(place)
-    conflicts = list(_conflicts(data, places.values()))
-    counts = Counter(data.labels)
-    own = _plain_pairs(data) if against else set()
-    others = {name: _plain_pairs(other) for name, other in (against or {}).items()}
+    first, second = text_keys(data.sentences1), text_keys(data.sentences2)
+    groups = same(pair_keys(first, second))
+    conflicts = list(_conflicts(data, groups))
+    own = _Plain.of(data) if against else None
+    shared = {name: own.shared(_Plain.of(other)) for name, other in (against or {}).items() if own}
+    values, counts = np.unique(np.asarray(data.labels, dtype=np.float64), return_counts=True)
     report = DataReport(
         name=data.name,
         sha256=data.sha256,
@@ -44,42 +46,73 @@ def examine(data: PairData, *, against: Mapping[str, PairData | Sequence[Pair]] 
         kind=data.kind,
         scale=data.scale,
         label_quantiles={name: float(np.percentile(data.labels, at)) for name, at in _QUANTILES.items()},
-        label_counts=_label_counts(counts, data.kind),
-        positive_share=counts[1.0] / len(data) if data.kind == "binary" else None,
-        **describe_texts([*data.sentences1, *data.sentences2]),
-        duplicate_pairs=len(data) - len(places),
+        label_counts=_label_counts(dict(zip(values[: MOST_COUNTED + 1].tolist(), counts.tolist(), strict=False)), data),
+        positive_share=int(counts[values == 1].sum()) / len(data) if data.kind == "binary" else None,
+        **describe_texts(_texts(data)),
+        duplicate_pairs=len(data) - 1 - int(groups.max()),
         conflicting_pairs=len(conflicts),
         conflicts=conflicts,
-        equal_pairs=sum(first == second for first, second in data.pairs()),
+        equal_pairs=int((first == second).sum()),
         subsets=None if data.subsets is None else dict(Counter(data.subsets)),
         dropped=data.dropped,
-        overlaps={name: len(own & other) for name, other in others.items()},
-        shared_sentences={name: len(sentences_of(own) & sentences_of(other)) for name, other in others.items()},
+        overlaps={name: pairs for name, (pairs, _) in shared.items()},
+        shared_sentences={name: sentences for name, (_, sentences) in shared.items()},
         dropped_unlabelled=data.dropped_unlabelled,
         warnings=[],
     )
     return replace(report, warnings=[*_scale_warnings(data), *_text_warnings(data), *_warnings(report)])
 
 
-def _conflicts(data: PairData, places: Iterable[list[int]]) -> Iterable[Conflict]:
+def _conflicts(data: PairData, groups: Groups) -> Iterator[Conflict]:
+    """Yield the rows of each group of equal pairs whose labels differ."""
     numbers = data.rows or range(1, len(data) + 1)
     names = NLI_NAMES if data.kind == "nli" else {}
-    for same in places:
-        labels = [data.labels[place] for place in same]
-        if len(set(labels)) > 1:
-            yield Conflict(
-                rows=[numbers[place] for place in same],
-                texts=[data.sentences1[same[0]], data.sentences2[same[0]]],
-                labels=[names.get(label, number_text(label)) for label in labels],
-            )
+    labels = np.asarray(data.labels, dtype=np.float64)
+    order = np.argsort(groups, kind="stable")
+    starts = np.flatnonzero(np.diff(groups[order], prepend=-1))
+    differ = np.minimum.reduceat(labels[order], starts) < np.maximum.reduceat(labels[order], starts)
+    ends = [*starts[1:], len(order)]
+    for group in np.flatnonzero(differ):
+        places = order[starts[group] : ends[group]].tolist()
+        yield Conflict(
+            rows=[numbers[place] for place in places],
+            texts=[data.sentences1[places[0]], data.sentences2[places[0]]],
+            labels=[names.get(data.labels[place], number_text(data.labels[place])) for place in places],
+        )
 
 
-def describe_texts(texts: Sequence[str]) -> dict[str, Any]:
+@dataclass(frozen=True)
+class _Plain:
+    """The different pairs of data, and their sentences, without case and punctuation."""
+
+    pairs: Keys
+    sentences: Keys
+
+    @classmethod
+    def of(cls, data: PairData | Sequence[Pair]) -> _Plain:
+        if isinstance(data, PairData):
+            first, second = plain_keys(data.sentences1), plain_keys(data.sentences2)
+        else:
+            first, second = (plain_keys(pair[side] for pair in data) for side in (0, 1))
+        return cls(np.unique(pair_keys(first, second)), np.unique(np.concatenate([first, second])))
+
+    def shared(self, other: _Plain) -> tuple[int, int]:
+        """Return how many pairs and how many sentences are also in others."""
+        pairs = np.intersect1d(self.pairs, other.pairs, assume_unique=True)
+        return len(pairs), len(np.intersect1d(self.sentences, other.sentences, assume_unique=True))
+
+
+def describe_texts(texts: Iterable[str]) -> dict[str, Any]:
     """Return how many texts differ and how long they are: the fields of that name of :class:`DataReport`."""
-    lengths = np.array([sentence_length(text) for text in texts])
+    keys, counted, unspaced = array("q"), array("q"), 0
+    for text in texts:
+        keys.append(hash(text))
+        counted.append(sentence_length(text))
+        unspaced += _CJK.search(text) is not None
+    lengths = np.asarray(counted)
     return {
-        "distinct_sentences": len(set(texts)),
-        "length_unit": "characters" if 2 * sum(map(bool, map(_CJK.search, texts))) > len(texts) else "words",
+        "distinct_sentences": len(np.unique(np.asarray(keys))),
+        "length_unit": "characters" if 2 * unspaced > len(lengths) else "words",
         "words_median": float(np.median(lengths)),
         "words_p99": float(np.percentile(lengths, 99, method="inverted_cdf")),
     }
@@ -98,15 +131,15 @@ def sentence_length(text: str) -> int:
     return len("".join(text.split())) if _CJK.search(text) else len(text.split())
 
 
-def _label_counts(counts: Counter[float], kind: Kind) -> dict[str, int] | None:
+def _label_counts(counts: Mapping[float, int], data: PairData) -> dict[str, int] | None:
     if len(counts) > MOST_COUNTED:
         return None
-    names = NLI_NAMES if kind == "nli" else {}
-    return {names.get(label, number_text(label)): counts[label] for label in sorted(counts)}
+    names = NLI_NAMES if data.kind == "nli" else {}
+    return {names.get(label, number_text(label)): count for label, count in counts.items()}
 
 
-def _plain_pairs(data: PairData | Sequence[Pair]) -> set[Pair]:
-    return {plain_pair(*pair) for pair in (data.pairs() if isinstance(data, PairData) else data)}
+def _texts(data: PairData) -> Iterator[str]:
+    return chain(data.sentences1, data.sentences2)
 
 
 def _warnings(report: DataReport) -> Iterable[str]:
@@ -133,14 +166,13 @@ def _scale_warnings(data: PairData) -> Iterable[str]:
 
 
 def _text_warnings(data: PairData) -> Iterable[str]:
-    texts = {*data.sentences1, *data.sentences2}
-    quoted = sum(text[:1] == text[-1:] == '"' and '""' in text[1:-1] for text in texts)
+    quoted = len({hash(text) for text in _texts(data) if text[:1] == text[-1:] == '"' and '""' in text[1:-1]})
     if quoted:
         yield (
             f"texts, {quoted} of them, stand in double quotes, with doubled ones inside: where a program wrote them, "
             "name the file .csv, also with tabs between"
         )
-    empty = sorted(text for text in texts if text.strip().casefold() in _EMPTY)
+    empty = sorted({text for text in _texts(data) if text.strip().casefold() in _EMPTY})
     if empty:
         shown = ", ".join(map(repr, empty))
         yield f"{shown} stand as texts: where they mean that there is none, leave those rows out"

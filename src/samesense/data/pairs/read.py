@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from itertools import islice
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
+
+import numpy as np
 
 from samesense.data.formats.columns import Columns, resolve_columns
 from samesense.data.formats.files import BadRow, Row, bad_rows_error, text_problem
 from samesense.data.formats.labels import ParsedLabels, Scale, number_text, parse_labels
 from samesense.data.formats.memory import Source, name_of
-from samesense.data.formats.sources import list_rows, load_rows
+from samesense.data.formats.sources import list_rows, load_rows, no_rows
 from samesense.data.formats.text_columns import SEEN, example, guessed_pairs, names_in
-from samesense.data.pairs.data import PairData
+from samesense.data.mapped import BLOCK, columns_of, rows_of
+from samesense.data.pairs.data import TEXTS, PairData, numbers, one_label
 from samesense.errors import ConfigError, DataError
-from samesense.types import Pair
+from samesense.types import Indices, Pair
 
 logger = logging.getLogger(__name__)
 
@@ -47,22 +51,61 @@ def read_pairs(
         MissingExtraError: if ``datasets`` is needed and absent.
     """
     name = name_of(source)
-    rows = list_rows(source)
-    found = _columns(rows, columns, name)
-    parsed = _labels_of(rows, found, name, label_order, label_range)
-    labelled = [row for position, row in enumerate(rows) if position not in parsed.unlabelled]
-    problems = _text_problems(labelled, found)
-    problems += [BadRow(rows[at][0], str(found.label), *problem) for at, problem in parsed.problems.items()]
+    rows = load_rows(source)
+    first = list(islice(rows, BLOCK))
+    if not first:
+        raise no_rows(source)
+    found = _columns(first, columns, name)
+    passed = _Passed(found)
+    texts = columns_of(passed.texts(chain(first, rows)), TEXTS[: 2 if found.subset is None else 3])
+    parsed = _labels_of(passed.labels, found, name, label_order, label_range)
+    problems = [(at, problem) for at, problem in passed.problems if at not in parsed.unlabelled]
+    problems += [
+        (at, BadRow(passed.numbers[at], str(found.label), *problem)) for at, problem in parsed.problems.items()
+    ]
     if problems and not drop_bad_rows:
-        raise bad_rows_error(name, problems, len(rows), limit_reported)
-    bad = {problem.row for problem in problems}
-    kept = [at for at, row in enumerate(rows) if row[0] not in bad and at not in parsed.unlabelled]
-    if not kept:
+        raise bad_rows_error(name, [problem for _, problem in problems], len(passed.numbers), limit_reported)
+    bad = {at for at, _ in problems}
+    kept = np.delete(np.arange(len(passed.numbers)), sorted(parsed.unlabelled | bad))
+    if not len(kept):
         raise DataError(
-            f"{name}: no row is left of {len(rows)}; {len(bad)} cannot be used and {len(parsed.unlabelled)} have no "
-            "label (-, -1 or empty, as in test parts with hidden labels). Give a file with labels."
+            f"{name}: no row is left of {len(passed.numbers)}; {len(bad)} cannot be used and {len(parsed.unlabelled)} "
+            "have no label (-, -1 or empty, as in test parts with hidden labels). Give a file with labels."
         )
-    return _assembled(rows, kept, found, parsed, name, len(bad))
+    return _assembled(texts, passed, kept, found, parsed, name, len(bad))
+
+
+class _Passed:
+    """What is noted of the rows of a source while their texts pass by."""
+
+    def __init__(self, columns: Columns) -> None:
+        self.columns = columns
+        self.partners = [name for name in (columns.text2, columns.negative) if name is not None]
+        self.numbers = array("q")  # of the rows, as the source counts them
+        self.labels: list[object] = []  # cells; equal texts are one object
+        self.problems: list[tuple[int, BadRow]] = []  # of texts, by the position of the row
+        self._known: dict[str, str] = {}
+
+    def texts(self, rows: Iterable[Row]) -> Iterator[tuple[str, ...]]:
+        """Yield the two texts of each pair, and the name of its part where the source has parts."""
+        names, part = [self.columns.text1, *self.partners], self.columns.subset
+        for at, (number, cells) in enumerate(rows):
+            self.numbers.append(number)
+            self.labels.append(self._label(cells))
+            wrong = {name: what for name in names if (what := text_problem(cells.get(name)))}
+            fix = "give the sentence or delete the row"
+            self.problems += [(at, BadRow(number, name, what, fix)) for name, what in wrong.items()]
+            subset = cells.get(part) if part is not None else None
+            ends = () if part is None else ("" if subset is None else str(subset),)
+            first, *others = ["" if name in wrong else str(cells[name]) for name in names]
+            for other in others:
+                yield first, other, *ends
+
+    def _label(self, cells: Mapping[str, object]) -> object:
+        cell = cells.get(self.columns.label) if self.columns.label is not None else None
+        if not isinstance(cell, str) or len(self._known) > BLOCK:
+            return cell
+        return self._known.setdefault(cell, cell)
 
 
 def read_bare_pairs(source: Source, *, columns: str | None = None) -> list[Pair]:
@@ -102,47 +145,39 @@ def _columns(rows: Sequence[Row], columns: str | None, source: str, *, labelled:
 
 
 def _labels_of(
-    rows: Sequence[Row], columns: Columns, source: str, label_order: str | None, label_range: Scale | None
+    cells: Sequence[object], columns: Columns, source: str, label_order: str | None, label_range: Scale | None
 ) -> ParsedLabels:
     if columns.label is not None:
-        return parse_labels([cells.get(columns.label) for _, cells in rows], columns, source, label_order, label_range)
+        return parse_labels(cells, columns, source, label_order, label_range)
     if label_order is not None or label_range is not None:
         raise ConfigError(
             f"{source}: `label_order` and `label_range` are for a label column, and this source has triples with "
             f"negatives in column {columns.negative!r}. Leave them out."
         )
-    return ParsedLabels([1.0] * len(rows), "triple", (0.0, 1.0))
-
-
-def _text_problems(rows: Sequence[Row], columns: Columns) -> list[BadRow]:
-    names = [name for name in (columns.text1, columns.text2, columns.negative) if name is not None]
-    problems = []
-    for number, cells in rows:
-        for name in names:
-            what = text_problem(cells.get(name))
-            if what:
-                problems.append(BadRow(number, name, what, "give the sentence or delete the row"))
-    return problems
+    return ParsedLabels([1.0] * len(cells), "triple", (0.0, 1.0))
 
 
 def _assembled(
-    rows: Sequence[Row], kept: Sequence[int], columns: Columns, parsed: ParsedLabels, source: str, dropped: int
+    texts: Sequence[Sequence[str]],
+    passed: _Passed,
+    kept: Indices,
+    columns: Columns,
+    parsed: ParsedLabels,
+    source: str,
+    dropped: int,
 ) -> PairData:
-    pairs: list[tuple[str, str, float, str, int]] = []
-    for at in kept:
-        number, cells = rows[at]
-        part = cells.get(columns.subset) if columns.subset is not None else None
-        subset = "" if part is None else str(part)
-        partners = [(columns.text2, parsed.values[at] or 0.0)]
-        partners += [] if columns.negative is None else [(columns.negative, 0.0)]
-        pairs += [(str(cells[columns.text1]), str(cells[name]), label, subset, number) for name, label in partners]
-    first, second, labels, parts, numbers = (list(column) for column in zip(*pairs, strict=True))
-    _refuse_constant(labels, source)
+    width = len(passed.partners)
+    if len(kept) < len(passed.numbers):
+        texts = rows_of(texts, (kept[:, None] * width + np.arange(width)).ravel())
+    others = (0.0,) * (width - 1)  # of negatives
+    labels = (label for at in kept for label in (parsed.values[at] or 0.0, *others))
+    held = numbers(labels, beside=texts[0])
+    _refuse_constant(held, source)
     return PairData(
-        sentences1=first,
-        sentences2=second,
-        labels=labels,
-        subsets=parts if any(parts) else None,
+        sentences1=texts[0],
+        sentences2=texts[1],
+        labels=held,
+        subsets=texts[2] if columns.subset is not None and any(texts[2]) else None,
         kind=parsed.kind,
         scale=parsed.scale,
         source=source,
@@ -150,12 +185,12 @@ def _assembled(
         dropped=dropped,
         dropped_unlabelled=len(parsed.unlabelled),
         own_scale=parsed.own_scale,
-        rows=numbers,
+        rows=numbers((passed.numbers[at] for at in kept for _ in range(width)), beside=texts[0], whole=True),
     )
 
 
 def _refuse_constant(labels: Sequence[float], source: str) -> None:
-    if len(set(labels)) == 1:
+    if one_label(labels):
         number = labels[0]
         shown = f"{number:.1f}" if number.is_integer() else number_text(number)
         raise DataError(

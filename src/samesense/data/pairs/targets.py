@@ -10,12 +10,12 @@ Differs: a scale other than 0 to 5 is mapped to 0..1 linearly. How triplets and 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from samesense.data.formats.labels import NLI_NAMES, number_text
-from samesense.data.pairs.data import PairData
+from samesense.data.pairs.data import PairData, numbers, one_label
 from samesense.data.pairs.triplets import Formed, positives, triplets
 from samesense.errors import DataError
 
@@ -52,7 +52,7 @@ def midpoint(data: PairData) -> float:
 
 def labels_in_order(data: PairData) -> Targets:
     """Return the pairs with their labels as they are; DataError if all are equal, so that there is no order."""
-    if len(set(data.labels)) < 2:
+    if one_label(data.labels):
         raise DataError(
             f"CoSENT compares pairs with different labels; all {len(data)} labels of {data.source} are "
             f"{number_text(data.labels[0])}. Give pairs of two labels at least."
@@ -68,12 +68,12 @@ def labels_from_0_to_1(data: PairData) -> Targets:
     if not data.graded:
         return _pairs(data, data.labels, "labels 0 and 1 as they are")
     if data.kind == "nli":
-        return _pairs(data, [label / 2 for label in data.labels], "contradiction 0, neutral 0.5, entailment 1")
+        return _pairs(data, (label / 2 for label in data.labels), "contradiction 0, neutral 0.5, entailment 1")
     low, high = _scale(data, "Give it as label_range LOW HIGH")
     if (low, high) == (0, 1):
         return _pairs(data, data.labels, "labels 0 to 1 as they are")
     said = f"divided by {number_text(high)}" if low == 0 else f"from {number_text(low)} to {number_text(high)} on 0..1"
-    return _pairs(data, [(label - low) / (high - low) for label in data.labels], f"labels {said}")
+    return _pairs(data, ((label - low) / (high - low) for label in data.labels), f"labels {said}")
 
 
 def labels_cut_in_two(data: PairData, *, positive_above: float | None = None) -> Targets:
@@ -84,19 +84,19 @@ def labels_cut_in_two(data: PairData, *, positive_above: float | None = None) ->
     if data.kind != "scored":
         return _pairs(data, data.labels, "labels 0 and 1 as they are")
     cut = positive_cut(data, positive_above)
-    labels = [float(label > cut) for label in data.labels]
-    count = int(sum(labels))
-    if count in (0, len(labels)):
+    count = sum(label > cut for label in data.labels)
+    if count in (0, len(data)):
         raise _cut_error(data, cut, count)
+    labels = (float(label > cut) for label in data.labels)
     return _pairs(data, labels, f"{count} of {len(data)} pairs positive, labels above {number_text(cut)}")
 
 
 def labels_as_classes(data: PairData) -> Targets:
     """Return the pairs with classes numbered from 0, none of them without an example."""
     found = sorted(set(data.labels))
-    labels = [found.index(label) for label in data.labels]
+    labels = (found.index(label) for label in data.labels)
     names = [NLI_NAMES[label] if data.kind == "nli" else number_text(label) for label in found]
-    made = _pairs(data, labels, f"{len(found)} classes ({', '.join(names)})")
+    made = _pairs(data, labels, f"{len(found)} classes ({', '.join(names)})", whole=True)
     return Targets(made.columns, made.summary, {"classes": len(found)})
 
 
@@ -142,8 +142,9 @@ def _unused(formed: Formed, pairs: int) -> str:
     return f"{formed.unused} of {pairs} pairs not used"
 
 
-def _pairs(data: PairData, labels: list[Any], summary: str) -> Targets:
-    return Targets({"sentence1": data.sentences1, "sentence2": data.sentences2, "label": labels}, summary)
+def _pairs(data: PairData, labels: Iterable[float], summary: str, *, whole: bool = False) -> Targets:
+    held = labels if labels is data.labels else numbers(labels, beside=data.sentences1, whole=whole)
+    return Targets({"sentence1": data.sentences1, "sentence2": data.sentences2, "label": held}, summary)
 
 
 def _scale(data: PairData, fix: str) -> tuple[float, float]:

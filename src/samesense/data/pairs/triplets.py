@@ -6,15 +6,19 @@ is given to an anchor both as positive and as negative is neither, and a sentenc
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import cycle, islice
 from typing import Any
 
-from samesense.data.pairs.data import PairData
+import numpy as np
+import numpy.typing as npt
 
-Partners = dict[str, list[int]]
-"""Partner of an anchor, in order of appearance, to the rows in which the two stand."""
+from samesense.data.mapped import BLOCK, columns_of, rows_of, taken
+from samesense.data.pairs.data import PairData, numbers
+from samesense.data.pairs.keys import Groups, same, text_keys
+from samesense.types import Indices
+
+Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -28,7 +32,7 @@ class Formed:
         negatives: rows with a negative of their own.
     """
 
-    columns: dict[str, list[Any]]
+    columns: dict[str, Sequence[Any]]
     unused: int
     negatives: int
 
@@ -42,19 +46,17 @@ def triplets(data: PairData) -> Formed:
     An anchor with p positives and n negatives gives max(p, n) triplets: the shorter list starts again, so that every
     partner is used and none more often than needed.
     """
-    anchors: list[str] = []
-    near: list[str] = []
-    far: list[str] = []
-    used: set[int] = set()
-    for anchor, (own, other) in _partners(data).items():
-        if not own or not other:
-            continue
-        count = max(len(own), len(other))
-        anchors += [anchor] * count
-        near += islice(cycle(own), count)
-        far += islice(cycle(other), count)
-        used.update(row for side in (own, other) for rows in side.values() for row in rows)
-    return Formed({"anchor": anchors, "positive": near, "negative": far}, len(data) - len(used), len(anchors))
+    stated = _Stated.of(data)
+    near, far = _Lists.of(stated, stated.positive), _Lists.of(stated, ~stated.positive)
+    both = (near.sizes > 0) & (far.sizes > 0)
+    counts = np.where(both, np.maximum(near.sizes, far.sizes), 0)
+    anchors = np.repeat(np.arange(len(counts)), counts)
+    turn = np.arange(len(anchors)) - np.repeat(np.cumsum(counts) - counts, counts)
+    one, other = near.at(anchors, turn), far.at(anchors, turn)
+    found = zip(stated.anchors(data, one), stated.partners(data, one), stated.partners(data, other), strict=True)
+    columns = dict(zip(_TRIPLET, columns_of(found, _TRIPLET), strict=True))
+    used = np.unique(stated.rows[both[stated.anchor] & stated.counts])
+    return Formed(columns, len(data) - len(used), len(anchors))
 
 
 def positives(data: PairData, *, above: float, hard_negatives: bool) -> Formed:
@@ -63,41 +65,114 @@ def positives(data: PairData, *, above: float, hard_negatives: bool) -> Formed:
     Labels above ``above`` are positive. An anchor gets its negative partners in turn (contradictions in NLI data).
     Scored pairs have none: a low score is no statement that two sentences must be apart.
     """
-    rows = [row for row, label in enumerate(data.labels) if label > above]
-    partners = _partners(data) if hard_negatives and data.kind != "scored" else {}
-    in_turn = {anchor: cycle(other) for anchor, (_, other) in partners.items() if other}
-    anchors = [data.sentences1[row] for row in rows]
-    far = [next(in_turn[anchor]) if anchor in in_turn else None for anchor in anchors]
-    used = set(rows)
-    for anchor, negative in zip(anchors, far, strict=True):
-        used.update(partners[anchor][1][negative] if negative is not None else ())
-    columns: dict[str, list[Any]] = {"anchor": anchors, "positive": [data.sentences2[row] for row in rows]}
-    count = sum(negative is not None for negative in far)
-    if count:
-        columns["negative"] = [negative or near for negative, near in zip(far, columns["positive"], strict=True)]
-    if 0 < count < len(rows):
-        columns["label"] = [int(negative is not None) for negative in far]
+    rows = np.flatnonzero(np.asarray(data.labels, dtype=np.float64) > above)
+    first, second = rows_of([data.sentences1, data.sentences2], rows)
+    columns: dict[str, Sequence[Any]] = {"anchor": first, "positive": second}
+    if not hard_negatives or data.kind == "scored":
+        return Formed(columns, len(data) - len(rows), 0)
+    stated = _Stated.of(data, rows)
+    anchors = stated.of_rows
+    far = _Lists.of(stated, ~stated.positive)
+    has = far.sizes[anchors] > 0
+    count = int(has.sum())
+    if not count:
+        return Formed(columns, len(data) - len(rows), 0)
+    chosen = far.at(anchors[has], _turns(anchors)[has])
+    found = zip(first, second, _filled(has, stated.partners(data, chosen), second), strict=True)
+    columns = dict(zip(_TRIPLET, columns_of(found, _TRIPLET), strict=True))
+    if count < len(rows):
+        columns["label"] = numbers(map(int, has), beside=columns["anchor"], whole=True)
+    taken_up = np.isin(stated.pair, stated.pair[chosen])
+    used = np.union1d(rows, stated.rows[taken_up])
     return Formed(columns, len(data) - len(used), count)
 
 
-def _partners(data: PairData) -> dict[str, tuple[Partners, Partners]]:
-    """Return positive and negative partners of every anchor, in order of appearance."""
-    found: dict[str, tuple[Partners, Partners]] = {}
-    for row, anchor, partner, positive in _stated(data):
-        sides = found.setdefault(anchor, ({}, {}))
-        sides[0 if positive else 1].setdefault(partner, []).append(row)
-    for own, other in found.values():
-        for partner in own.keys() & other.keys():
-            del own[partner], other[partner]
-    return found
+_TRIPLET = ("anchor", "positive", "negative")
 
 
-def _stated(data: PairData) -> Iterator[tuple[int, str, str, bool]]:
-    """Yield row, anchor, partner, and whether they belong together; NLI's neutral pairs say neither."""
-    highest = 2.0 if data.kind == "nli" else 1.0
-    for row, ((first, second), label) in enumerate(zip(data.pairs(), data.labels, strict=True)):
-        if label not in (0.0, highest) or first == second:
-            continue
-        yield row, first, second, label == highest
-        if data.kind == "binary":
-            yield row, second, first, label == highest
+def _filled(has: Flags, own: Iterator[str], others: Sequence[str]) -> Iterator[str]:
+    """Yield the next of ``own`` where a row has one, and what stands there in ``others`` where it has not."""
+    for of_its_own, other in zip(has, others, strict=True):
+        yield next(own) if of_its_own else other
+
+
+@dataclass(frozen=True)
+class _Stated:
+    """What pairs state of an anchor and a partner, in order; memory need not hold the texts."""
+
+    rows: Indices
+    swapped: Flags  # whether the anchor is the second sentence
+    positive: Flags  # whether the two belong together; else they must be apart
+    anchor: Groups  # number of the anchor, in the order of their first statements
+    pair: Groups  # number of anchor and partner
+    counts: Flags  # whether the two are not also given the other way
+    of_rows: Groups  # number of the anchor of some rows that were asked for
+
+    @classmethod
+    def of(cls, data: PairData, asked: Indices | None = None) -> _Stated:
+        """Return what the pairs state; NLI's neutral pairs state nothing, and no sentence is a partner of itself."""
+        first, second = text_keys(data.sentences1), text_keys(data.sentences2)
+        labels, highest = np.asarray(data.labels, dtype=np.float64), 2.0 if data.kind == "nli" else 1.0
+        rows = np.flatnonzero(((labels == 0) | (labels == highest)) & (first != second))
+        ways = 2 if data.kind == "binary" else 1
+        swapped = np.tile(np.arange(ways) == 1, len(rows))
+        rows = np.repeat(rows, ways)
+        anchors = np.where(swapped, second[rows], first[rows])
+        partners = np.where(swapped, first[rows], second[rows])
+        positive = labels[rows] == highest
+        pair = same(anchors * _ODD + partners)
+        both = np.isin(pair, np.intersect1d(pair[positive], pair[~positive]))
+        group = same(np.concatenate([anchors, first[[] if asked is None else asked]]))
+        return cls(rows, swapped, positive, group[: len(rows)], pair, ~both, group[len(rows) :])
+
+    def anchors(self, data: PairData, chosen: Indices) -> Iterator[str]:
+        """Yield the anchors of these statements."""
+        return _texts(data, self.rows[chosen], self.swapped[chosen])
+
+    def partners(self, data: PairData, chosen: Indices) -> Iterator[str]:
+        """Yield the partners of these statements."""
+        return _texts(data, self.rows[chosen], ~self.swapped[chosen])
+
+
+_ODD = np.uint64(0xD6E8FEB86659FD93)
+
+
+@dataclass(frozen=True)
+class _Lists:
+    """The partners on one side of every anchor, each once and in order of appearance."""
+
+    chosen: Indices  # statements, by anchor
+    sizes: Indices  # of the list of each anchor
+
+    @classmethod
+    def of(cls, stated: _Stated, side: Flags) -> _Lists:
+        """Return the partners of statements that count and are on this side."""
+        own = np.flatnonzero(stated.counts & side)
+        own = own[np.sort(np.unique(stated.pair[own], return_index=True)[1])]
+        groups = stated.anchor[own]
+        anchors = 1 + max(stated.anchor.max(initial=-1), stated.of_rows.max(initial=-1))
+        return cls(own[np.argsort(groups, kind="stable")], np.bincount(groups, minlength=anchors))
+
+    def at(self, anchors: Groups, turns: Indices) -> Indices:
+        """Return the statement that an anchor has at its turn; after the last comes the first."""
+        starts = np.cumsum(self.sizes) - self.sizes
+        return self.chosen[starts[anchors] + turns % self.sizes[anchors]]
+
+
+def _turns(groups: Groups) -> Indices:
+    """Return how often the group of each row came before."""
+    order = np.argsort(groups, kind="stable")
+    sizes = np.bincount(groups)
+    turns = np.empty(len(groups), np.int64)
+    turns[order] = np.arange(len(groups)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return turns
+
+
+def _texts(data: PairData, rows: Indices, second: Flags) -> Iterator[str]:
+    """Yield the first or the second sentences of rows, read block by block."""
+    for start in range(0, len(rows), BLOCK):
+        own, from_second = rows[start : start + BLOCK], second[start : start + BLOCK]
+        found = np.empty(len(own), object)
+        found[~from_second] = taken(data.sentences1, own[~from_second])
+        found[from_second] = taken(data.sentences2, own[from_second])
+        yield from found

@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from samesense.data.formats.labels import Scale, number_text
-from samesense.data.pairs.data import PairData, pair_key
+from samesense.data.pairs.data import PairData
+from samesense.data.pairs.keys import pair_key
 from samesense.errors import ConfigError, DataError
 from samesense.inference.calibration.calibration import (
     FITS,

@@ -19,7 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from samesense.data.formats.labels import number_text
-from samesense.data.pairs.data import PairData, pair_key
+from samesense.data.pairs.data import PairData
+from samesense.data.pairs.keys import pair_key
 from samesense.errors import ConfigError, DataError
 from samesense.files import read_json
 from samesense.hashes import content_hash, rows_hash

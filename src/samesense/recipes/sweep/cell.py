@@ -147,7 +147,7 @@ def open_start(job: CellJob) -> Scorer:
     settings, precision = start_settings(job.cell.settings), job.test_precision
     model = BiEncoder().build(settings)
     if settings.standardize != "none":
-        standardize(model, texts_of(job.splits.train), settings.standardize, precision=precision)
+        standardize(model, list(texts_of(job.splits.train)), settings.standardize, precision=precision)
     return load(model, name=job.cell.variant, precision=precision, cache=True)
 
 
