@@ -99,6 +99,13 @@ def write_text(path: str | Path, content: str, *, sync: bool = False) -> Path:
     return write_bytes(path, content.encode("utf-8"), sync=sync)
 
 
+def write_lines(path: str | Path, lines: Iterable[str]) -> Path:
+    """Write lines, their ends included, as they come; see :func:`write_text`."""
+    with replacing(path) as beside, beside.open("wb") as stream:
+        stream.writelines(line.encode("utf-8") for line in lines)
+    return Path(path)
+
+
 def write_json(path: str | Path, content: object, *, sync: bool = False) -> Path:
     """Write JSON for people to read, and return the path; see :func:`replacing`."""
     return write_text(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n", sync=sync)

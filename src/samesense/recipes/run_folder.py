@@ -11,16 +11,16 @@ from __future__ import annotations
 
 import logging
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from samesense.data import PairData, read_pairs
 from samesense.data.examples import Examples
 from samesense.data.formats.files import leads_to
-from samesense.data.formats.labels import Kind
 from samesense.data.pairs.read import holds_scores
 from samesense.encoder.assembly.students import is_made
 from samesense.encoder.saving.card import RIGHTS, Card, CardData, write_card
@@ -28,7 +28,7 @@ from samesense.encoder.saving.storage import check_free
 from samesense.errors import ConfigError, DataError, OutputError
 from samesense.execution.ranks import is_main
 from samesense.execution.trainer import TENSORBOARD
-from samesense.files import only_writer, write_json_lines, write_text
+from samesense.files import only_writer, write_json_lines, write_lines
 from samesense.inference.names import place_of
 from samesense.places import check_folder
 from samesense.recipes.training_run import TrainingRun
@@ -133,13 +133,16 @@ def run_or_resume(output: Path, run: Callable[..., TrainingRun]) -> bool:
 
 def write_dev(output: Path, dev: PairData) -> Path:
     """Keep the pairs that were held out of the training data, so that ``samesense.read`` gives them again."""
-    names = ("premise", "hypothesis", "label") if dev.kind == "nli" else ("sentence1", "sentence2", "score")
-    texts = [dev.sentences1, dev.sentences2, [_written(label, dev.kind) for label in dev.labels]]
-    columns = dict(zip(names, texts, strict=True)) | ({} if dev.subsets is None else {"subset": dev.subsets})
-    rows = list(zip(*columns.values(), strict=True))
-    if any(mark in text for row in rows for text in row for mark in "\t\n\r"):
-        return write_json_lines(output / DEV[1], (dict(zip(columns, row, strict=True)) for row in rows))
-    return write_text(output / DEV[0], "".join("\t".join(row) + "\n" for row in [tuple(columns), *rows]))
+    names = ["premise", "hypothesis", "label"] if dev.kind == "nli" else ["sentence1", "sentence2", "score"]
+    names += [] if dev.subsets is None else ["subset"]
+
+    def rows() -> Iterator[tuple[str, ...]]:
+        labels = (_written(label, dev.kind) for label in dev.labels)
+        return zip(dev.sentences1, dev.sentences2, labels, *([] if dev.subsets is None else [dev.subsets]), strict=True)
+
+    if any(mark in text for row in rows() for text in row for mark in "\t\n\r"):
+        return write_json_lines(output / DEV[1], (dict(zip(names, row, strict=True)) for row in rows()))
+    return write_lines(output / DEV[0], ("\t".join(row) + "\n" for row in chain([tuple(names)], rows())))
 
 
 def _written(label: float, kind: Kind) -> str:

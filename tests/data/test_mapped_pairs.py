@@ -1,0 +1,171 @@
+"""Many labelled pairs are mapped from a file, and everything comes out as where they stand in memory."""
+
+import gzip
+import json
+import random
+import tracemalloc
+from array import array
+from dataclasses import replace
+
+import pytest
+
+from samesense.data import mapped
+from samesense.data.mapped import MappedTexts, is_mapped
+from samesense.data.pairs.data import concat
+from samesense.data.pairs.doctor import examine
+from samesense.data.pairs.read import read_pairs
+from samesense.recipes.dev_part import hold_out, leak, shared
+from samesense.recipes.run_folder import write_dev
+from samesense.recipes.runner import as_dataset
+from samesense.training.batches import share_without_comparison
+from samesense.training.losses.registry import PAIR_LOSSES
+from tests.data.made import DATA
+
+LABELS = {
+    "scored": [0, 0.25, 3, 5],
+    "binary": [0, 1],
+    "nli": ["entailment", "neutral", "contradiction", "-"],
+    "triple": ["s1", "other"],
+}
+THIRD = {"scored": "score", "binary": "label", "nli": "label", "triple": "negative"}
+
+
+def few(monkeypatch, most=60):
+    monkeypatch.setattr(mapped, "MOST_IN_MEMORY", most)
+    monkeypatch.setattr(mapped, "BLOCK", 37)
+
+
+def plain(data):
+    """The same in lists."""
+    sides = {name: list(getattr(data, name)) for name in ("sentences1", "sentences2", "labels")}
+    parts = {name: None if getattr(data, name) is None else list(getattr(data, name)) for name in ("subsets", "rows")}
+    return replace(data, **sides, **parts)
+
+
+def same(one, other):
+    return plain(one) == plain(other) and plain(one).rows == plain(other).rows and one.sha256 == other.sha256
+
+
+def table(kind, rows=150, bad=False, subset=True):
+    """Rows of few sentences, so that doubles abound; some without a text if they may be bad."""
+    source = random.Random(kind)
+    third, names = THIRD[kind], ("anchor", "positive") if kind == "triple" else ("sentence1", "sentence2")
+    for at in range(rows):
+        texts = [f"S{source.randrange(60)}{source.choice(['', '!'])}" for _ in range(2)]
+        texts[0] = " " if bad and at % 20 == 7 else texts[0]
+        made = dict(zip(names, texts, strict=True)) | {third: source.choice(LABELS[kind])}
+        yield made | ({"subset": f"part {at % 3}" if at % 5 else ""} if subset else {})
+
+
+def written(path, rows):
+    rows = list(rows)
+    if path.suffix == ".parquet":
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        pq.write_table(pa.Table.from_pylist(rows), path)
+        return path
+    if path.suffix == ".jsonl":
+        text = "".join(json.dumps(row) + "\n" for row in rows)
+    else:
+        mark = "," if ".csv" in path.name else "\t"
+        text = "".join(mark.join(map(str, row)) + "\n" for row in [list(rows[0]), *(row.values() for row in rows)])
+    path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
+    return path
+
+
+@pytest.mark.parametrize("kind", LABELS)
+@pytest.mark.parametrize("form", ["tsv", "csv", "jsonl", "parquet", "tsv.gz"])
+def test_files_are_read_the_same(kind, form, tmp_path, monkeypatch):
+    path = written(tmp_path / f"pairs.{form}", table(kind))
+    held = read_pairs(path)
+    few(monkeypatch)
+    found = read_pairs(path)
+    columns = (found.sentences1, found.sentences2, found.subsets)
+    assert all(map(is_mapped, columns)) and isinstance(found.labels, array) and isinstance(held.sentences1, list)
+    assert same(found, held)
+    for rows in ([5, 99, 5], range(90), reversed(range(90))):
+        assert same(found.take(rows := list(rows)), held.take(rows))
+    assert same(concat([found, found.take([3, 1]), found]), concat([held, held.take([3, 1]), held]))
+
+
+@pytest.mark.parametrize("kind", LABELS)
+def test_rows_are_left_out_the_same(kind, tmp_path, monkeypatch):
+    path = written(tmp_path / "pairs.tsv", table(kind, bad=True, subset=False))
+    held = read_pairs(path, drop_bad_rows=True)
+    with pytest.raises(Exception, match="rows cannot be used") as before:
+        read_pairs(path)
+    few(monkeypatch)
+    found = read_pairs(path, drop_bad_rows=True)
+    assert is_mapped(found.sentences1) and same(found, held) and found.dropped > 0
+    with pytest.raises(type(before.value)) as after:
+        read_pairs(path)
+    assert str(after.value) == str(before.value)
+
+
+def mapped_pairs(data):
+    """The same pairs, mapped."""
+    names = ["sentence1", "sentence2"]
+    first, second = mapped.columns_of(zip(data.sentences1, data.sentences2, strict=True), names)
+    assert isinstance(first, MappedTexts)
+    return replace(data, sentences1=first, sentences2=second, labels=array("d", data.labels))
+
+
+@pytest.mark.parametrize("kind", DATA)
+def test_the_doctor_and_the_dev_part_find_the_same(kind, monkeypatch, tmp_path):
+    held = DATA[kind]
+    test = held.take(range(0, 40, 3))
+    few(monkeypatch)
+    found = mapped_pairs(held)
+    assert examine(found, against={"test": test}) == examine(held, against={"test": test})
+    for seed in range(3):
+        parts, same_parts = hold_out(found, seed), hold_out(held, seed)
+        assert is_mapped(parts[0].sentences1) and all(map(same, parts, same_parts))
+        assert shared(parts[1], parts[0]) == shared(same_parts[1], same_parts[0])
+    assert leak(found, test, "test") == leak(held, test, "test")
+    (tmp_path / "a").mkdir(), (tmp_path / "b").mkdir()
+    assert write_dev(tmp_path / "a", found).read_bytes() == write_dev(tmp_path / "b", held).read_bytes()
+
+
+@pytest.mark.parametrize("kind", DATA)
+@pytest.mark.parametrize("loss", PAIR_LOSSES.names("bi"))
+def test_losses_are_trained_on_the_same_examples(kind, loss, monkeypatch):
+    if kind not in PAIR_LOSSES.spec(loss).kinds:
+        return
+    held = PAIR_LOSSES.targets(DATA[kind], loss)
+    few(monkeypatch)
+    found = PAIR_LOSSES.targets(mapped_pairs(DATA[kind]), loss)
+    assert (found.summary, found.settings, len(found)) == (held.summary, held.settings, len(held))
+    assert list(found.columns) == list(held.columns)
+    assert all(is_mapped(column) or isinstance(column, array) for column in found.columns.values())
+    one, other = as_dataset(found.columns), as_dataset(held.columns)
+    assert one.column_names == other.column_names
+    assert one.to_dict() == other.to_dict()
+    if "label" in held.columns:
+        assert share_without_comparison(found.columns["label"], 4) == share_without_comparison(held.columns["label"], 4)
+
+
+def long_pairs(path, rows, words=40):
+    source = random.Random(0)
+    with path.open("w", encoding="utf-8") as stream:
+        stream.write("sentence1\tsentence2\tscore\n")
+        for at in range(rows):
+            body = " ".join(source.choices(["cat", "dog", "house", "sleeps"], k=words))
+            stream.write(f"{body} {at}\t{body} too {at}\t{at % 6}\n")
+    return path
+
+
+def test_reading_and_checking_hold_no_texts(tmp_path, monkeypatch):
+    path = long_pairs(tmp_path / "pairs.tsv", 4000)
+    few(monkeypatch, 1000)
+    read_pairs(path)  # what it imports is not counted
+    monkeypatch.setattr(mapped, "BLOCK", 200)
+    monkeypatch.setattr("samesense.data.pairs.read.BLOCK", 200)
+    tracemalloc.start()
+    found = read_pairs(path)
+    rest, dev = found.split(0.1, 0, apart="sentences")
+    examine(rest, against={"dev": dev})
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(rest) + len(dev) == 4000
+    assert peak < 0.7 * path.stat().st_size, (peak, path.stat().st_size)
