@@ -21,6 +21,7 @@ from typing import Any
 from samesense.data import PairData, read_pairs
 from samesense.data.examples import Examples
 from samesense.data.formats.files import leads_to
+from samesense.data.formats.labels import Kind
 from samesense.data.pairs.read import holds_scores
 from samesense.encoder.assembly.students import is_made
 from samesense.encoder.saving.card import RIGHTS, Card, CardData, write_card
