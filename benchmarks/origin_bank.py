@@ -105,7 +105,9 @@ def layers(reader, texts):
     """
     import torch
 
-    rows = [reader.generator.ids(text, inside=False) for text in texts]
+    from samesense.context.origin.reader import closed
+
+    rows = [reader.generator.ids(closed(text), inside=False) for text in texts]
     found = np.empty((len(rows), 3, len(LAYERS), reader.width), dtype=np.float32)
     for kind, start in ((0, [reader.generator.start]), (1, [])):
         longest = max(map(len, rows)) + len(start)

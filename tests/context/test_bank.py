@@ -49,6 +49,21 @@ def test_readings_equal_one_forward_a_window(reader, bank):
     assert found.logs.std(axis=0).min() > 1e-3
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Rain stops play", "Rain stops play."), ("It rains.", "It rains."), ("Does it? ", "Does it?"),
+        ('He said "no."', 'He said "no."'), ('He said "no"', 'He said "no".'), ("first,", "first."), ("No…", "No…"),
+        ("(as it was)", "(as it was)."), ("雨停了", "雨停了。"), ("雨停了。", "雨停了。"), ("雨停了，", "雨停了。"),
+    ],
+)  # fmt: skip
+def test_a_sentence_is_read_with_a_mark_at_its_end(reader, bank, text, expected):
+    assert module.closed(text) == expected
+    one, other = (reader.read([given], bank.tails) for given in (text, expected))
+    np.testing.assert_array_equal(one.logs, other.logs)
+    np.testing.assert_array_equal(one.own, other.own)
+
+
 @pytest.mark.parametrize(("prefixes", "positions"), [(1, 1), (3, 9), (100, 10**6)])
 def test_what_is_read_together_changes_nothing(reader, bank, monkeypatch, prefixes, positions):
     sentences = ["one two", "two one", "a b c", "c b a", "the end of it"]

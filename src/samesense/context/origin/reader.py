@@ -30,6 +30,8 @@ ACCELERATOR_POSITIONS = 16384
 ROWS = 64
 """Rows of the vocabulary's width that are held in float32 at once."""
 
+_MARKS, _CLOSING, _PAUSES = ".!?…。！？", "\"'”’»)]」』）】》", ",;:，；："
+
 
 @dataclass(frozen=True)
 class Reading:
@@ -42,7 +44,7 @@ class Reading:
 class Reader:
     """Reads sentences, each as a text of its own, and the tails that may come after it.
 
-    A sentence is read once. Its keys and values stand before all tails, which are one batch of equal lengths. The
+    A sentence is read once, with a full stop if it ends without a mark. Its keys and values stand before all tails, which are one batch of equal lengths. The
     token before the sentence, which draws the attention of all others to itself, has no part in the sentence's vector.
 
     Args:
@@ -66,7 +68,7 @@ class Reader:
         self.generator, self.width, self.vocabulary = generator, int(config.hidden_size), int(config.vocab_size)
         self.layer = layer
         self.precision = generator.precision
-        self.identity = json.dumps([generator.identity, generator.start, "reading 1"])
+        self.identity = json.dumps([generator.identity, generator.start, "reading 2"])
         self._model: Any = generator.model
         self._most = CPU_POSITIONS if self._model.device.type == "cpu" else ACCELERATOR_POSITIONS
 
@@ -76,7 +78,7 @@ class Reader:
 
     def order(self, sentences: Sequence[str]) -> Indices:
         """Return the places of sentences, by their number of tokens: those of one length are read together."""
-        lengths = [len(self.generator.ids(text, inside=False)) for text in sentences]
+        lengths = [len(self._ids(text)) for text in sentences]
         order: Indices = np.argsort(np.array(lengths, dtype=np.int64), kind="stable")
         return order
 
@@ -87,7 +89,7 @@ class Reader:
     @torch.inference_mode()
     def read(self, sentences: Sequence[str], tails: Indices) -> Reading:
         """Return what the model says of ``sentences`` and of ``tails``, ``(windows, tokens)``, after each of them."""
-        ids = [self.generator.ids(text, inside=False) for text in sentences]
+        ids = [self._ids(text) for text in sentences]
         logs = np.empty((len(ids), *tails.shape), dtype=np.float32)
         own = np.empty((len(ids), self.width), dtype=np.float32)
         ahead = torch.from_numpy(tails).to(self._model.device)
@@ -100,7 +102,7 @@ class Reader:
     @torch.inference_mode()
     def sample(self, sentence: str, count: int, tokens: int, seed: int) -> Indices:
         """Return texts that the model goes on with after a sentence, as tokens, ``(count, tokens)``."""
-        prefix = [self.generator.start, *self.generator.ids(sentence, inside=False)]
+        prefix = [self.generator.start, *self._ids(sentence)]
         ids = torch.tensor([prefix], device=self._model.device)
         with torch.random.fork_rng():
             torch.manual_seed(seed)
@@ -110,6 +112,9 @@ class Reader:
             )  # fmt: skip
         drawn: Indices = whole[:, len(prefix) :].cpu().numpy()
         return drawn
+
+    def _ids(self, sentence: str) -> list[int]:
+        return self.generator.ids(closed(sentence), inside=False)
 
     def _together(self, ids: list[list[int]], tails: Tensor) -> tuple[Embeddings, Embeddings]:
         """Read sentences of one length."""
@@ -131,6 +136,15 @@ class Reader:
         logits = self._model(input_ids=ids[:, :-1], past_key_values=own, use_cache=True).logits
         found = _log_p(logits.flatten(0, 1), ids[:, 1:].flatten())
         return found.view(count, len(tails), -1)
+
+
+def closed(sentence: str) -> str:
+    """Return a sentence with a full stop, unless it ends with a mark: a model would go on with the sentence itself."""
+    text = sentence.rstrip()
+    end = text.rstrip(_CLOSING)[-1:]
+    if end in _MARKS:
+        return text
+    return text.rstrip(_PAUSES) + ("。" if "\u3040" <= end <= "\u9fff" or end in _PAUSES[3:] else ".")
 
 
 def _log_p(logits: Tensor, wanted: Tensor) -> Tensor:
