@@ -73,7 +73,8 @@ def test_a_similarity_equals_that_of_one_forward_a_window(made, documents, model
         return logs.mean(axis=2) if cells == "means" else logs.reshape(len(texts), -1), own
 
     usual = numbers(json.loads((folder / "reference.json").read_text(encoding="utf-8"))["texts"])
-    parts = [tuple(twin.whitened(rows, fitted)) for rows, fitted in zip(numbers([f"{text}." for text in PAIR]), usual, strict=True)]
+    own = numbers([f"{text}." for text in PAIR])
+    parts = [tuple(twin.whitened(rows, fitted)) for rows, fitted in zip(own, usual, strict=True)]
     expected = twin.similarity(parts, (1, 2) if cells == "means" else (1, 0.5))
     assert origin([PAIR])[0] == pytest.approx(expected, abs=1e-3)
 

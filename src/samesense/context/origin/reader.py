@@ -44,8 +44,9 @@ class Reading:
 class Reader:
     """Reads sentences, each as a text of its own, and the tails that may come after it.
 
-    A sentence is read once, with a full stop if it ends without a mark. Its keys and values stand before all tails, which are one batch of equal lengths. The
-    token before the sentence, which draws the attention of all others to itself, has no part in the sentence's vector.
+    A sentence is read once, with a full stop if it ends without a mark. Its keys and values stand before all tails,
+    which are one batch of equal lengths. The token before the sentence, which draws the attention of all others to
+    itself, has no part in the sentence's vector.
 
     Args:
         generator: a causal language model.
