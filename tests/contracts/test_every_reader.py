@@ -1,8 +1,12 @@
 """Every format gives the same pairs, the same row numbers in errors, and refuses what it cannot read."""
 
+import bz2
 import csv
 import gzip
+import io
 import json
+import lzma
+import zipfile
 from dataclasses import replace
 
 import pytest
@@ -10,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from samesense.data import load_rows, read_pairs
+from samesense.data.formats.endings import split_suffix
 from samesense.errors import DataError
 
 ROWS = [
@@ -18,11 +23,12 @@ ROWS = [
     {"sentence1": "Ça coûte 5 €", "sentence2": "it's cheap, 'ish", "score": 2.0, "subset": "talk"},
 ]
 FORMATS = ["tsv", "csv", "jsonl", "ndjson", "json", "parquet", "tsv.gz", "csv.gz", "jsonl.gz", "ndjson.gz", "json.gz"]
+FORMATS += ["tsv.bz2", "csv.xz", "jsonl.zip", "json.zip", "TSV.GZ"]
 
 
 def write(path, rows, bom=False):
     """Write rows in the format that the file name says."""
-    kind = path.name.removesuffix(".gz").rsplit(".", 1)[1]
+    kind = split_suffix(path.name)[0].removeprefix(".")
     if kind == "parquet":
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -44,8 +50,20 @@ def write(path, rows, bom=False):
             writer.writerows(row.values() for row in rows)
         text = partial.read_bytes().decode("utf-8")
     content = ("\ufeff" if bom else "").encode() + text.encode("utf-8")
-    path.write_bytes(gzip.compress(content) if path.name.endswith(".gz") else content)
+    path.write_bytes(compressed(path.name, content))
     return path
+
+
+def compressed(name, content):
+    """Compress bytes as the ending of a name says."""
+    if not name.endswith(".zip"):
+        by_ending = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
+        return by_ending.get(split_suffix(name)[1], bytes)(content)
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("__MACOSX/._pairs", b"\0\1")  # as a Mac writes beside each file
+        archive.writestr("pairs" + split_suffix(name)[0], content)
+    return stream.getvalue()
 
 
 @pytest.mark.parametrize("ending", FORMATS)
@@ -67,7 +85,8 @@ def test_every_text_format_may_start_with_a_byte_order_mark(tmp_path, ending):
 
 
 @pytest.mark.parametrize(
-    ("ending", "row"), [("tsv", 3), ("csv", 3), ("jsonl", 2), ("ndjson", 2), ("json", 2), ("parquet", 2), ("tsv.gz", 3)]
+    ("ending", "row"),
+    [("tsv", 3), ("csv", 3), ("jsonl", 2), ("ndjson", 2), ("json", 2), ("parquet", 2), ("tsv.gz", 3), ("tsv.zip", 3)],
 )
 def test_every_format_numbers_a_bad_row_as_its_file_does(tmp_path, ending, row):
     rows = [ROWS[0], {**ROWS[1], "sentence2": " "}, ROWS[2]]

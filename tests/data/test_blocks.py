@@ -1,13 +1,16 @@
 """Rows by where they lie in a file: whatever the format and the size, those of the whole file, each once, in order."""
 
+import bz2
 import gzip
 import json
+import lzma
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from samesense.data.formats.blocks import blocks, rows_at
+from samesense.data.formats.endings import split_suffix
 from samesense.data.formats.files import read_rows
 
 ROWS = [
@@ -31,15 +34,28 @@ def made(place, name):
     path = place / name
     if name.endswith(".parquet"):
         pq.write_table(pa.Table.from_pylist(ROWS), path, row_group_size=4)
-    elif name.endswith(".gz"):
-        path.write_bytes(gzip.compress(content[name.removeprefix("x").removesuffix(".gz")].encode()))
+    elif split_suffix(name)[1]:
+        by_ending = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
+        path.write_bytes(by_ending[split_suffix(name)[1]](content[split_suffix(name)[0]].encode()))
     else:
         path.write_bytes(content[name.removeprefix("x")].encode())
     return path
 
 
 @pytest.mark.parametrize(
-    "name", ["x.tsv", "x.csv", "x.jsonl", "x.json", "x.parquet", "x.csv.gz", "x.tsv.gz", "headerless.tsv"]
+    "name",
+    [
+        "x.tsv",
+        "x.csv",
+        "x.jsonl",
+        "x.json",
+        "x.parquet",
+        "x.csv.gz",
+        "x.tsv.gz",
+        "x.csv.xz",
+        "x.tsv.bz2",
+        "headerless.tsv",
+    ],
 )
 def test_blocks_are_the_rows_of_the_file_and_are_read_again_alone(tmp_path, name):
     path = made(tmp_path, name)

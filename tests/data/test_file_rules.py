@@ -152,7 +152,7 @@ def test_an_unknown_suffix_is_refused_with_the_known_ones(tmp_path):
     path = put(tmp_path / "pairs.txt", "a\tb\t1\n")
     assert refusal(path) == (
         f"{path}: the format is told from the end of the file name, which is none of .tsv, .csv, .jsonl, .ndjson, "
-        ".json, .parquet (or one of these with .gz). Rename or convert the file."
+        ".json, .parquet (or one of these with .gz, .bz2, .xz, .zip). Rename or convert the file."
     )
 
 

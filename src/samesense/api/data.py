@@ -46,7 +46,7 @@ def read(
     """Read labelled pairs, triplets, anchors with positives and negatives, sentences with classes, or sentences.
 
     Args:
-        source: one, or a list of several; a file (TSV, CSV, JSON lines, Parquet, text; plain or .gz), a saved
+        source: one, or a list of several; a file (TSV, CSV, JSON lines, Parquet, text; plain or compressed), a saved
             ``datasets`` folder, a hub name as ``owner/name:split``; a data frame (pandas, polars, Arrow), a
             ``datasets.Dataset``; or rows: tuples such as ``(text, text, score)``, dicts, or texts.
         columns: text and label columns by name, as in ``"left,right,same"``; of other data as in :func:`doctor`.

@@ -35,7 +35,7 @@ def dedup(  # noqa: PLR0913 - the flags of the command
     """Find which texts say the same as another, and keep one of them.
 
     Args:
-        source: texts, a text file with one text a line (plain or .gz), or a table.
+        source: texts, a text file with one text a line (plain or compressed), or a table.
         model: whatever :func:`samesense.load` takes and has embeddings.
         threshold: cosine from which on two texts count as the same, from -1 to 1, by default 0.9; ``"calibrated"`` is
             that of the model's calibration.
@@ -85,7 +85,7 @@ def match(  # noqa: PLR0913 - the flags of the command
     """Find for each text of one list the closest of another.
 
     Args:
-        source: texts, a text file with one text a line (plain or .gz), or a table.
+        source: texts, a text file with one text a line (plain or compressed), or a table.
         target: the like, in which matches are looked for.
         model, threshold, min_precision, pairs, search, work, precision: see :func:`dedup`; the search is approximate
             above 50,000 different texts of ``target``.

@@ -44,7 +44,7 @@ def encode(  # noqa: PLR0913 - each is one flag of the command
 
     Args:
         model: whatever :func:`samesense.load` takes and has embeddings.
-        source: texts, a text file with one text a line (plain or .gz), or a table.
+        source: texts, a text file with one text a line (plain or compressed), or a table.
         columns: name of the table's column of texts, if several hold texts.
         normalize: scale every vector to unit length.
         chunk: cut texts that are longer than what the model reads into windows, and take the ``"mean"`` of their
@@ -111,7 +111,7 @@ def mine(
     """Find the pairs of texts that are closest in meaning, each pair once, the closest first.
 
     Args:
-        source: texts, a text file with one text a line (plain or .gz), or a table.
+        source: texts, a text file with one text a line (plain or compressed), or a table.
         columns: name of the table's column of texts, if several hold texts.
         model: whatever :func:`samesense.load` takes and has embeddings.
         top: pairs returned at most.
@@ -143,7 +143,7 @@ def rerank(
     """Find texts with an encoder, and order the best of them with a cross-encoder.
 
     Args:
-        source: texts, a text file with one text a line (plain or .gz), or a table.
+        source: texts, a text file with one text a line (plain or compressed), or a table.
         columns: name of the table's column of texts, if several hold texts.
         model: encoder that finds; whatever :func:`samesense.load` takes and has embeddings.
         cross: cross-encoder that orders; whatever :func:`samesense.load` takes.
@@ -225,7 +225,7 @@ def drift(
     Args:
         old: the model in use; whatever :func:`samesense.load` takes and has embeddings.
         new: the one that is to follow.
-        texts: texts such as they are used on, a text file with one text a line (plain or .gz), or a table.
+        texts: texts such as they are used on, a text file with one text a line (plain or compressed), or a table.
         pairs: labelled 1 for a yes, 0 for a no, on which the new threshold has the precision of the old one.
         threshold: of the old model, ``"calibrated"`` for that of its calibration; with pairs, by default that of best
             F1. Without them the new one is that which as many of the pairs of neighbours reach.

@@ -39,7 +39,7 @@ def dedup(
     samesense dedup questions.csv --output kept.csv --removed removed.csv
 
     Args:
-        source: text file with one text a line (plain or .gz), a table (TSV, CSV, JSON lines, Parquet), or - for
+        source: text file with one text a line (plain or compressed), a table (TSV, CSV, JSON lines, Parquet), or - for
             lines of standard input.
         output: file for the rows that are kept, with all their columns: .txt, .tsv, .csv, .jsonl or .parquet; - is
             standard output.

@@ -22,8 +22,9 @@ def doctor(
     samesense doctor train.tsv --against dev.tsv test.tsv
 
     Args:
-        data: files (TSV, CSV, JSON lines, Parquet, text; plain or .gz), folders of text files, saved datasets folders,
-            or hub names: labelled pairs, triplets, anchors with lists, sentences with classes, texts, or documents.
+        data: files (TSV, CSV, JSON lines, Parquet, text; plain or compressed), folders of text files, saved datasets
+            folders, or hub names: labelled pairs, triplets, anchors with lists, sentences with classes, texts, or
+            documents.
         against: other data in which none of the pairs, or of the texts, should stand.
         all_rows: name every bad row, and all rows that contradict each other, not the first few.
         json: print one JSON object a source; for one that cannot be used with the error and its bad rows.

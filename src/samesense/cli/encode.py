@@ -51,8 +51,8 @@ def encode(
 
     Args:
         model: model folder, output of train, export, hub name, or default.
-        sources: text files with one text a line (plain or .gz), tables (TSV, CSV, JSON lines, Parquet), patterns of
-            their names in quotes, URLs such as s3://bucket/texts.parquet; or - for lines of standard input [-].
+        sources: text files with one text a line (plain or compressed), tables (TSV, CSV, JSON lines, Parquet), patterns
+            of their names in quotes, URLs such as s3://bucket/texts.parquet; or - for lines of standard input [-].
         output: .npy, .parquet or .jsonl file, or - for JSON lines on standard output; with --shard-size, a folder; or
             the URL of either.
         format: format of the output; by default that of its suffix, npy for shards.

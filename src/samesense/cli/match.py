@@ -41,7 +41,7 @@ def match(
     samesense match names.csv catalogue.csv --output pairs.csv
 
     Args:
-        source: text file with one text a line (plain or .gz), a table (TSV, CSV, JSON lines, Parquet), or - for
+        source: text file with one text a line (plain or compressed), a table (TSV, CSV, JSON lines, Parquet), or - for
             lines of standard input.
         target: the like, in which matches are looked for.
         output: file for the matches, each with all columns of both rows, their numbers and the cosine: .tsv, .csv,

@@ -25,7 +25,7 @@ def mine(
     samesense mine texts.txt --top 20 --threshold 0.8
 
     Args:
-        source: text file with one text a line (plain or .gz), a table (TSV, CSV, JSON lines, Parquet), or - for
+        source: text file with one text a line (plain or compressed), a table (TSV, CSV, JSON lines, Parquet), or - for
             lines of standard input.
         model: model folder, output of train, hub name, or default.
         top: pairs shown.

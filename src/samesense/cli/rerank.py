@@ -26,7 +26,7 @@ def rerank(
     samesense rerank texts.txt --model default --cross runs/cross --query "How do I get home?" --top 10
 
     Args:
-        source: text file with one text a line (plain or .gz), a table (TSV, CSV, JSON lines, Parquet), or - for
+        source: text file with one text a line (plain or compressed), a table (TSV, CSV, JSON lines, Parquet), or - for
             lines of standard input.
         model: encoder that finds; whatever evaluate takes and has embeddings.
         cross: cross-encoder that orders; whatever evaluate takes.

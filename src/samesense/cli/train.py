@@ -84,8 +84,8 @@ def train(
     samesense train --help --method supmpn shows all settings of a method.
 
     Args:
-        data: one or more files (TSV, CSV, JSON lines, Parquet, text; plain or .gz), saved datasets folders, or hub
-            names; for surrogate a folder of samesense harvest.
+        data: one or more files (TSV, CSV, JSON lines, Parquet, text; plain or compressed), saved datasets folders, or
+            hub names; for surrogate a folder of samesense harvest.
         output: folder of the run; the model is in its folder model.
         method: cosent, supmpn, simcse, rankcse, sections, surrogate, context, which goes from documents to a
             surrogate, or mixed; auto is rankcse with a teacher, mixed for data of several kinds, and else what the

@@ -22,7 +22,7 @@ def whiten(
 
     Args:
         model: model folder, output of train, hub name, or default.
-        texts: files of texts: one a line (plain or .gz), or .tsv, .csv, .jsonl, .parquet with text columns.
+        texts: files of texts: one a line (plain or compressed), or .tsv, .csv, .jsonl, .parquet with text columns.
         output: folder of the new model.
         dim: dimensions to keep, those of the largest variance; by default all that have variance.
         precision: arithmetic of the embeddings it is fitted on; float32 keeps the small variances exact.

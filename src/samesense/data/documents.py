@@ -10,7 +10,8 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from samesense.data.formats.files import Row, read_rows, split_suffix
+from samesense.data.formats.endings import is_text_file, split_suffix
+from samesense.data.formats.files import Row, read_rows
 from samesense.data.formats.lines import read_lines
 from samesense.data.formats.sources import load_rows
 from samesense.errors import ConfigError, DataError
@@ -24,7 +25,7 @@ TEXT_NAMES = ("text", "document", "article", "content")
 """Accepted names of a column that holds a whole document, the preferred ones first."""
 
 LINES = (".jsonl", ".ndjson")
-"""Endings of files that can hold documents; each may be followed by ``.gz``."""
+"""Endings of files that can hold documents; each may be followed by ``.gz`` and the like."""
 
 Language = Literal["auto", "en", "zh"]
 """How sentences end; ``auto`` looks at each paragraph."""
@@ -48,7 +49,7 @@ def running_documents(
 ) -> Iterator[list[list[str]]]:
     """Read documents one by one, in order.
 
-    A text file (``.txt``, also ``.gz``) is a document, its paragraphs, parted by blank lines, are sections; a folder
+    A text file (``.txt``, also compressed) is a document, its paragraphs, parted by blank lines, are sections; a folder
     that holds text files, however deep, gives one document a file, by name. Anything else that ``load_rows`` reads,
     such as JSON lines, Parquet, or a name on the hub, gives one document a row. A row has
 
@@ -99,7 +100,7 @@ def _documents(source: str | Path, language: Language) -> Iterator[tuple[list[li
     path = Path(source).expanduser()
     files = text_files(path)
     for file in files:
-        text = "".join(line for _, line in read_lines(file, file.name.endswith(".gz")))
+        text = "".join(line for _, line in read_lines(file))
         yield _split(text, language), True
     if not files:
         column: str | None = None
@@ -111,8 +112,8 @@ def _documents(source: str | Path, language: Language) -> Iterator[tuple[list[li
 def text_files(path: Path) -> list[Path]:
     """Return the text files in a folder, however deep, by name, or the one that ``path`` is."""
     if path.is_dir():
-        return sorted(file for ending in ("*.txt", "*.txt.gz") for file in path.rglob(ending) if file.is_file())
-    return [path] if path.is_file() and path.name.removesuffix(".gz").endswith(".txt") else []
+        return sorted(file for file in path.rglob("*.txt*") if is_text_file(file.name) and file.is_file())
+    return [path] if path.is_file() and is_text_file(path.name) else []
 
 
 def _split(text: str, language: Language) -> list[list[str]]:

@@ -24,7 +24,8 @@ from samesense.data.formats.columns import (
     spelled_names,
 )
 from samesense.data.formats.columns import LABEL_NAMES as PAIR_LABELS
-from samesense.data.formats.files import Row, leads_to, missing_file, split_suffix
+from samesense.data.formats.endings import split_suffix
+from samesense.data.formats.files import Row, leads_to, missing_file
 from samesense.data.formats.lines import read_lines
 from samesense.data.formats.memory import Source, holds_sentences, in_memory, name_of
 from samesense.data.formats.sources import list_rows
@@ -139,7 +140,7 @@ def _refuse_table(source: Source) -> None:
         return
     if not leads_to(source, Path.is_file):
         raise missing_file(str(source))
-    read = islice(read_lines(Path(source).expanduser(), split_suffix(str(source))[1]), SEEN)
+    read = islice(read_lines(Path(source).expanduser()), SEEN)
     lines = [line.strip("\r\n") for _, line in read if line.strip()]
     told = _form_of_table(lines)
     if told is not None:

@@ -19,6 +19,7 @@ from samesense.data.formats.columns import (
     first_pair_of,
     spelled_names,
 )
+from samesense.data.formats.endings import is_text_file, split_suffix
 from samesense.data.formats.files import (
     BadRow,
     Row,
@@ -26,7 +27,6 @@ from samesense.data.formats.files import (
     character_problem,
     leads_to,
     missing_file,
-    split_suffix,
     text_problem,
 )
 from samesense.data.formats.lines import read_lines
@@ -180,10 +180,10 @@ def checked_texts(rows: Sequence[Row], column: str, name: str) -> list[str]:
 def all_texts(source: Source, columns: str | None = None) -> Iterator[str]:
     """Yield every text of a source in its order, an empty text where a line or a cell holds none.
 
-    A source is a text file with one text a line (``.txt`` or any ending that is not known, also ``.gz``); JSON lines of
-    documents, of which all sentences count; or what ``load_rows`` reads, of which all columns named as texts of pairs,
-    triples or single sentences count, or else those of the only column with texts; or data in memory, a list of texts
-    among it. ``columns`` names the columns of tables, as in ``"question,answer"``. DataError if there is none, no
+    A source is a text file with one text a line (``.txt`` or any ending that is not known, also compressed); JSON
+    lines of documents, of which all sentences count; or what ``load_rows`` reads, of which all columns named as texts
+    of pairs, triples or single sentences count, or else those of the only column with texts; or data in memory, a list
+    of texts among it. ``columns`` names the columns of tables, as in ``"question,answer"``. DataError if there is none, no
     column of texts, or something else than a text where one belongs.
     """
     if in_memory(source):
@@ -193,8 +193,8 @@ def all_texts(source: Source, columns: str | None = None) -> Iterator[str]:
     if leads_to(path, Path.is_file) and not split_suffix(name)[0]:
         if columns is not None:
             raise ConfigError(f"`columns` is for tables; {name} holds one text a line. Leave it out.")
-        return (line.rstrip("\r\n") for _, line in read_lines(path, split_suffix(name)[1]))
-    if name.removesuffix(".gz").endswith(".txt"):
+        return (line.rstrip("\r\n") for _, line in read_lines(path))
+    if is_text_file(name):
         raise missing_file(name)
     if leads_to(path, Path.is_file) and holds_documents(path):
         return _sentences(path)

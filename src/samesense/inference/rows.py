@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from samesense.data.formats.columns import spelled_names
-from samesense.data.formats.files import SUFFIXES, Row, leads_to
+from samesense.data.formats.endings import SUFFIXES
+from samesense.data.formats.files import Row, leads_to
 from samesense.data.formats.text_columns import names_in
 from samesense.data.sentences import checked_texts, rows_with_texts
 from samesense.errors import ConfigError, DataError

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from samesense.data.formats.blocks import LINE_END
-from samesense.data.formats.files import SUFFIXES, leads_to, split_suffix
+from samesense.data.formats.endings import SUFFIXES, split_suffix
+from samesense.data.formats.files import leads_to
 from samesense.data.formats.lines import numbered_lines, read_lines
 from samesense.data.sentences import one_text_a_row
 from samesense.encoder.cosine import checked_rows, nonzero_rows
@@ -36,8 +37,8 @@ def read_texts(source: str, columns: str | None = None) -> list[str]:
     """Return the texts of a source in order, none of them empty.
 
     Args:
-        source: text file (plain or .gz) or ``"-"`` for standard input, one text a line; or a table, one text a row:
-            what :func:`~samesense.data.load_rows` reads, of the hub with its split, ``owner/name:split``.
+        source: text file (plain or compressed) or ``"-"`` for standard input, one text a line; or a table, one text a
+            row: what :func:`~samesense.data.load_rows` reads, of the hub with its split, ``owner/name:split``.
         columns: name of the column of a table.
     """
     if is_table(source):
@@ -54,7 +55,7 @@ def is_table(source: str) -> bool:
 
 
 def checked_lines(source: str) -> Iterator[str]:
-    """Yield the lines of a text file (plain or .gz), or of standard input for ``"-"``, with their ends."""
+    """Yield the lines of a text file (plain or compressed), or of standard input for ``"-"``, with their ends."""
     name = "standard input" if source == "-" else source
     number = 0
     for number, line in _numbered(source, name):
@@ -81,7 +82,7 @@ def _numbered(source: str, name: str) -> Iterator[tuple[int, str]]:
             f"There is no file {source}. Give a text file with one text a line, a table ({', '.join(SUFFIXES)}), or - "
             "for standard input; from Python, texts are given in a list."
         )
-    return read_lines(source, split_suffix(source)[1])
+    return read_lines(source)
 
 
 def encode_with_bar(model: Model, texts: list[str], *, normalize: bool, chunk: Chunk | None = None) -> Embeddings:

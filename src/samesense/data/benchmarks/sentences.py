@@ -174,7 +174,7 @@ def lines_of(path: Path) -> Iterator[tuple[int, str]]:
     """Return the numbered lines of a UTF-8 file."""
     if not path.exists():
         raise DataError(f"{path}: this file belongs to the set and is absent. Download the set again.")
-    return read_lines(path, zipped=False, carriage_returns=True)
+    return read_lines(path, carriage_returns=True)
 
 
 def cells_of(path: Path, fewest: int, *, header: bool = False) -> Iterator[tuple[int, list[str]]]:

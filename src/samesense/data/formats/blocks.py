@@ -1,12 +1,11 @@
 """Blocks of rows by where they lie in a file: found in one pass, and each read again without the rest of the file.
 
-Of a file of lines, text or table, a place is a byte, counted as unpacked where the file is in gzip; of Parquet and of
+Of a file of lines, text or table, a place is a byte, of a compressed file one of what it holds; of Parquet and of
 JSON lists it is a row, from 0.
 """
 
 from __future__ import annotations
 
-import gzip
 import io
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -14,9 +13,9 @@ from dataclasses import dataclass
 from itertools import islice
 
 from samesense.data.formats.delimited import HEADERLESS
-from samesense.data.formats.files import Row, parquet_rows, read_rows, rows_of_lines, split_suffix
+from samesense.data.formats.endings import opened, split_suffix
+from samesense.data.formats.files import Row, parquet_rows, read_rows, rows_of_lines
 from samesense.data.formats.lines import Line, numbered_lines, read_lines
-from samesense.urls import open_file
 
 MARK = b"\xef\xbb\xbf"
 """The byte order mark that a file of text may begin with."""
@@ -43,11 +42,11 @@ def blocks(name: str, size: int) -> Iterator[Block]:
 
     DataError as of :func:`~samesense.data.formats.files.read_rows`.
     """
-    suffix, zipped = split_suffix(name)
+    suffix = split_suffix(name)[0]
     if suffix in BY_ROWS:
         yield from _by_rows(name, size)
         return
-    lines = _Lines(read_lines(name, zipped, carriage_returns=suffix == ".csv"), _mark(name, zipped))
+    lines = _Lines(read_lines(name, carriage_returns=suffix == ".csv"), _mark(name))
     rows = _rows(suffix, name, iter(lines))
     held, header = list(islice(rows, size)), ""
     start = lines.start_of(held[0][0]) if held else 0
@@ -62,14 +61,14 @@ def blocks(name: str, size: int) -> Iterator[Block]:
 
 def rows_at(name: str, start: int, end: int, header: str) -> Iterator[Row]:
     """Yield the rows of a block, numbered from 1; what there is, if the file has been changed since."""
-    suffix, zipped = split_suffix(name)
+    suffix = split_suffix(name)[0]
     if suffix == ".parquet":
         rows = parquet_rows(name, start)
         yield from (row for row in rows if start < row[0] <= end)
     elif suffix in BY_ROWS:
         yield from islice(read_rows(name), start, end)
     else:
-        with open_file(name) as raw, gzip.open(raw) if zipped else raw as stream:
+        with opened(name) as stream:
             stream.seek(start)
             content = stream.read(end - start)
         before = header.encode() or MARK  # taken off again, where a mark at the beginning of the content would be
@@ -94,9 +93,9 @@ def _header(suffix: str) -> str:
     return {".tsv": "\t", ".csv": ","}[suffix].join(HEADERLESS) + "\n"
 
 
-def _mark(name: str, zipped: bool) -> int:
+def _mark(name: str) -> int:
     """Return the length of the byte order mark at the beginning of a file, 0 if there is none."""
-    with open_file(name) as raw, gzip.open(raw) if zipped else raw as stream:
+    with opened(name) as stream:
         return len(MARK) if stream.read(len(MARK)) == MARK else 0
 
 

@@ -9,6 +9,7 @@ from itertools import accumulate
 from pathlib import Path
 
 from samesense.data.formats.delimited import csv_rows, refuse_repeated, tsv_rows
+from samesense.data.formats.endings import LIKE_THEM, PACKERS, SUFFIXES, split_suffix
 from samesense.data.formats.lines import Line, read_lines
 from samesense.errors import BadRowsError, DataError
 from samesense.failures import first_line
@@ -16,16 +17,6 @@ from samesense.urls import is_file, is_url, local, open_file
 
 Row = tuple[int, dict[str, object]]
 """Row number as the file counts it, and the cells by column name."""
-
-SUFFIXES = (".tsv", ".csv", ".jsonl", ".ndjson", ".json", ".parquet")
-"""File name endings that are read; all but Parquet may be followed by ``.gz``."""
-
-
-def split_suffix(name: str) -> tuple[str, bool]:
-    """Return the known suffix of a file name (or an empty text), and whether ``.gz`` follows it."""
-    lowered = name.lower()
-    stem = lowered.removesuffix(".gz")
-    return next((suffix for suffix in SUFFIXES if stem.endswith(suffix)), ""), stem != lowered
 
 
 def leads_to(source: str | Path, check: Callable[[Path], bool]) -> bool:
@@ -46,21 +37,23 @@ def read_rows(source: str | Path) -> Iterator[Row]:
     path = str(source) if is_url(source) else Path(local(str(source))).expanduser()
     if not (is_file(path) if is_url(source) else leads_to(path, Path.is_file)):
         raise missing_file(str(source))
-    suffix, zipped = split_suffix(str(path))
+    suffix, packing = split_suffix(str(path))
     if not suffix:
         raise DataError(
             f"{source}: the format is told from the end of the file name, which is none of {', '.join(SUFFIXES)} "
-            "(or one of these with .gz). Rename or convert the file."
+            f"({LIKE_THEM}). Rename or convert the file."
         )
     if suffix == ".parquet":
-        if zipped:
+        if packing:
+            packer = PACKERS[packing]
             raise DataError(
-                f"{source}: Parquet compresses by itself and is not read inside gzip. Unpack it: gunzip {source}"
+                f"{source}: Parquet compresses by itself and is not read inside {packer.name}. Unpack it: "
+                f"{packer.unpack} {source}"
             )
         return parquet_rows(path)
     if suffix == ".json":
-        return _json_rows(path, read_lines(path, zipped, bounded=False, carriage_returns=True))
-    return rows_of_lines(suffix, path, read_lines(path, zipped, carriage_returns=suffix == ".csv"))
+        return _json_rows(path, read_lines(path, bounded=False, carriage_returns=True))
+    return rows_of_lines(suffix, path, read_lines(path, carriage_returns=suffix == ".csv"))
 
 
 def rows_of_lines(suffix: str, path: str | Path, lines: Iterable[Line]) -> Iterator[Row]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import zlib
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator
 from functools import partial
@@ -11,8 +9,8 @@ from io import BufferedIOBase
 from pathlib import Path
 from typing import IO
 
+from samesense.data.formats.endings import PACKERS, broken, opened, split_suffix
 from samesense.errors import DataError
-from samesense.urls import open_file
 
 Line = tuple[int, str]
 """Line number from 1, and the line with its line end."""
@@ -30,7 +28,10 @@ _SAMPLE = 4096
 _OFFICE = "save the sheet as CSV in UTF-8"
 _OTHER_FORMATS = {
     b"\x1f\x8b": ("compressed by gzip", "end its name in .gz"),
-    b"PK\x03\x04": ("a ZIP archive, as .xlsx and .ods are", f"unpack it, or {_OFFICE}"),
+    b"PK\x03\x04": (
+        "a ZIP archive, as .xlsx and .ods are",
+        f"unpack it, or {_OFFICE}; the name of an archive of one text file may end in .zip",
+    ),
     b"PAR1": ("a Parquet file", "end its name in .parquet"),
     b"ARROW1": ("an Arrow file", "write it as Parquet"),
     b"\xff\xff\xff\xff": ("an Arrow stream, as in a folder of datasets", "name that folder"),
@@ -38,30 +39,32 @@ _OTHER_FORMATS = {
     b"\x80\x05\x95": ("a pickle", "write it as Parquet"),
     b"\xd0\xcf\x11\xe0": ("a file of an old Office, such as .xls", _OFFICE),
     b"\x28\xb5\x2f\xfd": ("compressed by zstd", "unpack it: zstd -d"),
-    b"\xfd7zXZ": ("compressed by xz", "unpack it: unxz"),
-    b"BZh": ("compressed by bzip2", "unpack it: bunzip2"),
+    b"\xfd7zXZ": ("compressed by xz", "end its name in .xz"),
+    b"BZh": ("compressed by bzip2", "end its name in .bz2"),
     b"%PDF": ("a PDF", "take the text out of it first"),
     b"SQLite format 3": ("an SQLite database", "write the table as CSV"),
 }
 """First bytes of files that are no text: what they are, and what to do."""
 
 
-def read_lines(
-    path: str | Path, zipped: bool, *, bounded: bool = True, carriage_returns: bool = False
-) -> Iterator[Line]:
-    """Yield the lines of a file, also of one in gzip; see :func:`numbered_lines`."""
-    number = 0
+def read_lines(path: str | Path, *, bounded: bool = True, carriage_returns: bool = False) -> Iterator[Line]:
+    """Yield the lines of a file, also of one that is compressed by its name; see :func:`numbered_lines`."""
+    number, packing = 0, split_suffix(str(path))[1]
     try:
-        with open_file(path) as raw, gzip.open(raw) if zipped else raw as handle:
+        with opened(path) as handle:
             for number, line in numbered_lines(
                 handle, str(path), bounded=bounded, carriage_returns=carriage_returns
             ):  # fmt: skip
                 yield number, line
-    except (OSError, EOFError, zlib.error) as error:
-        kind = "gzip file that can be read to its end" if zipped else "readable file"
+    except broken(packing) as error:
+        kind = f"{PACKERS[packing].name} file that can be read to its end" if packing else "readable file"
         raise DataError(
             f"{path}: this must be a {kind}; after {number} lines: {error}. "
-            + ("Download it again, or take .gz off the name if it is not compressed." if zipped else "Check access.")
+            + (
+                f"Download it again, or take {packing} off the name if it is not compressed."
+                if packing
+                else "Check access."
+            )
         ) from error
 
 

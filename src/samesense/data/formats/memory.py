@@ -7,7 +7,8 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from samesense.data.formats.files import leads_to, split_suffix
+from samesense.data.formats.endings import is_text_file, split_suffix
+from samesense.data.formats.files import leads_to
 from samesense.data.formats.label_values import NLI_VALUES, to_number, word_of
 from samesense.errors import DataError
 from samesense.failures import first_line
@@ -99,7 +100,7 @@ def _as_rows(given: Source) -> Source:
 
 def _looks_like_name(one: str | Path) -> bool:
     text = str(one)
-    if isinstance(one, Path | Name) or split_suffix(text)[0] or text.removesuffix(".gz").endswith(".txt"):
+    if isinstance(one, Path | Name) or split_suffix(text)[0] or is_text_file(text):
         return True
     return " " not in text.strip() and ("/" in text or leads_to(text, Path.exists))
 
@@ -108,7 +109,7 @@ def holds_sentences(source: Source) -> bool:
     """Return whether a source is a text file, or a list of texts: unlabelled sentences, without looking into files."""
     if in_memory(source):
         return isinstance(source, list) and bool(source) and isinstance(source[0], str)
-    return str(source).removesuffix(".gz").endswith(".txt")
+    return is_text_file(str(source))
 
 
 def memory_rows(source: Source) -> Iterator[tuple[int, dict[str, object]]]:

@@ -8,7 +8,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from samesense.data.formats.files import SUFFIXES, Row, leads_to, missing_file, read_rows, split_suffix
+from samesense.data.formats.endings import LIKE_THEM, SUFFIXES, split_suffix
+from samesense.data.formats.files import Row, leads_to, missing_file, read_rows
 from samesense.data.formats.memory import Source, dataset_rows, in_memory, memory_rows, name_of
 from samesense.errors import DataError
 from samesense.failures import imported
@@ -47,7 +48,7 @@ def load_rows(source: Source) -> Iterator[Row]:
     if match is None:
         raise DataError(
             f"{text}: this is no existing file or folder, and no hub name of the form owner/name, owner/name@config "
-            f"or owner/name:split. Name a file that ends in {', '.join(SUFFIXES)} (or one of these with .gz)."
+            f"or owner/name:split. Name a file that ends in {', '.join(SUFFIXES)} ({LIKE_THEM})."
         )
     return dataset_rows(_from_hub(match["name"], match["config"], match["split"] or "train", text))
 

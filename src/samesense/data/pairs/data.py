@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from samesense.data.formats.files import split_suffix
+from samesense.data.formats.endings import split_suffix
 from samesense.data.formats.labels import Kind, Scale
 from samesense.data.mapped import columns_of, in_order, is_mapped, rows_of
 from samesense.data.pairs.keys import Groups, components, pair_key, pair_keys, plain_keys, same

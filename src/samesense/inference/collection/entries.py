@@ -9,7 +9,8 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from samesense.data.formats.files import Row, leads_to, missing_file, split_suffix
+from samesense.data.formats.endings import is_text_file, split_suffix
+from samesense.data.formats.files import Row, leads_to, missing_file
 from samesense.data.formats.lines import read_lines
 from samesense.data.formats.sources import load_rows
 from samesense.data.formats.text_columns import SEEN, text_column
@@ -79,7 +80,7 @@ def read_entries(source: str, *, columns: str | None = None) -> Iterator[Entry]:
 
 
 def _entries(source: str, columns: str | None) -> Iterator[Entry]:
-    is_text = source.removesuffix(".gz").endswith(".txt") or leads_to(source, Path.is_file)
+    is_text = is_text_file(source) or leads_to(source, Path.is_file)
     if is_text and not split_suffix(source)[0]:
         if columns is not None:
             raise ConfigError(f"`columns` is for tables; {source} holds one text a line. Leave it out.")
@@ -91,7 +92,7 @@ def _of_lines(source: str) -> Iterator[Entry]:
     path = Path(source).expanduser()
     if not path.is_file():
         raise missing_file(source)
-    for number, line in read_lines(path, split_suffix(source)[1]):
+    for number, line in read_lines(path):
         text = line.rstrip("\r\n")
         if not text.strip():
             raise DataError(f"{source}, row {number}: every line must hold a text; this one is empty. Remove it.")

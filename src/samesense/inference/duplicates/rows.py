@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
-from samesense.data.formats.files import split_suffix
+from samesense.data.formats.endings import split_suffix
 from samesense.data.formats.sources import load_rows
 from samesense.errors import ConfigError, DataError
 from samesense.files import one_line, replacing

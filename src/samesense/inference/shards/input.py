@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from samesense.data.examples import spread_over
 from samesense.data.formats.blocks import Block, blocks, rows_at
-from samesense.data.formats.files import Row, missing_file, split_suffix
+from samesense.data.formats.endings import split_suffix
+from samesense.data.formats.files import Row, missing_file
 from samesense.data.formats.text_columns import names_in, text_column
 from samesense.data.sentences import checked_texts
 from samesense.errors import ConfigError, DataError

@@ -65,7 +65,7 @@ def read_topics(path: Path) -> Sentences:
     if not path.is_file():
         raise DataError(f"There is no file {path}. Give a text file with one sentence a line.")
     topics: list[list[str]] = [[]]
-    for _, line in read_lines(path, path.suffix == ".gz"):
+    for _, line in read_lines(path):
         if line.strip():
             topics[-1].append(line.strip())
         elif topics[-1]:

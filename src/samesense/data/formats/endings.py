@@ -1,0 +1,119 @@
+"""The end of a file's name: what the file holds, and how it is compressed; and its bytes, unpacked."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+from samesense.errors import DataError
+from samesense.urls import open_file
+
+SUFFIXES = (".tsv", ".csv", ".jsonl", ".ndjson", ".json", ".parquet")
+"""File name endings that are read; all but Parquet may be followed by one of :data:`PACKED`."""
+
+
+class Packer(NamedTuple):
+    """What compresses files, and the command that unpacks one."""
+
+    name: str
+    unpack: str
+
+
+PACKERS = {
+    ".gz": Packer("gzip", "gunzip"),
+    ".bz2": Packer("bzip2", "bunzip2"),
+    ".xz": Packer("xz", "unxz"),
+    ".zip": Packer("ZIP", "unzip"),
+    ".zst": Packer("zstd", "zstd -d"),
+    ".lz4": Packer("lz4", "unlz4"),
+    ".7z": Packer("7-Zip", "7z x"),
+    ".rar": Packer("RAR", "unrar x"),
+}
+"""What compresses files, by the end of their names."""
+
+PACKED = (".gz", ".bz2", ".xz", ".zip")
+"""Endings of compressed files that are read."""
+
+LIKE_THEM = f"or one of these with {', '.join(PACKED)}"
+"""What messages say of compressed files beside :data:`SUFFIXES`."""
+
+
+def split_suffix(name: str) -> tuple[str, str]:
+    """Return the known suffix of a file name, and the ending of :data:`PACKERS` after it; empty where there is none."""
+    lowered = name.lower()
+    packing = next((ending for ending in PACKERS if lowered.endswith(ending)), "")
+    stem = lowered.removesuffix(packing)
+    return next((suffix for suffix in SUFFIXES if stem.endswith(suffix)), ""), packing
+
+
+def is_text_file(name: str) -> bool:
+    """Return whether a name is that of a text file, ``.txt``, compressed or not."""
+    return name.lower().removesuffix(split_suffix(name)[1]).endswith(".txt")
+
+
+@contextmanager
+def opened(name: str | Path) -> Iterator[IO[bytes]]:
+    """Open a file to read, unpacked where its name says that it is compressed; DataError where that is not done."""
+    packing = split_suffix(str(name))[1]
+    if packing and packing not in PACKED:
+        raise DataError(
+            f"{name}: a data file may be compressed by gzip, bzip2 or xz, or be a ZIP archive of one file; by its "
+            f"name, this is one of {PACKERS[packing].name}. Unpack it: {PACKERS[packing].unpack} {name}"
+        )
+    with open_file(name) as raw, _unpacked(raw, packing, name) as stream:
+        yield stream
+
+
+def broken(packing: str) -> tuple[type[Exception], ...]:
+    """Return what reading a damaged file raises."""
+    if packing == ".xz":
+        from lzma import LZMAError
+
+        return OSError, EOFError, LZMAError
+    if packing == ".zip":
+        from zipfile import BadZipFile
+
+        return OSError, EOFError, zlib.error, BadZipFile, NotImplementedError
+    return OSError, EOFError, zlib.error
+
+
+def _unpacked(raw: IO[bytes], packing: str, name: str | Path) -> Any:
+    if packing == ".gz":
+        return gzip.open(raw)
+    if packing == ".bz2":
+        import bz2
+
+        return bz2.open(raw)
+    if packing == ".xz":
+        import lzma
+
+        return lzma.open(raw)
+    return _only_member(raw, name) if packing == ".zip" else raw
+
+
+def _only_member(raw: IO[bytes], name: str | Path) -> IO[bytes]:
+    """Open the only file of a ZIP archive; DataError if there are several or none, or it has a password."""
+    from zipfile import ZipFile
+
+    archive = ZipFile(raw)
+    members = [one for one in archive.infolist() if not one.is_dir() and not one.filename.startswith("__MACOSX/")]
+    if len(members) != 1:
+        shown = ", ".join(one.filename for one in members[:5]) + (", and others" if len(members) > 5 else "")
+        raise DataError(
+            f"{name}: a ZIP archive that is read holds exactly one file; this one holds {len(members)}"
+            f"{f' ({shown})' if members else ''}. Unpack it, and name the file that is meant: unzip {name}"
+        )
+    inside = members[0].filename
+    suffix = split_suffix(inside)[0]
+    if suffix and not split_suffix(str(name))[0]:
+        raise DataError(
+            f"{name}: the format is told from the end of the file name, and the file inside is {inside}. Rename the "
+            f"archive to end in {suffix}.zip."
+        )
+    if members[0].flag_bits & 1:
+        raise DataError(f"{name}: the file inside, {inside}, has a password. Unpack it: unzip {name}")
+    return archive.open(members[0])
