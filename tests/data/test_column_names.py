@@ -2,6 +2,7 @@
 
 import pytest
 
+import samesense
 from samesense.data import read_pairs
 from samesense.data.formats.columns import TEXT_PAIRS, Columns, resolve_columns
 from samesense.data.formats.text_columns import text_column
@@ -158,3 +159,44 @@ def test_a_column_of_texts_that_is_not_clear_is_asked_for(table, columns, error,
     with pytest.raises(error) as caught:
         text_column(table, columns, "x.tsv")
     assert str(caught.value) == said
+
+
+BOTH = [
+    {"sentence1": "a b", "sentence2": "b c", "label": "0", "score": "4.5"},
+    {"sentence1": "c d", "sentence2": "d e", "label": "1", "score": "1.5"},
+]
+
+
+def both_in(tmp_path, form):
+    if form == "rows":
+        return BOTH, "Rows in memory"
+    if form == "frame":
+        pandas = pytest.importorskip("pandas")
+        return pandas.DataFrame(BOTH), "DataFrame in memory"
+    path = tmp_path / "both.csv"
+    path.write_text("\n".join([",".join(BOTH[0]), *(",".join(row.values()) for row in BOTH)]) + "\n")
+    return path, str(path)
+
+
+@pytest.mark.parametrize("form", ["file", "rows", "frame"])
+def test_of_two_columns_of_labels_it_is_said_which_is_read_and_how_to_take_the_other(tmp_path, form, caplog):
+    source, name = both_in(tmp_path, form)
+    assert samesense.read(source).labels == [4.5, 1.5]
+    assert [(record.levelname, record.message) for record in caplog.records] == [
+        (
+            "WARNING",
+            f"{name}: the labels are those of column 'score', not 'label'. To take 'label' instead: "
+            "`columns` sentence1,sentence2,label",
+        )
+    ]
+    assert "by the columns sentence1, sentence2 and score, and not by label; " in samesense.doctor(source).read_as
+    caplog.clear()
+    assert samesense.read(source, columns="sentence1,sentence2,label").labels == [0.0, 1.0]
+    assert samesense.read(source, columns="sentence1,sentence2,score").labels == [4.5, 1.5]
+    assert not caplog.records
+
+
+def test_names_of_inference_take_the_class_and_say_so(caplog):
+    rows = [{"premise": "a", "hypothesis": "b", "score": 0.2, "label": word} for word in ("entailment", "neutral")]
+    assert samesense.read(rows).kind == "nli"
+    assert "those of column 'label', not 'score'" in caplog.text

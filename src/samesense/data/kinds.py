@@ -22,6 +22,7 @@ from samesense.data.formats.columns import (
     plain,
     resolve_columns,
     spelled_names,
+    unread_labels,
 )
 from samesense.data.formats.columns import LABEL_NAMES as PAIR_LABELS
 from samesense.data.formats.endings import split_suffix
@@ -208,7 +209,9 @@ def _told_by_rows(rows: Sequence[Row], source: str) -> Told:
             raise error from None
         return told
     third = found.label or found.negative
-    return Told("pairs", f"the columns {_and([found.text1, found.text2, str(third)])}")
+    others = unread_labels(names, found)
+    beside = f", and not by {_and(others)}" if others else ""
+    return Told("pairs", f"the columns {_and([found.text1, found.text2, str(third)])}{beside}")
 
 
 def _told_by_cells(rows: Sequence[Row], source: str) -> Told | None:

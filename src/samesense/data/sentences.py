@@ -183,8 +183,8 @@ def all_texts(source: Source, columns: str | None = None) -> Iterator[str]:
     A source is a text file with one text a line (``.txt`` or any ending that is not known, also compressed); JSON
     lines of documents, of which all sentences count; or what ``load_rows`` reads, of which all columns named as texts
     of pairs, triples or single sentences count, or else those of the only column with texts; or data in memory, a list
-    of texts among it. ``columns`` names the columns of tables, as in ``"question,answer"``. DataError if there is none, no
-    column of texts, or something else than a text where one belongs.
+    of texts among it. ``columns`` names the columns of tables, as in ``"question,answer"``. DataError if there is none,
+    no column of texts, or something else than a text where one belongs.
     """
     if in_memory(source):
         return _cells(load_rows(source), name_of(source), columns)

@@ -94,6 +94,11 @@ def resolve_columns(
     return Columns(spelled[pair[0]], spelled[pair[1]], label, subset, negative)
 
 
+def unread_labels(names: Sequence[str], columns: Columns) -> list[str]:
+    """Return the other columns with the name of labels, which are not read."""
+    return [name for name in names if plain(name) in LABEL_NAMES and name != columns.label]
+
+
 def plain(name: str) -> str:
     """Return the name of a column as names are compared: ``Sentence 1`` and ``sentence-1`` are ``sentence1``."""
     return re.sub(r"_(?=\d)", "", re.sub(r"[\s_-]+", "_", name.strip().casefold()))

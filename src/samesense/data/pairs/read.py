@@ -9,7 +9,7 @@ from itertools import chain, islice
 
 import numpy as np
 
-from samesense.data.formats.columns import Columns, resolve_columns
+from samesense.data.formats.columns import Columns, quoted, resolve_columns, unread_labels
 from samesense.data.formats.files import BadRow, Row, bad_rows_error, text_problem
 from samesense.data.formats.labels import ParsedLabels, Scale, number_text, parse_labels
 from samesense.data.formats.memory import Source, name_of
@@ -135,13 +135,26 @@ def _columns(rows: Sequence[Row], columns: str | None, source: str, *, labelled:
     """Find the columns by their names, or else by what they hold, which is then logged."""
     names = names_in(rows)
     try:
-        return resolve_columns(names, columns, source, labelled=labelled, example=example(rows))
+        found = resolve_columns(names, columns, source, labelled=labelled, example=example(rows))
+        if columns is None and labelled:
+            _say_unread(found, unread_labels(names, found), source)
+        return found
     except DataError:
         guess = guessed_pairs(rows) if columns is None else None
         if guess is None:
             raise
     logger.info(f"{source}: read as labelled pairs, by a guess at the columns: {guess}; `columns` overrides")
     return resolve_columns(names, guess, source, labelled=labelled)
+
+
+def _say_unread(found: Columns, others: Sequence[str], source: str) -> None:
+    """Say that other columns could be the labels too, and how to take one."""
+    if found.label is not None and others:
+        columns = quoted(",".join((found.text1, found.text2, others[0])))
+        logger.warning(
+            f"{source}: the labels are those of column {found.label!r}, not {' or '.join(map(repr, others))}. "
+            f"To take {others[0]!r} instead: `columns` {columns}"
+        )
 
 
 def _labels_of(
