@@ -5,6 +5,7 @@ import json
 import pytest
 
 import samesense
+from samesense.data import read_pairs
 from samesense.data.kinds import kind_of
 from samesense.errors import BadRowsError, DataError
 from tests.command import run_command
@@ -163,3 +164,26 @@ def test_the_command_on_several_files_with_bad_rows(tmp_path, capsys):
     with pytest.raises(BadRowsError) as caught:
         samesense.doctor(bad)
     assert len(caught.value.rows) == 7
+
+
+@pytest.mark.parametrize("names", ["title,text,label", "Headline,Article,Class", "subject,body,labels"])
+def test_a_title_with_its_text_is_taken_for_a_sentence_with_a_class_and_that_is_a_guess(tmp_path, names):
+    path = tmp_path / "news.csv"
+    path.write_text(f"{names}\nRain soon,It will rain.,weather\nTwo to one,The match is over.,sport\n")
+    title, text, label = names.split(",")
+    report = samesense.doctor(path)
+    assert (report.kind, report.sure, report.counts["of class sport"]) == ("classes", False, 1)
+    assert report.read_as == (
+        f"read as sentences with classes, by a column of texts, {text}, and {label}, without {title}; for pairs of the "
+        f"two, `columns` {names} (a guess: if it is wrong, give other `columns` than {text},{label}); method supmpn "
+        "has sentences of one class as positives of each other"
+    )
+    with pytest.raises(DataError, match=f"two text columns could not be found.*`columns` {names}"):
+        read_pairs(path)
+
+
+def test_a_title_with_its_text_and_a_similarity_is_a_pair(tmp_path):
+    for name, label in (("score", "1"), ("label", "0.7")):
+        path = tmp_path / f"{name}.csv"
+        path.write_text(f"title,text,{name}\na b,c d,{label}\ne f,g h,0\n")
+        assert kind_of(path) == "pairs"

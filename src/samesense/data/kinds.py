@@ -20,6 +20,7 @@ from samesense.data.formats.columns import (
     first_of,
     first_pair_of,
     plain,
+    quoted,
     resolve_columns,
     spelled_names,
     unread_labels,
@@ -40,6 +41,7 @@ from samesense.data.formats.text_columns import (
     refuse_text,
     saying,
     text_column,
+    titled_text,
 )
 from samesense.data.pairs.data import PairData
 from samesense.data.sentences import Sentences
@@ -221,6 +223,11 @@ def _told_by_cells(rows: Sequence[Row], source: str) -> Told | None:
     single, label = first_of(SINGLE_NAMES, spelled), first_of(LABEL_NAMES, spelled)
     if single and label and len(texts) < 2:
         return Told("classes", f"the columns {single} and {label}")
+    titled = titled_text(rows)
+    if titled is not None:
+        title, text, label = titled
+        pairs = f"for pairs of the two, `columns` {quoted(','.join(titled))}"
+        return _guess("classes", [text, label], f"a column of texts, {text}, and {label}, without {title}; {pairs}")
     others, pairs = saying(names, texts), guessed_pairs(rows)
     if pairs is not None:
         return Told("pairs", f"two columns of texts and {pairs.split(',')[-1]}", sure=False, columns=pairs)

@@ -30,6 +30,10 @@ follow it are no longer."""
 
 _ENDS = (".", "?", "!", "。", "？", "！")
 _NO_TEXTS = {*LABEL_NAMES, *SUBSET_NAMES, "class"}
+_TITLES = ("title", "headline", "heading", "subject")
+_TITLED = ("text", "sentence", "body", "content", "article", "document", "description", "message", "review", "abstract")
+"""Names of columns of which the first say what the second are about."""
+
 _CODES = re.compile(r"https?://\S+|\d{1,4}[-./]\d{1,2}[-./]\d{1,4}([T ][\d:.+Z-]+)?|[0-9a-f-]{16,}", re.IGNORECASE)
 """Addresses, dates and keys, which are written like texts and are none."""
 
@@ -127,12 +131,27 @@ def guessed_pairs(rows: Sequence[Row]) -> str | None:
     """
     names, texts = names_in(rows), holding_texts(rows)
     spelled = spelled_names(names)
-    if len(texts) != 2 or {"premise", "hypothesis"} <= spelled.keys():
+    if len(texts) != 2 or {"premise", "hypothesis"} <= spelled.keys() or titled_text(rows):
         return None
     known = first_of(LABEL_NAMES, spelled)
     if known is None and first_pair_of(TEXT_PAIRS, spelled) and len(saying(names, texts)) == 1:
         known = _label_column(rows, texts, texts)
     return None if known is None else ",".join([*texts, known])
+
+
+def titled_text(rows: Sequence[Row]) -> tuple[str, str, str] | None:
+    """Return title, text and class of a table with these columns, as of news or mails; ``None`` for other tables.
+
+    A title and its text are no pair to be compared, unless their labels are decimals, as similarities are.
+    """
+    texts = holding_texts(rows)
+    spelled = spelled_names(texts)
+    title, text = first_of(_TITLES, spelled), first_of(_TITLED, spelled)
+    label = first_of(("label", "labels", "class"), spelled_names(names_in(rows[:SEEN])))
+    if len(texts) != 2 or title is None or text is None or label is None:
+        return None
+    numbers = (to_number(cells.get(label)) for _, cells in rows[:SEEN])
+    return None if any(number is not None and not number.is_integer() for number in numbers) else (title, text, label)
 
 
 def saying(names: Sequence[str], texts: Sequence[str]) -> list[str]:
