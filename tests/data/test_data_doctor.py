@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from samesense.data import examine, read_pairs
+from samesense.data import concat, examine, read_pairs
 from samesense.data.pairs.read import read_bare_pairs
+from samesense.data.pairs.targets import labels_as_classes, labels_from_0_to_1
 from samesense.errors import DataError
+from samesense.recipes.run_folder import write_dev
 
 SHARED = Path(__file__).parents[2].parent / "shared/data"
 ROWS = [
@@ -84,6 +86,28 @@ def test_classes_are_named_and_left_out_rows_told(tmp_path):
     report = examine(read_pairs(path))
     assert report.label_counts == {"neutral": 1, "entailment": 1}
     assert report.lines()[-1] == "  left out: 0 bad rows, 1 without a label"
+
+
+def test_two_classes_of_inference_have_the_names_that_the_data_give_them(tmp_path):
+    path = tmp_path / "rte.tsv"
+    path.write_text("premise\thypothesis\tlabel\na\tb\tNot entailment\na\tb\tentailment\nc\td\tentailment\n")
+    data = read_pairs(path)
+    report = examine(data)
+    assert report.label_counts == {"not_entailment": 1, "entailment": 2}
+    assert report.conflicts[0].labels == ["not_entailment", "entailment"]
+    assert "  labels: not_entailment: 1, entailment: 2" in report.lines()
+    assert labels_as_classes(data).summary == "2 classes (not_entailment, entailment)"
+    assert labels_from_0_to_1(data).summary == "not_entailment 0, entailment 1"
+    assert read_pairs(write_dev(tmp_path, data.take([0, 2]))).zero_class == "not_entailment"
+    three = read_pairs([("a", "b", "contradiction"), ("a", "c", "entailment")])
+    assert examine(concat([data, three])).label_counts == {"contradiction": 2, "entailment": 3}
+
+
+def test_two_classes_of_inference_by_numbers_have_the_names_of_their_order(tmp_path):
+    path = tmp_path / "rte.tsv"
+    path.write_text("sentence1\tsentence2\tlabel\na\tb\t0\na\tc\t1\n")
+    for order, zero in (("entailment,not_entailment", "not_entailment"), ("contradiction,entailment", "contradiction")):
+        assert examine(read_pairs(path, label_order=order)).label_counts == {zero: 1, "entailment": 1}
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the published data sets are not beside this checkout")

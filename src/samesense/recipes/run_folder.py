@@ -21,7 +21,6 @@ from typing import Any
 from samesense.data import PairData, read_pairs
 from samesense.data.examples import Examples
 from samesense.data.formats.files import leads_to
-from samesense.data.formats.labels import Kind
 from samesense.data.pairs.read import holds_scores
 from samesense.encoder.assembly.students import is_made
 from samesense.encoder.saving.card import RIGHTS, Card, CardData, write_card
@@ -138,7 +137,7 @@ def write_dev(output: Path, dev: PairData) -> Path:
     names += [] if dev.subsets is None else ["subset"]
 
     def rows() -> Iterator[tuple[str, ...]]:
-        labels = (_written(label, dev.kind) for label in dev.labels)
+        labels = (_written(label, dev) for label in dev.labels)
         return zip(dev.sentences1, dev.sentences2, labels, *([] if dev.subsets is None else [dev.subsets]), strict=True)
 
     if any(mark in text for row in rows() for text in row for mark in "\t\n\r"):
@@ -146,9 +145,9 @@ def write_dev(output: Path, dev: PairData) -> Path:
     return write_lines(output / DEV[0], ("\t".join(row) + "\n" for row in chain([tuple(names)], rows())))
 
 
-def _written(label: float, kind: Kind) -> str:
-    if kind == "nli":
-        return ("contradiction", "neutral", "entailment")[int(label)]
+def _written(label: float, dev: PairData) -> str:
+    if dev.kind == "nli":
+        return dev.label_name(label)
     return repr(label).removesuffix(".0")
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Literal
 
 from samesense.data.formats.columns import Columns
@@ -14,8 +15,8 @@ from samesense.errors import ConfigError, DataError
 Kind = Literal["scored", "binary", "nli", "triple"]
 Scale = tuple[float, float]
 
-NLI_NAMES = {0.0: "contradiction", 1.0: "neutral", 2.0: "entailment"}
-"""The class that is worth so much."""
+ZERO_CLASSES = ("contradiction", "not_entailment")
+"""Classes of natural language inference that are worth 0: of three classes, and of two."""
 
 NLI_SCALE: Scale = (0.0, 2.0)
 UNLABELLED = ("-", "-1", "-1.0", "")
@@ -36,6 +37,7 @@ class ParsedLabels:
     # positions marked as having no label, which the field's convention leaves out
     unlabelled: frozenset[int] = frozenset()
     own_scale: bool = False  # the scale is the labels' own ends, because no known one has them
+    zero_class: str = ZERO_CLASSES[0]  # of classes, what the label 0 is called
 
 
 def parse_labels(
@@ -69,8 +71,10 @@ def parse_labels(
             "words instead."
         )
     if label_order:
-        coded = {str(number): NLI_VALUES[name] for number, name in enumerate(_class_names(label_order))}
-        return _parse_classes(raw, coded, f"one of the integers {', '.join(coded)} that `label_order` names")
+        order = dict(zip("012", _class_names(label_order), strict=False))
+        coded = {number: NLI_VALUES[name] for number, name in order.items()}
+        rule = f"one of the integers {', '.join(coded)} that `label_order` names"
+        return _parse_classes(raw, coded, rule, order)
     parsed = _parse_numbers(raw, label_range)
     if label_range is None:
         _refuse_coded_classes(parsed, columns, source)
@@ -103,18 +107,34 @@ def _check_options(label_order: str | None, label_range: Scale | None) -> None:
             raise ConfigError(f"`label_range` takes a lower and a higher number; received {low} {high}. Example: 0 5")
 
 
-def _parse_classes(raw: Sequence[object], classes: dict[str, float], rule: str) -> ParsedLabels:
+def _parse_classes(
+    raw: Sequence[object], classes: dict[str, float], rule: str, names: Mapping[str, str] = MappingProxyType({})
+) -> ParsedLabels:
+    """Return what classes are worth; ``names`` are those of integers."""
+    zeros: set[str] = set()
     values: list[float | None] = []
     problems: dict[int, tuple[str, str]] = {}
     unlabelled: set[int] = set()
     for position, cell in enumerate(raw):
         text = _class_text(cell)
         values.append(classes.get(text))
+        zeros.update({names.get(text, text)}.intersection(ZERO_CLASSES))
         if text in UNLABELLED:
             unlabelled.add(position)
         elif text not in classes:
             problems[position] = (f"label {cell!r} is not {rule}", "correct the label, or write - if there is none")
-    return ParsedLabels(values, "nli", NLI_SCALE, problems, frozenset(unlabelled))
+    called = zero_class(zeros)
+    return ParsedLabels(values, "nli", NLI_SCALE, problems, frozenset(unlabelled), zero_class=called)
+
+
+def zero_class(found: Iterable[str]) -> str:
+    """Return what the label 0 is called by the names that stand for it: that of three classes unless only the other."""
+    return ZERO_CLASSES[set(found) == {ZERO_CLASSES[1]}]
+
+
+def label_name(label: float, zero: str) -> str:
+    """Return the class of natural language inference that is worth so much."""
+    return {0.0: zero, 1.0: "neutral", 2.0: "entailment"}[label]
 
 
 def _class_text(cell: object) -> str:

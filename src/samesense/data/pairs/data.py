@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from samesense.data.formats.endings import split_suffix
-from samesense.data.formats.labels import Kind, Scale
+from samesense.data.formats.labels import ZERO_CLASSES, Kind, Scale, label_name, number_text, zero_class
 from samesense.data.mapped import columns_of, in_order, is_mapped, rows_of
 from samesense.data.pairs.keys import Groups, components, pair_key, pair_keys, plain_keys, same
 from samesense.errors import ConfigError, DataError
@@ -47,6 +47,7 @@ class PairData:
         dropped: bad rows left out on request.
         dropped_unlabelled: rows marked as having no label, always left out.
         own_scale: whether ``scale`` was taken from the labels, which no known range has for its ends.
+        zero_class: of ``"nli"``, the class of label 0: ``"contradiction"``, or of two classes ``"not_entailment"``.
         rows: number of the row of each pair, as its source counts them, where it is of one source.
     """
 
@@ -61,6 +62,7 @@ class PairData:
     dropped: int = 0
     dropped_unlabelled: int = 0
     own_scale: bool = False
+    zero_class: str = field(default=ZERO_CLASSES[0], compare=False)
     rows: Sequence[int] | None = field(default=None, compare=False)
 
     def __len__(self) -> int:
@@ -76,6 +78,10 @@ class PairData:
     def graded(self) -> bool:
         """Whether the labels say more of a pair than yes or no."""
         return self.kind not in ("binary", "triple")
+
+    def label_name(self, label: float) -> str:
+        """Return a label for people: a class of natural language inference by its name, else the number."""
+        return label_name(label, self.zero_class) if self.kind == "nli" else number_text(label)
 
     @cached_property
     def sha256(self) -> str:
@@ -183,6 +189,7 @@ def concat(parts: Sequence[PairData]) -> PairData:
         dropped=sum(part.dropped for part in parts),
         dropped_unlabelled=sum(part.dropped_unlabelled for part in parts),
         own_scale=any(part.own_scale for part in parts),
+        zero_class=zero_class(part.zero_class for part in parts),
     )
 
 

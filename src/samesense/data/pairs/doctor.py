@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from samesense.data.examples import Conflict, conflict_lines
-from samesense.data.formats.labels import NLI_NAMES, Kind, Scale, number_text
+from samesense.data.formats.labels import Kind, Scale, number_text
 from samesense.data.pairs.data import PairData
 from samesense.data.pairs.keys import Groups, Keys, pair_keys, plain_keys, same, text_keys
 from samesense.types import Pair
@@ -66,7 +66,6 @@ def examine(data: PairData, *, against: Mapping[str, PairData | Sequence[Pair]] 
 def _conflicts(data: PairData, groups: Groups) -> Iterator[Conflict]:
     """Yield the rows of each group of equal pairs whose labels differ."""
     numbers = data.rows or range(1, len(data) + 1)
-    names = NLI_NAMES if data.kind == "nli" else {}
     labels = np.asarray(data.labels, dtype=np.float64)
     order = np.argsort(groups, kind="stable")
     starts = np.flatnonzero(np.diff(groups[order], prepend=-1))
@@ -77,7 +76,7 @@ def _conflicts(data: PairData, groups: Groups) -> Iterator[Conflict]:
         yield Conflict(
             rows=[numbers[place] for place in places],
             texts=[data.sentences1[places[0]], data.sentences2[places[0]]],
-            labels=[names.get(data.labels[place], number_text(data.labels[place])) for place in places],
+            labels=[data.label_name(data.labels[place]) for place in places],
         )
 
 
@@ -134,8 +133,7 @@ def sentence_length(text: str) -> int:
 def _label_counts(counts: Mapping[float, int], data: PairData) -> dict[str, int] | None:
     if len(counts) > MOST_COUNTED:
         return None
-    names = NLI_NAMES if data.kind == "nli" else {}
-    return {names.get(label, number_text(label)): count for label, count in counts.items()}
+    return {data.label_name(label): count for label, count in counts.items()}
 
 
 def _texts(data: PairData) -> Iterator[str]:

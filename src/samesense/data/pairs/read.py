@@ -198,6 +198,7 @@ def _assembled(
         dropped=dropped,
         dropped_unlabelled=len(parsed.unlabelled),
         own_scale=parsed.own_scale,
+        zero_class=parsed.zero_class,
         rows=numbers((passed.numbers[at] for at in kept for _ in range(width)), beside=texts[0], whole=True),
     )
 

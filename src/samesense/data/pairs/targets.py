@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from samesense.data.formats.labels import NLI_NAMES, number_text
+from samesense.data.formats.labels import number_text
 from samesense.data.pairs.data import PairData, numbers, one_label
 from samesense.data.pairs.triplets import Formed, positives, triplets
 from samesense.errors import DataError
@@ -68,7 +68,9 @@ def labels_from_0_to_1(data: PairData) -> Targets:
     if not data.graded:
         return _pairs(data, data.labels, "labels 0 and 1 as they are")
     if data.kind == "nli":
-        return _pairs(data, (label / 2 for label in data.labels), "contradiction 0, neutral 0.5, entailment 1")
+        neutral = "neutral 0.5, " if 1.0 in data.labels else ""
+        said = f"{data.zero_class} 0, {neutral}entailment 1"
+        return _pairs(data, (label / 2 for label in data.labels), said)
     low, high = _scale(data, "Give it as label_range LOW HIGH")
     if (low, high) == (0, 1):
         return _pairs(data, data.labels, "labels 0 to 1 as they are")
@@ -95,7 +97,7 @@ def labels_as_classes(data: PairData) -> Targets:
     """Return the pairs with classes numbered from 0, none of them without an example."""
     found = sorted(set(data.labels))
     labels = (found.index(label) for label in data.labels)
-    names = [NLI_NAMES[label] if data.kind == "nli" else number_text(label) for label in found]
+    names = list(map(data.label_name, found))
     made = _pairs(data, labels, f"{len(found)} classes ({', '.join(names)})", whole=True)
     return Targets(made.columns, made.summary, {"classes": len(found)})
 
