@@ -30,6 +30,7 @@ DATA = {
     "nli": pairs([0.0, 2.0, 1.0], "nli", (0.0, 2.0)),
     "in parts": replace(pairs([0.0, 5.0]), subsets=["a", ""]),
     "quotes": pairs([0.0, 5.0], texts=['"open', " spaces "]),
+    "quotes as TSV may have them of a program": pairs([0.0, 5.0], texts=['"open"', '"a ""b"" c"']),
     "what TSV cannot hold": pairs([0.0, 5.0, 1.0], texts=["a\ttab", "a\nline", "a\rreturn"]),
 }
 

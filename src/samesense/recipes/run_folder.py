@@ -140,9 +140,14 @@ def write_dev(output: Path, dev: PairData) -> Path:
         labels = (_written(label, dev) for label in dev.labels)
         return zip(dev.sentences1, dev.sentences2, labels, *([] if dev.subsets is None else [dev.subsets]), strict=True)
 
-    if any(mark in text for row in rows() for text in row for mark in "\t\n\r"):
+    if any(_needs_json(text) for row in rows() for text in row):
         return write_json_lines(output / DEV[1], (dict(zip(names, row, strict=True)) for row in rows()))
     return write_lines(output / DEV[0], ("\t".join(row) + "\n" for row in chain([tuple(names)], rows())))
+
+
+def _needs_json(text: str) -> bool:
+    """Return whether TSV cannot hold a text; nor one in quotes of its own, which a reader may take for a program's."""
+    return any(mark in text for mark in "\t\n\r") or text[:1] == text[-1:] == '"'
 
 
 def _written(label: float, dev: PairData) -> str:

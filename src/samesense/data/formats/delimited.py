@@ -12,6 +12,7 @@ from pathlib import Path
 
 from samesense.data.formats.columns import KNOWN_NAMES, plain
 from samesense.data.formats.lines import CARRIAGE_RETURNS, LONGEST_ROW, Line
+from samesense.data.formats.quoting import is_quoted
 from samesense.errors import DataError
 
 HEADERLESS = ["text1", "text2", "label"]
@@ -29,10 +30,10 @@ Record = tuple[int, list[str]]
 
 
 def tsv_rows(path: str | Path, lines: Iterable[Line]) -> Iterator[tuple[int, dict[str, object]]]:
-    """Read tab-separated rows; a quote is a character like any other."""
+    """Read tab-separated rows; a quote is a character like any other, unless all of the file is quoted as CSV is."""
     first, lines = _peeked(lines)
     mark = _mark_of(first, ("\t", ",", ";"))
-    if mark != "\t":
+    if mark != "\t" or is_quoted(path):
         return _with_header(path, _csv_records(path, lines, mark, first), _hints(mark))
     records = ((number, line.removesuffix("\n").removesuffix("\r").split("\t")) for number, line in lines)
     hints = (
