@@ -99,3 +99,21 @@ def test_migrate_and_check(run, tmp_path, monkeypatch):
     assert run("query", "made", "first", "--top", "1", "--model", "wrong")[1] == "1.0000\t0\tfirst\n"
     code, _, err = run("query", "made", "first")
     assert (code, "index migrate made --model NEW" in err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("x", "--where", "year >"), "A condition is like"),
+        (("x", "--where", "month = 2"), "No text has metadata named 'month'. There are: year."),
+        (("x", "--top", "0"), "At least one text must be asked for"),
+        ((" ",), "A query must hold a text"),
+    ],
+)
+def test_a_query_is_checked_before_the_model_is_loaded(run, tmp_path, words, said):
+    (tmp_path / "a.tsv").write_text("text\tyear\nfirst\t2020\n")
+    run("build", "made", "a.tsv")
+    run.asked.clear()
+    code, out, err = run("query", "made", *words)
+    assert (code, out, run.asked) == (2, "", [])
+    assert said in err

@@ -162,6 +162,7 @@ def query(
     if words:
         answers = collection.text_search(texts, top=top, where=where)
     else:
+        collection.check(texts, top=top, where=where)
         embedder = _embedder_of(collection, model)
         answers = collection.query(texts, embedder, top=top, where=where, exact=exact, hybrid=hybrid)
     for asked, answer in zip(texts, answers, strict=True):

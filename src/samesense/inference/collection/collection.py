@@ -198,6 +198,13 @@ class Collection:
         for number, text, metadata in self._reader.db.execute("SELECT id, text, metadata FROM text ORDER BY position"):
             yield Entry(text, number, json.loads(metadata))
 
+    def check(self, texts: Sequence[str], *, top: int = 10, where: Where = None) -> None:
+        """Raise what :meth:`query` would raise of queries and a condition, before a model is there to answer them."""
+        _check_queries(texts, top)
+        chosen = condition(where)
+        with self._reader.state():
+            store.check_names(self._reader.db, chosen)
+
     def query(
         self,
         texts: Sequence[str],
@@ -226,7 +233,7 @@ class Collection:
             ConfigError: if ``top`` is less than 1, or a condition cannot be parsed.
         """
         self.check_model(model)
-        _check_queries(texts, top)
+        self.check(texts, top=top, where=where)
         if not texts:
             return []
         words = texts if hybrid else None
