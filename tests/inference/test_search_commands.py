@@ -47,7 +47,7 @@ def test_from_file_to_answer_and_back(run, tmp_path):
     _, out, _ = run("query", "made", "fourth", "--hybrid", "--where", "year IS NULL", "--json")
     assert [json.loads(line)["id"] for line in out.splitlines()] == [4, 3]
     (tmp_path / "c.tsv").write_text("id\ttext\tyear\n1\tsecond again\t2021\n")
-    said = "c.tsv: texts of column 'text'\n1 texts added\nmade: 5 texts, 1 deleted ones"
+    said = "c.tsv: texts of column 'text'\n0 texts added, 1 replaced\nmade: 5 texts, 1 deleted ones"
     assert run("add", "made", "c.tsv", "--upsert")[2].startswith(said)
     assert run("query", "made", "again", "--words")[1].endswith("\t1\tsecond again\n")
     assert run("delete", "made", "0", "3")[2].startswith("2 texts deleted\nmade: 3 texts, 3 deleted")
@@ -117,3 +117,11 @@ def test_a_query_is_checked_before_the_model_is_loaded(run, tmp_path, words, sai
     code, out, err = run("query", "made", *words)
     assert (code, out, run.asked) == (2, "", [])
     assert said in err
+
+
+def test_added_and_replaced_texts_are_counted_apart(run, tmp_path):
+    (tmp_path / "a.tsv").write_text("id\ttext\n1\tfirst\n2\tsecond\n")
+    run("build", "made", "a.tsv")
+    (tmp_path / "b.tsv").write_text("id\ttext\n2\tsecond again\n3\tthird\n3\tthird again\n4\tfourth\n")
+    said = "b.tsv: texts of column 'text'\n2 texts added, 2 replaced\nmade: 4 texts"
+    assert run("add", "made", "b.tsv", "--upsert")[2].startswith(said)

@@ -97,9 +97,11 @@ def add(
     collection = _open(folder)
     entries = read_entries(source, columns=columns)
     embedder = _embedder_of(collection, model)
+    before = len(collection)
     with progress_bar("index", "text") as bar:
-        added = collection.add(entries, embedder, upsert=upsert, on_progress=bar.update)
-    logger.info(f"{added} texts added")
+        kept = collection.add(entries, embedder, upsert=upsert, on_progress=bar.update)
+    added = len(collection) - before
+    logger.info(f"{added} texts added" + (f", {kept - added} replaced" if upsert else ""))
     _tell(collection, json)
 
 
