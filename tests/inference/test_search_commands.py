@@ -125,3 +125,20 @@ def test_added_and_replaced_texts_are_counted_apart(run, tmp_path):
     (tmp_path / "b.tsv").write_text("id\ttext\n2\tsecond again\n3\tthird\n3\tthird again\n4\tfourth\n")
     said = "b.tsv: texts of column 'text'\n2 texts added, 2 replaced\nmade: 4 texts"
     assert run("add", "made", "b.tsv", "--upsert")[2].startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("--where", "year = 1900"), "meets 'year = 1900'"),
+        (("--words",), "has one of its words"),
+        (("--words", "--where", "year = 1900", "--json"), "has one of its words and meets 'year = 1900'"),
+    ],
+)
+def test_that_nothing_was_found_is_said_beside_the_data(run, tmp_path, words, why):
+    (tmp_path / "a.tsv").write_text("text\tyear\nfirst\t2020\n")
+    run("build", "made", "a.tsv")
+    said = f"nothing found for 'other': no text {why}\n"
+    assert run("query", "made", "other", *words) == (0, "", said)
+    run("delete", "made", "0")
+    assert run("query", "made", "other") == (0, "", "nothing found for 'other': no text is there\n")

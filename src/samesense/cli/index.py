@@ -168,6 +168,8 @@ def query(
         embedder = _embedder_of(collection, model)
         answers = collection.query(texts, embedder, top=top, where=where, exact=exact, hybrid=hybrid)
     for asked, answer in zip(texts, answers, strict=True):
+        if not answer:
+            logger.info(_nothing_found(asked, words, where))
         for one in answer:
             if json:
                 found = {"query": asked, "id": one.id, "score": round(one.score, 6), "text": one.text}
@@ -250,6 +252,12 @@ def info(folder: Path, /, *, check: Flag = False, model: str | None = None, json
     collection = _open(folder)
     lowest = check_vectors(folder, _embedder_of(collection, model)) if check else None
     _tell(collection, json, on_output=True, lowest=lowest)
+
+
+def _nothing_found(asked: str, words: bool, where: str | None) -> str:
+    """Return a line for people where a query has no answer."""
+    reasons = [*(["has one of its words"] if words else []), *([f"meets {where!r}"] if where is not None else [])]
+    return f"nothing found for {asked[:60]!r}: no text {' and '.join(reasons) or 'is there'}"
 
 
 def _open(folder: Path) -> Collection:
