@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from samesense.cli.output import PrecisionFlag, TextColumns, Threshold, logger
+from samesense.cli.output import DropTexts, PrecisionFlag, TextColumns, Threshold, logger
 from samesense.errors import ConfigError
 
 if TYPE_CHECKING:
     from samesense.inference.duplicates.dedup import Deduplicated
     from samesense.inference.duplicates.rows import Cells
+    from samesense.inference.stream import Usable
 
 
 def dedup(
@@ -32,6 +33,7 @@ def dedup(
     search: Literal["auto", "exact", "approximate"] = "auto",
     work: Path | None = None,
     columns: TextColumns = None,
+    drop_bad_rows: DropTexts = False,
     precision: PrecisionFlag = "auto",
 ) -> None:
     """Find rows whose texts say the same, and keep one of them.
@@ -61,18 +63,18 @@ def dedup(
     import samesense
     from samesense.inference.duplicates.rows import format_of, rows_of, write_rows
     from samesense.inference.names import place_of
-    from samesense.inference.stream import read_texts
+    from samesense.inference.stream import read_usable
 
     outputs = [(name, format_of(name, source)) for name in (output, removed, groups) if name is not None]
     check_outputs([name for name, _ in outputs], [source, place_of(model)])
-    texts = read_texts(source, columns)
+    read = read_usable(source, columns, drop_bad_rows=drop_bad_rows)
     found = samesense.dedup(
-        texts, model=model, threshold=threshold, min_precision=min_precision, pairs=pairs, by=by, keep=keep,
+        read.texts, model=model, threshold=threshold, min_precision=min_precision, pairs=pairs, by=by, keep=keep,
         search=search, work=work, precision=precision,
     )  # fmt: skip
     contents = [_kept, *([_removed] if removed is not None else []), *([_groups] if groups is not None else [])]
     for (name, form), content in zip(outputs, contents, strict=True):
-        write_rows(content(rows_of(source, texts, form), texts, found), name, form)
+        write_rows(content(rows_of(source, read, form), read, found), name, form)
     logger.info(str(found))
 
 
@@ -87,22 +89,22 @@ def check_outputs(names: list[str], inputs: list[str]) -> None:
             check_place(name, inputs)
 
 
-def _kept(rows: Iterator[Cells], _: list[str], found: Deduplicated) -> Iterator[Cells]:
+def _kept(rows: Iterator[Cells], _: Usable, found: Deduplicated) -> Iterator[Cells]:
     for row, (cells, kept) in enumerate(zip(rows, found.kept_by.tolist(), strict=False)):
         if kept == row:
             yield cells
 
 
-def _removed(rows: Iterator[Cells], texts: list[str], found: Deduplicated) -> Iterator[Cells]:
+def _removed(rows: Iterator[Cells], read: Usable, found: Deduplicated) -> Iterator[Cells]:
     from samesense.inference.duplicates.rows import beside
 
     for row, (cells, kept) in enumerate(zip(rows, found.kept_by.tolist(), strict=False)):
         if kept != row:
-            ours = {"row": row + 1, "kept_row": kept + 1, "kept_text": texts[kept]}
+            ours = {"row": read.places[row] + 1, "kept_row": read.places[kept] + 1, "kept_text": read.texts[kept]}
             yield beside(cells, {**ours, "cosine": round(float(found.scores[row]), 6)})
 
 
-def _groups(rows: Iterator[Cells], _: list[str], found: Deduplicated) -> Iterator[Cells]:
+def _groups(rows: Iterator[Cells], read: Usable, found: Deduplicated) -> Iterator[Cells]:
     from samesense.inference.duplicates.rows import beside
 
     groups = found.groups
@@ -110,5 +112,5 @@ def _groups(rows: Iterator[Cells], _: list[str], found: Deduplicated) -> Iterato
     cells = {row: its for row, its in enumerate(rows) if row in members}
     for number, group in enumerate(groups, 1):
         for row in group.rows:
-            ours = {"group": number, "row": row + 1, "kept": row == group.kept}
+            ours = {"group": number, "row": read.places[row] + 1, "kept": row == group.kept}
             yield beside(cells[row], {**ours, "cosine": round(float(found.scores[row]), 6)})

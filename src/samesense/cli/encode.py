@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Group, Parameter
 
-from samesense.cli.output import Flag, PrecisionFlag, TextColumns, logger
+from samesense.cli.output import DropTexts, Flag, PrecisionFlag, TextColumns, logger
 from samesense.data.formats.memory import Name
 from samesense.encoder.vectors.quantize import VectorType
 from samesense.encoder.windows import Chunk
@@ -31,6 +31,7 @@ def encode(
     format: Annotated[Literal["npy", "parquet", "jsonl"] | None, Parameter(help="npy, parquet or jsonl")] = None,  # noqa: A002
     normalize: Annotated[bool, Parameter(negative="", help="scale every vector to unit length")] = False,
     columns: TextColumns = None,
+    drop_bad_rows: DropTexts = False,
     keep: str | None = None,
     vectors: VectorType = "float32",
     chunk: Chunk | None = None,
@@ -87,8 +88,12 @@ def encode(
     model, names = model if dim is None else f"{model}+dim:{dim}", sources or [Name("-")]
     if shard_size is None:
         _check_no_shards(workers=workers, executor=executor, address=address)
-        _one_file(model, names, output, format, how | {"device": device}, **what)
+        _one_file(model, names, output, format, how | {"device": device}, drop_bad_rows=drop_bad_rows, **what)
     else:
+        if drop_bad_rows:
+            raise ConfigError(
+                "--drop-bad-rows is for one output; received it with --shard-size. Leave one of them out."
+            )
         settings = {**how, **what, "shard_size": shard_size, "format": _shard_format(output, format)}
         settings |= {"device": device or "cpu"}
         _shards(model, names, output, settings, _executor(workers, executor, address, settings["device"]))
@@ -96,7 +101,7 @@ def encode(
 
 def _one_file(
     model: str, sources: Sequence[str], output: str, wanted: Any, how: Mapping[str, Any], *, columns: str | None,
-    keep: str | None, vectors: VectorType, chunk: Chunk | None, normalize: bool,
+    drop_bad_rows: bool, keep: str | None, vectors: VectorType, chunk: Chunk | None, normalize: bool,
 ) -> None:  # fmt: skip
     from samesense.encoder.vectors.quantize import Quantizer
     from samesense.inference.names import place_of
@@ -111,7 +116,7 @@ def _one_file(
     names = expand(sources)
     if output != "-" and not is_url(output):
         check_place(local(output), [*names, place_of(model)])
-    texts, kept = read_with(names, columns, "" if form == "npy" else keep)
+    texts, kept = read_with(names, columns, "" if form == "npy" else keep, drop_bad_rows=drop_bad_rows)
     from samesense.inference.models.load import load
 
     opened = load(model, sample=texts, **how)

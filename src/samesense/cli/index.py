@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
-from samesense.cli.output import Flag, Json, PrecisionFlag, TextColumns, logger, put, put_json, put_row
+from samesense.cli.output import DropTexts, Flag, Json, PrecisionFlag, TextColumns, logger, put, put_json, put_row
 from samesense.errors import ConfigError
 from samesense.execution.progress import Laps, progress_bar, where_time_went
 from samesense.inference.stores.copy import StoreName
@@ -31,6 +31,7 @@ def build(
     *,
     model: str = "default",
     columns: TextColumns = None,
+    drop_bad_rows: DropTexts = False,
     vectors: Literal["float32", "float16"] = "float32",
     approximate: Literal["auto", "always", "never"] = "auto",
     precision: PrecisionFlag = "auto",
@@ -53,7 +54,7 @@ def build(
     from samesense.inference.collection.entries import read_entries
 
     laps = Laps()
-    entries = read_entries(source, columns=columns)
+    entries = read_entries(source, columns=columns, drop_bad_rows=drop_bad_rows)
     embedder = _embedder(model, precision)
     laps.count("loading")
     with progress_bar("index", "text") as bar:
@@ -80,6 +81,7 @@ def add(
     *,
     model: str | None = None,
     columns: TextColumns = None,
+    drop_bad_rows: DropTexts = False,
     upsert: Flag = False,
     json: Json = False,
 ) -> None:
@@ -95,7 +97,7 @@ def add(
     from samesense.inference.collection.entries import read_entries
 
     collection = _open(folder)
-    entries = read_entries(source, columns=columns)
+    entries = read_entries(source, columns=columns, drop_bad_rows=drop_bad_rows)
     embedder = _embedder_of(collection, model)
     before = len(collection)
     with progress_bar("index", "text") as bar:

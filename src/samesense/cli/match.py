@@ -61,7 +61,7 @@ def match(
     import samesense
     from samesense.inference.duplicates.rows import format_of, rows_of, write_rows
     from samesense.inference.names import place_of
-    from samesense.inference.stream import read_texts
+    from samesense.inference.stream import Usable, read_texts
 
     form = ".tsv" if output == "-" else format_of(output, source)
     if form == ".txt":
@@ -71,14 +71,15 @@ def match(
     rest = None if unmatched is None else format_of(unmatched, source)
     check_outputs([output, *([] if unmatched is None else [unmatched])], [source, target, place_of(model)])
     texts, others = read_texts(source, columns), read_texts(target, target_columns)
+    ours, theirs = Usable.whole(texts), Usable.whole(others)
     found = samesense.match(
         texts, others, model=model, threshold=threshold, min_precision=min_precision, pairs=pairs, top=top,
         one_to_one=one_to_one, search=search, work=work, precision=precision,
     )  # fmt: skip
-    write_rows(_pairs(rows_of(source, texts, form), rows_of(target, others, form), found), output, form)
+    write_rows(_pairs(rows_of(source, ours, form), rows_of(target, theirs, form), found), output, form)
     if unmatched is not None and rest is not None:
         left = set(found.unmatched.tolist())
-        rows = enumerate(rows_of(source, texts, rest))
+        rows = enumerate(rows_of(source, ours, rest))
         write_rows((cells for row, cells in rows if row in left), unmatched, rest)
     logger.info(str(found))
 

@@ -40,6 +40,7 @@ LabelOrder = Annotated[
 ]
 LabelRange = Annotated[tuple[float, float] | None, Parameter(help="lowest and highest label of the scale, as in: 0 5")]
 DropBadRows = Annotated[bool, Parameter(negative="", help="leave out rows that break a rule, and say how many")]
+DropTexts = Annotated[bool, Parameter(negative="", help="leave out rows without a text, and say which")]
 Json = Annotated[bool, Parameter(name="--json", negative="")]
 Flag = Annotated[bool, Parameter(negative="")]
 Several = Annotated[list[Name], Parameter(consume_multiple=True, negative="")]

@@ -226,8 +226,8 @@ def _told_by_cells(rows: Sequence[Row], source: str) -> Told | None:
     titled = titled_text(rows)
     if titled is not None:
         title, text, label = titled
-        pairs = f"for pairs of the two, `columns` {quoted(','.join(titled))}"
-        return _guess("classes", [text, label], f"a column of texts, {text}, and {label}, without {title}; {pairs}")
+        both = f"for pairs of the two, `columns` {quoted(','.join(titled))}"
+        return _guess("classes", [text, label], f"a column of texts, {text}, and {label}, without {title}; {both}")
     others, pairs = saying(names, texts), guessed_pairs(rows)
     if pairs is not None:
         return Told("pairs", f"two columns of texts and {pairs.split(',')[-1]}", sure=False, columns=pairs)

@@ -29,6 +29,7 @@ from samesense.data.formats.files import (
     missing_file,
     text_problem,
 )
+from samesense.data.formats.left_out import say_left_out
 from samesense.data.formats.lines import read_lines
 from samesense.data.formats.memory import Source, as_sources, in_memory, name_of, short_name
 from samesense.data.formats.sources import list_rows, load_rows
@@ -167,14 +168,28 @@ def rows_with_texts(source: Source, columns: str | None = None) -> tuple[list[Ro
 
 def checked_texts(rows: Sequence[Row], column: str, name: str) -> list[str]:
     """Return the text of each row; DataError, with the rows that are wrong, if there is none in one."""
-    bad = [
+    bad = _bad_texts(rows, column)
+    if bad:
+        raise bad_rows_error(name, bad, len(rows), can_drop=False)
+    return [str(cells[column]) for _, cells in rows]
+
+
+def usable_rows(rows: Sequence[Row], column: str, name: str, *, drop_bad_rows: bool) -> list[int]:
+    """Return the places of the rows with a text; without ``drop_bad_rows`` DataError if that is not all of them."""
+    bad = _bad_texts(rows, column)
+    if bad and not drop_bad_rows:
+        raise bad_rows_error(name, bad, len(rows))
+    say_left_out(name, [one.row for one in bad], len(rows))
+    left_out = {one.row for one in bad}
+    return [place for place, (number, _) in enumerate(rows) if number not in left_out]
+
+
+def _bad_texts(rows: Sequence[Row], column: str) -> list[BadRow]:
+    return [
         BadRow(number, column, wrong, "give the text or delete the row")
         for number, cells in rows
         if (wrong := text_problem(cells.get(column)))
     ]
-    if bad:
-        raise bad_rows_error(name, bad, len(rows), can_drop=False)
-    return [str(cells[column]) for _, cells in rows]
 
 
 def all_texts(source: Source, columns: str | None = None) -> Iterator[str]:

@@ -10,10 +10,10 @@ from samesense.data.formats.columns import spelled_names
 from samesense.data.formats.endings import SUFFIXES
 from samesense.data.formats.files import Row, leads_to
 from samesense.data.formats.text_columns import names_in
-from samesense.data.sentences import checked_texts, rows_with_texts
+from samesense.data.sentences import rows_with_texts, usable_rows
 from samesense.errors import ConfigError, DataError
 from samesense.failures import first_line
-from samesense.inference.stream import is_table, read_texts
+from samesense.inference.stream import is_table, read_usable
 from samesense.urls import matching
 
 if TYPE_CHECKING:
@@ -145,13 +145,16 @@ def refuse_keep(source: str, columns: str | None, keep: str | None) -> None:
             raise ConfigError(f"`{name}` is for tables ({', '.join(SUFFIXES)}); {source} holds one text a line.")
 
 
-def read_with(sources: Sequence[str], columns: str | None, keep: str | None) -> tuple[list[str], pa.Table | None]:
+def read_with(
+    sources: Sequence[str], columns: str | None, keep: str | None, *, drop_bad_rows: bool = False
+) -> tuple[list[str], pa.Table | None]:
     """Return the texts of several sources, in order, and the columns kept beside them, ``None`` if there are none.
 
     Args:
         sources: each as :func:`~samesense.inference.stream.read_texts` reads one.
         columns: name of the column of texts in tables.
         keep: see :func:`kept_columns`.
+        drop_bad_rows: leave out rows without a text, and say which.
     """
     texts: list[str] = []
     rows: list[Row] = []
@@ -160,12 +163,13 @@ def read_with(sources: Sequence[str], columns: str | None, keep: str | None) -> 
         if is_table(source):
             found, text = rows_with_texts(source, columns)
             names = kept_columns(names_in(found), text, keep, source)
-            texts += checked_texts(found, text, source)
+            found = [found[place] for place in usable_rows(found, text, source, drop_bad_rows=drop_bad_rows)]
+            texts += (str(cells[text]) for _, cells in found)
             rows += ((number, {name: cells.get(name) for name in names}) for number, cells in found)
             schemas.append(schema_of(found, names, source))
         else:
             refuse_keep(source, columns, keep)
-            texts += read_texts(source)
+            texts += read_usable(source, drop_bad_rows=drop_bad_rows).texts
             rows += [(0, {})] * (len(texts) - len(rows))
     schema = joined(schemas, f"{len(sources)} sources") if any(map(len, schemas)) else None
     return texts, None if schema is None else table_of(rows, schema)

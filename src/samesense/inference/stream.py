@@ -6,15 +6,16 @@ import logging
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from samesense.data.formats.blocks import LINE_END
 from samesense.data.formats.endings import SUFFIXES, split_suffix
 from samesense.data.formats.files import leads_to
+from samesense.data.formats.left_out import say_left_out
 from samesense.data.formats.lines import numbered_lines, read_lines
-from samesense.data.sentences import one_text_a_row
+from samesense.data.sentences import one_text_a_row, rows_with_texts, usable_rows
 from samesense.encoder.cosine import checked_rows, nonzero_rows
 from samesense.encoder.windows import Chunk, figures_in_words
 from samesense.errors import ConfigError, DataError
@@ -43,9 +44,34 @@ def read_texts(source: str, columns: str | None = None) -> list[str]:
     """
     if is_table(source):
         return one_text_a_row(source, columns)
-    if columns is not None:
-        raise ConfigError(f"`columns` is for tables ({', '.join(SUFFIXES)}); {source} holds one text a line.")
+    _refuse_columns(source, columns)
     return [line.rstrip(LINE_END) for line in checked_lines(source)]
+
+
+class Usable(NamedTuple):
+    """The texts of a source, the place of each among its rows, from 0, and how many rows there are."""
+
+    texts: list[str]
+    places: list[int]
+    rows: int
+
+    @classmethod
+    def whole(cls, texts: list[str]) -> Usable:
+        """Return the texts of a source of which every row has one."""
+        return cls(texts, list(range(len(texts))), len(texts))
+
+
+def read_usable(source: str, columns: str | None = None, *, drop_bad_rows: bool = False) -> Usable:
+    """Return the texts of a source as :func:`read_texts` reads it; ``drop_bad_rows`` leaves out rows without one."""
+    if is_table(source):
+        rows, column = rows_with_texts(source, columns)
+        places = usable_rows(rows, column, source, drop_bad_rows=drop_bad_rows)
+        return Usable([str(rows[place][1][column]) for place in places], places, len(rows))
+    _refuse_columns(source, columns)
+    lines = [line.rstrip(LINE_END) for line in checked_lines(source, drop_bad_rows=drop_bad_rows)]
+    places = [place for place, line in enumerate(lines) if line.strip()]
+    say_left_out(_called(source), [place + 1 for place, line in enumerate(lines) if not line.strip()], len(lines))
+    return Usable([lines[place] for place in places], places, len(lines))
 
 
 def is_table(source: str) -> bool:
@@ -54,23 +80,35 @@ def is_table(source: str) -> bool:
     return source != "-" and (bool(split_suffix(source)[0]) or leads_to(source, Path.is_dir) or named)
 
 
-def checked_lines(source: str) -> Iterator[str]:
-    """Yield the lines of a text file (plain or compressed), or of standard input for ``"-"``, with their ends."""
-    name = "standard input" if source == "-" else source
+def _refuse_columns(source: str, columns: str | None) -> None:
+    if columns is not None:
+        raise ConfigError(f"`columns` is for tables ({', '.join(SUFFIXES)}); {source} holds one text a line.")
+
+
+def _called(source: str) -> str:
+    return "standard input" if source == "-" else source
+
+
+def checked_lines(source: str, *, drop_bad_rows: bool | None = None) -> Iterator[str]:
+    """Yield the lines of a text file (plain or compressed), or of standard input for ``"-"``, with their ends.
+
+    DataError for a line without a text, unless ``drop_bad_rows``; ``None`` if that cannot be asked for.
+    """
+    name = _called(source)
     number = 0
     for number, line in _numbered(source, name):
-        check_line(line, name, number)
+        if not drop_bad_rows:
+            check_line(line, name, number, can_drop=drop_bad_rows is not None)
         yield line
     if not number:
         raise DataError(f"{name} holds no text; one text a line is needed.")
 
 
-def check_line(line: str, name: str, number: int) -> None:
+def check_line(line: str, name: str, number: int, *, can_drop: bool = False) -> None:
     """Raise DataError for a line without a text, of a file or what messages call it."""
     if not line.strip():
-        raise DataError(
-            f"Every line must hold a text; {name}, row {number}, is empty. Remove it, so that rows stay aligned."
-        )
+        fix = ", or leave such lines out with `drop_bad_rows`." if can_drop else ", so that rows stay aligned."
+        raise DataError(f"Every line must hold a text; {name}, row {number}, is empty. Remove it{fix}")
 
 
 def _numbered(source: str, name: str) -> Iterator[tuple[int, str]]:

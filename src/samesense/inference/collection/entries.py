@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 from samesense.data.formats.endings import is_text_file, split_suffix
 from samesense.data.formats.files import Row, leads_to, missing_file
+from samesense.data.formats.left_out import say_left_out
 from samesense.data.formats.lines import read_lines
 from samesense.data.formats.sources import load_rows
 from samesense.data.formats.text_columns import SEEN, text_column
@@ -64,22 +66,38 @@ def metadata_json(entry: Entry, place: str) -> str:
     return metadata
 
 
-def read_entries(source: str, *, columns: str | None = None) -> Iterator[Entry]:
+def read_entries(source: str, *, columns: str | None = None, drop_bad_rows: bool = False) -> Iterator[Entry]:
     """Yield the entries of a file, lazily: of a text file with one text a line, or of rows that ``load_rows`` reads.
 
     Of a row, the column of texts is the one that ``columns`` names, or else that of
     :func:`~samesense.data.formats.text_columns.text_column`; the column ``id``, if there is one, is the id, and every
     other column that is not empty is metadata under its name. DataError for a missing or broken file, one without a
-    text, no text column or several, or an id that is no number.
+    text, no text column or several, or an id that is no number; rows that cannot be kept are left out with
+    ``drop_bad_rows``, which is said at the end.
     """
-    entry = None
-    for entry in _entries(source, columns):
+    entry, total, why = None, 0, ""
+    left_out: list[int] = []
+    for number, made in _entries(source, columns):
+        total += 1
+        try:
+            entry = made()
+        except DataError as error:
+            if not drop_bad_rows:
+                raise DataError(f"{error} `drop_bad_rows` leaves such rows out.") from error
+            left_out.append(number)
+            why = why or str(error)
+            continue
         yield entry
+    say_left_out(source, left_out, total, f"they cannot be kept (the first: {why.removesuffix('.')})")
     if entry is None:
         raise DataError(f"{source} holds no text to keep; at least one is needed.")
 
 
-def _entries(source: str, columns: str | None) -> Iterator[Entry]:
+_Made = tuple[int, Callable[[], Entry]]
+"""Number of a row, and what makes its entry, or says why there is none."""
+
+
+def _entries(source: str, columns: str | None) -> Iterator[_Made]:
     is_text = is_text_file(source) or leads_to(source, Path.is_file)
     if is_text and not split_suffix(source)[0]:
         if columns is not None:
@@ -88,18 +106,21 @@ def _entries(source: str, columns: str | None) -> Iterator[Entry]:
     return _of_rows(source, columns)
 
 
-def _of_lines(source: str) -> Iterator[Entry]:
+def _of_lines(source: str) -> Iterator[_Made]:
     path = Path(source).expanduser()
     if not path.is_file():
         raise missing_file(source)
     for number, line in read_lines(path):
-        text = line.rstrip("\r\n")
-        if not text.strip():
-            raise DataError(f"{source}, row {number}: every line must hold a text; this one is empty. Remove it.")
-        yield Entry(text)
+        yield number, partial(_of_line, line.rstrip("\r\n"), f"{source}, row {number}")
 
 
-def _of_rows(source: str, columns: str | None) -> Iterator[Entry]:
+def _of_line(text: str, place: str) -> Entry:
+    if not text.strip():
+        raise DataError(f"{place}: every line must hold a text; this one is empty. Remove it.")
+    return Entry(text)
+
+
+def _of_rows(source: str, columns: str | None) -> Iterator[_Made]:
     rows = load_rows(source)
     seen = list(islice(rows, SEEN))
     if seen:
@@ -107,7 +128,7 @@ def _of_rows(source: str, columns: str | None) -> Iterator[Entry]:
         if columns is None:
             logger.info(f"{source}: texts of column {text!r}")
         for row in chain(seen, rows):
-            yield _entry(row, text, source)
+            yield row[0], partial(_entry, row, text, source)
 
 
 def _entry(row: Row, text: str, source: str) -> Entry:

@@ -16,6 +16,7 @@ from samesense.data.formats.endings import split_suffix
 from samesense.data.formats.sources import load_rows
 from samesense.errors import ConfigError, DataError
 from samesense.files import one_line, replacing
+from samesense.inference.stream import Usable
 
 Cells = Mapping[str, Any]
 
@@ -24,20 +25,21 @@ BATCH = 8192
 """Rows of a Parquet file written at once."""
 
 
-def rows_of(source: str, texts: list[str], form: str) -> Iterator[Cells]:
-    """Yield the rows of a source anew, with all columns; with only ``text`` if it has none, or the output is text.
+def rows_of(source: str, read: Usable, form: str) -> Iterator[Cells]:
+    """Yield the rows of texts that were read, with all columns; with only ``text`` if there is none else.
 
-    DataError if there are not as many as texts were read before.
+    So it is too where the output is text. DataError if the source has not as many rows as before.
     """
     if form == ".txt" or not is_table(source):
-        yield from ({"text": text} for text in texts)
+        yield from ({"text": text} for text in read.texts)
         return
-    count = 0
+    count, places = 0, set(read.places)
     for _, cells in load_rows(source):
+        if count in places:
+            yield cells
         count += 1
-        yield cells
-    if count != len(texts):
-        raise DataError(f"{source} has changed while it was read: {len(texts)} rows, then {count}. Give it again.")
+    if count != read.rows:
+        raise DataError(f"{source} has changed while it was read: {read.rows} rows, then {count}. Give it again.")
 
 
 def is_table(source: str) -> bool:

@@ -1,0 +1,100 @@
+"""Rows without a text: refused by every command, or left out where that is asked for, and then said to be."""
+
+import json
+
+import numpy as np
+import pytest
+
+from samesense.cli import index
+from tests.command import run_command
+from tests.inference.made_vectors import embedder
+
+TABLE = "id,text,topic\n1,a cat,x\n2,,y\n3,a dog,z\n4, ,y\n5,a cat,w\n"
+LINES = "a cat\n\na dog\n \na cat\n"
+WHY = "rows left out, because they hold no text that can be used"
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(index, "_embedder", lambda name, precision: embedder())
+    (tmp_path / "a.csv").write_text(TABLE)
+    (tmp_path / "a.txt").write_text(LINES)
+    (tmp_path / "blank.txt").write_text("\n \n")
+    return lambda *words: run_command(capsys, *map(str, words))
+
+
+def commands(model, source):
+    return {
+        "encode": ("encode", model, source, "--output", "v.npy"),
+        "dedup": ("dedup", source, "--model", model, "--output", "kept.jsonl"),
+        "index": ("index", "build", "made", source),
+    }
+
+
+@pytest.mark.parametrize("name", ["encode", "dedup", "index"])
+@pytest.mark.parametrize(("source", "first"), [("a.csv", 3), ("a.txt", 2)])
+def test_rows_without_a_text_are_refused_and_the_flag_is_named(run, tiny_trunk, name, source, first):
+    code, out, err = run(*commands(tiny_trunk, source)[name])
+    assert (code, out) == (2, "")
+    assert f"row {first}" in err
+    assert "--drop-bad-rows" in err
+
+
+@pytest.mark.parametrize("name", ["encode", "dedup", "index"])
+@pytest.mark.parametrize(("source", "rows"), [("a.csv", "3, 5"), ("a.txt", "2, 4")])
+def test_they_are_left_out_on_request_and_numbered(run, tiny_trunk, name, source, rows):
+    code, _, err = run(*commands(tiny_trunk, source)[name], "--drop-bad-rows")
+    assert code == 0, err
+    assert f"warning: {source}: 2 of 5 rows left out, because " in err
+    assert f": {rows}\n" in err
+
+
+@pytest.mark.parametrize("name", ["encode", "dedup", "index"])
+def test_a_file_of_which_nothing_is_left_is_refused(run, tiny_trunk, name):
+    code, _, err = run(*commands(tiny_trunk, "blank.txt")[name], "--drop-bad-rows")
+    assert code == 2
+    assert "blank.txt: no row is left of 2, because " in err
+
+
+def test_vectors_stand_beside_the_rows_that_are_left(run, tiny_trunk):
+    flags = ("--drop-bad-rows", "--keep", "id,topic")
+    assert run("encode", tiny_trunk, "a.csv", "a.csv", "--output", "v.jsonl", *flags)[0] == 0
+    rows = [json.loads(line) for line in open("v.jsonl")]
+    assert [(row["id"], row["text"]) for row in rows] == 2 * [("1", "a cat"), ("3", "a dog"), ("5", "a cat")]
+    assert run("encode", tiny_trunk, "a.txt", "--output", "v.npy", "--drop-bad-rows")[0] == 0
+    assert np.load("v.npy").shape[0] == 3
+    code, _, err = run("encode", tiny_trunk, "a.txt", "--output", "shards", "--shard-size", "2", "--drop-bad-rows")
+    assert (code, "--drop-bad-rows is for one output" in err) == (2, True)
+
+
+def test_rows_keep_their_numbers_and_columns_where_some_are_left_out(run, tiny_trunk):
+    outputs = ("--output", "kept.jsonl", "--removed", "removed.jsonl", "--groups", "groups.jsonl")
+    assert run("dedup", "a.csv", "--model", tiny_trunk, "--threshold", "0.9999", *outputs, "--drop-bad-rows")[0] == 0
+    kept, (removed,), groups = ([json.loads(line) for line in open(f"{name}.jsonl")] for name in outputs_of(outputs))
+    assert [row["topic"] for row in kept] == ["x", "z"]
+    assert (removed["topic"], removed["row"], removed["kept_row"], removed["kept_text"]) == ("w", 5, 1, "a cat")
+    assert [(row["topic"], row["row"], row["kept"]) for row in groups] == [("x", 1, True), ("w", 5, False)]
+
+
+def outputs_of(flags):
+    return [name.removesuffix(".jsonl") for name in flags[1::2]]
+
+
+def test_a_collection_leaves_out_what_it_cannot_keep(run, tmp_path):
+    (tmp_path / "ids.csv").write_text("id,text\n1,first\nx,second\n3,\n4,fourth\n")
+    code, _, err = run("index", "build", "made", "ids.csv", "--drop-bad-rows")
+    assert code == 0
+    why = "ids.csv, row 3: an id is a whole number from 0 to 2**63 - 2; received 'x'"
+    assert f"ids.csv: 2 of 4 rows left out, because they cannot be kept (the first: {why}" in err
+    assert "made: 2 texts" in err
+    assert run("index", "add", "made", "a.csv", "--drop-bad-rows", "--upsert")[0] == 0
+    assert run("index", "info", "made")[1].startswith("made: 4 texts")
+
+
+@pytest.mark.parametrize("many", [10, 13])
+def test_of_many_rows_the_first_numbers_are_shown(run, tmp_path, tiny_trunk, many):
+    (tmp_path / "many.txt").write_text("a text\n" + many * "\n")
+    err = run("encode", tiny_trunk, "many.txt", "--output", "v.npy", "--drop-bad-rows")[2]
+    rest = " and 3 more" if many > 10 else ""
+    assert f"many.txt: {many} of {many + 1} {WHY}: 2, 3, 4, 5, 6, 7, 8, 9, 10, 11{rest}\n" in err
