@@ -1,6 +1,7 @@
 """Rows without a text: refused by every command, or left out where that is asked for, and then said to be."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -60,7 +61,7 @@ def test_a_file_of_which_nothing_is_left_is_refused(run, tiny_trunk, name):
 def test_vectors_stand_beside_the_rows_that_are_left(run, tiny_trunk):
     flags = ("--drop-bad-rows", "--keep", "id,topic")
     assert run("encode", tiny_trunk, "a.csv", "a.csv", "--output", "v.jsonl", *flags)[0] == 0
-    rows = [json.loads(line) for line in open("v.jsonl")]
+    rows = rows_in("v.jsonl")
     assert [(row["id"], row["text"]) for row in rows] == 2 * [("1", "a cat"), ("3", "a dog"), ("5", "a cat")]
     assert run("encode", tiny_trunk, "a.txt", "--output", "v.npy", "--drop-bad-rows")[0] == 0
     assert np.load("v.npy").shape[0] == 3
@@ -71,14 +72,14 @@ def test_vectors_stand_beside_the_rows_that_are_left(run, tiny_trunk):
 def test_rows_keep_their_numbers_and_columns_where_some_are_left_out(run, tiny_trunk):
     outputs = ("--output", "kept.jsonl", "--removed", "removed.jsonl", "--groups", "groups.jsonl")
     assert run("dedup", "a.csv", "--model", tiny_trunk, "--threshold", "0.9999", *outputs, "--drop-bad-rows")[0] == 0
-    kept, (removed,), groups = ([json.loads(line) for line in open(f"{name}.jsonl")] for name in outputs_of(outputs))
+    kept, (removed,), groups = map(rows_in, outputs[1::2])
     assert [row["topic"] for row in kept] == ["x", "z"]
     assert (removed["topic"], removed["row"], removed["kept_row"], removed["kept_text"]) == ("w", 5, 1, "a cat")
     assert [(row["topic"], row["row"], row["kept"]) for row in groups] == [("x", 1, True), ("w", 5, False)]
 
 
-def outputs_of(flags):
-    return [name.removesuffix(".jsonl") for name in flags[1::2]]
+def rows_in(name):
+    return list(map(json.loads, Path(name).read_text().splitlines()))
 
 
 def test_a_collection_leaves_out_what_it_cannot_keep(run, tmp_path):
