@@ -151,7 +151,7 @@ def test_encode_refuses_what_would_shift_rows(run, folder, tmp_path):
     assert code == 2
     assert err == (
         f"samesense: error: Every line must hold a text; {tmp_path / 'in.txt'}, row 2, is empty. "
-        "Remove it, so that rows stay aligned.\n"
+        "Remove it, or leave such lines out with --drop-bad-rows.\n"
     )
     code, _, err = run("encode", folder, tmp_path / "in.txt", "--output", tmp_path / "out.bin")
     assert code == 2
