@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -64,6 +66,26 @@ def test_causal_probabilities_are_bayes_rule_over_the_running_text(causal):
             for kind, (values, tokens) in found.items():
                 assert tokens[row, column] == lengths[kind]
                 assert values[row, column] * lengths[kind] == pytest.approx(expected[kind], abs=5e-4), kind
+
+
+@pytest.mark.parametrize("form", ["causal", "infill"])
+def test_a_continuation_is_the_text_after_the_sentence_whatever_came_before(causal, infill, form):
+    generator = open_language_model(str({"causal": causal, "infill": infill}[form]))
+    sentences, windows = some_sentences(3), some_windows(3)
+    values, tokens = log_probability(generator, "continuation", sentences, windows)
+    others = [replace(window, left=other.right) for window, other in zip(windows, windows[::-1], strict=True)]
+    np.testing.assert_allclose(log_probability(generator, "continuation", sentences, others)[0], values, atol=1e-6)
+    assert np.abs(log_probability(generator, "right", sentences, others)[0] - values).min() > 1e-5
+    if form == "causal":
+        for row, sentence in enumerate(sentences):
+            for column, window in enumerate(windows):
+                ids = [
+                    generator.tokenizer(text, add_special_tokens=False)["input_ids"]
+                    for text in (f" {sentence}", f" {window.right[0]} {window.right[1]}")
+                ]
+                expected = sum(log_p(generator.model, [1, *ids[0], *ids[1]])[len(ids[0]) :])
+                assert tokens[row, column] == len(ids[1])
+                assert values[row, column] * len(ids[1]) == pytest.approx(expected, abs=5e-4)
 
 
 def test_gaps_are_filled_token_by_token(infill):

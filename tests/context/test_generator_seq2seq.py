@@ -4,7 +4,7 @@ import torch
 
 from samesense.context.corpus.corpus import Window
 from samesense.context.generator import seq2seq as generator_seq2seq
-from samesense.context.generator.base import KINDS, Cells, batches_of, groups_of
+from samesense.context.generator.base import KINDS, Cells, batches_of, groups_of, kinds_of
 from samesense.context.generator.seq2seq import open_seq2seq
 from samesense.context.generator.transformer import Seq2Seq
 from samesense.errors import DataError, ModelError
@@ -17,13 +17,14 @@ def slow_total(generator, kind, sentence, window):
     """Token by token: the encoder without padding, the decoder run anew on every beginning."""
     places = {**{at - len(window.left): text for at, text in enumerate(window.left)}, 0: sentence}
     places |= {at + 1: text for at, text in enumerate(window.right)}
-    wanted = {"sentence": lambda p: p == 0, "left": lambda p: p < 0, "right": lambda p: p > 0}[kind]
+    after = {"right": lambda p: p > 0, "continuation": lambda p: p > 0}
+    wanted = {"sentence": lambda p: p == 0, "left": lambda p: p < 0, **after}[kind]
     model = generator.models[kind]
 
     def tokens(text):
         return [*generator.tokenizer.encode(text).ids[: model.shape.max_tokens - 1], END]
 
-    read = [(tokens(places[p]), p) for p in sorted(places) if not wanted(p)]
+    read = [(tokens(places[p]), p) for p in sorted(places) if not wanted(p) and (kind != "continuation" or p == 0)]
     if kind == "left":  # the centre is read first whatever is read with it
         read.sort(key=lambda part: part[1] != 0)
     rows = [[part] for part in read] if generator.reading == "apart" else [read]
@@ -47,13 +48,14 @@ def slow_total(generator, kind, sentence, window):
     return total, len(target)
 
 
+@pytest.mark.parametrize("given", ["both", "sentence"])
 @pytest.mark.parametrize("separate", [False, True])
 @pytest.mark.parametrize("reading", ["apart", "together"])
-def test_probabilities_equal_a_token_by_token_computation(reading, separate):
-    generator = small_generator(reading, separate=separate)
+def test_probabilities_equal_a_token_by_token_computation(reading, separate, given):
+    generator = small_generator(reading, separate=separate, kinds=kinds_of(given))
     sentences, windows = some_sentences(3), some_windows(4)
     with torch.inference_mode():
-        for kind in KINDS:
+        for kind in kinds_of(given):
             found, lengths = log_probability(generator, kind, sentences, windows)
             for row, sentence in enumerate(sentences):
                 for column, window in enumerate(windows):
@@ -147,6 +149,8 @@ def test_refusals(tmp_path):
         generator.models["right"].norm.weight.fill_(float("nan"))
     with pytest.raises(ModelError, match=r"the right is nan for 'a man\.' in context 0"):
         log_probability(generator, "right", ["a man."], some_windows(1))
+    with pytest.raises(ModelError, match=r"trained for sentence, left, right; it was asked for the continuation"):
+        log_probability(small_generator(), "continuation", ["a man."], some_windows(1))
     small_generator().save(tmp_path / "g")
     (tmp_path / "g" / "sentence.safetensors").write_bytes(b"half")
     with pytest.raises(ModelError, match="cannot be read"):

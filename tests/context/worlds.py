@@ -40,7 +40,7 @@ def small_tokenizer(size=300):
     return train_tokenizer(some_sentences(200, seed=3), size)
 
 
-def small_generator(reading="apart", *, separate=False, seed=0):
+def small_generator(reading="apart", *, separate=False, seed=0, kinds=KINDS):
     """A random model of two layers, or one for each direction, with weights so large that much varies."""
     import torch
 
@@ -56,7 +56,7 @@ def small_generator(reading="apart", *, separate=False, seed=0):
     for model in models:
         for value in model.parameters():
             torch.nn.init.normal_(value, std=0.5)
-    return Seq2SeqGenerator(dict(zip(KINDS, models * (1 if separate else 3), strict=True)), tokenizer, reading)
+    return Seq2SeqGenerator(dict(zip(kinds, models * (1 if separate else 3), strict=True)), tokenizer, reading)
 
 
 class WordCounts:

@@ -97,7 +97,7 @@ def test_only_what_changed_is_made_again_and_only_when_told(documents, tmp_path)
     assert Origin.open(folder).generator.identity != identity
     recorded = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
     assert (recorded["status"], recorded["method"]) == ("finished", "origin")
-    assert set(recorded["stages"]) == {"corpus", "discriminator", "generator"}
+    assert set(recorded["stages"]) == {"corpus", "discriminator", "generator", "random pairs"}
 
 
 @pytest.mark.slow
@@ -131,6 +131,21 @@ def test_three_models_and_a_language_model(documents, tmp_path):
     origin = Origin.open(tmp_path / "given")
     assert "causal language model by Bayes' rule" in origin.protocol
     assert -1 < origin([PAIR])[0] < 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("models", ["one", "three"])
+def test_the_right_side_may_be_given_the_sentence_alone(documents, tmp_path, models):
+    changes = {"right_given": "sentence", "models": models, "generator_max_steps": 1}
+    done, lines = make(documents, tmp_path / "o", random_sentences=4, **changes)
+    (line,) = [line for line in lines if line.startswith("random pairs: mean")]
+    assert done and "mean score of 6 pairs by each normalisation: raw 1.0" in line and ", standardised " in line
+    origin = Origin.open(tmp_path / "o")
+    assert list(origin.generator.models) == ["sentence", "left", "continuation"]
+    assert "right given the sentence alone 1" in origin.protocol
+    assert -1 < origin([PAIR])[0] < 1
+    done, lines = make(documents, tmp_path / "o", random_sentences=4, **changes)
+    assert done and any(line.startswith("random pairs: there already") for line in lines)
 
 
 def test_a_language_model_that_is_none_is_refused_at_once(documents, tmp_path):

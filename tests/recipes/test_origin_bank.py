@@ -1,5 +1,8 @@
 import gzip
 import json
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -189,6 +192,45 @@ def test_pairs_of_its_corpus_are_harvested_by_any_workers_and_after_a_stop(made,
     for row in rows:
         first = int(np.flatnonzero(documents == row["document1"])[0])
         assert origin.corpus.sentence(first + row["position1"]) == row["sentence1"]
+
+
+DIES = """
+import os, signal, sys
+from pathlib import Path
+from samesense.context.origin.banked import BankOrigin
+from samesense.recipes.harvest.recipe import harvest
+from samesense.recipes.harvest.settings import HarvestSettings
+
+read = BankOrigin.encode
+def encode(self, texts):
+    if list(Path(sys.argv[2]).glob("vectors/shards/*")):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return read(self, texts)
+BankOrigin.encode = encode
+harvest(Path(sys.argv[1]), Path(sys.argv[2]), HarvestSettings(pairs=90, shard_size=40, sentences=60))
+"""
+
+
+def shards(folder):
+    return {path.name: path.read_bytes() for path in sorted((folder / "shards").iterdir())}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["killed", "ray"])
+def test_a_harvest_is_the_same_after_a_kill_and_on_a_cluster(made, tmp_path, how):
+    chosen = HarvestSettings(pairs=90, shard_size=40, sentences=60)
+    whole, other = tmp_path / "whole", tmp_path / "other"
+    harvest(made, whole, chosen)
+    if how == "killed":
+        ended = subprocess.run([sys.executable, "-c", DIES, made, other], capture_output=True, check=False)
+        assert ended.returncode == -signal.SIGKILL, ended.stderr
+        assert len(shards(other / "vectors")) == 1 and not (other / "shards").exists()
+        harvest(made, other, chosen)
+    else:
+        pytest.importorskip("ray")
+        harvest(made, other, chosen.model_copy(update={"executor": "ray"}))
+    assert shards(other / "vectors") == shards(whole / "vectors") and len(shards(whole / "vectors")) == 2
+    assert shards(other) == shards(whole)
 
 
 def test_refusals(documents, tmp_path):

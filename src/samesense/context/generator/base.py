@@ -14,10 +14,23 @@ from samesense.context.corpus.corpus import Window
 from samesense.errors import ModelError
 from samesense.types import Floats, Indices
 
-Kind = Literal["sentence", "left", "right"]
-"""What is generated from the other two: the sentence, the text before it, or the text after it."""
+Kind = Literal["sentence", "left", "right", "continuation"]
+"""What is generated from the other two: the sentence, the text before it, or the text after it.
+
+A continuation is the text after the sentence, generated from the sentence alone.
+"""
 
 KINDS: tuple[Kind, ...] = ("sentence", "left", "right")
+"""Those of the paper."""
+
+RightGiven = Literal["both", "sentence"]
+"""What the right side's probability is given: the left side and the sentence, or the sentence alone."""
+
+
+def kinds_of(right_given: RightGiven) -> tuple[Kind, ...]:
+    """Return what is generated for the three generative terms of Eq. 3, in its order."""
+    return KINDS if right_given == "both" else ("sentence", "left", "continuation")
+
 
 Size = Literal["tiny", "small", "base", "large"]
 """Size of a generator that is trained here."""
@@ -63,9 +76,10 @@ class LogProbs:
 
 
 class Generator(ABC):
-    """Gives p(s | left, right), p(left | s, right) and p(right | left, s).
+    """Gives p(s | left, right), p(left | s, right), p(right | left, s) and, if it can, p(right | s).
 
     Source: Sun et al. 2022 (TACL), "Sentence Similarity Based on Contexts", section 3.2.2, Eq. 2.
+    Differs: p(right | s) is not in the paper.
     """
 
     identity: str  # everything that decides a probability besides the texts
@@ -77,6 +91,7 @@ class Generator(ABC):
 
         Raises:
             DataError: if a window lacks the side that is to be generated.
+            ModelError: if a number is not finite, or the model was not trained for one of ``kinds``.
         """
 
 

@@ -31,12 +31,13 @@ class CausalGenerator(PretrainedGenerator):
         log p(R | L, s)                                                  as it stands
         log p(s | L, R) = log p(s | L) + log p(R | L, s) - log p(R | L)
         log p(L | s, R) = log p(L) + log p(s, R | L) - log p(s, R)
+        log p(R | s)                                                     as it stands, of a text that begins with s
 
     Source: Sun et al. 2022 (TACL), section 3.2.2, for what is asked for.
     Differs: the paper trains a model for each direction. The factors p(R | L) and p(s, R) are those of a text in which
         R follows L at once, and of one that begins with s: the model's own stand-ins for sums over all texts between
         and before. The first does not depend on s, the second does not depend on L. Lengths are those of the generated
-        text; the end of a text is not a token, since running text goes on.
+        text; the end of a text is not a token, since running text goes on. p(R | s) is not in the paper.
 
     States of the left context are formed once for all sentences that stand in it, and those of a sentence once for all
     texts that follow it.
@@ -54,10 +55,10 @@ class CausalGenerator(PretrainedGenerator):
         """Return the log probabilities of all cells; see the base class."""
         self._known = {}
         terms = np.zeros((len(kinds), len(cells)))
-        forward = self._in_context(cells)
-        backward = self._alone(cells) if "left" in kinds else None
+        factors = self._in_context(cells) if set(kinds) & set(KINDS) else {}
+        factors |= self._alone(cells) if {"left", "continuation"} & set(kinds) else {}
         for at, kind in enumerate(kinds):
-            terms[at] = _bayes(kind, forward, backward if kind == "left" else None)
+            terms[at] = _bayes(kind, factors)
         tokens = np.array([[self._length(kind, cells, at) for at in range(len(cells))] for kind in kinds])
         return checked(LogProbs(terms, tokens.reshape(terms.shape).astype(np.int64)), cells, kinds)
 
@@ -76,14 +77,15 @@ class CausalGenerator(PretrainedGenerator):
         return found
 
     @torch.inference_mode()
-    def _alone(self, cells: Cells) -> Floats:
-        """Return log p(s, R) of every cell ``(n,)``: the text begins with the sentence."""
-        found = np.empty(len(cells))
+    def _alone(self, cells: Cells) -> dict[str, Floats]:
+        """Return log p(s) and p(R | s) of every cell, each ``(n,)``: the text begins with the sentence."""
+        found = {name: np.empty(len(cells)) for name in ("s", "R|s")}
         for members in groups_of(cells.rows):
             sentence = self._sentence(cells, int(members[0]))
             cache, outcome, own = self._read([self.start, *sentence])
             rights = [self._sides(cells, int(at))[1] for at in members]
-            found[members] = own + self._go_on(cache, outcome, rights, [len(right) for right in rights]).sum(axis=1)
+            found["s"][members] = own
+            found["R|s"][members] = self._go_on(cache, outcome, rights, [len(right) for right in rights])[:, 0]
         return found
 
     def _read(self, ids: TokenIds) -> tuple[Any, Tensor, float]:
@@ -129,15 +131,17 @@ class CausalGenerator(PretrainedGenerator):
     def _length(self, kind: Kind, cells: Cells, at: int) -> int:
         if kind == "sentence":
             return len(self._sentence(cells, at))
-        return len(self._sides(cells, at)[kind == "right"])
+        return len(self._sides(cells, at)[kind != "left"])
 
 
-def _bayes(kind: Kind, forward: dict[str, Floats], alone: Floats | None) -> Floats:
+def _bayes(kind: Kind, factors: dict[str, Floats]) -> Floats:
     """Return the log probability of what is asked for, from those that the model gives."""
-    if kind == "right":
-        return forward["R|Ls"]
-    together: Floats = forward["s|L"] + forward["R|Ls"]
-    return together - forward["R|L"] if alone is None else forward["L"] + together - alone
+    if kind in ("right", "continuation"):
+        return factors["R|Ls" if kind == "right" else "R|s"]
+    together: Floats = factors["s|L"] + factors["R|Ls"]
+    if kind == "sentence":
+        return together - factors["R|L"]
+    return factors["L"] + together - (factors["s"] + factors["R|s"])
 
 
 class InfillGenerator(PretrainedGenerator):

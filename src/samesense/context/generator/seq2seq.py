@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 import torch
@@ -62,12 +62,13 @@ ACCELERATOR_TOKENS = 65536
 
 
 class Seq2SeqGenerator(Generator):
-    """Scores with one model for all three directions, or one for each.
+    """Scores with one model for all directions, or one for each.
 
     Source: Sun et al. 2022 (TACL), sections 3.2.2 and 4.1.
     Differs: with ``reading="apart"`` the encoder reads each sentence by itself and the decoder attends to all of them,
         so that the states of a sentence are formed once for every cell in which it is read; ``"together"`` is the
         paper's. The end mark of each generated sentence is a token of it, in the probability and in the length.
+        p(right | s) is not in the paper; a model gives it that was trained for it.
     """
 
     def __init__(
@@ -78,7 +79,7 @@ class Seq2SeqGenerator(Generator):
         *,
         precision: Literal["float32", "bfloat16"] = "float32",
     ) -> None:
-        self.models = {kind: models[kind].eval() for kind in KINDS}
+        self.models = {kind: models[kind].eval() for kind in get_args(Kind) if kind in models}
         self.tokenizer = tokenizer
         self.tokens = Tokens(tokenizer, models["sentence"].shape.max_tokens)
         self.reading: Reading = reading
@@ -93,6 +94,7 @@ class Seq2SeqGenerator(Generator):
 
     def measure(self, cells: Cells, kinds: Sequence[Kind] = KINDS) -> LogProbs:
         """Return the log probabilities of all cells; see the base class."""
+        self._check_trained(kinds)
         totals = np.empty((len(kinds), len(cells)))
         tokens = np.empty((len(kinds), len(cells)), dtype=np.int64)
         order = np.argsort(cells.columns, kind="stable")
@@ -103,6 +105,14 @@ class Seq2SeqGenerator(Generator):
             for at, kind in enumerate(kinds):
                 totals[at, members], tokens[at, members] = self._kind(kind, block)
         return checked(LogProbs(totals, tokens), cells, kinds)
+
+    def _check_trained(self, kinds: Sequence[Kind]) -> None:
+        strange = next((kind for kind in kinds if kind not in self.models), None)
+        if strange is not None:
+            raise ModelError(
+                f"This generator was trained for {', '.join(self.models)}; it was asked for the {strange}. What the "
+                "right side is given (right_given) is decided when an Origin is made: make it anew."
+            )
 
     def _kind(self, kind: Kind, cells: Cells) -> tuple[np.ndarray, Indices]:
         """Return totals and tokens of the cells of one block, ``(n,)`` each."""
@@ -166,7 +176,7 @@ def open_seq2seq(
             except (OSError, RuntimeError, SafetensorError) as error:
                 raise ModelError(f"{folder / file} cannot be read: {error}. Train the generator anew.") from error
             opened[file] = model.to(device)
-    models: dict[Kind, Seq2Seq] = {kind: opened[content["models"][kind][0]] for kind in KINDS}
+    models: dict[Kind, Seq2Seq] = {kind: opened[file] for kind, (file, _) in content["models"].items()}
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     return Seq2SeqGenerator(models, tokenizer, content["reading"], precision=precision)
 

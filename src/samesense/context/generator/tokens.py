@@ -53,6 +53,7 @@ def parts(kind: Kind, sentence: str, window: Window) -> tuple[Row, Row]:
         "sentence": (left + right, centre),
         "left": (centre + right, left),
         "right": (left + centre, right),
+        "continuation": (centre, right),
     }[kind]
     if not source or not target:
         raise DataError(

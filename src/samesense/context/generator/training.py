@@ -127,6 +127,7 @@ class _Targets(Dataset[tuple[Kind, Window]]):
             "sentence": (self.windows, self.windows + 1),
             "left": (first, self.windows),
             "right": (self.windows + 1, last),
+            "continuation": (self.windows + 1, last),
         }
         columns = [ends[bounds[kind][1]] - ends[bounds[kind][0]] for kind in self.kinds]
         return np.stack(columns, axis=1).reshape(-1).tolist()

@@ -49,7 +49,7 @@ class OriginScorer:
         from threadpoolctl import threadpool_limits
 
         with torch_threads(1), threadpool_limits(1, user_api="blas"):
-            return _score(self._fresh(), pairs)
+            return score_pairs(self._fresh(), pairs)
 
     def _fresh(self) -> Origin:
         parts = self._parts
@@ -64,7 +64,8 @@ def open_scorer(folder: Path, device: str) -> OriginScorer:
     return OriginScorer(Origin.open(folder, device=device))
 
 
-def _score(origin: Origin, pairs: Sequence[Pair]) -> Scored:
+def score_pairs(origin: Origin, pairs: Sequence[Pair]) -> Scored:
+    """Return the score of each pair that has one; what was computed is kept as the Origin keeps it."""
     undefined: Counter[str] = Counter()
     sets = _sets(origin, pairs)
     rows, scores = [], []

@@ -192,7 +192,7 @@ class ContextSets:
                 "discriminator": self.terms.discriminator.encoder.identity(),
                 "generator": self.terms.generator.identity,
             }
-            parts |= {"weights": self.terms.weights.values()}
+            parts |= {"weights": self.terms.weights.values(), "right_given": self.terms.right_given}
         if self.selection.by == "standardised":
             parts |= {"reference": self.reference}
         return json.dumps(parts)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from samesense.context.generator.base import Cells, Generator, NoGenerator
 from samesense.context.origin.context_set import ContextSets
 from samesense.context.origin.explain import Contribution, Explanation, Whose
 from samesense.context.origin.scheme import Scheme, reference_sentences
-from samesense.context.origin.similarity import Statistics, contributions, cosine, fit, vector
+from samesense.context.origin.similarity import Normalisation, Statistics, contributions, cosine, fit, vector
 from samesense.context.origin.terms import Terms
 from samesense.context.retrieval.tfidf import Tfidf
 from samesense.errors import DataError
@@ -66,7 +67,8 @@ class Origin:
         self.reference = (
             list(reference) if reference is not None else reference_sentences(corpus, scheme.reference, scheme.seed)
         )
-        self.terms = Terms(discriminator, generator, scheme.weights, None if folder is None else folder / "cells")
+        cells = None if folder is None else folder / "cells"
+        self.terms = Terms(discriminator, generator, scheme.weights, cells, right_given=scheme.right_given)
         sets = None if folder is None else folder / "sets"
         self.sets = ContextSets(corpus, tfidf, self.terms, self.reference, scheme.selection, sets)
         self.undefined = 0
@@ -108,7 +110,9 @@ class Origin:
     def protocol(self) -> str:
         """Everything that changes a score, in words."""
         scheme, selection = self.scheme, self.scheme.selection
-        terms = ", ".join(f"{name} {value:g}" for name, value in asdict(scheme.weights).items() if value)
+        names = {"right": "right given the sentence alone"} if scheme.right_given == "sentence" else {}
+        weights = asdict(scheme.weights).items()
+        terms = ", ".join(f"{names.get(name, name)} {value:g}" for name, value in weights if value)
         return (
             f"Origin: cosine over {selection.size} contexts a sentence ({selection.strategy}, {selection.by} fits of "
             f"{selection.rescored}), {scheme.normalisation}; weights {terms}; corpus of {len(self.corpus)} sentences; "
@@ -163,6 +167,12 @@ class Origin:
             alike=[entry(k) for k in order[:top] if summed[k] > 0],
             apart=[entry(k) for k in order[::-1][:top] if summed[k] < 0],
         )
+
+    def normalised(self, normalisation: Normalisation) -> Origin:
+        """Return the same with another normalisation; what is computed is shared."""
+        other = copy.copy(self)
+        other.scheme = replace(self.scheme, normalisation=normalisation)
+        return other
 
     def _view(self, pairs: Sequence[Pair], sets: dict[str, Indices]) -> PairVectors:
         return PairVectors(self.corpus, self.terms, self.reference, self.scheme, pairs, sets)

@@ -9,6 +9,7 @@ import numpy as np
 
 from samesense.context.corpus.corpus import Corpus
 from samesense.context.corpus.words import words
+from samesense.context.generator.base import RightGiven
 from samesense.context.origin.context_set import Selection
 from samesense.context.origin.similarity import Normalisation, Weights
 from samesense.errors import ConfigError
@@ -18,11 +19,13 @@ from samesense.errors import ConfigError
 class Scheme:
     """How similarity is computed from models that are there.
 
-    A context in the sets of both sentences counts ``twice``, as Eq. 4 is written. ``reference`` sentences of the
-    corpus, drawn by ``seed``, say what is usual in a context.
+    The right side's probability is that after the left side and the sentence, as printed, or, with
+    ``right_given="sentence"``, after the sentence alone. A context in the sets of both sentences counts ``twice``, as
+    Eq. 4 is written. ``reference`` sentences of the corpus, drawn by ``seed``, say what is usual in a context.
     """
 
     weights: Weights = field(default_factory=Weights)
+    right_given: RightGiven = "both"
     normalisation: Normalisation = "standardised"
     twice: bool = True
     selection: Selection = field(default_factory=Selection)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from samesense.context.corpus.corpus import Window
-from samesense.context.generator.base import KINDS, Cells, Generator, Kind, groups_of
+from samesense.context.generator.base import Cells, Generator, Kind, RightGiven, groups_of, kinds_of
 from samesense.context.origin.cache import CellCache, Keys, cell_keys, content_keys
 from samesense.context.origin.similarity import TERMS, Statistics, Weights
 from samesense.context.retrieval.postings import top_k
@@ -27,7 +27,12 @@ BLOCK_WINDOWS = 256
 
 
 class Terms:
-    """Computes terms, asking nothing of a model whose weight is 0; ``computed`` counts the generator's cells."""
+    """Computes terms, asking nothing of a model whose weight is 0; ``computed`` counts the generator's cells.
+
+    Source: Sun et al. 2022 (TACL), Eq. 3.
+    Differs: with ``right_given="sentence"`` the last term is log p(R | s) in place of log p(R | L, s). Contexts that
+        share L say much of R by L alone, whatever s is.
+    """
 
     def __init__(
         self,
@@ -35,9 +40,13 @@ class Terms:
         generator: Generator,
         weights: Weights,
         folder: Path | None = None,
+        *,
+        right_given: RightGiven = "both",
     ) -> None:
         self.discriminator, self.generator, self.weights = discriminator, generator, weights
-        self.kinds: tuple[Kind, ...] = tuple(kind for kind in KINDS if getattr(weights, kind) > 0)
+        self.right_given = right_given
+        self._places: dict[Kind, int] = {kind: at for at, kind in enumerate(kinds_of(right_given), 1)}  # in TERMS
+        self.kinds = tuple(kind for kind, at in self._places.items() if weights.values()[at] > 0)
         self.computed = 0
         self._cells = {kind: CellCache(folder, json.dumps([generator.identity, kind])) for kind in self.kinds}
         self._usual = {
@@ -55,7 +64,7 @@ class Terms:
             for start in range(0, len(order), BLOCK_CELLS):
                 members = order[start : start + BLOCK_CELLS]
                 for kind, found in self._generative(cells.take(members), keys[members]).items():
-                    terms[TERMS.index(kind), members] = found
+                    terms[self._places[kind], members] = found
         return terms
 
     def statistics(self, windows: Sequence[Window], reference: Sequence[str]) -> Statistics:
@@ -71,7 +80,7 @@ class Terms:
             span = slice(start, start + len(block))
             keys = cell_keys(np.repeat(population, len(block), axis=0), window_keys(block))
             for kind, found in self._usual_of(block, reference, keys).items():
-                means[TERMS.index(kind), span], deviations[TERMS.index(kind), span] = found.T
+                means[self._places[kind], span], deviations[self._places[kind], span] = found.T
         return Statistics(means, deviations)
 
     def ranked(self, sentences: Sequence[str], pools: Sequence[Indices], most: int) -> list[Indices]:

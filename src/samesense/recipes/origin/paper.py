@@ -18,7 +18,7 @@ from transformers import TrainerCallback
 from samesense.context.corpus.corpus import Corpus, hold_out, to_learn_from
 from samesense.context.discriminator.encoder import Discriminator
 from samesense.context.discriminator.training import train_discriminator
-from samesense.context.generator.base import KINDS, Cells, Kind
+from samesense.context.generator.base import Cells, Kind, kinds_of
 from samesense.context.generator.language_models import open_language_model
 from samesense.context.generator.seq2seq import Seq2SeqGenerator
 from samesense.context.generator.tokens import train_tokenizer
@@ -102,7 +102,8 @@ def _discriminator(stages: Stages, corpus: Corpus, settings: OriginSettings, pre
 
 def _generator(stages: Stages, corpus: Corpus, settings: OriginSettings, precision: Arithmetic) -> None:
     training = settings.generator(precision)
-    groups: list[tuple[Kind, ...]] = [KINDS] if settings.models == "one" else [(kind,) for kind in KINDS]
+    kinds = kinds_of(settings.right_given)
+    groups: list[tuple[Kind, ...]] = [kinds] if settings.models == "one" else [(kind,) for kind in kinds]
 
     def make() -> list[str]:
         work = stages.folder / WORK / "generator"
@@ -116,7 +117,8 @@ def _generator(stages: Stages, corpus: Corpus, settings: OriginSettings, precisi
         return [generator.protocol, _perplexities(generator, corpus, training)]
 
     inputs = {
-        **_windows(corpus), "training": asdict(training), "vocabulary": settings.vocabulary, "models": settings.models
+        **_windows(corpus), "training": asdict(training), "vocabulary": settings.vocabulary, "models": settings.models,
+        "right_given": settings.right_given,
     }  # fmt: skip
     stages.run("generator", inputs, ["generator", f"{WORK}/generator", FILE], make)
 
@@ -130,7 +132,7 @@ def _model(
     work: Path,
 ) -> Seq2Seq:
     """Train a model for some directions, or take it up where it was left."""
-    name = "all" if kinds == KINDS else kinds[0]
+    name = "all" if len(kinds) > 1 else kinds[0]
     kept = work / f"{name}.safetensors"
     if kept.is_file():
         shape = Architecture.of(
@@ -166,9 +168,10 @@ def _perplexities(generator: Seq2SeqGenerator, corpus: Corpus, training: Generat
     held = hold_out(corpus, training.held_out_windows, training.seed)[1][:CHECKED_WINDOWS]
     windows = corpus.windows_at(held)
     at = np.arange(len(windows))
-    measured = generator.measure(Cells([window.centre for window in windows], windows, at, at))
+    kinds = tuple(generator.models)
+    measured = generator.measure(Cells([window.centre for window in windows], windows, at, at), kinds)
     perplexities = np.exp(-measured.totals.sum(axis=1) / measured.tokens.sum(axis=1))
-    found = ", ".join(f"{kind} {value:.1f}" for kind, value in zip(KINDS, perplexities, strict=True))
+    found = ", ".join(f"{kind} {value:.1f}" for kind, value in zip(kinds, perplexities, strict=True))
     return f"perplexity a token on {len(windows)} windows held out: {found}"
 
 

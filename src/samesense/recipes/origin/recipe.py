@@ -32,6 +32,7 @@ from samesense.execution.progress import progress_bar, stage
 from samesense.files import only_writer, write_json
 from samesense.recipes.origin.bank import BankMaker
 from samesense.recipes.origin.paper import PaperMaker
+from samesense.recipes.origin.random_pairs import score_random_pairs
 from samesense.recipes.origin.settings import OriginSettings
 from samesense.recipes.origin.stages import Interrupted, Stages, describe_corpus, fingerprint, first_words
 from samesense.training import manifest
@@ -56,11 +57,13 @@ def run(sources: Sequence[str], settings: OriginSettings, output: Path, *, overw
         try:
             corpus = _corpus(stages, sources, prints, settings)
             made = maker.make(stages, corpus)
+            write_json(output / FILE, {"contexts": settings.contexts, "shape": asdict(corpus.shape), **made})
+            with stage("opening the Origin"):
+                logger.info(open_origin(output, device=str(device)).protocol)
+            if settings.contexts == "retrieved":
+                score_random_pairs(stages, settings, made, str(device))
         except Interrupted:
             return False
-        write_json(output / FILE, {"contexts": settings.contexts, "shape": asdict(corpus.shape), **made})
-        with stage("opening the Origin"):
-            logger.info(open_origin(output, device=str(device)).protocol)
         stages.finish()
         return True
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from samesense.context.corpus.corpus import HELD_OUT_WINDOWS, Shape
-from samesense.context.generator.base import Reading, Size
+from samesense.context.generator.base import Reading, RightGiven, Size
 from samesense.context.origin.blocks import CellsOf
 from samesense.context.origin.context_set import Selection, Strategy
 from samesense.context.origin.scheme import Scheme
@@ -96,11 +96,17 @@ class OriginSettings(Settings):
     weight_sentence: float = Field(1.0, ge=0, description="score: λ2 of Eq. 3")
     weight_left: float = Field(1.0, ge=0, description="score: λ3 of Eq. 3")
     weight_right: float = Field(1.0, ge=0, description="score: λ4 of Eq. 3")
+    right_given: RightGiven = Field(
+        "both", description="score: the right side's probability after left side and sentence, or the sentence alone"
+    )
     normalisation: Normalisation = Field(
         "standardised", description="score: of terms in their contexts, or centred (Pearson), both, or raw as printed"
     )
     twice: bool = Field(True, description="score: a context of both sentences counts twice, as in Eq. 4")
     reference: int = Field(1500, ge=2, description="sentences that say what is usual in a context")
+    random_sentences: int = Field(
+        8, ge=0, description="sentences whose pairs are scored by each normalisation, to see their means; 0: none"
+    )
     screened: int = Field(20000, ge=1, description="context set: text chunks found by TF-IDF")
     rescored: int = Field(2000, ge=1, description="context set: contexts scored by Eq. 3, the discriminator's best")
     jaccard: float = Field(
@@ -144,6 +150,7 @@ class OriginSettings(Settings):
         """Return how similarity is computed; ConfigError if settings contradict each other."""
         return Scheme(
             weights=Weights(**{term: getattr(self, f"weight_{term}") for term in Weights().__dict__}),
+            right_given=self.right_given,
             normalisation=self.normalisation,
             twice=self.twice,
             reference=self.reference,
