@@ -84,7 +84,7 @@ def test_from_documents_to_an_evaluated_model_and_only_what_changed_again(docume
     trained, lines, output = whole
     test = read_pairs(toy_pairs / "test.tsv")
     assert begun(lines) == [
-        "corpus", "discriminator", "generator", "harvest", "surrogate", "evaluation",
+        "corpus", "discriminator", "generator", "random pairs", "harvest", "surrogate", "evaluation",
     ]  # fmt: skip
     assert trained.model == output / "model" and trained.output.steps == 4
     candidate = load(str(output), precision="float32")
@@ -131,7 +131,7 @@ def test_from_documents_to_an_evaluated_model_and_only_what_changed_again(docume
     changed["harvest"] = HARVEST
     changed["origin"] = {**ORIGIN, "windows": 3}
     _, lines = make(documents, output, changed, test=test, overwrite=True)
-    assert begun(lines) == ["harvest", "surrogate", "evaluation"]
+    assert begun(lines) == ["random pairs", "harvest", "surrogate", "evaluation"]
     _, lines = make(documents, output, changed, dev=test, overwrite=True)
     assert begun(lines) == ["surrogate", "evaluation"]
 
