@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,13 +24,10 @@ from samesense.inference.collection import store
 from samesense.inference.collection.conditions import Where, condition
 from samesense.inference.collection.embedder import Embedder
 from samesense.inference.collection.entries import Entry
-from samesense.inference.collection.reader import Hits, Reader
+from samesense.inference.collection.reader import Hits, Reader, fused
 from samesense.inference.collection.writer import writing
 from samesense.inference.search.exact import unit_rows
 from samesense.inference.search.hnsw import check_usearch
-
-RRF = 60
-"""k of :meth:`Collection.query` with ``hybrid``."""
 
 DEPTH = 100
 """Texts of each of the two lists that are merged, at least."""
@@ -270,21 +266,12 @@ class Collection:
             answers = self._reader.nearest(unit_rows(vectors), depth, chosen, exact)
             if words is not None:
                 alike = [self._reader.by_words(text, depth, chosen) for text in words]
-                answers = [_fused(both)[:top] for both in zip(answers, alike, strict=True)]
+                answers = [fused(both)[:top] for both in zip(answers, alike, strict=True)]
             return [self._found(hits) for hits in answers]
 
     def _found(self, hits: Hits) -> list[Found]:
         rows = self._reader.rows([number for number, _ in hits])
         return [Found(number, score, rows[number][0], json.loads(rows[number][1])) for number, score in hits]
-
-
-def _fused(lists: Iterable[Hits]) -> Hits:
-    """Return the sums of reciprocal ranks, the highest first, equal ones by id."""
-    scores: defaultdict[int, float] = defaultdict(float)
-    for hits in lists:
-        for rank, (number, _) in enumerate(hits, 1):
-            scores[number] += 1 / (RRF + rank)
-    return sorted(scores.items(), key=lambda hit: (-hit[1], hit[0]))
 
 
 def _check_model(folder: Path, about: store.About, model: Embedder) -> None:

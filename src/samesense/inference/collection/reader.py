@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import threading
 import weakref
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -25,6 +26,9 @@ MOST_WORDS = 1000
 
 REMEMBERED = 8
 """Conditions whose texts are remembered, 16 bytes a text."""
+
+RRF = 60
+"""k of the sum of reciprocal ranks by which a hybrid query merges its two lists."""
 
 Hits = list[tuple[int, float]]
 """Ids and scores, the best first."""
@@ -156,3 +160,12 @@ class Reader:
                     self.db, among(graph.search(query[None], looked)[0].tolist(), "position"), covered
                 )
             one.offer(ids, row_cosines(query[None], self.vectors[positions]))
+
+
+def fused(lists: Iterable[Hits]) -> Hits:
+    """Return the sums of reciprocal ranks, the highest first, equal ones by id."""
+    scores: defaultdict[int, float] = defaultdict(float)
+    for hits in lists:
+        for rank, (number, _) in enumerate(hits, 1):
+            scores[number] += 1 / (RRF + rank)
+    return sorted(scores.items(), key=lambda hit: (-hit[1], hit[0]))
