@@ -39,6 +39,21 @@ def alternate(candidates: dict[str, Callable[[], float | None]], rounds: int) ->
     return seconds
 
 
+def fastest_flags() -> tuple[str, dict[str, object]]:
+    """Return sentence-transformers' fastest training arguments on this processor, with a name for them.
+
+    Without bfloat16 in the processor, ``bf16`` makes it many times slower, so that float32 is its best.
+    """
+    import torch
+
+    from samesense.encoder.forward.precision import has_bfloat16
+
+    fused = {"optim": "adamw_torch_fused"}
+    if has_bfloat16(torch.device("cpu")):
+        return "sentence-transformers, bf16 and fused AdamW", {"bf16": True, "use_cpu": True, **fused}
+    return "sentence-transformers, fused AdamW", dict(fused)
+
+
 def _name(model: object) -> object:
     """Return a model's name without the folder that it lies in, which is of this machine."""
     return [_name(one) for one in model] if isinstance(model, list) else Path(str(model)).name

@@ -9,7 +9,6 @@ import sys
 import numpy as np
 import pytest
 
-from samesense.cli import main as entry
 from samesense.cli.main import COMMANDS, GROUPS, help_of
 from samesense.encoder.assembly.build import build
 from samesense.encoder.encode import encode
@@ -276,18 +275,6 @@ def test_bad_rows_stop_training_with_file_and_row(run, tiny_trunk, tmp_path):
     assert "row 3, column 'score'" in err
     assert "row 4, column 'sentence2'" in err
     assert "--drop-bad-rows" in err
-
-
-def test_interrupt_exits_130(run, monkeypatch):
-    def interrupted(*_, **__):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(entry, "app", interrupted)
-    assert run("similarity") == (
-        130,
-        "",
-        "samesense: interrupted. Nothing half-written is left: give the same command again.\n",
-    )
 
 
 def test_module_is_the_command():

@@ -1,11 +1,10 @@
-"""Commands are never silent: each shows what it is at and how far it is, and how to go on after Ctrl-C."""
+"""Commands are never silent: each shows what it is at and how far it is."""
 
 import json
 
 import pytest
 
-from samesense.cli.main import ANEW, BeforeTorch
-from samesense.cli.output import RESUMES
+from samesense.cli.main import BeforeTorch
 from samesense.execution import progress
 from samesense.execution.progress import stage
 from tests.context.worlds import some_documents
@@ -87,20 +86,3 @@ def test_an_origin_and_its_harvest(run, tmp_path):
 
 def said(error, begin):
     return next(line for line in error.splitlines() if line.startswith(begin))
-
-
-def test_an_interrupted_training_says_how_to_go_on(run, tiny_trunk, toy_pairs, tmp_path, monkeypatch):
-    words = ["train", toy_pairs / "train.tsv", "-o", tmp_path / "run", "--model", tiny_trunk, "--max-steps", "2"]
-
-    def pressed(*_, **__):
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr("samesense.recipes.model_adapters.BiEncoder.build", pressed)
-        code, _, err = run(*words)
-        assert (code, err.splitlines()[-1]) == (130, f"samesense: interrupted. {ANEW}")
-    with monkeypatch.context() as patch:
-        patch.setattr("samesense.recipes.runner.fit", pressed)
-        code, _, err = run(*words)
-        assert (code, err.splitlines()[-1]) == (130, f"samesense: interrupted. {RESUMES}")
-    assert run(*words, "--resume")[0] == 0

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 
 from cyclopts import App, CycloptsError, Group
 
@@ -124,13 +126,37 @@ def _at_work(given: list[str]) -> Iterator[None]:
     if not (given[:1] and given[0] in LONG):
         yield
         return
-    with stage(f"samesense {given[0]}"):
+    with stage(f"samesense {given[0]}"), _sigterm_as_ctrl_c():
         finder = BeforeTorch()
         sys.meta_path.insert(0, finder)
         try:
             yield
         finally:
             sys.meta_path.remove(finder)
+
+
+@contextmanager
+def _sigterm_as_ctrl_c() -> Iterator[None]:
+    """Take the SIGTERM of a scheduler or a container for Ctrl-C, so that it too leaves what can be resumed.
+
+    A second one ends the process at once.
+    """
+
+    def stop(signum: int, frame: FrameType | None) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's, for what a script runs in the background
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.raise_signal(signal.SIGINT)
+
+    try:
+        before = signal.signal(signal.SIGTERM, stop)
+    except ValueError:  # outside the main thread
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 class BeforeTorch:

@@ -6,11 +6,12 @@ import contextlib
 import os
 import signal
 from collections.abc import Generator, Iterable, Iterator, Mapping
-from multiprocessing import connection, get_context, parent_process
-from threading import Thread
+from functools import partial
+from multiprocessing import connection, get_context
 from typing import Any, Literal
 
 from samesense.errors import ConfigError
+from samesense.execution.parent import when_parent_ends
 from samesense.execution.tasks import RETRIES, Answer, Executor, Outcome, Pending, Serial, Work, answer, failed
 from samesense.execution.threads import cores
 from samesense.failures import imported, shortened
@@ -121,19 +122,12 @@ def _how(code: int | None) -> str:
 def _serve(pipe: connection.Connection[Any, Any], work: Work) -> None:
     """Do tasks until the pipe ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    Thread(target=_end_with_parent, daemon=True).start()
+    when_parent_ends(partial(os._exit, 1))
     while True:
         try:
             pipe.send(answer(work, pipe.recv()))
         except (EOFError, OSError):
             return
-
-
-def _end_with_parent() -> None:
-    parent = parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
 
 
 class OnRay:

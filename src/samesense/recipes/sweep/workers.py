@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
+from _thread import interrupt_main
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from multiprocessing import get_context
@@ -13,6 +14,7 @@ from multiprocessing.process import BaseProcess
 from typing import Literal
 
 from samesense.errors import ConfigError
+from samesense.execution.parent import when_parent_ends
 from samesense.execution.threads import cores
 from samesense.hashes import json_hash
 from samesense.recipes.sweep.cell import CellJob, record, run_cell, status_of
@@ -175,9 +177,15 @@ def _outcome(job: CellJob, exitcode: int | None, stopping: bool) -> str:
 
 
 def _child(job: CellJob, threads: int) -> None:
-    """Run a cell in this process, which hears of Ctrl-C from its parent alone, where the system can part them."""
+    """Run a cell in this process, which hears of Ctrl-C from its parent alone, where the system can part them.
+
+    It ends as by Ctrl-C when its parent ends.
+    """
     if hasattr(os, "setsid"):
         os.setsid()
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a script ignores it for what it runs in the background
+    when_parent_ends(interrupt_main)
     with suppress(KeyboardInterrupt):
         import torch
 

@@ -1,0 +1,20 @@
+"""The process that started this one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from multiprocessing import parent_process
+from multiprocessing.process import BaseProcess
+from threading import Thread
+
+
+def when_parent_ends(act: Callable[[], object]) -> None:
+    """Have a thread call ``act`` when the process that started this one by ``multiprocessing`` ends in whatever way."""
+    parent = parent_process()
+    if parent is not None:
+        Thread(target=_wait, args=(parent, act), daemon=True).start()
+
+
+def _wait(parent: BaseProcess, act: Callable[[], object]) -> None:
+    parent.join()
+    act()

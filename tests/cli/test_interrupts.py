@@ -1,0 +1,50 @@
+"""What Ctrl-C, and the SIGTERM of a scheduler, leave and say."""
+
+import signal
+
+import pytest
+
+from samesense.cli import main as entry
+from samesense.cli.main import ANEW
+from samesense.cli.output import RESUMES
+
+
+def pressed(*_, **__):
+    raise KeyboardInterrupt
+
+
+def test_exit_code_130(run, monkeypatch):
+    monkeypatch.setattr(entry, "app", pressed)
+    assert run("similarity") == (130, "", f"samesense: interrupted. {ANEW}\n")
+
+
+@pytest.mark.parametrize("background", [False, True])
+def test_sigterm_is_ctrl_c_the_first_time_and_its_usual_self_after(run, monkeypatch, background):
+    def told(*_, **__):
+        if background:  # as a shell starts what a script puts in the background
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGTERM)
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(entry, "app", told)
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    try:
+        assert run("train")[0] == 130
+        assert signal.getsignal(signal.SIGTERM) is before[1]
+    finally:
+        signal.signal(signal.SIGINT, before[0])
+
+
+def test_training_says_how_to_go_on(run, tiny_trunk, toy_pairs, tmp_path, monkeypatch):
+    words = ["train", toy_pairs / "train.tsv", "-o", tmp_path / "run", "--model", tiny_trunk, "--max-steps", "2"]
+    with monkeypatch.context() as patch:
+        patch.setattr("samesense.recipes.model_adapters.BiEncoder.build", pressed)
+        code, _, err = run(*words)
+        assert (code, err.splitlines()[-1]) == (130, f"samesense: interrupted. {ANEW}")
+    with monkeypatch.context() as patch:
+        patch.setattr("samesense.recipes.runner.fit", pressed)
+        code, _, err = run(*words)
+        assert (code, err.splitlines()[-1]) == (130, f"samesense: interrupted. {RESUMES}")
+    assert run(*words, "--resume")[0] == 0
