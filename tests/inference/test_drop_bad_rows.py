@@ -28,12 +28,13 @@ def run(tmp_path, monkeypatch, capsys):
 def commands(model, source):
     return {
         "encode": ("encode", model, source, "--output", "v.npy"),
+        "match": ("match", source, source, "--model", model, "--output", "matches.jsonl"),
         "dedup": ("dedup", source, "--model", model, "--output", "kept.jsonl"),
         "index": ("index", "build", "made", source),
     }
 
 
-@pytest.mark.parametrize("name", ["encode", "dedup", "index"])
+@pytest.mark.parametrize("name", ["encode", "dedup", "match", "index"])
 @pytest.mark.parametrize(("source", "first"), [("a.csv", 3), ("a.txt", 2)])
 def test_rows_without_a_text_are_refused_and_the_flag_is_named(run, tiny_trunk, name, source, first):
     code, out, err = run(*commands(tiny_trunk, source)[name])
@@ -42,7 +43,7 @@ def test_rows_without_a_text_are_refused_and_the_flag_is_named(run, tiny_trunk, 
     assert "--drop-bad-rows" in err
 
 
-@pytest.mark.parametrize("name", ["encode", "dedup", "index"])
+@pytest.mark.parametrize("name", ["encode", "dedup", "match", "index"])
 @pytest.mark.parametrize(("source", "rows"), [("a.csv", "3, 5"), ("a.txt", "2, 4")])
 def test_they_are_left_out_on_request_and_numbered(run, tiny_trunk, name, source, rows):
     code, _, err = run(*commands(tiny_trunk, source)[name], "--drop-bad-rows")
@@ -51,7 +52,7 @@ def test_they_are_left_out_on_request_and_numbered(run, tiny_trunk, name, source
     assert f": {rows}\n" in err
 
 
-@pytest.mark.parametrize("name", ["encode", "dedup", "index"])
+@pytest.mark.parametrize("name", ["encode", "dedup", "match", "index"])
 def test_a_file_of_which_nothing_is_left_is_refused(run, tiny_trunk, name):
     code, _, err = run(*commands(tiny_trunk, "blank.txt")[name], "--drop-bad-rows")
     assert code == 2
@@ -76,6 +77,16 @@ def test_rows_keep_their_numbers_and_columns_where_some_are_left_out(run, tiny_t
     assert [row["topic"] for row in kept] == ["x", "z"]
     assert (removed["topic"], removed["row"], removed["kept_row"], removed["kept_text"]) == ("w", 5, 1, "a cat")
     assert [(row["topic"], row["row"], row["kept"]) for row in groups] == [("x", 1, True), ("w", 5, False)]
+
+
+def test_matches_have_the_numbers_of_the_files(run, tiny_trunk):
+    Path("b.txt").write_text("\na bird\n\na dog\n")
+    outputs = ("--output", "pairs.jsonl", "--unmatched", "rest.jsonl")
+    how = ("--model", tiny_trunk, "--threshold", "0.9999", "--drop-bad-rows")
+    assert run("match", "a.csv", "b.txt", *outputs, *how)[0] == 0
+    (pair,), rest = map(rows_in, outputs[1::2])
+    assert (pair["topic"], pair["row"], pair["match_row"]) == ("z", 3, 4)
+    assert [row["topic"] for row in rest] == ["x", "w"]
 
 
 def rows_in(name):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from samesense.cli.dedup import check_outputs
-from samesense.cli.output import Flag, PrecisionFlag, TextColumns, Threshold, logger
+from samesense.cli.output import DropTexts, Flag, PrecisionFlag, TextColumns, Threshold, logger
 from samesense.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ def match(
     work: Path | None = None,
     columns: TextColumns = None,
     target_columns: Annotated[str | None, Parameter(help="the same of the second file")] = None,
+    drop_bad_rows: DropTexts = False,
     precision: PrecisionFlag = "auto",
 ) -> None:
     """Find for each row of one file the row of another whose text says the same.
@@ -61,7 +62,7 @@ def match(
     import samesense
     from samesense.inference.duplicates.rows import format_of, rows_of, write_rows
     from samesense.inference.names import place_of
-    from samesense.inference.stream import Usable, read_texts
+    from samesense.inference.stream import read_usable
 
     form = ".tsv" if output == "-" else format_of(output, source)
     if form == ".txt":
@@ -70,13 +71,14 @@ def match(
         raise ConfigError("Standard input can be one of the two files; received it twice. Name a file.")
     rest = None if unmatched is None else format_of(unmatched, source)
     check_outputs([output, *([] if unmatched is None else [unmatched])], [source, target, place_of(model)])
-    texts, others = read_texts(source, columns), read_texts(target, target_columns)
-    ours, theirs = Usable.whole(texts), Usable.whole(others)
+    ours = read_usable(source, columns, drop_bad_rows=drop_bad_rows)
+    theirs = read_usable(target, target_columns, drop_bad_rows=drop_bad_rows)
     found = samesense.match(
-        texts, others, model=model, threshold=threshold, min_precision=min_precision, pairs=pairs, top=top,
+        ours.texts, theirs.texts, model=model, threshold=threshold, min_precision=min_precision, pairs=pairs, top=top,
         one_to_one=one_to_one, search=search, work=work, precision=precision,
     )  # fmt: skip
-    write_rows(_pairs(rows_of(source, ours, form), rows_of(target, theirs, form), found), output, form)
+    matches = _pairs(rows_of(source, ours, form), rows_of(target, theirs, form), found, ours.places, theirs.places)
+    write_rows(matches, output, form)
     if unmatched is not None and rest is not None:
         left = set(found.unmatched.tolist())
         rows = enumerate(rows_of(source, ours, rest))
@@ -84,7 +86,9 @@ def match(
     logger.info(str(found))
 
 
-def _pairs(rows: Iterator[Cells], others: Iterator[Cells], found: Matched) -> Iterator[Cells]:
+def _pairs(
+    rows: Iterator[Cells], others: Iterator[Cells], found: Matched, places: list[int], their_places: list[int]
+) -> Iterator[Cells]:
     from samesense.inference.duplicates.rows import beside
 
     wanted = {pair.match for pair in found.pairs}
@@ -94,5 +98,6 @@ def _pairs(rows: Iterator[Cells], others: Iterator[Cells], found: Matched) -> It
     for row, cells in enumerate(rows):
         while pair is not None and pair.row == row:
             both = beside(cells, theirs[pair.match])
-            yield beside(both, {"row": row + 1, "match_row": pair.match + 1, "cosine": round(pair.score, 6)})
+            numbers = {"row": places[row] + 1, "match_row": their_places[pair.match] + 1}
+            yield beside(both, {**numbers, "cosine": round(pair.score, 6)})
             pair = next(matches, None)

@@ -55,11 +55,6 @@ class Usable(NamedTuple):
     places: list[int]
     rows: int
 
-    @classmethod
-    def whole(cls, texts: list[str]) -> Usable:
-        """Return the texts of a source of which every row has one."""
-        return cls(texts, list(range(len(texts))), len(texts))
-
 
 def read_usable(source: str, columns: str | None = None, *, drop_bad_rows: bool = False) -> Usable:
     """Return the texts of a source as :func:`read_texts` reads it; ``drop_bad_rows`` leaves out rows without one."""
