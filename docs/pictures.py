@@ -1,4 +1,4 @@
-"""Draw the picture of each method into docs/images/.
+"""Draw the picture of each method, and that of the speed of training, into docs/images/.
 
 python docs/pictures.py            writes them
 python docs/pictures.py --check    exits with 1 if one would change
@@ -9,14 +9,19 @@ order. Sentences, labels and cosines are examples; what follows from them is com
 
 from __future__ import annotations
 
+import itertools
+import json
 import math
 import sys
 from pathlib import Path
 
-from drawing import EDGE, WIDTH, Picture
+from drawing import EDGE, WIDTH, Picture, Point
 
 FOLDER = Path(__file__).with_name("images")
 MIDDLE, RIGHT = WIDTH / 2, WIDTH - EDGE
+
+CURVES = Path(__file__).parent.parent / "benchmarks/results/curves.jsonl"
+CURVE_LOOKS = {"samesense": "pull", "sentence-transformers": "push"}
 
 
 def cosent() -> Picture:
@@ -272,7 +277,54 @@ def mixed() -> Picture:
     return picture
 
 
-PICTURES = (cosent, supmpn, simcse, rankcse, origin, distil, mixed)
+def training() -> Picture:
+    """Pairs a second and peak memory of training, by batch size, length and model."""
+    lines = [json.loads(line) for line in CURVES.read_text(encoding="utf-8").splitlines()]
+    picture = Picture("Training: speed and memory", 706)
+    picture.legend(24, "samesense", "sentence-transformers, with its fastest settings")
+    for row, of in enumerate(dict.fromkeys(line["of"] for line in lines)):
+        for column, (measure, unit) in enumerate((("pairs_a_second", "pairs/s"), ("mib", "MiB added"))):
+            ways = {way: [line for line in lines if (line["of"], line["way"]) == (of, way)] for way in CURVE_LOOKS}
+            corner = (EDGE + column * WIDTH / 2, 80 + 208 * row)
+            _panel(
+                picture,
+                corner,
+                f"{unit} by {of}",
+                {way: [(x["at"], x.get(measure)) for x in ways[way]] for way in ways},
+            )
+    return picture
+
+
+def _panel(picture: Picture, corner: Point, title: str, ways: dict[str, list[tuple[object, float | None]]]) -> None:
+    """Draw a line a way on a logarithmic scale, each point with its figure: above the upper one, below the other.
+
+    Where a figure is missing, memory was.
+    """
+    width, height = WIDTH / 2 - 2 * EDGE, 110
+    values = [max(1, value) for way in ways.values() for _, value in way if value is not None]
+    low, high = math.log(min(values)), math.log(max(values))
+    names = [at for at, _ in next(iter(ways.values()))]
+
+    def place(at: int, value: float) -> Point:
+        up = (math.log(max(1, value)) - low) / max(high - low, 1e-9)
+        return corner[0] + 22 + at * (width - 44) / (len(names) - 1), corner[1] + 40 + height * (1 - up)
+
+    picture.text(corner[0], corner[1] + 5, title, "small", room=width)
+    for way, points in ways.items():
+        others = next(points for name, points in ways.items() if name != way)
+        drawn = [(at, value, others[at][1]) for at, (_, value) in enumerate(points) if value is not None]
+        for (at, value, _), (after, following, _) in itertools.pairwise(drawn):
+            picture.line(place(at, value), place(after, following), look=CURVE_LOOKS[way], tip=False)
+        for at, value, other in drawn:
+            x, y = place(at, value)
+            picture.dot(x, y, radius=2.5, look="full")
+            above = other is None or value > other
+            picture.text(x, y - 8 if above else y + 18, f"{value:,.{0 if value >= 10 else 1}f}", "small", "middle", room=60)
+    for at, name in enumerate(names):
+        picture.text(place(at, 1)[0], corner[1] + height + 74, str(name), "muted", "middle", room=70)
+
+
+PICTURES = (cosent, supmpn, simcse, rankcse, origin, distil, mixed, training)
 
 
 def main(arguments: list[str]) -> int:

@@ -1,0 +1,143 @@
+"""Pairs a second and peak memory of training, by batch size, length and model, beside sentence-transformers.
+
+    python benchmarks/curves.py --data stsb.train.tsv.gz --models wordllama=STATIC 3=L3 6=default 12=L12
+
+Each point is a process of its own. sentence-transformers' trainer has the flags that make it fastest on this processor,
+samesense what ``samesense train`` takes; both train by CoSENT. Speed is that of the median step, without the first;
+memory is what training adds at its peak to the process with the model loaded. Where lengths are compared, texts are
+sentences joined until they have as many tokens; else they are as they are. Points that are kept are not measured
+again. A point without figures needed more memory than there is. ``docs/pictures.py`` draws the result.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from alternate import RESULTS, fastest_flags
+from memory import resident
+
+BATCH_SIZES, LENGTHS, USUAL = (16, 64, 256, 1024), (16, 64, 256), 16
+WAYS = ("sentence-transformers", "samesense")
+
+
+def longer(texts: list[str], model: Any, length: int) -> list[str]:
+    """Return as many texts, each of sentences from its own on, of ``length`` tokens or more."""
+    counts = [len(ids) for ids in model.tokenizer(texts, add_special_tokens=False)["input_ids"]]
+    made = []
+    for first in range(len(texts)):
+        parts, tokens, place = [], 0, first
+        while tokens < length:
+            parts.append(texts[place % len(texts)])
+            tokens, place = tokens + counts[place % len(texts)], place + 1
+        made.append(" ".join(parts))
+    return made
+
+
+def one(args: argparse.Namespace) -> dict[str, float]:
+    """Train a few steps in this process."""
+    from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
+    from sentence_transformers.sentence_transformer.losses import CoSENTLoss
+    from transformers import TrainerCallback
+
+    from samesense.data import read_pairs
+    from samesense.encoder.assembly.build import build
+    from samesense.recipes.cosent.settings import CosentSettings
+    from samesense.recipes.runner import as_dataset
+    from samesense.training.fit import fit
+    from samesense.training.losses.pairs import CoSENT
+
+    class Clock(TrainerCallback):
+        """When each step ended."""
+
+        def __init__(self) -> None:
+            self.ends: list[float] = []
+
+        def on_step_end(self, *_: Any, **kwargs: Any) -> None:
+            self.ends.append(time.perf_counter())
+
+    data, method = read_pairs(args.data), CosentSettings()
+    dataset = as_dataset(method.targets(data).columns)
+    model = build(args.model, max_seq_length=args.length)
+    if args.length:
+        for side in dataset.column_names[:2]:
+            made = longer(dataset[side][:500], model, args.length)
+            dataset = dataset.select(range(len(made))).remove_columns(side).add_column(side, made)
+        dataset = dataset.select_columns(["sentence1", "sentence2", "label"])
+    clock, peak, done = Clock(), [0], threading.Event()
+    before = resident()
+
+    def watch() -> None:
+        while not done.wait(0.005):
+            peak[0] = max(peak[0], resident())
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    with tempfile.TemporaryDirectory() as folder:
+        if args.way == "samesense":
+            own = {"max_steps": args.steps, "eval_steps": args.steps, "batch_size": args.batch_size}
+            fit(model, dataset, CoSENT(model), method.model_copy(update=own), Path(folder), callbacks=[clock])
+        else:
+            settings = SentenceTransformerTrainingArguments(
+                folder, max_steps=args.steps, per_device_train_batch_size=args.batch_size, report_to="none",
+                disable_tqdm=True, save_strategy="no", **fastest_flags()[1],
+            )  # fmt: skip
+            SentenceTransformerTrainer(
+                model=model, args=settings, train_dataset=dataset, loss=CoSENTLoss(model), callbacks=[clock]
+            ).train()
+    done.set()
+    watcher.join()
+    seconds = statistics.median(after - at for at, after in zip(clock.ends, clock.ends[1:], strict=False))
+    return {"pairs_a_second": args.batch_size / seconds, "mib": peak[0] - before}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", required=True)
+    parser.add_argument("--models", nargs="+", default=["6=default"], metavar="NAME=MODEL", help="the usual one: 6")
+    parser.add_argument("--way", choices=WAYS)
+    parser.add_argument("--model")
+    parser.add_argument("--batch-size", type=int, default=USUAL)
+    parser.add_argument("--length", type=int)
+    parser.add_argument("--steps", type=int)
+    args = parser.parse_args()
+    if args.way:
+        print(json.dumps(one(args)))
+        return
+    models = dict(one.partition("=")[::2] for one in args.models)
+    points: list[dict[str, Any]] = [{"of": "batch size", "at": size, "batch_size": size} for size in BATCH_SIZES]
+    points += [{"of": "tokens a text", "at": length, "length": length} for length in LENGTHS]
+    points += [{"of": "layers", "at": name, "model": model} for name, model in models.items()]
+    kept = RESULTS / "curves.jsonl"
+    lines = [json.loads(line) for line in kept.read_text(encoding="utf-8").splitlines()] if kept.exists() else []
+    there = {(line["of"], line["at"], line["way"]) for line in lines}
+    for point in points:
+        usual = {"model": models["6"], "batch_size": USUAL, "length": None}
+        how = {**usual, **{name: value for name, value in point.items() if name in usual}}
+        how["steps"] = 3 if how["batch_size"] > 256 else 4 if how["batch_size"] > 16 else 12
+        given = [word for name, value in how.items() if value for word in (f"--{name.replace('_', '-')}", str(value))]
+        for way in WAYS:
+            if (point["of"], point["at"], way) in there:
+                continue
+            words = [sys.executable, __file__, "--data", args.data, "--way", way, *given]
+            done = subprocess.run(words, capture_output=True, text=True)
+            if done.returncode not in (0, -signal.SIGKILL):
+                raise SystemExit(done.stderr)
+            found = json.loads(done.stdout.splitlines()[-1]) if not done.returncode else {}  # killed: no memory left
+            line = json.dumps({"of": point["of"], "at": point["at"], "way": way, **found})
+            print(line, flush=True)
+            with kept.open("a", encoding="utf-8") as file:
+                file.write(f"{line}\n")
+
+
+if __name__ == "__main__":
+    main()
