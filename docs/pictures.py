@@ -318,8 +318,8 @@ def _panel(picture: Picture, corner: Point, title: str, ways: dict[str, list[tup
         for at, value, other in drawn:
             x, y = place(at, value)
             picture.dot(x, y, radius=2.5, look="full")
-            above = other is None or value > other
-            picture.text(x, y - 8 if above else y + 18, f"{value:,.{0 if value >= 10 else 1}f}", "small", "middle", room=60)
+            level = y - 8 if other is None or value > other else y + 18
+            picture.text(x, level, f"{value:,.{0 if value >= 10 else 1}f}", "small", "middle", room=60)
     for at, name in enumerate(names):
         picture.text(place(at, 1)[0], corner[1] + height + 74, str(name), "muted", "middle", room=70)
 
