@@ -51,6 +51,7 @@ def one(args: argparse.Namespace) -> dict[str, float]:
 
     from samesense.data import read_pairs
     from samesense.encoder.assembly.build import build
+    from samesense.execution.threads import keep_freed_memory
     from samesense.recipes.cosent.settings import CosentSettings
     from samesense.recipes.runner import as_dataset
     from samesense.training.fit import fit
@@ -84,6 +85,7 @@ def one(args: argparse.Namespace) -> dict[str, float]:
     watcher.start()
     with tempfile.TemporaryDirectory() as folder:
         if args.way == "samesense":
+            keep_freed_memory()
             own = {"max_steps": args.steps, "eval_steps": args.steps, "batch_size": args.batch_size}
             fit(model, dataset, CoSENT(model), method.model_copy(update=own), Path(folder), callbacks=[clock])
         else:

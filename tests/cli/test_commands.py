@@ -1,7 +1,6 @@
 import io
 import json
 import logging
-import os
 import re
 import subprocess
 import sys
@@ -13,7 +12,6 @@ from samesense.cli.main import COMMANDS, GROUPS, help_of
 from samesense.encoder.assembly.build import build
 from samesense.encoder.encode import encode
 from samesense.encoder.saving.storage import save
-from samesense.inference.models.optional_deps import SPIN
 from tests.models import made_model
 
 
@@ -352,30 +350,3 @@ def test_a_misspelt_name_is_no_sentence_to_train_on(run, tmp_path, monkeypatch, 
     code, _, err = run(*command)
     assert code == 2 and "nosuch" in err and "memory" not in err
     assert not (tmp_path / "run").exists()
-
-
-SLEEPING = """
-import os
-from samesense.cli.main import main
-try:
-    main(["--version"])
-finally:
-    print(os.environ["OMP_WAIT_POLICY"], os.environ.get("GOMP_SPINCOUNT"))
-"""
-
-
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        ({}, ["PASSIVE", SPIN]),
-        ({"GOMP_SPINCOUNT": "7"}, ["PASSIVE", "7"]),
-        ({"OMP_WAIT_POLICY": "ACTIVE"}, ["ACTIVE", "None"]),
-    ],
-)
-def test_threads_of_every_command_sleep_soon_while_they_wait(given, expected):
-    """Said before torch is loaded, in a process of its own; what the user has set stays."""
-    waits = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")
-    environment = {name: value for name, value in os.environ.items() if name not in waits} | given
-    words = [sys.executable, "-c", SLEEPING]
-    ran = subprocess.run(words, env=environment, capture_output=True, text=True, check=True)
-    assert ran.stdout.split()[-2:] == expected

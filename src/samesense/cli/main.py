@@ -18,8 +18,9 @@ from samesense.cli.colour import painted
 from samesense.cli.output import as_flags, show_messages
 from samesense.errors import ConfigError, SamesenseError
 from samesense.execution.progress import show_what_goes_on, stage
+from samesense.execution.threads import keep_freed_memory, let_threads_sleep
 from samesense.failures import system_reason
-from samesense.inference.models.optional_deps import let_threads_sleep, needs_torch
+from samesense.inference.models.optional_deps import needs_torch
 
 HELP = """\
 Sentence similarity: train from any supervision, evaluate, put to use.
@@ -52,6 +53,9 @@ LONG = (
     *("encode", "mine", "dedup", "match", "index", "export", "push", "label", "mine-negatives"),
 )
 """Commands that may take long."""
+
+TRAINING = ("quickstart", "train", "pretrain", "distil", "sweep", "race")
+"""Commands that train: forward, backward and again, with the same memory."""
 
 ANEW = "Nothing half-written is left: give the same command again."
 """How to go on, where a command does not say it better."""
@@ -126,6 +130,8 @@ def _at_work(given: list[str]) -> Iterator[None]:
     if not (given[:1] and given[0] in LONG):
         yield
         return
+    if given[0] in TRAINING:
+        keep_freed_memory()
     with stage(f"samesense {given[0]}"), _sigterm_as_ctrl_c():
         finder = BeforeTorch()
         sys.meta_path.insert(0, finder)

@@ -1,10 +1,15 @@
-"""How many threads compute."""
+"""How many threads compute, how they wait, and what memory they keep: settings of the process."""
 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+SPIN = "1000"
+"""Rounds for which a thread of GNU's OpenMP waits awake, some microseconds, before it sleeps: more are quicker for a
+process that is alone, and slow both of two; figures in ``benchmarks/LOG.md``."""
 
 
 def cores() -> int:
@@ -26,3 +31,36 @@ def torch_threads(count: int | None) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+def let_threads_sleep() -> None:
+    """Make torch's threads sleep soon where they wait, which others on the machine notice; before torch is imported.
+
+    Does nothing once torch is there, or where the user has set how threads wait.
+    """
+    if "torch" not in sys.modules and "OMP_WAIT_POLICY" not in os.environ:
+        os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
+        os.environ.setdefault("GOMP_SPINCOUNT", SPIN)  # GNU's OpenMP, torch's on Linux, puts it first
+
+
+KEEP = {"MALLOC_MMAP_MAX_": (0, -4, 0), "MALLOC_TRIM_THRESHOLD_": (2**62, -1, -1)}
+"""How glibc keeps what is freed: its variables with their values, then number and value for ``mallopt`` (malloc.h)."""
+
+
+def keep_freed_memory() -> None:
+    """Make the C library keep what torch frees, in this process and in those that it starts from now on.
+
+    glibc gives each tensor of some megabytes back to the kernel, which clears its pages anew a step later: with 1,024
+    pairs a step that took as long as the training; figures in ``benchmarks/LOG.md``. Does nothing with another C
+    library, or where the user has set how memory is kept.
+    """
+    if any(name.startswith("MALLOC_") for name in os.environ) or not sys.platform.startswith("linux"):
+        return
+    import ctypes  # 10 ms, which commands that do not train need not wait for
+
+    library = ctypes.CDLL(None)
+    if not hasattr(library, "mallopt"):
+        return
+    for name, (variable, number, value) in KEEP.items():
+        library.mallopt(number, value)
+        os.environ[name] = str(variable)

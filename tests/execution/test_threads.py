@@ -1,0 +1,83 @@
+"""Settings of a process: how its threads wait, and what memory it keeps. Each in a process of its own."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from samesense.execution.threads import KEEP, SPIN
+
+SLEEPING = """
+import os
+from samesense.cli.main import main
+try:
+    main(["--version"])
+finally:
+    print(os.environ["OMP_WAIT_POLICY"], os.environ.get("GOMP_SPINCOUNT"))
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, ["PASSIVE", SPIN]),
+        ({"GOMP_SPINCOUNT": "7"}, ["PASSIVE", "7"]),
+        ({"OMP_WAIT_POLICY": "ACTIVE"}, ["ACTIVE", "None"]),
+    ],
+)
+def test_threads_of_every_command_sleep_soon_while_they_wait(given, expected):
+    """Said before torch is loaded, in a process of its own; what the user has set stays."""
+    waits = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")
+    environment = {name: value for name, value in os.environ.items() if name not in waits} | given
+    words = [sys.executable, "-c", SLEEPING]
+    ran = subprocess.run(words, env=environment, capture_output=True, text=True, check=True)
+    assert ran.stdout.split()[-2:] == expected
+
+
+KEEPING = """
+import os, sys
+from samesense.cli.main import main
+try:
+    main([sys.argv[1], "nosuch.tsv"])
+finally:
+    print(*(os.environ.get(name) for name in sys.argv[2:]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "given", "expected"),
+    [
+        ("train", {}, [str(variable) for variable, _, _ in KEEP.values()]),
+        ("encode", {}, ["None", "None"]),
+        ("train", {"MALLOC_MMAP_MAX_": "7"}, ["7", "None"]),
+    ],
+)
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="a setting of glibc")
+def test_commands_that_train_keep_the_memory_that_is_freed(command, given, expected):
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MALLOC_")} | given
+    words = [sys.executable, "-c", KEEPING, command, *KEEP]
+    ran = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+    assert ran.stdout.split()[-2:] == expected
+
+
+FAULTS = """
+import resource, torch
+from samesense.execution.threads import keep_freed_memory
+keep_freed_memory()
+for _ in range(10):
+    torch.ones(2**22)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for _ in range(20):
+    torch.ones(2**22)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+@pytest.mark.parametrize(("given", "kept"), [({}, True), ({"MALLOC_MMAP_MAX_": "65536"}, False)])
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="a setting of glibc")
+def test_what_is_freed_is_not_cleared_anew(given, kept):
+    """A tensor of 16 MiB has 4,096 pages, which the kernel clears whenever they come back to it."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MALLOC_")} | given
+    ran = subprocess.run([sys.executable, "-c", FAULTS], env=environment, capture_output=True, text=True, check=True)
+    assert (int(ran.stdout) < 4096) is kept
