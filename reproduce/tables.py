@@ -252,6 +252,7 @@ PAGES = {
         "fig5": whole("losses", cosines),
         "batches": whole("batches", figures),
         "tuned": whole("tuned", figures, convergence),
+        "tuned-softmax": whole("tuned-softmax", figures, convergence),
         "bq": whole("bq", figures, cosines),
     },
     "rankcse": {
