@@ -243,7 +243,7 @@ PAGES = {
         "table3": whole("nli", figures, only=STS),
         "table4": whole("losses", figures),
         "table7": whole("interaction", figures),
-        "table7-en": whole("interaction-en", figures),
+        "table7-en": whole("interaction-en", figures, convergence),
         "table8": whole("pooling", figures),
         "table9": whole("nli", figures, only=("nli/stsb", "nli/sickr", "nli/paws", "nli/mrpc")),
         "table10": whole("cases", verdicts),
