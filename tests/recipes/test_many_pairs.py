@@ -54,7 +54,7 @@ def test_the_model_is_the_same_bit_by_bit(case, tiny_trunk, tmp_path, monkeypatc
     assert found[1:] == held[1:]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_three_hundred_thousand_pairs_take_little_memory(tiny_trunk, tmp_path, monkeypatch):
     """Python's own memory at its peak, from reading to the trained model, against that of the texts as lists."""
     small = written(tmp_path / "small.tsv", 300, ["0", "1", "2.5"])
