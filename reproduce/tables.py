@@ -244,6 +244,7 @@ PAGES = {
         "table4": whole("losses", figures),
         "table7": whole("interaction", figures),
         "table7-en": whole("interaction-en", figures, convergence),
+        "table7-bq": whole("interaction-bq", figures, convergence),
         "table8": whole("pooling", figures),
         "table9": whole("nli", figures, only=("nli/stsb", "nli/sickr", "nli/paws", "nli/mrpc")),
         "table10": whole("cases", verdicts),
@@ -253,6 +254,7 @@ PAGES = {
         "batches": whole("batches", figures),
         "tuned": whole("tuned", figures, convergence),
         "tuned-softmax": whole("tuned-softmax", figures, convergence),
+        "tuned-bq": whole("tuned-bq", figures, convergence),
         "bq": whole("bq", figures, cosines),
     },
     "rankcse": {
