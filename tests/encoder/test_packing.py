@@ -1,11 +1,14 @@
 import pytest
 import torch
+from torch import nn
 from torch.nn import functional as F
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
 from samesense.encoder.assembly.build import build
 from samesense.encoder.assembly.build_cross import build_cross
 from samesense.encoder.forward.batching import embed_columns
-from samesense.encoder.forward.packing import packing, packs
+from samesense.encoder.forward.dropout import CheapDropout
+from samesense.encoder.forward.packing import NAME, dropped_cheaply, packed_attention, packing, packs
 
 
 def folder_of(kind, tiny_trunk, folder):
@@ -123,19 +126,45 @@ def test_a_text_is_dropped_from_as_if_alone(tiny, sentences):
     assert torch.equal(first[:-1], changed[:-1]) and not torch.equal(first[-1], changed[-1])
 
 
-def test_dropout_falls_on_the_weights_of_attention(tiny, sentences):
+@pytest.mark.parametrize("embed", [
+    lambda model, features: embed_columns(model, [features])[0],
+    lambda model, features: model(dict(features))["sentence_embedding"],
+], ids=["packed", "padded"])  # fmt: skip
+def test_dropout_falls_on_the_weights_of_attention(embed, tiny, sentences):
     for module in tiny.modules():
         if hasattr(module, "p"):
             module.p = 0.0
     tiny.train()
     features = tiny.preprocess(sentences[:6])
     with packing(tiny):
-        whole = embed_columns(tiny, [features])[0]
+        whole = embed(tiny, features)
         for layer in tiny[0].model.encoder.layer:
             layer.attention.self.dropout.p = 0.2
-        draws = torch.stack([embed_columns(tiny, [features])[0] for _ in range(200)])
+        draws = torch.stack([embed(tiny, features) for _ in range(200)])
     assert draws.std(dim=0).max() > 1e-3
     torch.testing.assert_close(draws.mean(dim=0), whole, atol=0.05, rtol=0.1)
+
+
+@pytest.mark.parametrize("masked", [True, False])
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("key_heads", [4, 2])
+def test_padded_texts_attend_in_training_as_transformers_has_it(masked, causal, key_heads):
+    """With a dropout so small that it drops nothing."""
+    torch.manual_seed(0)
+    module = nn.Module()
+    module.is_causal, module.num_key_value_groups = causal, 4 // key_heads
+    given = [torch.randn(3, heads, 7, 8, requires_grad=True) for heads in (4, key_heads, key_heads)]
+    mask = (torch.arange(7) < torch.tensor([[7], [4], [1]])).view(3, 1, 1, 7).expand(3, 1, 7, 7) if masked else None
+    if masked and causal:
+        mask = mask & torch.ones(7, 7, dtype=torch.bool).tril()
+    ways = (sdpa_attention_forward, {"dropout": 0.0}), (packed_attention, {"dropout": 1e-9})
+    (expected, slopes), (got, own) = (
+        (found := attend(module, *given, mask, **how)[0], torch.autograd.grad(found.square().sum(), given))
+        for attend, how in ways
+    )
+    torch.testing.assert_close(got, expected)
+    for one, other in zip(own, slopes, strict=True):
+        torch.testing.assert_close(one, other)
 
 
 def test_a_model_with_biases_of_attention_is_padded(tiny_trunk, tmp_path, sentences):
@@ -145,6 +174,14 @@ def test_a_model_with_biases_of_attention_is_padded(tiny_trunk, tmp_path, senten
     with packing(model):
         assert not packs(model)
         assert torch.equal(embed_columns(model, columns)[0], expected)
+
+
+def test_dropout_is_cheap_only_while_a_transformer_trains(tiny):
+    trunk = tiny[0].model
+    with dropped_cheaply(trunk):
+        assert trunk.config._attn_implementation == NAME
+        assert any(isinstance(module, CheapDropout) for module in trunk.modules())
+    assert trunk.config._attn_implementation == "sdpa"
 
 
 def test_a_saved_model_knows_nothing_of_it(tiny, tmp_path):

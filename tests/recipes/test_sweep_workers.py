@@ -6,11 +6,12 @@ from types import SimpleNamespace
 
 import pytest
 
+from samesense.files import write_json, write_json_lines
 from samesense.recipes.sweep import cell as cells
 from samesense.recipes.sweep import workers
 from samesense.recipes.sweep.cell import read_record, status_of
 from samesense.recipes.sweep.gather import gather, rows
-from samesense.recipes.sweep.run import run
+from samesense.recipes.sweep.run import _how_far, run
 from tests.messages import listen
 from tests.recipes.test_sweep import content, quick
 
@@ -53,6 +54,28 @@ def test_cells_in_processes_give_the_same_figures_and_all_models_are_kept_on_req
     one, two = ([row["spearman"] for row in rows(gather(tmp_path / name))] for name in ("one", "two"))
     assert one == pytest.approx(two, abs=1e-6)
     assert sum(line.startswith("two cells at a time make ") for line in said) == 1
+
+
+def test_cells_in_processes_are_seen_at_their_last_step(toy, tmp_path):
+    plan = quick(toy)
+    work = [cells.CellJob(plan.cells[0], plan.splits_of(plan.cells[0]), tmp_path / name, "float32") for name in "abc"]
+    logged = [{"step": 0, "eval_dev_spearman": 0.5}, {"step": 8, "loss": 2.0}], []
+    for job, logs in zip(work[:2], logged, strict=True):
+        write_json(job.folder / "manifest.json", {})
+        write_json_lines(job.folder / "history.jsonl", logs)
+    assert _how_far(work) == {"at step": "8 (dev 50.00)"}  # the others have not begun
+    write_json_lines(work[1].folder / "history.jsonl", [{"step": 4, "loss": 1.0}])
+    assert _how_far(work) == {"at step": "8 (dev 50.00) and 4"}
+    assert _how_far(work[2:]) == {}
+
+
+@pytest.mark.slow
+def test_running_cells_are_watched(toy, tmp_path, monkeypatch):
+    monkeypatch.setattr(workers, "LOOK", 0.05)
+    monkeypatch.setattr("samesense.recipes.sweep.run._how_far", lambda running: seen.append(len(running)) or {})
+    seen = []
+    assert run(quick(toy, grid={}, seeds=[1, 2]), tmp_path, jobs=2).finished == 2
+    assert max(seen) == 2
 
 
 def test_two_cells_at_a_time_are_kept_where_they_make_more_steps(toy, tmp_path, monkeypatch):

@@ -21,11 +21,11 @@ from sentence_transformers import CrossEncoder, SentenceTransformer
 from sentence_transformers.base.modules import Transformer
 from torch import Tensor, nn
 from torch.nn import functional as F
-from transformers import AttentionInterface, AttentionMaskInterface
+from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
-from samesense.encoder.forward.dropout import cheap_dropout, without_dropout
+from samesense.encoder.forward.dropout import cheap_dropout, use_cheap_dropout, without_dropout
 from samesense.encoder.forward.grad_cache import Features, forward
 
 logger = logging.getLogger(__name__)
@@ -100,9 +100,13 @@ def packed_attention(
 ) -> tuple[Tensor, Tensor | None]:
     """Attend within each text; tensors ``(1, heads, tokens, dim)`` in, ``(1, tokens, heads, dim)`` out.
 
-    Without ``packing`` the rows are padded texts, and attend as transformers has it.
+    Without ``packing`` the rows are padded texts, and attend as transformers has it, but for dropout on a CPU.
     """
     if packing is None:
+        if dropout and more.get("position_bias") is None and _is_plain(module, query, attention_mask, is_causal):
+            own = _of_all_heads(query, key, value)
+            scale = query.shape[-1] ** -0.5 if scaling is None else scaling
+            return _by_products(*own, attention_mask, dropout, scale).transpose(1, 2).contiguous(), None
         outcome: tuple[Tensor, Tensor | None] = sdpa_attention_forward(
             module, query, key, value, attention_mask, dropout=dropout, scaling=scaling, is_causal=is_causal, **more
         )
@@ -116,10 +120,18 @@ def packed_attention(
     return torch.cat(parts).unsqueeze(0), None
 
 
+def _is_plain(module: nn.Module, query: Tensor, mask: Tensor | None, is_causal: bool | None) -> bool:
+    """Return whether a mask says all that there is to the attention of padded texts on a CPU."""
+    if query.device.type != "cpu":
+        return False
+    if mask is None:
+        return not (getattr(module, "is_causal", True) if is_causal is None else is_causal)
+    return mask.dtype == torch.bool
+
+
 def _attend(group: Group, columns: Sequence[Tensor], dropout: float, scale: float, causal: bool) -> Tensor:
     query, key, value = (_padded(column[group.tokens], group) for column in columns)
-    if key.shape[1] != query.shape[1]:  # several heads of the query read one of the key
-        key, value = (one.repeat_interleave(query.shape[1] // one.shape[1], dim=1) for one in (key, value))
+    query, key, value = _of_all_heads(query, key, value)
     mask = group.mask
     if causal and group.width > 1:
         earlier = torch.ones(group.width, group.width, dtype=torch.bool).tril()
@@ -127,13 +139,28 @@ def _attend(group: Group, columns: Sequence[Tensor], dropout: float, scale: floa
     if group.width > SHORT and not dropout:
         found = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, scale=scale)
     else:
-        scores = (query * scale) @ key.transpose(-1, -2)
-        if mask is not None:
-            scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
-        weights = scores.softmax(dim=-1).to(value.dtype)
-        found = (cheap_dropout(weights, dropout) if dropout else weights) @ value
+        found = _by_products(query, key, value, mask, dropout, scale)
     rows = found.transpose(1, 2).reshape(group.rows * group.width, found.shape[1], found.shape[3])
     return rows if group.places is None else rows.index_select(0, group.places)
+
+
+def _of_all_heads(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Repeat keys and values where several heads of the query read one of them; all ``(rows, heads, tokens, dim)``."""
+    times = query.shape[1] // key.shape[1]
+    if times > 1:
+        key, value = key.repeat_interleave(times, dim=1), value.repeat_interleave(times, dim=1)
+    return query, key, value
+
+
+def _by_products(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout: float, scale: float
+) -> Tensor:
+    """Attention by plain products and a softmax, its weights dropped cheaply; ``mask`` is true for what is attended."""
+    scores = (query * scale) @ key.transpose(-1, -2)
+    if mask is not None:
+        scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
+    weights = scores.softmax(dim=-1).to(value.dtype)
+    return (cheap_dropout(weights, dropout) if dropout else weights) @ value
 
 
 def _padded(tokens: Tensor, group: Group) -> Tensor:
@@ -192,6 +219,22 @@ def packing(model: SentenceTransformer | CrossEncoder) -> Iterator[None]:
         trunk.model_forward_params = arguments
         if hook is not None:
             hook.remove()
+
+
+@contextmanager
+def dropped_cheaply(model: PreTrainedModel) -> Iterator[None]:
+    """Have a transformer that trains on padded texts on a CPU draw its dropout cheaply, that of its attention too."""
+    if model.device.type != "cpu":
+        yield
+        return
+    use_cheap_dropout(model)
+    attention = model.config._attn_implementation
+    if attention == "sdpa":
+        model.set_attn_implementation(NAME)
+    try:
+        yield
+    finally:
+        model.set_attn_implementation(attention)
 
 
 def _first_tokens(base: Any, given: tuple[Any, ...], named: dict[str, Any], output: Any) -> Any:

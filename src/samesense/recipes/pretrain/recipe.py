@@ -27,6 +27,7 @@ from transformers import PrinterCallback, TrainerCallback, TrainingArguments, se
 
 from samesense.data.documents import running_documents
 from samesense.encoder.assembly.build import build
+from samesense.encoder.forward.packing import dropped_cheaply
 from samesense.encoder.forward.precision import inference_precision
 from samesense.encoder.saving.storage import check_free, save
 from samesense.errors import ConfigError, ModelError
@@ -122,7 +123,8 @@ def run(
         logger.info(f"before: perplexity {math.exp(start):.4g} of the masked tokens held out")
         stop = StopOnInterrupt()
         newest = newest_checkpoint(output / run_folder.CHECKPOINTS) if resume else None
-        interrupted = run_trainer(trainer, newest, stop) and stop.interrupted
+        with dropped_cheaply(model):
+            interrupted = run_trainer(trainer, newest, stop) and stop.interrupted
         laps.count("training")
         best = trainer.state.best_metric
         trained = TrainOutput(

@@ -25,6 +25,7 @@ from samesense.recipes.sweep.plan import Cell, Plan, with_chosen
 from samesense.recipes.sweep.workers import Jobs, Places, check_jobs, run_cells
 from samesense.reports import read_results
 from samesense.reports.store import read_run
+from samesense.training import manifest
 
 logger = logging.getLogger(__name__)
 
@@ -136,7 +137,7 @@ def _run_cells(plan: Plan, every: Sequence[Cell], datasets: set[str], output: Pa
     cell_jobs = _jobs(waiting, plan, output)
     interrupted = False
     with progress_bar("sweep", "cell", len(cells), initial=len(cells) - len(waiting)) as bar:
-        for job, status in run_cells(cell_jobs, places):
+        for job, status in run_cells(cell_jobs, places, lambda running: bar.set_postfix(_how_far(running))):
             if status == "interrupted":
                 interrupted = True
                 continue
@@ -190,6 +191,21 @@ def _jobs(cells: Sequence[Cell], plan: Plan, output: Path) -> Iterator[CellJob]:
             record(job, "failed", error=str(error))
             continue
         yield job
+
+
+def _how_far(running: Sequence[CellJob]) -> dict[str, str]:
+    """Return the last step that each of the running cells has logged, and its last score on dev."""
+    steps = [step for job in running if (step := _last_step(job.folder)) is not None]
+    return {"at step": " and ".join(steps)} if steps else {}
+
+
+def _last_step(folder: Path) -> str | None:
+    if not (folder / manifest.FILE).is_file():  # it is still loading
+        return None
+    run = read_run(folder)
+    step = max((curve.steps[-1] for curve in (run.curve, run.losses) if curve is not None), default=None)
+    dev = "" if run.curve is None else f" (dev {100 * run.curve.values[-1]:.2f})"
+    return None if step is None else f"{step:.0f}{dev}"
 
 
 class _Clock:

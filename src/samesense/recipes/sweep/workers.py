@@ -6,7 +6,7 @@ import logging
 import os
 import signal
 from _thread import interrupt_main
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from multiprocessing import get_context
 from multiprocessing.connection import wait
@@ -27,6 +27,12 @@ Jobs = int | Literal["auto"]
 
 TOGETHER = 2
 """Cells that ``auto`` tries at a time: each holds a model, its gradients and the state of its optimiser."""
+
+LOOK = 2.0
+"""Seconds between two looks at how far the running cells are."""
+
+Watch = Callable[[Sequence[CellJob]], None]
+"""Is told every :data:`LOOK` seconds which cells run."""
 
 COSTLESS = frozenset({
     "early_stopping_patience", "epochs", "eval_steps", "learning_rate", "lr_scheduler_type", "margin", "max_grad_norm",
@@ -99,12 +105,13 @@ def _kind_of(cell: Cell) -> str:
     return json_hash({**cell.identity, "settings": settings})
 
 
-def run_cells(cell_jobs: Iterator[CellJob], places: Places) -> Iterator[tuple[CellJob, str]]:
+def run_cells(cell_jobs: Iterator[CellJob], places: Places, watch: Watch) -> Iterator[tuple[CellJob, str]]:
     """Run cells, in this process if one at a time was asked for; yields those that have ended, with their status.
 
-    After Ctrl-C none is begun, and those that run write a checkpoint.
+    After Ctrl-C none is begun, and those that run write a checkpoint. A cell in this process shows itself how far it
+    is; of those in processes of their own ``watch`` is told.
     """
-    return _one_by_one(cell_jobs) if places.asked == 1 else _in_processes(cell_jobs, places)
+    return _one_by_one(cell_jobs) if places.asked == 1 else _in_processes(cell_jobs, places, watch)
 
 
 def _one_by_one(cell_jobs: Iterator[CellJob]) -> Iterator[tuple[CellJob, str]]:
@@ -116,7 +123,7 @@ def _one_by_one(cell_jobs: Iterator[CellJob]) -> Iterator[tuple[CellJob, str]]:
             return
 
 
-def _in_processes(cell_jobs: Iterator[CellJob], places: Places) -> Iterator[tuple[CellJob, str]]:
+def _in_processes(cell_jobs: Iterator[CellJob], places: Places, watch: Watch) -> Iterator[tuple[CellJob, str]]:
     """Run each cell in a process of its own; one that is killed takes no other along."""
     running: dict[BaseProcess, tuple[CellJob, int]] = {}  # with how many it began beside; 0 if it goes on
     stopping = False
@@ -129,7 +136,8 @@ def _in_processes(cell_jobs: Iterator[CellJob], places: Places) -> Iterator[tupl
                     running[_begun(job, max(1, cores() // places.count))] = job, beside
                 if not running:
                     return
-                wait([process.sentinel for process in running])
+                if not wait([process.sentinel for process in running], LOOK):
+                    watch([job for job, _ in running.values()])
             except KeyboardInterrupt:
                 stopping = True
                 _interrupt(running)
