@@ -318,7 +318,7 @@ def main() -> None:
         before, rest = text.split(START)
         wanted = before + tables + rest.split(END)[1]
         if "--check" in sys.argv and wanted != text:
-            sys.exit(1)
+            sys.exit(f"{place} is not what benchmarks/tables.py writes; run it without --check.")
         (ROOT / place).write_text(wanted, encoding="utf-8")
 
 

@@ -63,7 +63,6 @@ def test_a_stopped_training_goes_on_as_if_it_had_not_stopped(documents, tmp_path
         corpus, tokenizer, ("left",), settings, tmp_path / "c", resume_from=tmp_path / "c" / "checkpoint-8"
     )
     assert (resumed.steps, resumed.interrupted) == (12, False)
-    assert resumed.held_out_cost == pytest.approx(whole.held_out_cost, rel=1e-5)
     for name, value in whole.model.state_dict().items():
         torch.testing.assert_close(resumed.model.state_dict()[name], value, rtol=1e-4, atol=1e-5)
 

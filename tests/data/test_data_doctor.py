@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+import samesense
 from samesense.data import concat, examine, read_pairs
 from samesense.data.pairs.read import read_bare_pairs
 from samesense.data.pairs.targets import labels_as_classes, labels_from_0_to_1
@@ -160,6 +161,13 @@ def test_other_data_need_no_labels_that_can_be_read(tmp_path):
     path.write_text("")
     with pytest.raises(DataError, match="there are no rows"):
         read_bare_pairs(path)
+
+
+def test_several_sources_are_held_against_all_rows_of_an_iterator(tmp_path):
+    parts = [put(tmp_path, f"{name}.tsv", ROWS) for name in ("a", "b")]
+    other = ((first, second, label) for _, label, first, second in ROWS)
+    first, second = samesense.doctor([str(part.source) for part in parts], against=[other])
+    assert first.overlaps == second.overlaps and sum(first.overlaps.values()) > 0
 
 
 def test_texts_in_the_quotes_of_another_program_and_texts_that_say_none_are_warned_of(tmp_path):

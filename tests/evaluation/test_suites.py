@@ -8,11 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import samesense
 from samesense.cli.compare import compare
 from samesense.data import BENCHMARKS
 from samesense.data.benchmarks.comparability import why_not_comparable
-from samesense.errors import ConfigError, DataError
+from samesense.errors import ConfigError, DataError, ModelError
 from samesense.evaluation import SUITES, averages, find_tasks
+from samesense.reports import read_results
 from tests.command import run_command
 from tests.evaluation.toy import exact_minimum
 from tests.models import made_model
@@ -301,6 +303,16 @@ def test_rows_in_memory_are_pairs_of_the_user_s_own(folder):
     rows = [("A b.", "A b.", 5.0), ("C d.", "C e.", 3.0), ("F.", "G.", 0.0)]
     assert len(find_tasks(rows).tasks) == 1
     assert [len(task.data) for task in find_tasks([folder / "sts12.test.tsv", rows]).tasks] == [30, 3]
+
+
+def test_what_was_evaluated_before_a_failure_is_kept(tmp_path, monkeypatch):
+    for name in ("a", "b"):
+        write_pairs(tmp_path / f"{name}.tsv", 40)
+    scores = iter([lambda pairs: overlap(pairs), lambda pairs: np.full(len(pairs), np.nan)])
+    model = made_model(lambda pairs: next(scores)(pairs), name="made", protocol="made")
+    with pytest.raises(ModelError):
+        samesense.evaluate(model, [tmp_path / "a.tsv", tmp_path / "b.tsv"], output=tmp_path / "r.jsonl")
+    assert {row.dataset for row in read_results(tmp_path / "r.jsonl")} == {"a.tsv"}
 
 
 def test_documents_give_section_triplets(tmp_path):

@@ -216,6 +216,12 @@ def test_pairs_are_taken_as_they_are_whatever_their_labels(tmp_path):
         assert read.labels == scored(zip(read.sentences1, read.sentences2, strict=True)).tolist()
 
 
+def test_rows_of_an_iterator_count_all(tmp_path):
+    rows = [(f"one {place}", f"other {place}") for place in range(1200)]
+    made = samesense.label(iter(rows), output=tmp_path / "a.tsv", scorer=scored, pairs=1200, pairs_by="random")
+    assert made.labelled == 1200
+
+
 def test_a_model_that_fails_on_the_way_keeps_what_it_labelled(tmp_path):
     calls = []
 

@@ -3,6 +3,7 @@
 import io
 import json
 
+import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -186,6 +187,28 @@ def test_an_input_is_not_written_over(run, tmp_path):
     code, _, err = run("dedup", tmp_path / "t.txt", "-o", tmp_path / "t.txt")
     assert (code, "would be written over" in err, run.loaded) == (2, True, [])
     assert (tmp_path / "t.txt").read_bytes() == LINES
+
+
+@pytest.mark.parametrize("command", [("dedup", "t.txt"), ("match", "t.txt", "t.txt")])
+def test_labelled_pairs_are_not_written_over(run, tmp_path, command):
+    (tmp_path / "t.txt").write_bytes(LINES)
+    (tmp_path / "pairs.tsv").write_text("sentence1\tsentence2\tlabel\na\ta\t1\na\tb\t0\n")
+    before = (tmp_path / "pairs.tsv").read_bytes()
+    name, *files = command
+    flags = ("--pairs", tmp_path / "pairs.tsv", "--output", tmp_path / "pairs.tsv")
+    code, _, err = run(name, *(tmp_path / file for file in files), *flags)
+    assert (code, "would be written over" in err, run.loaded) == (2, True, [])
+    assert (tmp_path / "pairs.tsv").read_bytes() == before
+
+
+def test_lines_of_an_address_are_rows_of_one_text(run):
+    files = fsspec.filesystem("memory")
+    files.pipe("/lines/t.txt", LINES)
+    try:
+        code, out, err = run("dedup", "memory://lines/t.txt")
+        assert (code, out, err) == (0, "same\nother\n", KEPT)
+    finally:
+        files.rm("/lines", recursive=True)
 
 
 def test_matches_of_two_files(run, tmp_path):

@@ -79,6 +79,12 @@ def test_none_is_a_positive_a_copy_of_one_or_the_anchor_itself(model):
     ]
 
 
+def test_rows_of_an_iterator_count_all(model):
+    rows = [(f"anchor {i}", f"near {i}") for i in range(1200)]
+    found = samesense.mine_negatives(iter(rows), model=model, num_negatives=1, range_max=5)
+    assert found.anchors == [anchor for anchor, _ in rows]
+
+
 def test_random_ones_are_the_same_each_time_and_within_the_limits(model):
     how = {"model": model, "relative_margin": None, "sampling": "random", "num_negatives": 4, "range_max": 20}
     one, again = (samesense.mine_negatives(data_of(ROWS), seed=1, **how).negatives for _ in range(2))

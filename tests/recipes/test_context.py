@@ -20,6 +20,7 @@ from samesense.recipes.context.documents import read_documents
 from samesense.recipes.context.settings import ContextSettings
 from samesense.recipes.methods import METHODS
 from samesense.recipes.origin import paper
+from samesense.recipes.outcome.measure import NO_START
 from samesense.recipes.surrogate import recipe as surrogate
 from samesense.training.fit import TrainOutput
 from tests.context.worlds import some_documents
@@ -134,6 +135,14 @@ def test_from_documents_to_an_evaluated_model_and_only_what_changed_again(docume
     assert begun(lines) == ["random pairs", "harvest", "surrogate", "evaluation"]
     _, lines = make(documents, output, changed, dev=test, overwrite=True)
     assert begun(lines) == ["surrogate", "evaluation"]
+
+
+@pytest.mark.slow
+def test_a_cross_encoder_has_no_start_to_be_compared_with(documents, given, whole, toy_pairs, tmp_path):
+    output, test = harvested(whole, tmp_path / "made"), read_pairs(toy_pairs / "test.tsv")
+    trained, _ = make(documents, output, {**given, "encoder": "cross"}, test=test)
+    assert (trained.verdict.task, trained.verdict.reason) == (None, NO_START)
+    assert "test.tsv" in (output / "report.md").read_text()
 
 
 class PressesCtrlC(TrainerCallback):

@@ -12,9 +12,9 @@ from samesense.errors import ConfigError
 from samesense.recipes.sweep import cell as cells
 from samesense.recipes.sweep.cell import write_scores
 from samesense.recipes.sweep.file import SweepFile
-from samesense.recipes.sweep.gather import gather, rows
+from samesense.recipes.sweep.gather import Tried, gather, rows
 from samesense.recipes.sweep.plan import make_plan
-from samesense.recipes.sweep.report import write_report
+from samesense.recipes.sweep.report import _tried_table, write_report
 from samesense.recipes.sweep.run import begin
 from samesense.reports import append_results
 from tests.reports.made import result
@@ -69,6 +69,11 @@ def test_a_variant_has_its_present_name_everywhere(file, tmp_path):
     begin(plan_of(file, **names, case=[{"name": "new", "temperature": 0.1}]), tmp_path)
     assert [row["variant"] for row in rows(gather(tmp_path))] == ["new"]
     assert "old" not in write_report(tmp_path)[0]
+
+
+def test_a_name_with_a_bar_stays_one_cell():
+    table = _tried_table([Tried("toy", "a | b", "learning_rate 0.1", 0.5, chosen=True)])
+    assert table.splitlines()[-1] == r"| toy | a \| b | **learning_rate 0.1** | **50.00** |"
 
 
 def test_cells_that_were_not_made_alike_are_named(file, tmp_path):

@@ -12,7 +12,7 @@ from transformers import AutoTokenizer
 
 from samesense.encoder.encode import encode
 from samesense.encoder.saving.storage import save
-from samesense.errors import ConfigError
+from samesense.errors import ConfigError, ModelError
 from samesense.recipes.settings import bind, read_settings
 from samesense.recipes.unsupervised.settings import RankcseSettings, SimcseSettings, read_bare, read_for_simcse
 from samesense.recipes.unsupervised.views import check_two_views, new_head, set_dropout
@@ -69,6 +69,13 @@ def test_heads(tiny, sentences, tmp_path):
     assert abs(kept - expected).max() < 1e-5
     opened = SentenceTransformer(str(save(tiny, tmp_path / "m")), device="cpu")
     assert abs(encode(opened, sentences, precision="float32") - expected).max() < 1e-5
+
+
+def test_without_a_head_a_model_need_not_say_its_width(tiny, monkeypatch):
+    monkeypatch.setattr(tiny, "get_embedding_dimension", lambda: None)
+    assert new_head(tiny, "none") is None
+    with pytest.raises(ModelError, match="Set head to none"):
+        new_head(tiny, "kept")
 
 
 def test_shipped_settings_are_the_defaults_and_the_papers():

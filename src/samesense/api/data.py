@@ -133,7 +133,7 @@ def doctor(
     from samesense.data.doctor import report_on
 
     how = {"columns": columns, "label_order": label_order, "label_range": label_range, "drop_bad_rows": drop_bad_rows}
-    others = {_name(other): other for other in ([] if against is None else as_sources(against))}
+    others = {_name(other): rereadable(other) for other in ([] if against is None else as_sources(against))}
     limit = sys.maxsize if all_rows else 5
     reports = [report_on(one, others, limit_reported=limit, **how) for one in as_sources(data)]
     return reports[0] if len(reports) == 1 else reports
@@ -222,7 +222,7 @@ def _anchors(data: Source, **how: Any) -> TupleData:
         return data
     if isinstance(data, PairData):
         return tuples_of_pairs(data)
-    sources = as_sources(data)
+    sources = [rereadable(one) for one in as_sources(data)]
     told = [tell(source, how["columns"]) for source in sources]
     kinds = {one.kind for one in told}
     if kinds == {"pairs"}:

@@ -69,15 +69,17 @@ def evaluate(  # noqa: PLR0913 - the flags of the command
         logger.info(line)
     opened = load(model, precision=precision, fit_texts=_fit_texts(texts), cache=True)
     results, evidence = Results(), []
-    for task in found.tasks:
-        task.intervals = intervals
-        with stage(f"evaluate on {task.dataset}"):
-            outcome = task.evaluate(opened)
-        results += outcome.results
-        evidence += outcome.evidence
-    results += suite_averages(results, evidence if intervals else ())
-    if output is not None:
-        append_results(Path(output), results)
+    try:
+        for task in found.tasks:
+            task.intervals = intervals
+            with stage(f"evaluate on {task.dataset}"):
+                outcome = task.evaluate(opened)
+            results += outcome.results
+            evidence += outcome.evidence
+        results += suite_averages(results, evidence if intervals else ())
+    finally:  # of hours of sets, those before one that fails or is interrupted are kept
+        if output is not None and results:
+            append_results(Path(output), results)
     return results
 
 

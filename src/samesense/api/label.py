@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from samesense.choices import check_choice
-from samesense.data.formats.memory import Source, in_memory, name_of, names_among
+from samesense.data.formats.memory import Source, in_memory, name_of, names_among, rereadable
 from samesense.errors import ConfigError, DataError, MissingExtraError
 from samesense.inference.names import place_of, split_kind
 
@@ -180,7 +180,7 @@ def _chosen(
     """Return the pairs in the order in which they should be labelled."""
     from samesense.inference.labelling import choose
 
-    texts, given = _read(source, columns)
+    texts, given = _read(rereadable(source), columns)
     if texts is None and by == "neighbours":
         raise ConfigError("Neighbours are found among texts; the source holds pairs. Choose other `pairs_by`.")
     first = None if by == "random" else opened(model)

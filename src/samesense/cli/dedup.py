@@ -66,7 +66,7 @@ def dedup(
     from samesense.inference.stream import read_usable
 
     outputs = [(name, format_of(name, source)) for name in (output, removed, groups) if name is not None]
-    check_outputs([name for name, _ in outputs], [source, place_of(model)])
+    check_outputs([name for name, _ in outputs], [source, place_of(model), *([] if pairs is None else [pairs])])
     read = read_usable(source, columns, drop_bad_rows=drop_bad_rows)
     found = samesense.dedup(
         read.texts, model=model, threshold=threshold, min_precision=min_precision, pairs=pairs, by=by, keep=keep,

@@ -70,7 +70,8 @@ def match(
     if source == target == "-":
         raise ConfigError("Standard input can be one of the two files; received it twice. Name a file.")
     rest = None if unmatched is None else format_of(unmatched, source)
-    check_outputs([output, *([] if unmatched is None else [unmatched])], [source, target, place_of(model)])
+    inputs = [source, target, place_of(model), *([] if pairs is None else [pairs])]
+    check_outputs([output, *([] if unmatched is None else [unmatched])], inputs)
     ours = read_usable(source, columns, drop_bad_rows=drop_bad_rows)
     theirs = read_usable(target, target_columns, drop_bad_rows=drop_bad_rows)
     found = samesense.match(

@@ -76,7 +76,8 @@ def mine_negatives(
     form = ".jsonl" if output == "-" else next((end for end in FORMATS if output.lower().endswith(end)), "")
     if form in ("", ".txt"):
         raise ConfigError(f"`output` is a table, .jsonl, .tsv, .csv or .parquet; received {output!r}.")
-    check_outputs([output], [*data, *([] if corpus is None else [corpus]), place_of(model)])
+    models = [place_of(one) for one in (model, score) if one is not None]
+    check_outputs([output], [*data, *([] if corpus is None else [corpus]), *models])
     found = samesense.mine_negatives(
         data, model=model, corpus=corpus, score=score, num_negatives=num_negatives, range_min=range_min,
         range_max=range_max, absolute_margin=absolute_margin,

@@ -92,9 +92,8 @@ def read_run(folder: str | Path, name: str | None = None) -> Run:
     home = Path(folder)
     if not (home / "manifest.json").is_file():
         raise DataError(f"{folder} holds no training run (no manifest.json). Give the `output` folder of a training.")
-    manifest = json.loads(_read(home / "manifest.json"))
-    history = home / "history.jsonl"
-    logs = [json.loads(line) for line in _read(history).splitlines()] if history.is_file() else []
+    [manifest] = _objects(home / "manifest.json")
+    logs = _objects(home / "history.jsonl") if (home / "history.jsonl").is_file() else []
     shown = name or home.resolve().name
     curve, losses = (_curve(shown, logs, key) for key in (DEV, "loss"))
     results = read_results(home / "results.jsonl") if (home / "results.jsonl").is_file() else []
@@ -140,11 +139,10 @@ def _shown(key: str, value: Any) -> Any:
     return Path(value).name if key == "model" and isinstance(value, str) else value
 
 
-def _read(path: Path) -> str:
+def _objects(path: Path) -> list[Any]:
+    """Return what a file holds: the one object of ``.json``, or one a line."""
     try:
         text = path.read_text(encoding="utf-8")
-        for line in [text] if path.suffix == ".json" else text.splitlines():
-            json.loads(line)
+        return [json.loads(one) for one in ([text] if path.suffix == ".json" else text.splitlines())]
     except (OSError, ValueError) as error:
         raise DataError(f"{path} cannot be read: {error}") from error
-    return text

@@ -52,10 +52,9 @@ class GeneratorTraining(WindowTraining):
 
 @dataclass(frozen=True)
 class TrainedGenerator:
-    """A trained model, its best cost on the held-out windows in nats a token, its steps, and whether it was stopped."""
+    """A trained model, its steps, and whether it was stopped."""
 
     model: Seq2Seq
-    held_out_cost: float | None
     steps: int
     interrupted: bool
 
@@ -97,10 +96,8 @@ def train_generator(
         callbacks=list(callbacks),
     )
     interrupted = run_trainer(trainer, resume_from)
-    best = trainer.state.best_metric
     return TrainedGenerator(
         model=cost.model.eval(),
-        held_out_cost=None if best is None else float(best),
         steps=trainer.state.global_step,
         interrupted=interrupted,
     )

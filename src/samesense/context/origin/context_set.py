@@ -74,8 +74,8 @@ class NoContextError(DataError):
 class ContextSets:
     """Makes and keeps the context set of every sentence that is asked for.
 
-    ``short`` counts the sentences of this run with fewer contexts than asked for, ``widened`` those of them for which
-    the discriminator ranked all windows, because screening found too few.
+    ``short`` counts the sentences of the last call with fewer contexts than asked for, ``widened`` those of all calls
+    for which the discriminator ranked all windows, because screening found too few.
     """
 
     def __init__(

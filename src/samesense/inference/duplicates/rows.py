@@ -12,11 +12,10 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
-from samesense.data.formats.endings import split_suffix
 from samesense.data.formats.sources import load_rows
 from samesense.errors import ConfigError, DataError
 from samesense.files import one_line, replacing
-from samesense.inference.stream import Usable
+from samesense.inference.stream import Usable, is_table
 
 Cells = Mapping[str, Any]
 
@@ -40,11 +39,6 @@ def rows_of(source: str, read: Usable, form: str) -> Iterator[Cells]:
         count += 1
     if count != read.rows:
         raise DataError(f"{source} has changed while it was read: {read.rows} rows, then {count}. Give it again.")
-
-
-def is_table(source: str) -> bool:
-    """Return whether a source has columns."""
-    return source != "-" and (bool(split_suffix(source)[0]) or not Path(source).expanduser().is_file())
 
 
 def format_of(output: str, source: str) -> str:

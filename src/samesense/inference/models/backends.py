@@ -7,7 +7,7 @@ import os
 import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -49,11 +49,10 @@ WORTH = 1.1
 
 @dataclass(frozen=True)
 class Choice:
-    """A backend, why it was taken, and the texts a second behind it where they were measured now."""
+    """A backend, and why it was taken."""
 
     backend: Backend
     reason: str
-    speeds: Mapping[Backend, float] = field(default_factory=dict)
 
 
 def check_backend(backend: BackendOption, precision: Precision) -> None:
@@ -120,7 +119,7 @@ def choose(source: str, openers: Mapping[Backend, Callable[[], Encode]], texts: 
     backend = fastest(speeds)
     shown = ", ".join(f"{name} {speed:.0f}" for name, speed in speeds.items())
     store_choice(key, backend, {name: round(speed, 1) for name, speed in speeds.items()})
-    return Choice(backend, f"measured, texts a second: {shown}", dict(speeds))
+    return Choice(backend, f"measured, texts a second: {shown}")
 
 
 def measure(encoders: Mapping[Backend, Encode], texts: Sequence[str]) -> dict[Backend, float]:

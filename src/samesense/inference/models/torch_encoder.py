@@ -10,6 +10,7 @@ from sentence_transformers import SentenceTransformer
 from samesense.encoder.assembly.pooling import describe_pooling
 from samesense.encoder.each_once import each_once
 from samesense.encoder.encode import encode
+from samesense.encoder.forward.batching import default_prompt
 from samesense.encoder.forward.dropout import without_dropout
 from samesense.encoder.forward.precision import autocast, inference_precision
 from samesense.encoder.saving.storage import model_identity
@@ -65,7 +66,7 @@ class TorchEncoder:
         """How much the model reads of a text; ModelError where spans are asked for and the tokenizer has none."""
         model = self.sentence_transformer
         longest, tokenizer = model.max_seq_length, model.tokenizer
-        prompt = (model.prompts.get(model.default_prompt_name) or "") if model.default_prompt_name else ""
+        prompt = default_prompt(model)
 
         def lengths(texts: list[str]) -> list[int]:
             return [len(ids) for ids in tokenizer([prompt + text for text in texts], verbose=False)["input_ids"]]

@@ -74,8 +74,9 @@ def served_tokens(model: Model) -> FastTokens:
 
 def tokens_of(model: Any) -> FastTokens:
     """Return the tokens of a sentence-transformers model, or of one of its cross-encoders."""
+    from samesense.encoder.forward.batching import default_prompt
+
     own = fast_tokenizer(model, "Serving, which counts tokens,")
-    prompt = model.prompts.get(model.default_prompt_name, "") if model.default_prompt_name else ""
     special = own is not model.tokenizer  # a static model holds the bare tokenizer, and reads no special tokens
     longest = model.max_seq_length or UNLIMITED  # a static model's is infinite
-    return FastTokens(own, int(min(longest, UNLIMITED)), prompt=prompt, special=special)
+    return FastTokens(own, int(min(longest, UNLIMITED)), prompt=default_prompt(model), special=special)

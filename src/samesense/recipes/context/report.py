@@ -101,7 +101,7 @@ def _conclude(
     findings, problems = [], [f"{one.dataset}: {one.reason}" for one in found.failures]
     for role, task in tasks:
         with suppress(DataError, StopIteration):  # StopIteration: a failure is among the problems, or there is no start
-            findings += [] if task is None else [compare(role, *(_of(found, task, one) for one in (START, SURROGATE)))]
+            findings += [] if task is None else [compare(role, *[_of(found, task, one) for one in (START, SURROGATE)])]
     first = next((one for one in findings if one.role != "guard"), None)
     guards = tuple(one for one in findings if one.role == "guard")
     reason = NO_START if job.settings.encoder == "cross" else f"neither test pairs nor {FEWEST_TRIPLETS} triplets"

@@ -105,14 +105,14 @@ def _reference(corpus: Corpus, settings: OriginSettings) -> list[str]:
     """Return the sentences that say what is usual: the user's own texts, or sentences of the corpus."""
     if not settings.texts:
         return reference_sentences(corpus, settings.reference, settings.seed)
-    given = dict.fromkeys(text for source in settings.texts for text in unlabelled_texts(source))
+    given = list(dict.fromkeys(text for source in settings.texts for text in unlabelled_texts(source)))
     if len(given) < FEWEST:
         raise ConfigError(
             f"Whitening needs {FEWEST} different texts at least, and better 1,000; {', '.join(settings.texts)} hold "
             f"{len(given)}. Give more, or leave texts out to take sentences of the corpus."
         )
     order = np.random.default_rng(settings.seed).permutation(len(given))[: settings.reference]
-    return [list(given)[i] for i in order]
+    return [given[i] for i in order]
 
 
 def fit(reading: Reading, settings: OriginSettings) -> list[Block]:

@@ -66,8 +66,8 @@ def conclude(
     if "merge" in record:
         verdict = replace(verdict, merge=merged_from(record["merge"]))
     cones = None if start is None else _cones(start, end)
-    curve = read_run(job.output).curve
-    verdict = replace(verdict, advice=advice(verdict, Seen(job.settings, job.data, trained.steps, curve, cones)))
+    run = read_run(job.output)
+    verdict = replace(verdict, advice=advice(verdict, Seen(job.settings, job.data, trained.steps, run.curve, cones)))
     first = sets.verdict
     if job.settings.learning_curve and first is not None and first.name in end.by_set:
         scores = end.by_set[first.name].evidence[0].values
@@ -83,7 +83,7 @@ def conclude(
         page = RunPage(
             name=job.output.resolve().name,
             verdict=verdict,
-            history=read_run(job.output),
+            history=run,
             before=[] if start is None else _evidence(start, "start"),
             after=_evidence(end, "trained"),
             cones=(None if start is None else start.cosines, end.cosines),

@@ -18,7 +18,7 @@ from samesense.reports.report import Report
 from samesense.reports.significance import Comparison, paired_comparisons
 from samesense.reports.store import Run
 from samesense.reports.sweeps import curve_figure, difference_table, setting_figures, steps_table, steps_to_scores
-from samesense.reports.tables import markdown_grids
+from samesense.reports.tables import markdown, markdown_grids
 from samesense.types import Result
 
 Curves = dict[str, dict[str, dict[int, Curve]]]
@@ -81,12 +81,12 @@ def _tables(
 
 def _tried_table(tuning: Sequence[Tried]) -> str:
     """Return what was tried with the first seed, and what all seeds were run with, as Markdown."""
-    rows = ["| data set | variant | tried | dev |", "|---|---|---|---:|"]
+    rows = []
     for one in tuning:
         shown = "" if one.dev is None else f"{100 * one.dev:.2f}"
         mark = "**" if one.chosen and one.dev is not None else ""
-        rows.append(f"| {one.dataset} | {one.variant} | {mark}{one.settings}{mark} | {mark}{shown}{mark} |")
-    return "\n".join(rows)
+        rows.append([one.dataset, one.variant, f"{mark}{one.settings}{mark}", f"{mark}{shown}{mark}"])
+    return markdown(["data set", "variant", "tried", "dev"], rows, numeric=("dev",))
 
 
 def _report(

@@ -52,12 +52,15 @@ def new_head(model: SentenceTransformer, head: Head) -> nn.Module | None:
     To be called once the seed is set: its weights are drawn here. A kept head is a ``Dense`` behind the model's last
     module, put there in place.
     """
+    if head == "none":
+        return None
     dim = model.get_embedding_dimension()
     if dim is None:
         raise ModelError("A head needs the width of the embeddings, and this model does not say it. Set head to none.")
     if head == "kept":
         model.append(Dense(dim, dim).to(model.device))
-    return projection(dim).to(model.device) if head == "train-only" else None
+        return None
+    return projection(dim).to(model.device)
 
 
 class GeometryPath(TrainerCallback):

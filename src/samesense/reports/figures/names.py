@@ -13,6 +13,9 @@ from samesense.reports.figures.plot import MUTED
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+SIZE = 9.5
+"""Of the letters, in points."""
+
 MARK, LINE, LETTER = 5.5, 13.0, 5.7
 """Half the width of a mark, the height of a line, and the width of a letter, in points."""
 
@@ -25,9 +28,7 @@ Box = tuple[float, float, float, float]
 Point = tuple[float, float]
 
 
-def write_names(
-    axes: Axes, places: Mapping[str, Sequence[Point]], bars: Iterable[tuple[Point, Point]] = (), size: float = 9.5
-) -> None:
+def write_names(axes: Axes, places: Mapping[str, Sequence[Point]], bars: Iterable[tuple[Point, Point]] = ()) -> None:
     """Write each text beside the mean of its places; ``bars`` are lines from a lower to an upper end to keep free.
 
     Places and bars are in the units of the axes. The axes have their final limits.
@@ -45,7 +46,7 @@ def write_names(
     left, right = axes.bbox.x0 * scale, axes.bbox.x1 * scale
     for text, own in places.items():
         x, y = in_points(own).mean(axis=0)
-        width = LETTER * size / 9.5 * letters(text)
+        width = LETTER * letters(text)
         boxes = [
             (start, y + shift - LINE / 2, start + width, y + shift + LINE / 2)
             for shift in sorted(np.arange(-14, 15) * LINE, key=abs)
@@ -59,7 +60,7 @@ def write_names(
         middle = axes.transData.inverted().transform((x / scale, y / scale))
         axes.annotate(  # left out of the layout, which would make room for it and move every place
             text, (float(middle[0]), float(middle[1])), (-2 * MARK if leftwards else 2 * MARK, shift),
-            textcoords="offset points", va="center", ha="right" if leftwards else "left", fontsize=size,
+            textcoords="offset points", va="center", ha="right" if leftwards else "left", fontsize=SIZE,
             arrowprops={"arrowstyle": "-", "color": MUTED, "linewidth": 0.6} if abs(shift) > LINE else None,
         ).set_in_layout(False)  # fmt: skip
 

@@ -25,7 +25,7 @@ START, END = style_of(6), style_of(0)
 """How the untouched start and the trained model look in every figure of a run."""
 
 
-def dev_curve(dev: Curve, *, name: str = "dev") -> Plot:
+def dev_curve(dev: Curve) -> Plot:
     """Draw Spearman on dev along the steps, the untouched start at step 0 and as a line."""
     with styled():
         axes = _steps(dev, 100, "Spearman on dev (x100)")
@@ -34,14 +34,14 @@ def dev_curve(dev: Curve, *, name: str = "dev") -> Plot:
             axes.plot([at], [100 * best], "o", markersize=10, markerfacecolor="none", markeredgecolor=END.colour)
         if dev.steps[0] == 0:
             axes.axhline(100 * dev.values[0], color=START.colour, linestyle="--", linewidth=1.2)
-    return Plot(name, "Spearman on dev. A ring marks the best state, the dashed line the untouched start.", _of(axes))
+    return Plot("dev", "Spearman on dev. A ring marks the best state, the dashed line the untouched start.", _of(axes))
 
 
-def loss_curve(loss: Curve, *, name: str = "loss") -> Plot:
+def loss_curve(loss: Curve) -> Plot:
     """Draw the training loss along the steps."""
     with styled():
         axes = _steps(loss, 1, "training loss")
-    return Plot(name, "Training loss, the mean of the steps since the point before.", _of(axes))
+    return Plot("loss", "Training loss, the mean of the steps since the point before.", _of(axes))
 
 
 def _steps(curve: Curve, factor: float, label: str) -> Axes:
@@ -57,7 +57,7 @@ def _of(axes: Axes) -> Figure:
     return axes.figure  # type: ignore[return-value]  # of axes of no figure in a figure
 
 
-def cones(before: Floats | None, after: Floats | None, *, name: str = "cones") -> Plot:
+def cones(before: Floats | None, after: Floats | None) -> Plot:
     """Draw how the cosines of random pairs of texts are spread, ``(pairs,)``, before and after.
 
     Source: Ethayarajh (2019), "How contextual are contextualized word representations?", for their mean as a measure of
@@ -83,12 +83,10 @@ def cones(before: Floats | None, after: Floats | None, *, name: str = "cones") -
         axes.set(xlabel="cosine of two random texts", yticks=[])
         axes.legend(fontsize=8.5)
     caption = "Cosines of random pairs of different texts; the dashed lines are their means."
-    return Plot(name, caption, figure)
+    return Plot("cones", caption, figure)
 
 
-def extrapolated(
-    points: Sequence[tuple[int, float]], band: Sequence[tuple[float, float, float, float]], *, name: str = "more-data"
-) -> Plot:
+def extrapolated(points: Sequence[tuple[int, float]], band: Sequence[tuple[float, float, float, float]]) -> Plot:
     """Draw the figures of models that were trained on parts of the data, and the curve with its band beyond them."""
     with styled():
         figure = new_figure(WIDTH, 3.0)
@@ -107,4 +105,4 @@ def extrapolated(
         axes.set_xticks([], minor=True)
         axes.set(xlabel="training rows", ylabel="Spearman (x100)")
     caption = "A dot is a model trained on so many rows; the curve is a power law with a limit, with its 95 % band."
-    return Plot(name, caption, figure)
+    return Plot("more-data", caption, figure)
