@@ -227,7 +227,10 @@ def weights(run):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mixing", ["proportional", "round-robin", "weighted", "in-turn"])
+@pytest.mark.parametrize(
+    "mixing",
+    ["proportional", "in-turn", *(pytest.param(how, marks=pytest.mark.long) for how in ("round-robin", "weighted"))],
+)
 def test_a_resumed_run_equals_an_uninterrupted_one(files, tiny_trunk, tmp_path, monkeypatch, mixing):
     sources = named(files, "nli", "classes", "texts", "scored")
     how = {

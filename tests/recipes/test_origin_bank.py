@@ -216,7 +216,7 @@ def shards(folder):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("how", ["killed", "ray"])
+@pytest.mark.parametrize("how", ["killed", pytest.param("ray", marks=pytest.mark.long)])
 def test_a_harvest_is_the_same_after_a_kill_and_on_a_cluster(made, tmp_path, how):
     chosen = HarvestSettings(pairs=90, shard_size=40, sentences=60)
     whole, other = tmp_path / "whole", tmp_path / "other"

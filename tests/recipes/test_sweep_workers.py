@@ -44,12 +44,15 @@ def test_ctrl_c_is_passed_on_but_on_windows_where_a_signal_would_kill(monkeypatc
 
 @pytest.mark.long
 def test_cells_in_processes_give_the_same_figures_and_all_models_are_kept_on_request(toy, tmp_path, monkeypatch):
-    said = listen()
+    said, seen = listen(), []
     monkeypatch.setattr(workers, "cores", lambda: 2)
+    monkeypatch.setattr(workers, "LOOK", 0.05)
+    monkeypatch.setattr("samesense.recipes.sweep.run._how_far", lambda running: seen.append(len(running)) or {})
     plan = quick(toy, grid={}, seeds=[1, 2, 3], keep="all")
     run(plan, tmp_path / "one")
     ended = run(plan, tmp_path / "two", jobs="auto")
     assert (ended.finished, ended.failed) == (3, 0)
+    assert max(seen) >= 1  # how far they are is looked at while they run
     assert len(list(tmp_path.glob("*/runs/*/model"))) == 6
     one, two = ([row["spearman"] for row in rows(gather(tmp_path / name))] for name in ("one", "two"))
     assert one == pytest.approx(two, abs=1e-6)
@@ -67,15 +70,6 @@ def test_cells_in_processes_are_seen_at_their_last_step(toy, tmp_path):
     write_json_lines(work[1].folder / "history.jsonl", [{"step": 4, "loss": 1.0}])
     assert _how_far(work) == {"at step": "8 (dev 50.00) and 4"}
     assert _how_far(work[2:]) == {}
-
-
-@pytest.mark.slow
-def test_running_cells_are_watched(toy, tmp_path, monkeypatch):
-    monkeypatch.setattr(workers, "LOOK", 0.05)
-    monkeypatch.setattr("samesense.recipes.sweep.run._how_far", lambda running: seen.append(len(running)) or {})
-    seen = []
-    assert run(quick(toy, grid={}, seeds=[1, 2]), tmp_path, jobs=2).finished == 2
-    assert max(seen) == 2
 
 
 def test_two_cells_at_a_time_are_kept_where_they_make_more_steps(toy, tmp_path, monkeypatch):
