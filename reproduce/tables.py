@@ -59,7 +59,7 @@ def origin(rows: Rows) -> str:
 
 
 def _cut(layers: int | None) -> str:
-    return "" if layers is None else f", its first {layers} layers, never tuned for sentences"
+    return "" if layers is None else f", its first {layers} layers, never tuned for sentence embeddings"
 
 
 def figures(rows: Rows, *, metric: str = "spearman") -> str:

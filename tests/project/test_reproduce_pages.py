@@ -102,7 +102,7 @@ def test_a_page_says_what_differs_and_what_is_missing(tables):
     assert "| b | 40.00 (1 of 2 seeds) |" in tables.figures(rows)
     assert "| a | 55.00 ± 7.07 |" in tables.figures(rows)
     said = tables.origin(rows)
-    assert said.startswith("Start point: base, its first 2 layers, never tuned for sentences or other. ")
+    assert said.startswith("Start point: base, its first 2 layers, never tuned for sentence embeddings or other. ")
     rows[2]["data"] = {**rows[2]["data"], "train": "3" * 64}
     assert "toy 5/2 (11111111); toy 5/2 (33333333)" in tables.origin(rows)
     cosines = tables.cosines(rows)
