@@ -13,6 +13,7 @@ import pytest
 
 from samesense import files, hashes, places
 from samesense.errors import DataError, OutputError
+from samesense.urls import matching
 
 HOLD = """
 import sys
@@ -41,6 +42,24 @@ def test_a_file_is_replaced_and_its_folders_are_made(tmp_path):
 
 
 @pytest.mark.posix
+@pytest.mark.posix
+def test_a_pattern_is_one_below_a_folder_of_any_name(tmp_path, monkeypatch):
+    folder = tmp_path / "run[1]*"
+    (folder / "in").mkdir(parents=True)
+    (folder / "in" / "a.txt").write_text("a")
+    monkeypatch.chdir(folder)
+    for pattern in ("in/*.txt", "**/a.*", "file://in/*.txt"):
+        assert matching(pattern) == [str(folder / "in" / "a.txt")]
+    monkeypatch.chdir(tmp_path)
+    assert matching("*/in/[ab].txt") == [str(folder / "in" / "a.txt")]
+
+
+def test_an_input_named_as_a_url_is_not_written_over(tmp_path):
+    (tmp_path / "a.txt").write_text("a")
+    with pytest.raises(OutputError, match="read here"):
+        places.check_place(tmp_path / "a.txt", [f"file://{tmp_path}/a.txt"])
+
+
 def test_a_link_stays_a_link(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "a.txt")
     files.write_text(tmp_path / "link", "one")

@@ -9,6 +9,7 @@ from pathlib import Path
 from samesense.errors import DataError, OutputError
 from samesense.failures import writing
 from samesense.files import temporary
+from samesense.urls import local
 
 
 def check_place(path: str | Path, inputs: Iterable[str | Path] = ()) -> None:
@@ -55,7 +56,7 @@ def _there(inputs: Iterable[str | Path]) -> Iterator[Path]:
     for given in inputs:
         for name in (str(given), str(given).rpartition(":")[0]):  # a folder may be followed by the name of a split
             with suppress(OSError, ValueError, RuntimeError):  # a name that no file can have
-                path = Path(name).expanduser()
+                path = Path(local(name)).expanduser()
                 if name and path.exists():
                     yield path
 

@@ -7,6 +7,7 @@ configuration.
 from __future__ import annotations
 
 import re
+from glob import escape
 from pathlib import Path
 from typing import IO, Any
 
@@ -80,7 +81,8 @@ def whole(name: str) -> str:
 def matching(pattern: str) -> list[str]:
     """Return the files or objects that match a pattern with ``*``, ``**``, ``?`` or ``[]``, by name."""
     remote = is_url(pattern)
-    store, place = store_of(pattern if remote else str(Path(local(pattern)).expanduser().absolute()))
+    inside = Path(escape(str(Path.cwd())))  # of a working directory, no sign is one of a pattern
+    store, place = store_of(pattern if remote else str(inside / Path(local(pattern)).expanduser()))
     found = sorted(name for name in store.glob(place) if store.isfile(name))
     return [store.unstrip_protocol(name) for name in found] if remote else found
 

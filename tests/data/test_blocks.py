@@ -30,6 +30,10 @@ def made(place, name):
         ".jsonl": "".join(f"{json.dumps(row, ensure_ascii=row['id'] == '3')}\n" for row in ROWS) + "\n",
         ".json": json.dumps(ROWS),
         "headerless.tsv": "".join(f"a{n}\tb{n}\t{'nan' if n == 5 else n}\n" for n in range(11)),
+        "headerless.csv": "".join(f"a{n};b {n};{n}\n" for n in range(11)),
+        "semicolons.csv": "id;body\n"
+        + "".join(f'{n};"{n % 2 * "one; "}and {n % 3 * chr(10)}{n}"\n' for n in range(11)),
+        "said.csv": "sep=;\nid;body\n" + "".join(f'{n};"one; {n}"\n' for n in range(11)),
     }
     path = place / name
     if name.endswith(".parquet"):
@@ -55,6 +59,9 @@ def made(place, name):
         "x.csv.xz",
         "x.tsv.bz2",
         "headerless.tsv",
+        "headerless.csv",
+        "semicolons.csv",
+        "said.csv",
     ],
 )
 def test_blocks_are_the_rows_of_the_file_and_are_read_again_alone(tmp_path, name):

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from samesense.data.documents import holds_documents, read_documents
+from samesense.data.documents import holds_documents, read_documents, text_files
 from samesense.errors import DataError
 
 DOCUMENTS = [
@@ -23,6 +23,12 @@ def file(tmp_path):
 
 def test_sections_in_order(file):
     assert read_documents(file) == [[["Rain fell.", "It was cold."], ["Later."]], [["A plain list.", "也可以。"]]]
+
+
+def test_texts_of_a_folder_whatever_the_case_of_their_ending(tmp_path):
+    for name in ("A.TXT", "b.txt", "c.Txt.gz", "d.txt.md"):
+        (tmp_path / name).write_text("")
+    assert [file.name for file in text_files(tmp_path)] == ["A.TXT", "b.txt", "c.Txt.gz"]
 
 
 def test_only_json_lines_with_sections_hold_documents(file, tmp_path):

@@ -48,6 +48,18 @@ def test_pairs_are_those_of_a_file(name, data, tmp_path):
     assert found.name.endswith("in memory")
 
 
+def test_the_index_of_a_frame_is_no_column(tmp_path):
+    frame = pa.Table.from_pylist(NAMED).to_pandas()
+    expected = read_pairs(NAMED)
+    mixed = frame.set_index(frame.index[::-1] + 5)
+    mixed.to_parquet(tmp_path / "mixed.parquet")
+    for data in (mixed, tmp_path / "mixed.parquet", Dataset.from_pandas(mixed), mixed.set_axis([0, 1, 2], axis=1)):
+        found = read_pairs(data)
+        assert (found.labels, found.pairs()) == (expected.labels, expected.pairs())
+    texts = mixed[["sentence1", "sentence2"]].rename(columns={"sentence1": "anchor", "sentence2": "positive"})
+    assert set(samesense.read(texts).anchors) == set(expected.sentences1)  # with positives, and no label
+
+
 def test_polars():
     polars = pytest.importorskip("polars")
     assert len(read_pairs(polars.DataFrame(NAMED))) == 3

@@ -50,6 +50,11 @@ def test_a_table_is_what_its_names_and_cells_say(tmp_path, header, columns, kind
     assert tell(table(tmp_path, header, rows)).kind == kind
 
 
+def test_a_semicolon_in_quotes_is_one_of_the_text(tmp_path):
+    (tmp_path / "a.csv").write_text('id;body\n1;"one; and two"\n2;two\n')
+    assert samesense.read(tmp_path / "a.csv").texts == ["one; and two", "two"]
+
+
 def test_columns_that_are_not_read_are_named_and_that_is_a_guess(tmp_path):
     path = table(tmp_path, "text,summary,keywords", [(one, two, three) for one, two, three in TEXTS])
     told = tell(path)

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import stat
 import subprocess
 import sys
@@ -127,6 +128,18 @@ def test_what_a_run_reads_is_not_what_it_removes(here, contents, capsys, static_
         "--overwrite",
     )
     assert "read here" in refused(capsys, *command, "--output", "run")
+    assert contents() == before
+
+
+def test_held_out_pairs_and_teachers_are_not_removed_by_a_run_that_reads_them(here, contents, capsys, static_model):
+    shutil.copytree(static_model, here / "run" / "model")
+    (here / "run" / "manifest.json").write_text("{}")
+    shutil.copy(here / "pairs.tsv", here / "run" / "dev.tsv")
+    before = contents()
+    given = ("--max-steps", "1", "--output", "run", "--overwrite")
+    dev = ("--dev", "run/dev.tsv", "--model", static_model)
+    assert "read here" in refused(capsys, "train", "pairs.tsv", *dev, *given)
+    assert "read here" in refused(capsys, "distil", "texts.txt", "--teacher", "run", *given)
     assert contents() == before
 
 

@@ -219,6 +219,19 @@ def test_ids_of_the_user_and_automatic_ones(tmp_path):
     assert len(collection) == 5
 
 
+def test_ids_and_values_of_numpy(tmp_path):
+    rows = [Entry("a", 1, {"n": np.int64(4), "some": np.array([1.5, 2])}), Entry("b", 2, {"n": 5})]
+    collection = Collection.build(tmp_path / "made", rows, embedder())
+    assert collection.get(np.int64(1)) == Entry("a", 1, {"n": 4, "some": [1.5, 2]})
+    for where in ({"n": np.int64(4)}, {"n": np.array([4, 9])}):
+        assert [found.id for found in collection.query(["a"], embedder(), where=where)[0]] == [1]
+    with pytest.raises(ConfigError, match="An id is a whole number"):
+        collection.get("1")
+    assert len(collection) == 2
+    collection.delete(np.array([1]))
+    assert [entry.id for entry in collection] == [2]
+
+
 @pytest.mark.parametrize(
     ("entry", "words"),
     [

@@ -13,6 +13,7 @@ import samesense
 from samesense.data.documents import running_documents
 from samesense.encoder.assembly.build import build
 from samesense.errors import ConfigError, DataError, ModelError
+from samesense.recipes import run_folder
 from samesense.recipes.pretrain.recipe import run
 from samesense.recipes.pretrain.settings import PretrainSettings
 from samesense.training.losses.mlm import masked_lm_head
@@ -166,6 +167,25 @@ def test_a_stopped_run_ends_as_one_that_was_not(tiny_trunk, documents, tmp_path)
     assert (ended.before, ended.after) == (whole.before, whole.after)
     for name in ("model.safetensors", "config.json"):
         assert (ended.model / name).read_bytes() == (whole.model / name).read_bytes()
+
+
+def test_a_run_killed_once_its_model_is_there_is_ended(tiny_trunk, documents, tmp_path, monkeypatch):
+    settings = PretrainSettings(model=str(tiny_trunk), **HOW)
+    with monkeypatch.context() as patch:
+        patch.setattr(run_folder, "end", lambda *given: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            run([documents], settings, tmp_path / "run")
+    weights = (tmp_path / "run" / "model" / "model.safetensors").read_bytes()
+    ended = run([documents], settings, tmp_path / "run", resume=True)
+    record = json.loads((tmp_path / "run" / "manifest.json").read_text())
+    assert record["status"] == "finished" and record["perplexity"] == {"before": ended.before, "after": ended.after}
+    assert (ended.model / "model.safetensors").read_bytes() == weights and (ended.model / "README.md").is_file()
+
+
+def test_the_output_may_not_lie_among_the_documents(tiny_trunk, tmp_path):
+    (tmp_path / "a.txt").write_text("One is here.")
+    with pytest.raises(ConfigError, match="must not lie in a folder of documents"):
+        run([str(tmp_path)], PretrainSettings(model=str(tiny_trunk), **HOW), tmp_path / "runs" / "a")
 
 
 def test_what_cannot_be_pretrained_is_refused(documents, tmp_path):

@@ -11,7 +11,7 @@ from scipy.stats import spearmanr
 
 import samesense
 from samesense.errors import ConfigError, DataError, ModelError, OutputError
-from samesense.recipes.race import cells, clock, entrants, run
+from samesense.recipes.race import cells, clock, end, entrants, run
 from samesense.recipes.race.board import Line, RaceResult, cpu_of, quality_of
 from samesense.recipes.race.clock import Clock, Costs, rungs, seconds_of, that_fit
 from samesense.recipes.race.entrants import Entrant, Start
@@ -243,6 +243,30 @@ def test_time_is_kept_for_the_evaluation_on_test(toy_pairs, tmp_path):
     made.keep_time_for_test()
     texts = {text for pair in planned.test.pairs() for text in pair}
     assert np.subtract(before, (made.clock.for_rungs, made.clock.for_forms)) == pytest.approx(len(texts) / 2, abs=0.1)
+
+
+def test_a_finished_race_has_in_its_folders_what_is_asked_for_now(toy_pairs, tmp_path, monkeypatch):
+    put, tested = {}, []
+    monkeypatch.setattr(end, "_put", lambda line, target: put.update({target.name: line.name}))
+    monkeypatch.setattr(end, "_test", lambda line, test: tested.append((line.name, test.name)) or [])
+    lines = [
+        asdict(line(name, dev, speed)) for name, dev, speed in (("good", 0.9, 1), ("mid", 0.89, 5), ("tiny", 0.8, 9))
+    ]
+    state = run.State(tmp_path, {}, lines=lines)
+
+    def finish(drop, test):
+        planned = SimpleNamespace(test=samesense.read(toy_pairs / f"{test}.tsv"))
+        asked = SimpleNamespace(cpu_drop=drop, planned=planned, output=tmp_path, budget=9)
+        return end.finish(SimpleNamespace(state=state, asked=asked, clock=SimpleNamespace(spent=1), save=lambda: None))
+
+    for drop, cpu in ((2, "mid"), (20, "tiny"), (2, "mid")):
+        assert (finish(drop, "test").cpu.name, put) == (cpu, {"model": "good", "cpu": cpu})
+    assert tested[-2:] == [("good", "test.tsv"), ("mid", "test.tsv")]
+    tested.clear()
+    finish(2, "test")
+    assert not tested
+    finish(2, "dev")
+    assert tested == [("good", "dev.tsv"), ("mid", "dev.tsv")]
 
 
 SPEEDS = (("fast", 20_000.0), ("small", 2000.0), ("large", 300.0))

@@ -112,7 +112,7 @@ def _documents(source: str | Path, language: Language) -> Iterator[tuple[list[li
 def text_files(path: Path) -> list[Path]:
     """Return the text files in a folder, however deep, by name, or the one that ``path`` is."""
     if path.is_dir():
-        return sorted(file for file in path.rglob("*.txt*") if is_text_file(file.name) and file.is_file())
+        return sorted(file for file in path.rglob("*") if is_text_file(file.name) and file.is_file())
     return [path] if path.is_file() and is_text_file(path.name) else []
 
 

@@ -74,8 +74,10 @@ def _check_inputs(output: Path, record: dict[str, Any]) -> None:
     """Raise OutputError if what :func:`begin` removes is read by this run."""
     if not output.is_dir():
         return
-    inputs = [part["source"] for part in record["data"].values()] + [str(record["settings"].get("model", ""))]
-    for name in (*FOLDERS, HISTORY, RESULTS, REPORT, manifest.FILE):
+    settings = record["settings"]
+    inputs = [part["source"] for part in record["data"].values()]
+    inputs += map(str, (settings.get("model", ""), *settings.get("teacher", ())))
+    for name in (*FOLDERS, HISTORY, RESULTS, REPORT, *DEV, manifest.FILE):
         check_folder(output / name, map(place_of, inputs))
 
 

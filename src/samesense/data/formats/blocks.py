@@ -10,9 +10,10 @@ import io
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 
-from samesense.data.formats.delimited import HEADERLESS
+from samesense.data.formats.delimited import first_line_of
 from samesense.data.formats.endings import opened, split_suffix
 from samesense.data.formats.files import Row, parquet_rows, read_rows, rows_of_lines
 from samesense.data.formats.lines import Line, numbered_lines, read_lines
@@ -46,12 +47,13 @@ def blocks(name: str, size: int) -> Iterator[Block]:
     if suffix in BY_ROWS:
         yield from _by_rows(name, size)
         return
-    lines = _Lines(read_lines(name, carriage_returns=suffix == ".csv"), _mark(name))
+    again = partial(read_lines, name, carriage_returns=suffix == ".csv")
+    lines = _Lines(again(), _mark(name))
     rows = _rows(suffix, name, iter(lines))
     held, header = list(islice(rows, size)), ""
     start = lines.start_of(held[0][0]) if held else 0
     if held and suffix in (".tsv", ".csv"):
-        header = lines.before or _header(suffix)
+        header = first_line_of(suffix, again(), lines.before)
     while held:
         after = list(islice(rows, size))
         end = lines.start_of(after[0][0]) if after else lines.end
@@ -87,10 +89,6 @@ def _rows(suffix: str, name: str, lines: Iterable[Line]) -> Iterator[Row]:
     if suffix:
         return rows_of_lines(suffix, name, lines)
     return ((number, {"text": line.rstrip(LINE_END)}) for number, line in lines)
-
-
-def _header(suffix: str) -> str:
-    return {".tsv": "\t", ".csv": ","}[suffix].join(HEADERLESS) + "\n"
 
 
 def _mark(name: str) -> int:

@@ -39,6 +39,14 @@ IDENTIFIERS = frozenset(("id", "idx", "index", "split", "uuid", "guid", "url", "
 """Names of columns that say nothing of a row's texts."""
 
 
+_ROW_NAMES = re.compile(r"__index_level_\d+__")
+
+
+def is_index(name: str) -> bool:
+    """Return whether a column is the index of a pandas frame, which is written beside the columns: names of rows."""
+    return _ROW_NAMES.fullmatch(name) is not None
+
+
 @dataclass(frozen=True)
 class Columns:
     """The columns of one source, as the source spells them.

@@ -24,6 +24,9 @@ _QUOTING = (
 )
 
 _MARKS = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
+_OF_ENDING = {".tsv": ("\t", ",", ";"), ".csv": (",", ";", "\t", "|")}
+"""Marks that may stand between the fields, the usual one first."""
+
 _SAID_MARK = re.compile(r"sep=([;,|\t])")
 
 Record = tuple[int, list[str]]
@@ -32,7 +35,7 @@ Record = tuple[int, list[str]]
 def tsv_rows(path: str | Path, lines: Iterable[Line]) -> Iterator[tuple[int, dict[str, object]]]:
     """Read tab-separated rows; a quote is a character like any other, unless all of the file is quoted as CSV is."""
     first, lines = _peeked(lines)
-    mark = _mark_of(first, ("\t", ",", ";"))
+    mark = _mark_of(first, _OF_ENDING[".tsv"])
     if mark != "\t" or is_quoted(path):
         return _with_header(path, _csv_records(path, lines, mark, first), _hints(mark))
     records = ((number, line.removesuffix("\n").removesuffix("\r").split("\t")) for number, line in lines)
@@ -49,12 +52,33 @@ def csv_rows(path: str | Path, lines: Iterable[Line]) -> Iterator[tuple[int, dic
     A row is numbered by the line it starts on.
     """
     first, lines = _peeked(lines)
-    said = _SAID_MARK.fullmatch(first[0][1].strip().strip('"')) if first else None  # how Excel names the mark
-    if said is not None:
+    said = _said_mark(first)
+    if said:
         next(lines)
-        return _with_header(path, _csv_records(path, lines, said[1], first[1:], before=1), _hints(said[1]))
-    mark = _mark_of(first, (",", ";", "\t", "|"))
+        return _with_header(path, _csv_records(path, lines, said, first[1:], before=1), _hints(said))
+    mark = _mark_of(first, _OF_ENDING[".csv"])
     return _with_header(path, _csv_records(path, lines, mark, first), _hints(mark))
+
+
+def first_line_of(suffix: str, lines: Iterable[Line], header: str) -> str:
+    """Return what is to stand before a part of a table's rows, so that they are read as in the whole file.
+
+    Args:
+        suffix: ``.tsv`` or ``.csv``.
+        lines: those of the file.
+        header: its line of names, with what stands before it; ``""`` if it has none.
+    """
+    first, _ = _peeked(lines)
+    said = _said_mark(first)
+    mark = said or _mark_of(first, _OF_ENDING[suffix])
+    header = header or f"{mark.join(HEADERLESS)}\n"
+    return header if said or suffix == ".tsv" else f"sep={mark}\n{header}"
+
+
+def _said_mark(first: Sequence[Line]) -> str:
+    """Return the mark that a first line of its own names, as Excel has it; ``""`` for none."""
+    said = _SAID_MARK.fullmatch(first[0][1].strip().strip('"')) if first else None
+    return "" if said is None else said[1]
 
 
 def _hints(mark: str) -> tuple[str, str]:
@@ -85,10 +109,18 @@ def _mark_of(first: Sequence[Line], marks: Sequence[str]) -> str:
     header = first[0][1].strip()
     for mark in marks[1:]:
         parts = [plain(part.strip('" ')) for part in header.split(mark)]
-        alike = mark != "," and len(first) > 1 and first[1][1].count(mark) == len(parts) - 1
+        alike = mark != "," and len(first) > 1 and _fields(first[1][1], mark) == len(parts)
         if len(parts) > 1 and (alike or KNOWN_NAMES.intersection(parts)):
             return mark
     return marks[0]
+
+
+def _fields(line: str, mark: str) -> int:
+    """Return how many fields a line has; a mark between quotes is one of the text."""
+    try:
+        return len(next(csv.reader([line], delimiter=mark), ()))
+    except csv.Error:  # longer than a field may be
+        return 0
 
 
 def _csv_records(

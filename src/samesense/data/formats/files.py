@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from itertools import accumulate
 from pathlib import Path
 
+from samesense.data.formats.columns import is_index
 from samesense.data.formats.delimited import csv_rows, refuse_repeated, tsv_rows
 from samesense.data.formats.endings import LIKE_THEM, PACKERS, SUFFIXES, split_suffix
 from samesense.data.formats.lines import Line, read_lines
@@ -163,8 +164,9 @@ def parquet_rows(path: str | Path, first: int = 0) -> Iterator[Row]:
             ends = list(accumulate(sizes))
             groups = [at for at, end in enumerate(ends) if end > first]
             number = sum(sizes) - sum(sizes[at] for at in groups)
+            index = [name for name in table.schema_arrow.names if is_index(name)]
             for batch in table.iter_batches(row_groups=groups):
-                for record in batch.to_pylist():
+                for record in batch.drop_columns(index).to_pylist():
                     number += 1
                     yield number, record
     except (pa.ArrowException, OSError) as error:

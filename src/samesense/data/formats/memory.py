@@ -7,6 +7,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
+from samesense.data.formats.columns import is_index
 from samesense.data.formats.endings import is_text_file, split_suffix
 from samesense.data.formats.files import leads_to
 from samesense.data.formats.label_values import NLI_VALUES, to_number, word_of
@@ -128,6 +129,7 @@ def memory_rows(source: Source) -> Iterator[tuple[int, dict[str, object]]]:
             f"{', '.join(map(str, islice(source, 5)))}. Give one split, or a data frame."
         )
     table = _as_table(source)
+    table = None if table is None else table.drop_columns([name for name in table.column_names if is_index(name)])
     if table is not None and _without_names(table.column_names):
         return _plain_rows(tuple(record.values()) for batch in table.to_batches(BATCH) for record in batch.to_pylist())
     if table is not None:
@@ -149,7 +151,8 @@ def dataset_rows(dataset: Any) -> Iterator[tuple[int, dict[str, object]]]:
     """Yield the rows of a ``datasets.Dataset``; class labels arrive as their names, never as integers."""
     names = {column: feature.names for column, feature in dataset.features.items() if hasattr(feature, "int2str")}
     for number, record in enumerate(dataset.with_format(None), 1):
-        yield number, {key: _named(value, names[key]) if key in names else value for key, value in record.items()}
+        own = {key: value for key, value in record.items() if not is_index(key)}
+        yield number, {key: _named(value, names[key]) if key in names else value for key, value in own.items()}
 
 
 def _named(value: Any, names: list[str]) -> object:

@@ -9,9 +9,11 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from datetime import date, time
 from decimal import Decimal
+from operator import index
 from typing import Any, Literal, NamedTuple
 
 from samesense.errors import ConfigError
+from samesense.failures import shortened
 
 Where = str | Mapping[str, Any] | None
 """A condition, or values by name (a list means any of them), or nothing."""
@@ -33,6 +35,8 @@ def _as_json(value: object) -> object:
         return value.isoformat()
     if isinstance(value, Decimal):
         return float(value)
+    if hasattr(value, "tolist"):  # of NumPy
+        return value.tolist()
     raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
 
 
@@ -59,7 +63,11 @@ def condition(where: Where) -> Condition:
 
 def among(ids: Sequence[int], column: Literal["id", "position"] = "id") -> Condition:
     """Return the condition that a text has one of these ids, or positions."""
-    return Condition(f"{column} IN (SELECT value FROM json_each(?))", (json.dumps(ids),))
+    try:
+        numbers = [index(one) for one in ids]  # of any library
+    except TypeError as error:
+        raise ConfigError(f"An id is a whole number; received {shortened(error)}.") from error
+    return Condition(f"{column} IN (SELECT value FROM json_each(?))", (json.dumps(numbers),))
 
 
 def _parsed(text: str) -> Condition:
@@ -123,6 +131,7 @@ def _joined(parts: list[Condition], word: str) -> Condition:
 
 
 def _alternatives(value: Any) -> list[tuple[str, Any]]:
+    value = value.tolist() if hasattr(value, "tolist") else value  # of NumPy, also a single number
     return [pair for one in (value if isinstance(value, list | tuple) else [value]) for pair in _stored(one)]
 
 

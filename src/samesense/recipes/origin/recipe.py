@@ -27,14 +27,13 @@ from samesense.context.corpus.corpus import Corpus
 from samesense.context.origin.load import open_origin
 from samesense.context.origin.origin import FILE
 from samesense.data.documents import running_documents, without_held_out
-from samesense.errors import ConfigError
 from samesense.execution.progress import progress_bar, stage
 from samesense.files import only_writer, write_json
 from samesense.recipes.origin.bank import BankMaker
 from samesense.recipes.origin.paper import PaperMaker
 from samesense.recipes.origin.random_pairs import score_random_pairs
 from samesense.recipes.origin.settings import OriginSettings
-from samesense.recipes.origin.stages import Interrupted, Stages, describe_corpus, fingerprint, first_words
+from samesense.recipes.origin.stages import Interrupted, Stages, check_apart, describe_corpus, fingerprint, first_words
 from samesense.training import manifest
 
 logger = logging.getLogger(__name__)
@@ -46,7 +45,7 @@ def run(sources: Sequence[str], settings: OriginSettings, output: Path, *, overw
     For sources see :func:`~samesense.data.documents.running_documents`. Returned is False if it was
     interrupted; the same call goes on.
     """
-    _check_apart(sources, output)
+    check_apart(sources, output)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     prints = {source: fingerprint(source) for source in sources}
     record = manifest.describe("origin", settings.model_dump(), prints)
@@ -99,14 +98,3 @@ def _corpus(stages: Stages, sources: Sequence[str], prints: dict[str, str], sett
     inputs = {"sources": [prints[source] for source in sources], **cut, **how}
     stages.run("corpus", inputs, ["corpus", ".corpus-building", FILE], make)
     return Corpus(folder, shape)
-
-
-def _check_apart(sources: Sequence[str], output: Path) -> None:
-    """Raise if the output lies in a folder of documents, which would be others with each file that is written."""
-    for source in sources:
-        folder = Path(source).expanduser()
-        if folder.is_dir() and output.resolve().is_relative_to(folder.resolve()):
-            raise ConfigError(
-                f"The output must not lie in a folder of documents, which it would be read with; {output} lies in "
-                f"{source}. Choose an output folder elsewhere."
-            )

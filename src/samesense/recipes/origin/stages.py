@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from samesense.context.corpus.corpus import Corpus
-from samesense.errors import OutputError
+from samesense.errors import ConfigError, OutputError
 from samesense.execution.progress import stage, where_time_went
 from samesense.files import is_empty, read_json
 from samesense.hashes import content_hash
@@ -134,3 +134,14 @@ def describe_corpus(corpus: Corpus) -> str:
     """Return the sizes of a corpus."""
     sizes = f"{corpus.documents} documents, {len(corpus)} sentences"
     return f"{sizes}, {len(corpus.windows)} contexts in {corpus.chunks} chunks"
+
+
+def check_apart(sources: Iterable[str], output: Path) -> None:
+    """Raise if the output lies in a folder of documents, which would be others with each file that is written."""
+    for source in sources:
+        folder = Path(source).expanduser()
+        if folder.is_dir() and output.resolve().is_relative_to(folder.resolve()):
+            raise ConfigError(
+                f"The output must not lie in a folder of documents, which it would be read with; {output} lies in "
+                f"{source}. Choose an output folder elsewhere."
+            )

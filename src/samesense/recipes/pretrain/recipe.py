@@ -36,7 +36,7 @@ from samesense.execution.ranks import world_size
 from samesense.execution.trainer import StopOnInterrupt, newest_checkpoint, run_trainer, training_arguments
 from samesense.execution.trainer_fields import check_trainer
 from samesense.recipes import run_folder
-from samesense.recipes.origin.stages import fingerprint
+from samesense.recipes.origin.stages import check_apart, fingerprint
 from samesense.recipes.pretrain.settings import PretrainSettings
 from samesense.recipes.training_run import TrainingRun
 from samesense.results import Results
@@ -93,6 +93,8 @@ def run(
     if world_size() > 1:
         raise ConfigError("Pretraining runs in one process; start it without torchrun.")
     laps = Laps()
+    sources = list(map(str, sources))
+    check_apart(sources, output)
     check_trainer(TrainingArguments, settings)
     if not resume:
         check_free(output, overwrite=overwrite)
@@ -101,7 +103,7 @@ def run(
         encoder = build(settings.model, device="cuda" if torch.cuda.is_available() else "cpu")
         model, new_head = open_masked_lm(_transformer_of(encoder, settings.model), settings.layers)
     make = Blocks(encoder.tokenizer, settings.max_seq_length, settings.masked)
-    read = {source: _cut(source, settings, make) for source in map(str, sources)}
+    read = {source: _cut(source, settings, make) for source in sources}
     data = {name: {"source": name, "sha256": fingerprint(name), "rows": len(own)} for name, own in read.items()}
     record = manifest.describe("pretrain", settings.model_dump(), data)
     before = run_folder.check(output, record, resume=resume, overwrite=overwrite)
@@ -117,6 +119,8 @@ def run(
     with run_folder.locked(output):
         record = run_folder.begin(output, record, before)
         laps.count("loading")
+        if (ended := run_folder.finished_training(output, before)) is not None:
+            return _ended(output, record, ended, laps)
         trainer = _trainer(model.to(encoder.device), make, learnt, held, settings, output, callbacks)
         start = trainer.evaluate()["eval_loss"]
         laps.count("evaluation")
@@ -131,17 +135,19 @@ def run(
             trainer.state.global_step, laps.seconds["training"], settings.precision, None, None,
             trainer.state.best_global_step, interrupted,
         )  # fmt: skip
-        perplexity: dict[str, float] = {}
         if not interrupted and best is not None:
-            perplexity = {"before": math.exp(start), "after": math.exp(best)}
+            record[PERPLEXITY] = {"before": math.exp(start), "after": math.exp(best)}
             encoder[0].model = model
             with stage("saving the model"):
                 run_folder.save_model(output, record, trained, partial(save, encoder))
-        run_folder.end(output, record, trained, {PERPLEXITY: perplexity} if perplexity else {})
-        laps.count("saving")
-        return Pretraining(
-            output, trained, Results(), laps.seconds, before=perplexity.get("before"), after=perplexity.get("after")
-        )
+        return _ended(output, record, trained, laps)
+
+
+def _ended(output: Path, record: dict[str, Any], trained: TrainOutput, laps: Laps) -> Pretraining:
+    """Write down how a run ended whose model, if it was not stopped, is in its folder."""
+    run_folder.end(output, record, trained, {})
+    laps.count("saving")
+    return Pretraining(output, trained, Results(), laps.seconds, **record.get(PERPLEXITY, {}))
 
 
 def _transformer_of(encoder: SentenceTransformer, name: str) -> str:

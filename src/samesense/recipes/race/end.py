@@ -21,22 +21,30 @@ BOARD = "leaderboard.md"
 
 
 def finish(cells: Cells) -> RaceResult:
-    """Return the result of a race whose runs are all made; test is evaluated once, whatever is called again."""
+    """Return the result of a race whose runs are all made.
+
+    Models are put into their folders, and evaluated on test, once: again only if others are chosen, or test is another.
+    """
     state, asked = cells.state, cells.asked
     lines = sorted(state.board(), key=lambda line: -line.dev)
     quality, cpu = quality_of(lines), cpu_of(lines, asked.cpu_drop)
     test = asked.planned.test
-    if state.result is None or (test is not None and not state.result["test"]):
+    models = [quality.name, cpu.name]
+    known = state.result or {}
+    if models != known.get("models") or (test is not None and test.sha256 != known["test_sha256"]):
         _put(quality, asked.output / "model")
         shutil.rmtree(asked.output / "cpu", ignore_errors=True)
         if cpu != quality:
             _put(cpu, asked.output / "cpu")
         found = [] if test is None else [row for line in dict.fromkeys([quality, cpu]) for row in _test(line, test)]
-        state.result = {"test": [row.to_dict() for row in found], "spent": cells.clock.spent}
+        known = state.result = {
+            "models": models, "test": [row.to_dict() for row in found], "spent": cells.clock.spent,
+            "test_sha256": None if test is None else test.sha256,
+        }  # fmt: skip
         cells.save()
     result = RaceResult(
-        folder=asked.output, lines=lines, quality=quality, cpu=cpu, spent=state.result["spent"], budget=asked.budget,
-        test=Results(Result(**row) for row in state.result["test"]), notes=state.notes,
+        folder=asked.output, lines=lines, quality=quality, cpu=cpu, spent=known["spent"], budget=asked.budget,
+        test=Results(Result(**row) for row in known["test"]), notes=state.notes,
     )  # fmt: skip
     write_text(asked.output / BOARD, f"{result}\n")
     write_text(asked.output / "leaderboard.json", json.dumps(result.to_dict(), indent=2, ensure_ascii=False) + "\n")
