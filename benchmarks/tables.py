@@ -252,7 +252,8 @@ def load() -> str:
 
 SPEED = (
     "Measured beside sentence-transformers 6.2 in the same process, in turns, on two cores of an x86-64 server with "
-    "AVX512-BF16 and without AMX; where it says no bfloat16, on one with AVX2 alone. On your machine: `sh scripts/bench`."
+    "AVX512-BF16 and without AMX; where it says no bfloat16, on one with AVX2 alone. On your "
+    "machine: `sh scripts/bench`."
 )
 
 MODELS = (

@@ -1,12 +1,31 @@
 import numpy as np
 import pytest
+import torch
+from sentence_transformers import SentenceTransformer
+from transformers import AutoModel, AutoTokenizer
 
 from samesense.encoder.assembly.build import build
+from samesense.encoder.assembly.build_cross import build_cross
+from samesense.encoder.assembly.cross import load_cross_encoder
 from samesense.encoder.assembly.pooling import describe_pooling
 from samesense.encoder.encode import encode
 from samesense.encoder.names import resolve
 from samesense.encoder.saving.storage import save
 from samesense.errors import MissingExtraError, ModelError
+
+
+def test_weights_are_single_precision_however_they_are_stored(tiny_trunk, tmp_path):
+    stored = AutoModel.from_pretrained(tiny_trunk).to(torch.bfloat16)
+    stored.save_pretrained(tmp_path / "bare")
+    AutoTokenizer.from_pretrained(tiny_trunk).save_pretrained(tmp_path / "bare")
+    SentenceTransformer(str(tmp_path / "bare"), device="cpu").bfloat16().save(str(tmp_path / "whole"))
+    cross = build_cross(str(tmp_path / "bare"), device="cpu")
+    cross.bfloat16().save_pretrained(str(tmp_path / "cross"))
+    for model in (
+        build(str(tmp_path / "bare")), build(str(tmp_path / "whole")), build_cross(str(tmp_path / "bare")),
+        load_cross_encoder(str(tmp_path / "cross")),
+    ):  # fmt: skip
+        assert {weight.dtype for weight in model.parameters()} == {torch.float32}
 
 
 def test_nothing_at_a_path(tmp_path):

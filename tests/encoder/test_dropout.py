@@ -2,7 +2,17 @@ import pytest
 import torch
 from torch import nn
 
-from samesense.encoder.forward.dropout import CheapDropout, use_cheap_dropout
+from samesense.encoder.forward.dropout import CheapDropout, use_cheap_dropout, without_dropout
+
+
+def test_each_module_is_in_training_again_that_was(tiny):
+    tiny.eval()
+    tiny.training = True  # as a model is that was loaded
+    inside = next(module for module in tiny.modules() if isinstance(module, nn.LayerNorm)).train()
+    before = [module.training for module in tiny.modules()]
+    with without_dropout(tiny):
+        assert not any(module.training for module in tiny.modules())
+    assert [module.training for module in tiny.modules()] == before and inside.training
 
 
 @pytest.mark.parametrize("p", [0.1, 0.5, 0.9])

@@ -14,6 +14,7 @@ from samesense.encoder.maps.standardize import standardize
 from samesense.encoder.maps.whitening import Whitening, append_whitening
 from samesense.encoder.saving.storage import save
 from samesense.errors import ConfigError, ModelError
+from samesense.recipes.unsupervised.views import set_dropout
 from tests.context.worlds import small_causal
 
 
@@ -157,6 +158,9 @@ def test_the_sink_of_a_language_model_is_left_out_for_every_reader(tmp_path, tin
         SentenceTransformer(str(tmp_path / "saved"), device="cpu").encode(texts), expected, atol=1e-5
     )
     assert not leave_out_sink(model)  # done already
+    dropping = build(str(small_causal(tmp_path / "causal")), device="cpu").train()
+    set_dropout(dropping, 0.5)
+    assert reads_forwards(dropping)
     both_ways = build(str(tiny_trunk), device="cpu")
     assert not reads_forwards(both_ways) and not leave_out_sink(both_ways) and not both_ways.default_prompt_name
 

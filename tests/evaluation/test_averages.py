@@ -5,11 +5,13 @@ import random
 import numpy as np
 import pytest
 
+import samesense
 from samesense.data.benchmarks.comparability import NOT_COMPARABLE, why_not_comparable
 from samesense.errors import DataError
 from samesense.evaluation import SUITES, averages
 from samesense.evaluation.averages import suite_averages
 from samesense.types import Evidence, Result
+from tests.models import made_model
 
 SEVEN, FIVE, TRANSFER = (average.members for suite in SUITES.values() for average in suite.averages)
 
@@ -127,6 +129,15 @@ def test_the_interval_of_a_mean_is_that_of_sets_drawn_each_by_itself():
     error = sum(own.var() / len(own) for own in outcomes) ** 0.5 / 2  # of a mean of two independent means
     assert (mean.low, mean.high) == pytest.approx((mean.value - 1.96 * error, mean.value + 1.96 * error), abs=0.003)
     assert suite_averages(rows, evidence[:1])[0].low is None
+
+
+def test_a_mean_of_small_sets_may_have_no_interval(tmp_path):
+    for name in ("a", "b"):
+        rows = [f"{name} one {place}\t{name} two {place}\t{int(place == 4)}" for place in range(5)]
+        (tmp_path / f"{name}.tsv").write_text("\n".join(["sentence1\tsentence2\tscore", *rows]) + "\n")
+    model = made_model(lambda pairs: np.array([hash(pair) % 97 for pair in pairs], float), name="m", protocol="made")
+    found = samesense.evaluate(model, [tmp_path / "a.tsv", tmp_path / "b.tsv"])
+    assert [(row.dataset, row.low) for row in found if row.metric == "spearman"][-1] == ("mean of 2", None)
 
 
 def test_the_papers_average_has_an_interval_where_there_is_evidence():

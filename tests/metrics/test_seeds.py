@@ -7,8 +7,9 @@ import pytest
 import scipy.stats
 
 from samesense.errors import ConfigError, DataError
-from samesense.metrics import paired_bootstrap, paired_seeds
+from samesense.metrics import paired_bootstrap, paired_mean, paired_seeds
 from samesense.metrics.resampling import resamples
+from samesense.metrics.seeds import compare_resampled, mean_of_sets, resampled_figures
 from samesense.reports import significance
 from samesense.reports.significance import LEVEL, paired_comparisons
 from tests.reports.made import evidence, result
@@ -87,6 +88,15 @@ def test_outcomes_are_compared_by_their_means():
     assert (turned.low, turned.high, turned.p_value) == pytest.approx((-found.high, -found.low, found.p_value))
 
 
+def test_a_few_outcomes_are_no_proof():
+    won, lost = [[1.0] * 5] * 3, [[0.0] * 5] * 3
+    assert paired_seeds(won, lost, same_seeds=True).p_value == 2**-4
+    assert paired_mean(won[0], lost[0]).p_value == 2**-4
+    assert paired_mean([1.0, 1.0], [0.0, 0.0]).p_value == 0.5
+    sets = [resampled_figures([run], None, samples=99, seed=1) for run in (won[0], lost[0])]
+    assert compare_resampled(*(mean_of_sets([one, one]) for one in sets)).p_value >= 2**-8
+
+
 def test_runs_that_are_all_alike_do_not_differ():
     labels = np.arange(50.0)
     scores = labels + np.random.default_rng(0).normal(size=50)
@@ -94,7 +104,7 @@ def test_runs_that_are_all_alike_do_not_differ():
     assert paired_seeds(same, same, labels).p_value == 1
     always = paired_seeds([np.ones(20)] * 5, [np.zeros(20)])
     assert (always.difference, always.low, always.high) == (1, 1, 1)
-    assert 0 < always.p_value < 1e-6
+    assert 0 < always.p_value == 2**-19
     found = paired_seeds(same, [scores[::-1]], labels)
     assert found.p_value < 1e-6
 

@@ -151,11 +151,13 @@ def test_settings_are_checked_before_anything_runs(tmp_path):
         read_settings(str(tmp_path / "bad.toml"))
 
 
-def test_steps():
+def test_steps(monkeypatch):
     settings = CosentSettings()
     assert settings.steps(5749) == 1440
     assert settings.steps_between_evaluations(5749) == 144
     assert settings.steps(3) == 4
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    assert settings.steps(5749) == 360 and settings.steps_between_evaluations(5749) == 36
     assert CosentSettings(max_steps=7).steps(5749) == 7
     assert CosentSettings(epochs=0.5).steps(32) == 1
 

@@ -127,6 +127,15 @@ def test_whole_documents_are_held_out():
         hold_out([[[1] * 9]], 0.1, seed=1)
 
 
+def test_no_long_document_is_held_out_as_a_whole():
+    documents = [[[1] * 9] * 600, *[[[2] * 9] * 20] * 9]
+    for seed in range(40):
+        learnt, held = hold_out(documents, 0.05, seed=seed)
+        assert 20 <= len(held) <= 39 and len(learnt) + len(held) == 780
+    learnt, held = hold_out([[[1] * 9] * 50] * 10, 0.05, seed=1)  # every document is longer than what is wanted
+    assert (len(learnt), len(held)) == (475, 25)
+
+
 def test_a_run_lowers_the_loss_and_leaves_an_encoder_with_its_head(tiny_trunk, documents, tmp_path):
     made = samesense.pretrain(documents, model=str(tiny_trunk), output=tmp_path / "run", **{**HOW, "max_steps": 40})
     assert made.after < made.before - 3 and "held-out text" in str(made)

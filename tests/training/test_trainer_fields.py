@@ -33,12 +33,12 @@ def fields(**given):
 
 def test_texts_become_what_the_field_is():
     found = fields(
-        adam_beta2="0.95", dataloader_num_workers="2", gradient_checkpointing="true", optim="adamw_torch",
+        adam_beta2="0.95", ddp_timeout="2", gradient_checkpointing="true", optim="adamw_torch",
         lr_scheduler_kwargs='{"power": 2}', gradient_checkpointing_kwargs={"use_reentrant": False}, run_name="none",
         neftune_noise_alpha="5",
     )  # fmt: skip
     assert found == {
-        "adam_beta2": 0.95, "dataloader_num_workers": 2, "gradient_checkpointing": True, "optim": "adamw_torch",
+        "adam_beta2": 0.95, "ddp_timeout": 2, "gradient_checkpointing": True, "optim": "adamw_torch",
         "lr_scheduler_kwargs": '{"power": 2}', "gradient_checkpointing_kwargs": {"use_reentrant": False},
         "run_name": None, "neftune_noise_alpha": 5.0,
     }  # fmt: skip
@@ -51,7 +51,8 @@ def test_texts_become_what_the_field_is():
          "Did you mean 'adam_beta"),
         ({"seed": 1}, "`trainer` seed is set by samesense. In its place: `seed`."),
         ({"output_dir": "x"}, "`trainer` output_dir is set by samesense. In its place: `output`."),
-        ({"dataloader_num_workers": "many"}, "`trainer` dataloader_num_workers is of type int; received 'many'."),
+        ({"ddp_timeout": "many"}, "`trainer` ddp_timeout is of type int; received 'many'."),
+        ({"dataloader_num_workers": 2}, "`trainer` dataloader_num_workers is set by samesense. In its place: batches "),
     ],
 )  # fmt: skip
 def test_what_is_unknown_ours_or_of_another_type_is_refused_by_name(given, said):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from samesense.data.benchmarks.comparability import NOT_COMPARABLE, why_not_comparable
 from samesense.errors import DataError
@@ -106,7 +107,7 @@ def _row(average: Average, members: Mapping[str, Result], evidence: Sequence[Evi
 
 
 def _interval(members: Sequence[Result], evidence: Sequence[Evidence]) -> tuple[float, float] | None:
-    """Return the 95 % interval of the mean of the members, if all have evidence."""
+    """Return the 95 % interval of the mean of the members, if all have evidence, and enough of it together."""
     found = {(one.task, one.dataset, one.metric, one.model, one.seed): one for one in evidence}
     behind = [found.get((row.task, row.dataset, row.metric, row.model, row.seed)) for row in members]
     drawn = [
@@ -114,4 +115,8 @@ def _interval(members: Sequence[Result], evidence: Sequence[Evidence]) -> tuple[
         for number, one in enumerate(behind)
         if one is not None
     ]
-    return interval_of_runs(mean_of_sets(drawn)) if len(drawn) == len(members) else None
+    if len(drawn) < len(members):
+        return None
+    with suppress(DataError):  # a resample counts on which all are defined: of small sets, that may be few
+        return interval_of_runs(mean_of_sets(drawn))
+    return None

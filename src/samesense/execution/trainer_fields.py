@@ -30,6 +30,10 @@ OURS = {
     "batch_sampler": "`batches`, where the method has it",
     "use_cpu": 'CUDA_VISIBLE_DEVICES="" in the environment',
     "disable_tqdm": "progress is shown by samesense",
+    **dict.fromkeys(
+        ("dataloader_num_workers", "dataloader_persistent_workers", "dataloader_prefetch_factor"),
+        "batches are made in the process that trains, which draws anew in each epoch and counts what is cut",
+    ),
     **{name: f"`{name}`" for name in (
         "learning_rate", "weight_decay", "warmup_ratio", "lr_scheduler_type", "max_steps", "max_grad_norm", "seed",
         "report_to",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,10 +13,12 @@ from samesense.metrics.correlation import CORRELATIONS, Statistic
 from samesense.metrics.inputs import Numbers, check_correlates, finite_vector
 from samesense.metrics.significance import (
     PairedDifference,
+    at_least,
     check_sampling,
     check_statistic,
     compared,
     defined,
+    least_of_means,
     percentile_interval,
     resampled_correlations,
     resampled_means,
@@ -80,10 +83,11 @@ class Resampled:
 
     figures: Floats  # one a run (runs,)
     drawn: Floats  # on each resample (runs, samples), NaN where undefined
+    least: float = 0.0  # p-value that a comparison of so few examples can reach
 
     def part(self, start: int, end: int) -> Resampled:
         """Return some of the runs."""
-        return Resampled(self.figures[start:end], self.drawn[start:end])
+        return Resampled(self.figures[start:end], self.drawn[start:end], self.least)
 
 
 def resampled_figures(
@@ -97,7 +101,9 @@ def resampled_figures(
         outcomes = [finite_vector(run, "runs") for run in runs]
         _check_sizes(outcomes)
         stacked = np.stack(outcomes)
-        return Resampled(stacked.mean(axis=1), resampled_means(stacked, samples, seed))
+        return Resampled(
+            stacked.mean(axis=1), resampled_means(stacked, samples, seed), least_of_means(stacked.shape[1])
+        )
     checked = [check_correlates(run, labels) for run in runs]
     sides, right = [left for left, _ in checked], checked[0][1]
     figures = np.array([CORRELATIONS[statistic](left, right) for left in sides])
@@ -106,7 +112,8 @@ def resampled_figures(
 
 def mean_of_sets(sets: Sequence[Resampled]) -> Resampled:
     """Return the mean figure of each run over several data sets, drawn independently of each other."""
-    return Resampled(np.mean([one.figures for one in sets], axis=0), np.mean([one.drawn for one in sets], axis=0))
+    figures, drawn = (np.mean([getattr(one, part) for one in sets], axis=0) for part in ("figures", "drawn"))
+    return Resampled(figures, drawn, math.prod(one.least for one in sets))
 
 
 def interval_of_runs(one: Resampled) -> tuple[float, float]:
@@ -126,12 +133,12 @@ def compare_resampled(one: Resampled, other: Resampled, *, same_seeds: bool = Fa
     first, second = drawn[: sizes[0]], drawn[sizes[0] :]
     difference = float(one.figures.mean() - other.figures.mean())
     if sizes == (1, 1):
-        return compared(difference, first[0] - second[0])
+        return at_least(one.least, compared(difference, first[0] - second[0]))
     sides = [(one.figures, first), (other.figures, second)]
     if same_seeds:
         sides = [(one.figures - other.figures, first - second)]
     of_examples = float(np.var(first.mean(axis=0) - second.mean(axis=0), ddof=1))
-    return _tested(difference, of_examples, drawn.shape[1], sides)
+    return at_least(one.least, _tested(difference, of_examples, drawn.shape[1], sides))
 
 
 def _tested(

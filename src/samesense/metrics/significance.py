@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -146,7 +146,22 @@ def paired_mean(values_a: Numbers, values_b: Numbers, *, samples: int = 1000, se
     if len(first) != len(second):
         raise DataError(f"Both models must be evaluated on the same examples, got {len(first)} and {len(second)}.")
     differences = first - second
-    return compared(float(differences.mean()), resampled_means(differences, samples, seed))
+    found = compared(float(differences.mean()), resampled_means(differences, samples, seed))
+    return at_least(least_of_means(len(first)), found)
+
+
+def least_of_means(examples: int) -> float:
+    """Return the least p-value that a comparison of means may have: that of a sign test all of whose signs agree.
+
+    Resamples of two or three examples are few, and of equal outcomes all the same: they would call most models
+    different.
+    """
+    return 2.0 ** (1 - examples)
+
+
+def at_least(p_value: float, found: PairedDifference) -> PairedDifference:
+    """Return a comparison with a p-value that is not below ``p_value``."""
+    return replace(found, p_value=max(found.p_value, p_value))
 
 
 def holm(p_values: Numbers) -> list[float]:

@@ -199,7 +199,8 @@ def hold_out(
 ) -> tuple[list[list[int]], list[list[int]]]:
     """Return the blocks to learn from and those held out: whole documents, or blocks where there are few documents.
 
-    At most :data:`MOST_HELD_OUT` are held out. DataError if there are fewer than two blocks.
+    At most :data:`MOST_HELD_OUT` are held out, in blocks too where every document is longer. DataError if there are
+    fewer than two blocks.
     """
     every = [block for document in documents for block in document]
     if len(every) < 2:
@@ -211,5 +212,7 @@ def hold_out(
     learnt: list[list[int]] = []
     held: list[list[int]] = []
     for at in np.random.default_rng(seed).permutation(len(units)):
-        (held if len(held) + len(units[at]) <= wanted or not held else learnt).extend(units[at])
+        (held if len(held) + len(units[at]) <= wanted else learnt).extend(units[at])
+    if not held:
+        return hold_out([every], share, seed)
     return (learnt, held) if learnt else (held[1:], held[:1])

@@ -123,6 +123,8 @@ def sparse_embeddings(loss: nn.Module, allowed: bool) -> Iterator[bool]:
         and len(module.weight) >= _ROWS
         and module.weight.requires_grad
         and module.weight.device.type == "cpu"
+        and module.weight.dtype
+        == torch.float32  # the optimiser's state has its type when it is loaded, row numbers too
         and held[id(module.weight)] == 1
         and not module.sparse
     ]

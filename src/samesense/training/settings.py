@@ -7,6 +7,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, field_validator
 
 from samesense.errors import ConfigError
+from samesense.execution.ranks import world_size
 from samesense.execution.settings import Settings
 from samesense.types import Precision
 
@@ -32,7 +33,7 @@ class TrainerSettings(Settings):
         0.1, ge=0, lt=1, description="share of the steps in which the learning rate rises to its peak"
     )
     lr_scheduler_type: Scheduler = Field("linear", description="learning rate after that")
-    batch_size: int = Field(16, ge=1, description="examples in a step")
+    batch_size: int = Field(16, ge=1, description="examples in a step, of each process under torchrun")
     epochs: float = Field(4, gt=0, description="passes over the training data")
     max_steps: int | None = Field(None, ge=1, description="stop after so many steps, whatever the epochs")
     mini_batch_num_tokens: int | None = Field(
@@ -73,8 +74,8 @@ class TrainerSettings(Settings):
         return {key.replace("-", "_"): given for key, _, given in words}
 
     def steps(self, examples: int) -> int:
-        """Return the number of optimiser steps over ``examples`` training examples."""
-        whole = -(-examples // self.batch_size)
+        """Return the number of optimiser steps over ``examples`` training examples, of all processes together."""
+        whole = -(-examples // (self.batch_size * world_size()))
         return self.max_steps or max(1, -(-int(whole * self.epochs * 1000) // 1000))
 
     def steps_between_evaluations(self, examples: int) -> int:

@@ -54,6 +54,8 @@ def build(
         MissingExtraError: if it has adapters, and their package is not installed.
         ConfigError: if the pooling does not exist, or nothing can be computed on the device.
 
+    Weights are float32, however they are stored.
+
     Differs: a bare language model's chat template is dropped, so a sentence is encoded as it stands.
         sentence-transformers 6 would wrap each one into a chat message together with the template's system prompt.
     """
@@ -66,6 +68,7 @@ def build(
         else:
             model = SentenceTransformer(source, device=device)
         merge_adapters(model)
+        model.float()  # a checkpoint may be stored in half precision, in which small steps of training round to nothing
     except Exception as error:  # a damaged folder raises anything in one of its readers
         reason = first_line(error)
         raise ModelError(

@@ -68,7 +68,7 @@ def build_cross(
     _separate(trunk.tokenizer, name)
     if max_seq_length is not None:
         trunk.tokenizer.model_max_length = min(max_seq_length, trunk.tokenizer.model_max_length)
-    return CrossEncoder(modules=[trunk], device=device)
+    return CrossEncoder(modules=[trunk.float()], device=device)  # however the weights are stored; see build
 
 
 def has_one_logit(name: str) -> bool:

@@ -50,7 +50,7 @@ def load_cross_encoder(source: str, *, device: str | None = None) -> CrossEncode
     """
     check_device(device)
     try:
-        model = CrossEncoder(source, device=device)
+        model = CrossEncoder(source, device=device).float()  # however its weights are stored
     except (OSError, ValueError, KeyError) as error:
         raise ModelError(f"Cannot load the cross-encoder {source!r}: {first_line(error)}") from error
     if model.num_labels != 1:

@@ -42,13 +42,14 @@ class CheapDropout(nn.Dropout):
 
 @contextmanager
 def without_dropout(model: nn.Module) -> Iterator[None]:
-    """Have a model compute as in use; afterwards it is in training again if it was."""
-    training = model.training
+    """Have a model compute as in use; afterwards each of its modules is in training again that was."""
+    training = [module for module in model.modules() if module.training]  # of a model as loaded, the outermost alone
     model.eval()
     try:
         yield
     finally:
-        model.train(training)
+        for module in training:
+            module.training = True
 
 
 def use_cheap_dropout(model: nn.Module) -> int:

@@ -10,6 +10,7 @@ from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 from sentence_transformers.util import batch_to_device
 
+from samesense.encoder.forward.dropout import without_dropout
 from samesense.errors import ModelError
 from samesense.types import END_OF_TEXT
 
@@ -24,7 +25,7 @@ def reads_forwards(model: SentenceTransformer) -> bool:
     trunk = model[0]
     if not isinstance(trunk, Transformer):
         return False
-    with torch.inference_mode():
+    with without_dropout(trunk), torch.inference_mode():
         read = (batch_to_device(trunk.preprocess([text]), trunk.model.device) for text in ("a", "a b c"))
         alone, followed = (trunk(features)["token_embeddings"][0, 0].float() for features in read)
     return torch.allclose(alone, followed, rtol=1e-2, atol=1e-2)
