@@ -59,6 +59,16 @@ def test_no_replacement_is_an_error(tmp_path, document):
         draw_negatives(corpus, corpus.windows, 1, [0])
 
 
+def test_no_document_is_held_out_that_holds_most_of_the_windows(tmp_path):
+    def document(name, sentences):
+        return [[f"{name} sentence number {at} of a document." for at in range(sentences)]]
+
+    corpus = Corpus.build(tmp_path / "c", [document("a", 12), document("b", 400), document("c", 12)])
+    for seed in range(8):
+        learnt, held = hold_out(corpus, 30, seed)
+        assert 0 < len(held) <= len(corpus.windows) // 2 < len(learnt)
+
+
 def test_only_allowed_sentences_replace_others(corpus):
     learnt, held = hold_out(corpus, 100, 0)
     allowed = to_learn_from(corpus, held)

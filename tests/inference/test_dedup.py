@@ -7,6 +7,7 @@ import samesense
 from samesense.errors import ConfigError, DataError, OutputError
 from samesense.files import temporary
 from samesense.inference.duplicates import dedup as module
+from samesense.inference.duplicates import match as match_module
 from tests.inference.made_vectors import cosines, encode
 
 ANGLES = {"a": 0.0, "aa": 0.3, "aaa": 0.6, "b": 2.0, "bb": 2.1, "c": 4.0}
@@ -119,6 +120,15 @@ def test_matches_are_the_closest_rows_of_the_other_list():
         assert found.unmatched.tolist() == sorted(set(range(30)) - {i for i, _ in true})
     again = found.at(0.8)
     assert {pair[:2] for pair in again.pairs} == {pair for pair, score in true.items() if score >= 0.8}
+
+
+def test_no_more_copies_are_formed_than_are_asked_for(monkeypatch):
+    made = []
+    plain = match_module.Match
+    monkeypatch.setattr(match_module, "Match", lambda *given: made.append(given) or plain(*given))
+    found = samesense.match(["a"] * 40, ["a"] * 50, model=samesense.load(angles), top=2)
+    assert (len(found.pairs), len(made)) == (80, 2)
+    assert {one.match for one in found.pairs} == {0, 1}
 
 
 def test_one_to_one_takes_the_closest_first():

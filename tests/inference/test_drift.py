@@ -58,6 +58,10 @@ def test_a_threshold_moves_to_where_the_precision_is_the_same():
     assert found.threshold.precision == pytest.approx(4 / 5)
     assert np.cos(0.3) < found.threshold.new < np.cos(0.25)
     assert (found.threshold.old, found.threshold.of) == (np.cos(0.55), "precision")
+    # no pair is called the same, or none rightly: nowhere in the new model
+    for cut, wrong in ((1.5, pairs), (np.cos(0.45), samesense.read([("a", "x4", 0), ("a", "x8", 1)]))):
+        found = drift(model_of(old), model_of(new), list(rows), top=3, pairs=wrong, threshold=min(cut, 1.0))
+        assert (found.threshold.new, found.threshold.precision) == (float("inf"), 0.0)
     # without labels: as many of the pairs of neighbours
     found = drift(model_of(old), model_of(new), list(rows), top=3, threshold=np.cos(0.15))
     assert found.threshold.of == "share"

@@ -10,6 +10,7 @@ from samesense.errors import DataError, ModelError
 from samesense.inference.explain import explain
 from tests.command import run_command
 from tests.inference.made_vectors import encode
+from tests.models import made_model
 
 ONE, OTHER = "the old dog sleeps on the red road.", "a dog and the cat walks"
 
@@ -144,3 +145,7 @@ def test_an_origin_is_explained_by_its_contexts(monkeypatch, capsys):
     monkeypatch.setattr(load, "open_origin", lambda folder: Opened())
     code, out, _ = run_command(capsys, "explain", "origin:made", "a", "b", "--top", "2")
     assert (code, "Before. [...] After." in out) == (0, True)
+    scored = made_model(lambda pairs: np.array([float(len(one)) for one, _ in pairs]), name="origin:made")
+    monkeypatch.setattr("samesense.inference.models.load.load", lambda name, **how: scored)
+    code, out, _ = run_command(capsys, "explain", "origin:made", "a cat", "b", "--by", "occlusion")
+    assert code == 0 and "cat" in out and "Before." not in out

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from sentence_transformers import CrossEncoder
 
+import samesense
 from samesense.encoder.assembly.build import build
 from samesense.encoder.assembly.build_cross import build_cross
 from samesense.encoder.cosine import cosine_score
@@ -44,6 +45,20 @@ def folder(tiny_trunk, tmp_path_factory):
 @pytest.fixture
 def rows(tiny, sentences):
     return encode(tiny, sentences, precision="float32")
+
+
+def test_an_opened_model_has_the_name_it_is_given_and_no_option_is_lost(tiny_trunk, toy_pairs):
+    model = samesense.load(str(tiny_trunk), precision="float32")
+    named = samesense.load(model, name="first", seed=3)
+    assert (named.name, named.seed, model.name) == ("first", 3, str(tiny_trunk))
+    for option in ({"prompt": "a "}, {"calibration": "c.json"}):
+        with pytest.raises(ConfigError, match=f"received `{next(iter(option))}`. Open it with them"):
+            samesense.load(model, **option)
+    other = samesense.load(str(tiny_trunk), precision="float32", pooling="cls")
+    found = samesense.compare({"first": model, "second": other}, toy_pairs / "test.tsv", speed=False)
+    assert {row.model for row in found.results} == {"first", "second"}
+    with pytest.raises(ModelError, match="has a prompt or a pooling"):
+        other.calibration  # noqa: B018 - read when it is asked for
 
 
 def test_a_model_folder(folder, pairs, sentences, rows):

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from samesense.data.formats.files import read_rows
+from samesense.inference.duplicates.rows import write_rows
 from tests.command import run_command
 from tests.inference.made_vectors import encode
 
@@ -175,7 +176,8 @@ def test_cells_that_need_care(run, tmp_path):
     assert (tmp_path / "k.txt").read_text() == 'a "b", c\nother\n'
     mixed = [{"text": "same", "value": 1}, {"text": "other", "value": "one"}, {"text": "third", "more": 1}]
     (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in mixed))
-    code, _, err = run("dedup", tmp_path / "t.jsonl", "--columns", "text", "-o", tmp_path / "m.parquet")
+    (tmp_path / "two.jsonl").write_text("".join(json.dumps(row) + "\n" for row in mixed[:2]))
+    code, _, err = run("dedup", tmp_path / "two.jsonl", "--columns", "text", "-o", tmp_path / "m.parquet")
     assert (code, "A column of Parquet holds values of one type" in err) == (2, True)
     code, _, err = run("dedup", tmp_path / "t.jsonl", "--columns", "text", "-o", tmp_path / "m.csv")
     assert (code, "after text, value in the first row there is more in a later one" in err) == (2, True)
@@ -199,6 +201,20 @@ def test_labelled_pairs_are_not_written_over(run, tmp_path, command):
     code, _, err = run(name, *(tmp_path / file for file in files), *flags)
     assert (code, "would be written over" in err, run.loaded) == (2, True, [])
     assert (tmp_path / "pairs.tsv").read_bytes() == before
+
+
+def test_parquet_loses_no_column_and_is_whole_without_rows(run, tmp_path):
+    rows = [{"text": "same"}, {"text": "other", "note": "kept"}]
+    (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    code, _, err = run("dedup", tmp_path / "t.jsonl", "--output", tmp_path / "k.parquet")
+    assert (code, "there is note in a later one" in err, (tmp_path / "k.parquet").exists()) == (2, True, False)
+    rows = [{"text": f"text {place}", "note": None if place < 9000 else "late"} for place in range(9001)]
+    write_rows(rows, str(tmp_path / "late.parquet"), ".parquet")
+    assert pq.read_table(tmp_path / "late.parquet").to_pylist() == rows
+    (tmp_path / "t.txt").write_bytes(b"same\n")
+    (tmp_path / "u.txt").write_bytes(b"other\n")
+    assert run("match", tmp_path / "t.txt", tmp_path / "u.txt", "--output", tmp_path / "m.parquet")[0] == 0
+    assert pq.read_table(tmp_path / "m.parquet").num_rows == 0
 
 
 def test_lines_of_an_address_are_rows_of_one_text(run):

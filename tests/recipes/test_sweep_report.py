@@ -71,6 +71,18 @@ def test_a_variant_has_its_present_name_everywhere(file, tmp_path):
     assert "old" not in write_report(tmp_path)[0]
 
 
+def test_the_start_is_another_one_with_a_prompt_and_guards_are_refused(file):
+    base = file["base"]
+    keys = {
+        next(cell.key for cell in plan_of(file, start=True, base={**base, **more}).cells if cell.seed is None)
+        for more in ({}, {"prompt": "query: "})
+    }
+    assert len(keys) == 2
+    for more in ({"guard": ["a.tsv"]}, {"learning_curve": True}):
+        with pytest.raises(ConfigError, match="is of a single run's report"):
+            plan_of(file, base={**base, **more})
+
+
 def test_a_name_with_a_bar_stays_one_cell():
     table = _tried_table([Tried("toy", "a | b", "learning_rate 0.1", 0.5, chosen=True)])
     assert table.splitlines()[-1] == r"| toy | a \| b | **learning_rate 0.1** | **50.00** |"

@@ -119,11 +119,11 @@ def explain(
         from samesense.inference.sentences import match_sentences
 
         return match_sentences(load(model, precision=precision), [(text1, text2)])[0]
-    if isinstance(model, str) and model.startswith(ORIGIN):
+    if by == "auto" and isinstance(model, str) and model.startswith(ORIGIN):
         from samesense.context.origin.load import open_origin
 
         return open_origin(Path(model.removeprefix(ORIGIN)).expanduser()).explain(text1, text2, top=top)
-    if isinstance(model, str) and model.startswith(CONTINUATIONS):
+    if by == "auto" and isinstance(model, str) and model.startswith(CONTINUATIONS):
         from samesense.inference.models.functions import open_continuations
 
         return open_continuations(model.removeprefix(CONTINUATIONS)).explain(text1, text2, top=top)

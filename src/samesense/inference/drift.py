@@ -188,5 +188,6 @@ def _threshold(
     right = np.asarray(pairs.labels, dtype=np.float64)
     before, after = old.scores(pairs.pairs()), new.scores(pairs.pairs())
     cut = best_threshold(before, right, "f1") if threshold is None else threshold
-    precision = precision_at(before, right, cut)
-    return Moved(cut, threshold_at(after, right, precision=precision) if precision else cut, "precision", precision)
+    precision = precision_at(before, right, cut) if (before >= cut).any() else 0.0  # of no pair that is called the same
+    moved = threshold_at(after, right, precision=precision) if precision else float("inf")
+    return Moved(cut, moved, "precision", precision)

@@ -248,8 +248,9 @@ class WindowTraining:
 def hold_out(corpus: Corpus, count: int, seed: int) -> tuple[Indices, Indices]:
     """Return the windows to train on, and those of whole documents drawn at random until ``count`` are held out.
 
-    The windows of one document share sentences, so a document is on one side only; in a corpus of one document, its
-    last windows are held out. ConfigError if ``count`` is more than half of the windows.
+    The windows of one document share sentences, so a document is on one side only, and stays with those to train on
+    where it would bring the others above half; in a corpus of one document, its last windows are held out. ConfigError
+    if ``count`` is more than half of the windows.
     """
     windows = corpus.windows
     if not 1 <= count <= len(windows) // 2:
@@ -261,9 +262,12 @@ def hold_out(corpus: Corpus, count: int, seed: int) -> tuple[Indices, Indices]:
     names, sizes = np.unique(documents, return_counts=True)
     if len(names) == 1:
         return windows[:-count], windows[-count:]
-    order = np.random.default_rng(seed).permutation(len(names))
-    enough = min(len(names) - 1, 1 + int(np.searchsorted(np.cumsum(sizes[order]), count)))
-    out = np.isin(documents, names[order[:enough]])
+    held, drawn = 0, []
+    for at in np.random.default_rng(seed).permutation(len(names)):
+        if held < count and held + sizes[at] <= len(windows) // 2:
+            held += sizes[at]
+            drawn.append(names[at])
+    out = np.isin(documents, drawn)
     return windows[~out], windows[out]
 
 

@@ -123,8 +123,8 @@ def match(
         floor = cut if work is None else max(-1.0, cut - ROOM)
         find = _approximate if approximate else _exact
         links = made.links(cut, lambda vectors: find(vectors, here, floor, count))
-        ordered = _candidates(links, cut, first, second)
-        pairs = _one_to_one(ordered) if one_to_one else [one for some in ordered for one in some[:top]]
+        ordered = _candidates(links, cut, first, second, None if one_to_one else top)
+        pairs = _one_to_one(ordered) if one_to_one else [one for some in ordered for one in some]
         return Matched(threshold=cut, pairs=pairs, rows=len(texts), recall=links.recall, anew=at)
 
     return at(threshold)
@@ -159,15 +159,18 @@ def _approximate(vectors: Embeddings, here: int, floor: float, count: int) -> Li
     return Links(first[best], second[best], scores[best], beyond, floor, lists.recall, lists.sampled)
 
 
-def _candidates(links: Links, threshold: float, first: Distinct, second: Distinct) -> list[list[Match]]:
-    """Return for each row of the first list its matches, the closest first, then by row."""
+def _candidates(
+    links: Links, threshold: float, first: Distinct, second: Distinct, most: int | None
+) -> list[list[Match]]:
+    """Return for each row of the first list its matches, ``most`` or all, the closest first, then by row."""
     of_text: list[list[Match]] = [[] for _ in first.texts]
     copies = np.split(np.argsort(second.of_row, kind="stable"), np.cumsum(second.copies)[:-1])
     order = np.lexsort((links.second, -links.scores, links.first))
     close = order[links.scores[order] >= threshold]
     columns = links.first[close].tolist(), links.second[close].tolist(), links.scores[close].tolist()
     for text, other, score in zip(*columns, strict=True):
-        of_text[text] += [Match(0, row, score) for row in copies[other].tolist()]
+        room = None if most is None else most - len(of_text[text])
+        of_text[text] += [Match(0, row, score) for row in copies[other][:room].tolist()]
     return [[one._replace(row=row) for one in of_text[text]] for row, text in enumerate(first.of_row.tolist())]
 
 

@@ -134,15 +134,20 @@ def _table(rows: Iterable[Cells]) -> Iterator[list[Any]]:
 
 
 def _parquet(rows: Iterable[Cells], stream: IO[bytes]) -> None:
+    """Write the columns of :func:`_table`, by the types in the first rows; one that is empty there holds texts."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    writer = None
+    source, writer = _table(rows), None
+    names = next(source, [])
     try:
-        source = iter(rows)
-        while batch := [dict(row) for row in islice(source, BATCH)]:
-            table = pa.Table.from_pylist(batch, schema=writer.schema if writer else None)
-            writer = writer or pq.ParquetWriter(stream, table.schema)
+        while (batch := list(islice(source, BATCH))) or writer is None:  # a file of no rows is a whole file too
+            cells = [dict(zip(names, row, strict=True)) for row in batch]
+            table = pa.Table.from_pylist(cells, schema=writer.schema if writer else None)
+            if writer is None:
+                types = [pa.string() if pa.types.is_null(field.type) else field.type for field in table.schema]
+                table = table.cast(pa.schema(zip(table.column_names, types, strict=True)))
+                writer = pq.ParquetWriter(stream, table.schema)
             writer.write_table(table)
     except (pa.ArrowException, TypeError) as error:
         raise DataError(f"A column of Parquet holds values of one type: {error}. Write .jsonl.") from error

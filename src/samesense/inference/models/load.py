@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cache as once
 from pathlib import Path
@@ -49,8 +50,8 @@ def load(  # noqa: PLR0913 - what may be told of any kind of model
     Args:
         model: a folder, the output of ``samesense train`` or ``export``, a hub name, ``"default"``, or another name of
             the table in :mod:`samesense.inference.names`. Or what is in memory: a SentenceTransformer, a
-            CrossEncoder, a function from texts to vectors (device, backend and pooling stay theirs), or a
-            :class:`Model`, which is returned as it is.
+            CrossEncoder, a function from texts to vectors, or a :class:`Model`; device, backend and pooling stay
+            theirs.
         name: what results call it; ``None`` for the name it was opened by.
         backend: what computes. ``"auto"`` takes what is the fastest by an earlier measurement, or by one now if
             ``sample`` is large; without a sample, onnx for an exported folder and torch for others.
@@ -81,7 +82,16 @@ def load(  # noqa: PLR0913 - what may be told of any kind of model
     check_choice("precision", precision, Precision)
     narrow = "" if dim is None else f"+dim:{dim}"
     if isinstance(model, Model):
-        return apply_maps(model, narrow, None)
+        if prompt is not None or calibration is not None:
+            raise ConfigError(
+                f"An opened model keeps its prompt and its calibration; received `{'prompt' if prompt else 'calibration'}`"
+                ". Open it with them."
+            )
+        opened = apply_maps(model, narrow, None)
+        if name is not None or seed is not None:
+            opened = copy(opened)
+            opened.name, opened.seed = name or opened.name, opened.seed if seed is None else seed
+        return opened
     base, maps = split_maps(f"{model}{narrow}") if isinstance(model, str | Path) else ("", narrow)
     options = _Options(
         backend, precision, device, pooling, deterministic, None if deterministic else sample, threads, bool(cache),
@@ -98,7 +108,9 @@ def load(  # noqa: PLR0913 - what may be told of any kind of model
     if cache:
         opened.remember(None if cache is True or split_kind(base)[0] else Path(cache))
     opened = apply_maps(opened, maps, fit_texts, seed=seed or 0, cache=bool(cache))
-    opened.name, opened.seed, opened.home = name or f"{model}{narrow}", seed, (f"{model}{narrow}", calibration)
+    opened.name, opened.seed = name or f"{model}{narrow}", seed
+    if calibration is not None or (prompt is None and pooling is None):  # that in its folder is of its own scores
+        opened.home = f"{model}{narrow}", calibration
     return opened
 
 

@@ -50,7 +50,8 @@ class Model:
         seed: of the training run behind it, where known.
         choice: what computes and why it was taken; ``None`` where there was nothing to choose.
         cross_encoder: the model of sentence-transformers behind the score of a cross-encoder.
-        home: name it was opened by, and the file of its calibration if it is not in its folder; ``None`` in memory.
+        home: name it was opened by, and the file of its calibration if it is not in its folder; ``None`` in memory,
+            and where it was opened otherwise than its folder says.
 
     Example:
         >>> model = load("default")  # doctest: +SKIP
@@ -203,8 +204,8 @@ class Model:
         """
         if self.home is None:
             raise ModelError(
-                "A calibration is kept beside a model, and this one is in memory only. Save it, calibrate it, and load "
-                "it by its name."
+                "A calibration is kept beside a model, and this one is in memory only, or has a prompt or a pooling "
+                "that its folder has not. Save it, calibrate it, and load it by its name."
             )
         from samesense.inference.calibration.storage import read_of
 

@@ -169,7 +169,7 @@ def _start(plan: Plan, entry: DataEntry, variants: Sequence[Variant], how: Untra
         )
     identity = {
         METHOD: bound.method.name,  # whose pooling a bare transformer takes
-        "settings": settings.model_dump(include={"pooling", "first", "max_seq_length"}),
+        "settings": settings.model_dump(include={"pooling", "first", "max_seq_length"}) | _prompt_of(settings),
         "start": fingerprint_of(settings.model, plan.starts),
         "layers": bound.layers,
         "test_precision": plan.file.test_precision,
@@ -191,6 +191,11 @@ class _Bound:
     layers: int | None
 
 
+def _prompt_of(settings: EncoderSettings) -> dict[str, str]:
+    prompt = getattr(settings, "prompt", None)
+    return {} if prompt is None else {"prompt": prompt}
+
+
 def _bind(plan: Plan, entry: DataEntry, variant: str, given: Mapping[str, Any]) -> _Bound:
     """Bind the settings of a cell, and read its data unless another cell has had them read."""
     own = {key: value for key, value in given.items() if key not in (LAYERS, METHOD)}
@@ -210,6 +215,9 @@ def _bind(plan: Plan, entry: DataEntry, variant: str, given: Mapping[str, Any]) 
         settings = method.choose(plan.file.config, own, lambda: read().train)[1]
     except ConfigError as error:
         raise ConfigError(f"{entry.name}, {variant}: {error}") from error
+    for name in ("guard", "learning_curve"):
+        if getattr(settings, name, None):
+            raise ConfigError(f"{entry.name}, {variant}: `{name}` is of a single run's report. Leave it out.")
     read(settings)
     return _Bound(method, settings, _reading(method, settings), layers)
 
