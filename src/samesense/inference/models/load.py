@@ -83,10 +83,8 @@ def load(  # noqa: PLR0913 - what may be told of any kind of model
     narrow = "" if dim is None else f"+dim:{dim}"
     if isinstance(model, Model):
         if prompt is not None or calibration is not None:
-            raise ConfigError(
-                f"An opened model keeps its prompt and its calibration; received `{'prompt' if prompt else 'calibration'}`"
-                ". Open it with them."
-            )
+            given = "prompt" if prompt is not None else "calibration"
+            raise ConfigError(f"An opened model keeps prompt and calibration; received `{given}`. Open it with them.")
         opened = apply_maps(model, narrow, None)
         if name is not None or seed is not None:
             opened = copy(opened)
