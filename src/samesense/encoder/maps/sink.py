@@ -28,7 +28,7 @@ def reads_forwards(model: SentenceTransformer) -> bool:
     with without_dropout(trunk), torch.inference_mode():
         read = (batch_to_device(trunk.preprocess([text]), trunk.model.device) for text in ("a", "a b c"))
         alone, followed = (trunk(features)["token_embeddings"][0, 0].float() for features in read)
-    return torch.allclose(alone, followed, rtol=1e-2, atol=1e-2)
+    return torch.allclose(alone, followed, rtol=1e-4, atol=1e-4)  # weights are float32; a narrow cone is no proof
 
 
 def leave_out_sink(model: SentenceTransformer) -> bool:
