@@ -132,8 +132,12 @@ def test_no_long_document_is_held_out_as_a_whole():
     for seed in range(40):
         learnt, held = hold_out(documents, 0.05, seed=seed)
         assert 20 <= len(held) <= 39 and len(learnt) + len(held) == 780
-    learnt, held = hold_out([[[1] * 9] * 50] * 10, 0.05, seed=1)  # every document is longer than what is wanted
-    assert (len(learnt), len(held)) == (475, 25)
+    # every document is longer than what is wanted: one of them, unless that is much
+    documents = [[[at] * 9] * (50 + at) for at in range(10)]
+    learnt, held = hold_out(documents, 0.05, seed=1)
+    assert held in documents and len(learnt) == 545 - len(held)
+    learnt, held = hold_out([[[1] * 9] * 600] * 10, 0.05, seed=1)
+    assert (len(learnt), len(held)) == (5700, 300)
 
 
 def test_a_run_lowers_the_loss_and_leaves_an_encoder_with_its_head(tiny_trunk, documents, tmp_path):

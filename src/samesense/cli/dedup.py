@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -66,7 +66,7 @@ def dedup(
     from samesense.inference.stream import read_usable
 
     outputs = [(name, format_of(name, source)) for name in (output, removed, groups) if name is not None]
-    check_outputs([name for name, _ in outputs], [source, place_of(model), *([] if pairs is None else [pairs])])
+    check_outputs([name for name, _ in outputs], [source, place_of(model), pairs])
     read = read_usable(source, columns, drop_bad_rows=drop_bad_rows)
     found = samesense.dedup(
         read.texts, model=model, threshold=threshold, min_precision=min_precision, pairs=pairs, by=by, keep=keep,
@@ -78,15 +78,18 @@ def dedup(
     logger.info(str(found))
 
 
-def check_outputs(names: list[str], inputs: list[str]) -> None:
-    """Raise OutputError for a file that could not be written, ConfigError if two outputs are one."""
+def check_outputs(names: list[str], inputs: Sequence[str | None]) -> None:
+    """Raise OutputError for a file that could not be written, ConfigError if two outputs are one.
+
+    ``inputs`` are not written over; ``None`` is one that was not given.
+    """
     from samesense.places import check_place
 
     if len(set(names)) < len(names):
         raise ConfigError(f"Each output is a file of its own; received {', '.join(names)}.")
     for name in names:
         if name != "-":
-            check_place(name, inputs)
+            check_place(name, [given for given in inputs if given is not None])
 
 
 def _kept(rows: Iterator[Cells], _: Usable, found: Deduplicated) -> Iterator[Cells]:

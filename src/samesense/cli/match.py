@@ -70,8 +70,8 @@ def match(
     if source == target == "-":
         raise ConfigError("Standard input can be one of the two files; received it twice. Name a file.")
     rest = None if unmatched is None else format_of(unmatched, source)
-    inputs = [source, target, place_of(model), *([] if pairs is None else [pairs])]
-    check_outputs([output, *([] if unmatched is None else [unmatched])], inputs)
+    outputs = [output] if unmatched is None else [output, unmatched]
+    check_outputs(outputs, [source, target, place_of(model), pairs])
     ours = read_usable(source, columns, drop_bad_rows=drop_bad_rows)
     theirs = read_usable(target, target_columns, drop_bad_rows=drop_bad_rows)
     found = samesense.match(

@@ -76,8 +76,7 @@ def mine_negatives(
     form = ".jsonl" if output == "-" else next((end for end in FORMATS if output.lower().endswith(end)), "")
     if form in ("", ".txt"):
         raise ConfigError(f"`output` is a table, .jsonl, .tsv, .csv or .parquet; received {output!r}.")
-    models = [place_of(one) for one in (model, score) if one is not None]
-    check_outputs([output], [*data, *([] if corpus is None else [corpus]), *models])
+    check_outputs([output], [*data, corpus, place_of(model), None if score is None else place_of(score)])
     found = samesense.mine_negatives(
         data, model=model, corpus=corpus, score=score, num_negatives=num_negatives, range_min=range_min,
         range_max=range_max, absolute_margin=absolute_margin,

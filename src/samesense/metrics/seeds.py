@@ -112,7 +112,7 @@ def resampled_figures(
 
 def mean_of_sets(sets: Sequence[Resampled]) -> Resampled:
     """Return the mean figure of each run over several data sets, drawn independently of each other."""
-    figures, drawn = (np.mean([getattr(one, part) for one in sets], axis=0) for part in ("figures", "drawn"))
+    figures, drawn = np.mean([one.figures for one in sets], axis=0), np.mean([one.drawn for one in sets], axis=0)
     return Resampled(figures, drawn, math.prod(one.least for one in sets))
 
 

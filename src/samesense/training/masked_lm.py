@@ -199,20 +199,22 @@ def hold_out(
 ) -> tuple[list[list[int]], list[list[int]]]:
     """Return the blocks to learn from and those held out: whole documents, or blocks where there are few documents.
 
-    At most :data:`MOST_HELD_OUT` are held out, in blocks too where every document is longer. DataError if there are
-    fewer than two blocks.
+    At most :data:`MOST_HELD_OUT` are held out, and no document that is more than half of all; blocks, where every
+    document is. DataError if there are fewer than two blocks.
     """
     every = [block for document in documents for block in document]
     if len(every) < 2:
         raise DataError(f"At least two blocks of {LEAST} tokens are needed, and the documents give {len(every)}.")
     wanted = max(1, min(MOST_HELD_OUT, round(share * len(every))))
+    most = max(wanted, min(MOST_HELD_OUT, len(every) // 2))  # of the first document, which may be longer than the share
     units: Sequence[Sequence[list[int]]] = (
         documents if len(documents) >= FEW_DOCUMENTS else [[block] for block in every]
     )
     learnt: list[list[int]] = []
     held: list[list[int]] = []
     for at in np.random.default_rng(seed).permutation(len(units)):
-        (held if len(held) + len(units[at]) <= wanted else learnt).extend(units[at])
+        fits = len(held) + len(units[at]) <= (wanted if held else most)
+        (held if fits else learnt).extend(units[at])
     if not held:
         return hold_out([every], share, seed)
     return (learnt, held) if learnt else (held[1:], held[:1])

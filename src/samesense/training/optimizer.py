@@ -110,7 +110,8 @@ def _with_room(moments: Tensor, used: int, wanted: int, most: int) -> Tensor:
 def sparse_embeddings(loss: nn.Module, allowed: bool) -> Iterator[bool]:
     """Have large embeddings below a loss give sparse gradients, on one CPU; yields whether any does.
 
-    Not those that another layer shares, such as a head that guesses words: their gradient is dense.
+    Not those that another layer shares, such as a head that guesses words: their gradient is dense. Nor those in half
+    precision, which the optimiser's state takes on when it is loaded, row numbers included.
     """
     if not allowed or world_size() > 1:
         yield False
@@ -123,8 +124,7 @@ def sparse_embeddings(loss: nn.Module, allowed: bool) -> Iterator[bool]:
         and len(module.weight) >= _ROWS
         and module.weight.requires_grad
         and module.weight.device.type == "cpu"
-        and module.weight.dtype
-        == torch.float32  # the optimiser's state has its type when it is loaded, row numbers too
+        and module.weight.dtype == torch.float32
         and held[id(module.weight)] == 1
         and not module.sparse
     ]

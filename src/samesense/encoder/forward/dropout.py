@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 import torch
 from torch import Tensor, nn
@@ -41,15 +41,20 @@ class CheapDropout(nn.Dropout):
 
 
 @contextmanager
-def without_dropout(model: nn.Module) -> Iterator[None]:
-    """Have a model compute as in use; afterwards each of its modules is in training again that was."""
-    training = [module for module in model.modules() if module.training]  # of a model as loaded, the outermost alone
-    model.eval()
+def in_mode(model: nn.Module, *, training: bool) -> Iterator[None]:
+    """Have a model compute as in training or as in use; afterwards each of its modules is again as it was."""
+    before = [(module, module.training) for module in model.modules()]  # as loaded, the outermost alone is in training
+    model.train(training)
     try:
         yield
     finally:
-        for module in training:
-            module.training = True
+        for module, was in before:
+            module.training = was
+
+
+def without_dropout(model: nn.Module) -> AbstractContextManager[None]:
+    """Have a model compute as in use; afterwards each of its modules is in training again that was."""
+    return in_mode(model, training=False)
 
 
 def use_cheap_dropout(model: nn.Module) -> int:

@@ -45,7 +45,6 @@ from samesense.training.callbacks import History, Progress
 from samesense.training.fit import TrainOutput
 from samesense.training.losses.mlm import transformer_source
 from samesense.training.masked_lm import (
-    FEW_DOCUMENTS,
     Blocks,
     Masked,
     MaskedLmTrainer,
@@ -112,7 +111,7 @@ def run(
     learnt, held = hold_out(documents, settings.held_out, settings.seed)
     logger.info(
         f"data: {len(documents):,} documents, {len(learnt):,} blocks of at most {settings.max_seq_length} tokens, and "
-        f"{len(held):,} held out{', of documents of their own' if len(documents) >= FEW_DOCUMENTS else ''}"
+        f"{len(held):,} held out{', of documents of their own' if _apart(documents, held) else ''}"
     )
     if new_head:
         logger.info("the head is new, as the file of the model has none")
@@ -141,6 +140,12 @@ def run(
             with stage("saving the model"):
                 run_folder.save_model(output, record, trained, partial(save, encoder))
         return _ended(output, record, trained, laps)
+
+
+def _apart(documents: Sequence[Sequence[list[int]]], held: Sequence[list[int]]) -> bool:
+    """Return whether no document is in part held out."""
+    chosen = set(map(id, held))
+    return all(len({id(block) in chosen for block in document}) == 1 for document in documents)
 
 
 def _ended(output: Path, record: dict[str, Any], trained: TrainOutput, laps: Laps) -> Pretraining:

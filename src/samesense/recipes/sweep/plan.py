@@ -169,7 +169,7 @@ def _start(plan: Plan, entry: DataEntry, variants: Sequence[Variant], how: Untra
         )
     identity = {
         METHOD: bound.method.name,  # whose pooling a bare transformer takes
-        "settings": settings.model_dump(include={"pooling", "first", "max_seq_length"}) | _prompt_of(settings),
+        "settings": settings.model_dump(include={"pooling", "first", "max_seq_length", "prompt"}),
         "start": fingerprint_of(settings.model, plan.starts),
         "layers": bound.layers,
         "test_precision": plan.file.test_precision,
@@ -189,11 +189,6 @@ class _Bound:
     settings: EncoderSettings
     reading: str
     layers: int | None
-
-
-def _prompt_of(settings: EncoderSettings) -> dict[str, str]:
-    prompt = getattr(settings, "prompt", None)
-    return {} if prompt is None else {"prompt": prompt}
 
 
 def _bind(plan: Plan, entry: DataEntry, variant: str, given: Mapping[str, Any]) -> _Bound:

@@ -14,6 +14,7 @@ from transformers import TrainerCallback, TrainerState
 
 from samesense.data import PairData
 from samesense.encoder.forward.batching import tokenised
+from samesense.encoder.forward.dropout import in_mode
 from samesense.encoder.forward.grad_cache import forward
 from samesense.errors import ConfigError, ModelError
 from samesense.evaluation.geometry import GeometryTask
@@ -34,11 +35,8 @@ def set_dropout(model: nn.Module, p: float) -> None:
 def check_two_views(model: SentenceTransformer, texts: Sequence[str], advice: str) -> None:
     """Raise if a model in training gives a text the same vector twice; leaves the random state as it was."""
     features = batch_to_device(tokenised(model, texts[:8]), model.device)
-    was_training = model.training
-    model.train()
-    with torch.random.fork_rng(), torch.no_grad():
+    with in_mode(model, training=True), torch.random.fork_rng(), torch.no_grad():
         one, other = forward(model, features), forward(model, features)
-    model.train(was_training)
     if torch.equal(one, other):
         raise ConfigError(
             "Two views of a sentence differ by dropout, and this model has none: it embeds a text twice alike. "
