@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from samesense.context.corpus.corpus import Corpus
-from samesense.context.harvest.plan import Mixture
+from samesense.context.harvest.plan import Mixture, Planned
 from samesense.context.harvest.vectors import RUN, check_targets, choose_sentences, draw_pairs, nearest_of
 from samesense.errors import DataError, ModelError
 from tests.context.worlds import some_documents
@@ -58,12 +58,48 @@ def test_kinds_are_as_they_are_called_and_no_pair_comes_twice(corpus):
     assert np.mean(np.array(best) < nearest / 4) > 0.4  # the near ones more often
 
 
+def planned(rng, n, kind="random", sentences=1000):
+    return Planned(*rng.integers(0, sentences, (2, n)), [kind] * n, {kind: n})
+
+
 def test_scores_that_no_cosine_can_have_are_refused():
     rng = np.random.default_rng(0)
-    check_targets(rng.normal(0, 0.1, 2000), ["random"] * 2000)
-    check_targets(rng.normal(-0.5, 0.1, 200), ["section"] * 200)
-    check_targets(np.full(49, -0.5), ["random"] * 49)
-    with pytest.raises(ModelError, match=r"200 random pairs have a mean of -0\.5.*no model could learn"):
-        check_targets(rng.normal(-0.5, 0.1, 200), ["random"] * 200)
+    check_targets(planned(rng, 2000), rng.normal(0, 0.1, 2000))
+    check_targets(planned(rng, 200, "section"), rng.normal(-0.5, 0.1, 200))
+    check_targets(planned(rng, 49), np.full(49, -0.5))
+    with pytest.raises(
+        ModelError, match=r"200 random pairs of \d+ sentences have a mean of -0\.[45].*no model could learn"
+    ):
+        check_targets(planned(rng, 200), rng.normal(-0.5, 0.1, 200))
     with pytest.raises(ModelError, match=r"a deviation of 0\.00\d+: all are alike"):
-        check_targets(rng.normal(0.2, 0.001, 200), ["random"] * 200)
+        check_targets(planned(rng, 200), rng.normal(0.2, 0.001, 200))
+
+
+@pytest.mark.parametrize("sentences", [32, 200])
+def test_cosines_are_never_refused_however_few_are_drawn(sentences):
+    """400 pairs among few sentences have a mean far from that of all: of all pairs it is -1 / (n - 1) here."""
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        vectors = unit(rng, sentences, 5)
+        vectors -= vectors.mean(axis=0)
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        pairs = np.stack(np.triu_indices(sentences, 1))
+        first, second = pairs[:, rng.permutation(pairs.shape[1])[:400]]
+        check_targets(
+            Planned(first, second, ["random"] * 400, {}), np.einsum("nd,nd->n", vectors[first], vectors[second])
+        )
+
+
+def test_kinds_without_a_share_do_not_exist(corpus):
+    ids = choose_sentences(corpus, Mixture(sentences=100, min_words=2))
+    vectors = unit(np.random.default_rng(0), len(ids))
+    for kinds in ({"section": 0, "neighbours": 0}, {"section": 0, "random": 0}):
+        planned, _ = draw_pairs(corpus, ids, vectors, Mixture(pairs=10**4, **kinds))
+        within = corpus.sections_of(planned.first) == corpus.sections_of(planned.second)
+        assert within.any() and len(set(planned.kinds)) == 1
+        assert len(planned.kinds) > 4000 or "random" in kinds
+    one = corpus.sections_of(ids) == corpus.sections_of(ids)[0]
+    planned, _ = draw_pairs(corpus, ids[one], vectors[one], Mixture(pairs=10, section=0))
+    assert set(planned.kinds) == {"random", "neighbours"}
+    with pytest.raises(DataError, match="no pair of the kinds asked for, random, neighbours"):
+        draw_pairs(corpus, ids[one], vectors[one], Mixture(pairs=10, section=1e-9))

@@ -1,11 +1,13 @@
 """Near-duplicates of a list, and matches of two, on vectors that say themselves how close they are."""
 
+import math
+
 import numpy as np
 import pytest
 
 import samesense
 from samesense.errors import ConfigError, DataError, OutputError
-from samesense.files import temporary
+from samesense.files import only_writer, temporary
 from samesense.inference.duplicates import dedup as module
 from samesense.inference.duplicates import match as match_module
 from tests.inference.made_vectors import cosines, encode
@@ -76,7 +78,7 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path):
     (tmp_path / "mine.txt").unlink()
     temporary(tmp_path / "vectors.bin").write_bytes(b"of a process that was killed")
     assert len(samesense.dedup(["x", "y"], model=model, work=tmp_path).kept) == 2
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["about.json", "links.npz", "vectors.bin"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", "about.json", "links.npz", "vectors.bin"]
     with pytest.raises(ConfigError):  # a function may change between runs
         samesense.dedup(["x", "y"], model=encode, work=tmp_path / "new")
 
@@ -88,14 +90,35 @@ def module_encoder():
 
 
 def test_above_so_many_rows_it_is_approximate(monkeypatch):
-    texts = [f"text {i % 150}{' ' * (i % 2)}" for i in range(400)]
+    texts = [f"text {i % 150}{' ' * (i // 150 % 2)}" for i in range(400)]
     near = lambda given: encode([text.strip() for text in given])  # noqa: E731
     exact = samesense.dedup(texts, model=near)
     monkeypatch.setattr(module, "EXACT_ROWS", 100)
     found = samesense.dedup(texts, model=near)
     assert (exact.recall, found.recall) == (None, 1.0)
+    assert (exact.sampled, found.sampled > 50) == (0, True)
     assert np.array_equal(found.kept_by, exact.kept_by)
-    assert "of the pairs above it, 100.0 % were found" in str(found)
+    assert f"of {found.sampled} sampled pairs, 100.0 % were found" in str(found)
+
+
+def test_a_share_found_of_no_pairs_is_not_called_all(tmp_path):
+    model = samesense.Model(module_encoder())
+    texts = [f"text {i}" for i in range(40)]
+    for work in (None, tmp_path / "work", tmp_path / "work"):  # the last one reads what was kept
+        found = samesense.dedup(texts, model=model, threshold=1.0, search="approximate", work=work)
+        assert (math.isnan(found.recall), found.sampled) == (True, 0)
+        assert "is not known, since no sampled row has any" in str(found)
+
+
+def test_a_folder_of_work_has_one_writer(tmp_path):
+    model = samesense.Model(module_encoder())
+    with only_writer(tmp_path / "work"), pytest.raises(OutputError, match="another process writes to"):
+        samesense.dedup(["x", "y"], model=model, work=tmp_path / "work")
+    samesense.dedup(["x", "y"], model=model, threshold=0.9, work=tmp_path / "work")
+    with only_writer(tmp_path / "work"):
+        samesense.dedup(["x", "y"], model=model, threshold=0.9, work=tmp_path / "work")  # reading needs no lock
+        with pytest.raises(OutputError, match="another process writes to"):
+            samesense.dedup(["x", "y"], model=model, threshold=0.5, work=tmp_path / "work")
 
 
 def test_nothing_one_and_refusals():

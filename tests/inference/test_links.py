@@ -77,9 +77,19 @@ def test_lists_find_nearly_all_and_say_how_many():
     assert share >= 0.97
     assert 0.98 <= found.recall <= 1
     assert len(kept) == len(found.scores), "each pair once"
-    assert found.sampled == 1000
+    assert found.sampled > 50
     for pair in list(kept)[:50]:
         assert kept[pair] == pytest.approx(cosines(vectors[pair[0]], vectors[[pair[1]]])[0])
+
+
+def test_with_few_links_in_the_sample_most_lists_are_looked_in():
+    rows = unit_rows(np.random.default_rng(0).normal(size=(3000, 32)).astype(np.float32))
+    rows[1] = rows[0]
+    for floor, sampled in ((0.999, 2), (1.1, 0)):
+        found = lists.make_lists(rows, rows, floor, 10)
+        assert found.probes.shape[1] == lists.PROBES[-1]
+        assert found.sampled <= sampled
+        assert np.isnan(found.recall) == (found.sampled == 0)
 
 
 def test_all_lists_together_hold_every_pair_once(monkeypatch):

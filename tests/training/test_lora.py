@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors import safe_open
+from safetensors.torch import load_file, save_file
 from sentence_transformers import CrossEncoder, SentenceTransformer
 
 import samesense
@@ -15,9 +16,12 @@ from samesense.encoder.assembly.build import build
 from samesense.encoder.assembly.students import make_student
 from samesense.encoder.encode import encode
 from samesense.errors import ConfigError, MissingExtraError, ModelError
+from samesense.inference.calibration.storage import home_of
+from samesense.recipes.compare.cost import measure_cost
 from samesense.recipes.cosent.settings import CosentSettings
 from samesense.recipes.model_adapters import BiEncoder
 from samesense.recipes.runner import dev_score
+from samesense.recipes.sweep.plan import fingerprint_of
 from samesense.training.lora import WEIGHTS, add_adapters, merge
 from samesense.training.losses.pairs import CoSENT
 from samesense.training.settings import TrainingSettings
@@ -193,6 +197,20 @@ def test_what_kept_adapters_need_is_said_where_it_is_absent(tiny_trunk, toy_pair
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match=r"^peft is needed here .* pip install 'samesense\[lora\]'$"):
         build(str(kept))
+
+
+def test_the_base_of_kept_adapters_counts_as_part_of_the_model(tiny_trunk, toy_pairs, tmp_path):
+    base = shutil.copytree(tiny_trunk, tmp_path / "base")
+    kept = trained(base, toy_pairs, tmp_path / "kept", lora=2, keep_lora=True).model
+    cost = measure_cost(str(kept), samesense.load(str(kept), precision="float32"), ["a cat"])
+    assert cost.parameters == measure_cost(str(base), samesense.load(str(base), precision="float32"), ["a"]).parameters
+    assert cost.megabytes == pytest.approx((size(base) + size(kept)) / 1e6)
+    before = home_of(str(kept)).fingerprint(), fingerprint_of(str(kept), {})
+    assert before == (home_of(str(kept)).fingerprint(), fingerprint_of(str(kept), {}))
+    weights = load_file(base / "model.safetensors")
+    save_file({name: weight + 0.01 for name, weight in weights.items()}, base / "model.safetensors")
+    for was, now in zip(before, (home_of(str(kept)).fingerprint(), fingerprint_of(str(kept), {})), strict=True):
+        assert (now != was, now.split()[0]) == (True, was.split()[0])
 
 
 def test_adapters_are_kept_only_beside_a_start_that_can_be_named(tiny_trunk, toy_pairs, tmp_path):

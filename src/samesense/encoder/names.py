@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 from pathlib import Path
 
@@ -10,6 +11,9 @@ from huggingface_hub import snapshot_download
 from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
 from samesense.errors import MissingExtraError, ModelError
+
+ADAPTERS = "adapter_config.json"
+"""File by which a folder is known to hold low-rank adapters; it names the base model."""
 
 DEFAULT = "default"
 _HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
@@ -53,6 +57,14 @@ def local_folder(name: str) -> Path | None:
         return Path(snapshot_download(source, local_files_only=True))
     except (LocalEntryNotFoundError, HFValidationError, HfHubHTTPError):
         return None
+
+
+def base_of(folder: Path) -> str | None:
+    """Return the base model's folder or hub name if a folder holds adapters, and ``None`` for a model by itself."""
+    path = folder / ADAPTERS
+    if not path.is_file():
+        return None
+    return str(json.loads(path.read_text(encoding="utf-8")).get("base_model_name_or_path") or "")
 
 
 def default_folder() -> Path:

@@ -61,6 +61,10 @@ class Planned:
     kinds: list[PairKind]
     wanted: dict[PairKind, int]
 
+    def take(self, rows: Indices) -> Planned:
+        """Return some of the pairs, of as many wanted."""
+        return Planned(self.first[rows], self.second[rows], [self.kinds[int(row)] for row in rows], self.wanted)
+
     def texts(self, corpus: Corpus) -> list[Pair]:
         """Return the sentences of each pair."""
         return list(zip(corpus.sentences(self.first), corpus.sentences(self.second), strict=True))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from samesense.context.corpus.corpus import Corpus
@@ -17,7 +19,7 @@ NEAREST = 64
 """Most ranks from which a neighbour is drawn, the near ones more often."""
 
 LOWEST_MEAN = -0.02
-"""Mean score of random pairs below which no encoder can learn: the mean cosine of many sentences is never below 0."""
+"""Mean score of random pairs of many sentences below which no encoder can learn: that of cosines is not below 0."""
 
 LEAST_DEVIATION = 0.02
 """Deviation of scores below which there is nothing to learn."""
@@ -51,18 +53,21 @@ def draw_pairs(corpus: Corpus, ids: Indices, vectors: Embeddings, mixture: Mixtu
     """Return pairs in random order, and the scores of all of them, ``(pairs,)``.
 
     A pair has one kind: section if both sentences are in one section; otherwise neighbours if one is among the
-    :func:`nearest_of` nearest of the other by their vectors; otherwise random. No pair comes twice; where a kind has
-    fewer pairs than wanted, all of them are taken.
+    :func:`nearest_of` nearest of the other by their vectors; otherwise random. Kinds with a share of 0 do not exist. No
+    pair comes twice; where a kind has fewer pairs than wanted, all of them are taken.
 
     Args:
         corpus: where the sentences stand.
         ids: the sentences, ``(n,)``.
         vectors: theirs, of unit length, ``(n, dim)``.
         mixture: how many pairs of which kinds.
+
+    Raises:
+        DataError: if there is no pair of these kinds.
     """
     chance = np.random.default_rng([mixture.seed, 3])
-    sections = corpus.sections_of(ids)
-    near = _nearest(vectors, sections)
+    sections = corpus.sections_of(ids) if mixture.section else np.arange(len(ids))
+    near = _nearest(vectors, sections) if mixture.neighbours else np.empty((len(ids), 0), dtype=np.int64)
     shares: dict[PairKind, float] = {
         "random": mixture.random,
         "neighbours": mixture.neighbours,
@@ -77,6 +82,11 @@ def draw_pairs(corpus: Corpus, ids: Indices, vectors: Embeddings, mixture: Mixtu
     }
     found = [(kind, drawn[kind](count)) for kind, count in wanted.items()]
     places = np.concatenate([pairs for _, pairs in found])
+    if not len(places):
+        raise DataError(
+            f"{corpus.folder}: {len(ids)} sentences have no pair of the kinds asked for, {', '.join(wanted)}. Give the "
+            "other kinds a share, or take documents with more sections."
+        )
     kinds = [kind for kind, pairs in found for _ in range(len(pairs))]
     order = chance.permutation(len(places))
     first, second = places[order].T
@@ -84,15 +94,29 @@ def draw_pairs(corpus: Corpus, ids: Indices, vectors: Embeddings, mixture: Mixtu
     return Planned(ids[first], ids[second], [kinds[at] for at in order], wanted), np.clip(scores, -1.0, 1.0)
 
 
-def check_targets(scores: Floats, kinds: list[PairKind]) -> None:
-    """Raise ModelError if no encoder can learn these scores by a cosine."""
-    random = scores[np.array([kind == "random" for kind in kinds], dtype=bool)]
-    if len(random) >= ENOUGH and random.mean() < LOWEST_MEAN:
-        raise ModelError(
-            f"The scores of {len(random)} random pairs have a mean of {random.mean():.3f}. The cosines of many vectors "
-            "cannot have a mean below 0, so that no model could learn these scores. Make the Origin with another "
-            "normalisation, or with a bank."
-        )
+def check_targets(planned: Planned, scores: Floats) -> None:
+    """Raise ModelError if no encoder can learn the scores of these pairs by a cosine.
+
+    ``n`` vectors of unit length have a mean cosine of ``-1 / (n - 1)`` or more. Pairs share sentences, so the standard
+    error of their mean is that over sentences, which is not less than that of a U-statistic (Hoeffding 1948).
+    """
+    random = np.array([kind == "random" for kind in planned.kinds], dtype=bool)
+    if random.sum() >= ENOUGH:
+        sentences, places = np.unique(np.stack([planned.first, planned.second])[:, random], return_inverse=True)
+        sums = np.bincount(places.ravel(), weights=np.tile(scores[random], 2))
+        error = 2 * (sums / np.bincount(places.ravel())).std(ddof=1) / math.sqrt(len(sentences))
+        mean = scores[random].mean()
+        if mean + 3 * error < min(LOWEST_MEAN, -1 / (len(sentences) - 1)):
+            raise ModelError(
+                f"The scores of {random.sum()} random pairs of {len(sentences)} sentences have a mean of {mean:.3f}. "
+                "The cosines of many vectors cannot have a mean below 0, so that no model could learn these scores. "
+                "Make the Origin with another normalisation, or with a bank."
+            )
+    check_spread(scores)
+
+
+def check_spread(scores: Floats) -> None:
+    """Raise ModelError if all scores are alike."""
     if len(scores) >= ENOUGH and scores.std() < LEAST_DEVIATION:
         raise ModelError(
             f"The scores of {len(scores)} pairs have a deviation of {scores.std():.4f}: all are alike, and there is "

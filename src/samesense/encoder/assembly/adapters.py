@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from torch import nn
 
+from samesense.encoder.names import ADAPTERS, base_of
 from samesense.errors import MissingExtraError, ModelError
-
-CONFIG = "adapter_config.json"
-"""File by which a folder is known to hold adapters; it names the base model."""
 
 
 def check_adapters(source: str) -> None:
@@ -19,15 +16,14 @@ def check_adapters(source: str) -> None:
 
     MissingExtraError if their package is not installed; ModelError if their base model was a folder that is gone.
     """
-    path = Path(source) / CONFIG
-    if not path.is_file():
+    base = base_of(Path(source))
+    if base is None:
         return
     MissingExtraError.check("lora", "peft")
-    base = str(json.loads(path.read_text(encoding="utf-8")).get("base_model_name_or_path") or "")
     if Path(base).is_absolute() and not Path(base).exists():
         raise ModelError(
             f"{source} holds adapters for the model in {base}, which is not there. Put it there, or write where it is "
-            f"into {CONFIG} as base_model_name_or_path."
+            f"into {ADAPTERS} as base_model_name_or_path."
         )
 
 

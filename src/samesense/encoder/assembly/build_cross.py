@@ -11,9 +11,8 @@ from sentence_transformers.base.modules import Transformer
 from tokenizers.processors import TemplateProcessing
 from transformers import AutoConfig, set_seed
 
-from samesense.encoder.assembly.adapters import CONFIG
 from samesense.encoder.assembly.cross import is_cross_encoder
-from samesense.encoder.names import resolve
+from samesense.encoder.names import base_of, resolve
 from samesense.errors import ModelError
 from samesense.execution.progress import without_bars
 from samesense.failures import first_line
@@ -45,7 +44,7 @@ def build_cross(
         "eatshe"), its end-of-text token is put there. Both are saved with the model.
     """
     source = resolve(name)
-    if (Path(source) / CONFIG).is_file():
+    if base_of(Path(source)) is not None:
         raise ModelError(f"A cross-encoder is made of whole weights, and {name} holds adapters. Merge them first.")
     set_seed(seed)
     try:

@@ -64,13 +64,16 @@ class Home:
         return output
 
     def fingerprint(self) -> str:
-        """Return a hash of every file that decides scores; of a repository of the hub, its commit.
+        """Return a hash of every file that decides scores; of a repository of the hub, its commit; of adapters both.
 
         ModelError if a model of the hub has never been opened here.
         """
         if self.folder is None:
             return f"commit {_commit(self.name)}"
-        return f"sha256 {folder_hash(self.folder, _deciding(self.folder))}"
+        from samesense.encoder.names import base_of
+
+        own, base = f"sha256 {folder_hash(self.folder, _deciding(self.folder))}", base_of(self.folder)
+        return own if base is None else f"{own} on {home_of(base).fingerprint()}"
 
 
 def home_of(name: str) -> Home:

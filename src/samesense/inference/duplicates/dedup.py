@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from samesense.inference.duplicates.groups import linked, represented
-from samesense.inference.duplicates.links import Links, approximate_links, exact_links
+from samesense.inference.duplicates.links import Links, approximate_links, exact_links, share_found
 from samesense.inference.duplicates.work import open_work
 from samesense.inference.models.model import Model
 from samesense.inference.search.exact import Ids
@@ -89,7 +89,9 @@ class Deduplicated:
         threshold: cosine from which on two texts count as the same.
         kept_by: of each row the row that is kept in its stead, itself if it is kept ``(rows,)``.
         scores: cosine of each row with that row, 1 for equal texts ``(rows,)``.
-        recall: share of the pairs above the threshold that the search found, by a sample; ``None``: all.
+        recall: share of the pairs above the threshold that the search found, by a sample; ``None``: all; NaN: the
+            sample has none.
+        sampled: how many pairs the sample has.
         anew: what :meth:`at` does.
     """
 
@@ -97,6 +99,7 @@ class Deduplicated:
     kept_by: Ids
     scores: Scores
     recall: float | None
+    sampled: int
     anew: Callable[[float], Deduplicated]
 
     @property
@@ -130,7 +133,7 @@ class Deduplicated:
     def __str__(self) -> str:
         """Return how many are kept."""
         rows, kept = len(self.kept_by), len(self.kept)
-        found = "" if self.recall is None else f"; of the pairs above it, {100 * self.recall:.1f} % were found"
+        found = share_found(self.recall, self.sampled, "pairs")
         return f"{kept} of {rows} texts kept, {rows - kept} removed at a cosine of {self.threshold:.4g} or more{found}"
 
 
@@ -183,7 +186,7 @@ def dedup(
         kept = (linked if by == "linked" else represented)(made.vectors, links, cut, order)
         return Deduplicated(
             threshold=cut, kept_by=once.first_row[kept.kept_by][once.of_row], scores=kept.scores[once.of_row],
-            recall=links.recall, anew=at,
+            recall=links.recall, sampled=links.sampled, anew=at,
         )  # fmt: skip
 
     return at(threshold)

@@ -36,8 +36,9 @@ class Links:
         beyond: of each row the highest cosine of a link that may have been left out, minus infinity if none was
             ``(rows,)``. A link is left out at both its ends.
         floor: lowest cosine.
-        recall: share of the links of sampled rows that were found; ``None`` if the search was exact.
-        sampled: how many rows these were.
+        recall: share of the links of sampled rows that were found, NaN if these have none; ``None`` if the search was
+            exact.
+        sampled: how many links these were.
     """
 
     first: Ids
@@ -47,6 +48,15 @@ class Links:
     floor: float
     recall: float | None = None
     sampled: int = 0
+
+
+def share_found(recall: float | None, sampled: int, pairs: str) -> str:
+    """Return in words, to follow others, which share of the pairs a search found; nothing if it was exact."""
+    if recall is None:
+        return ""
+    if not sampled:
+        return f"; which share of the {pairs} was found is not known, since no sampled row has any"
+    return f"; of {sampled} sampled {pairs}, {100 * recall:.1f} % were found"
 
 
 class _Closest:

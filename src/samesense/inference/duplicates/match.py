@@ -12,7 +12,7 @@ import numpy as np
 from samesense.encoder.cosine import row_cosines
 from samesense.errors import ConfigError
 from samesense.inference.duplicates.dedup import ROOM, Distinct, Search, approximately, distinct
-from samesense.inference.duplicates.links import MOST, Links
+from samesense.inference.duplicates.links import MOST, Links, share_found
 from samesense.inference.duplicates.work import open_work
 from samesense.inference.models.model import Model
 from samesense.inference.search.exact import Best, Ids, nearest, unit_rows
@@ -43,7 +43,8 @@ class Matched:
         threshold: lowest cosine of a match.
         pairs: rows of the first list in their order, each with its matches, the closest first.
         rows: how many the first list has.
-        recall: share of the true matches that the search found, by a sample; ``None``: all.
+        recall: share of the true matches that the search found, by a sample; ``None``: all; NaN: the sample has none.
+        sampled: how many matches the sample has.
         anew: what :meth:`at` does.
     """
 
@@ -51,6 +52,7 @@ class Matched:
     pairs: list[Match]
     rows: int
     recall: float | None
+    sampled: int
     anew: Callable[[float], Matched]
 
     @property
@@ -66,7 +68,7 @@ class Matched:
     def __str__(self) -> str:
         """Return how many rows have a match."""
         matched = self.rows - len(self.unmatched)
-        found = "" if self.recall is None else f"; {100 * self.recall:.1f} % of the matches were found"
+        found = share_found(self.recall, self.sampled, "matches")
         return f"{matched} of {self.rows} texts matched at a cosine of {self.threshold:.4g} or more{found}"
 
 
@@ -125,7 +127,7 @@ def match(
         links = made.links(cut, lambda vectors: find(vectors, here, floor, count))
         ordered = _candidates(links, cut, first, second, None if one_to_one else top)
         pairs = _one_to_one(ordered) if one_to_one else [one for some in ordered for one in some]
-        return Matched(threshold=cut, pairs=pairs, rows=len(texts), recall=links.recall, anew=at)
+        return Matched(threshold=cut, pairs=pairs, rows=len(texts), recall=links.recall, sampled=links.sampled, anew=at)
 
     return at(threshold)
 

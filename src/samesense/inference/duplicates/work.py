@@ -15,7 +15,7 @@ import numpy as np
 
 from samesense.errors import DataError, OutputError
 from samesense.failures import DAMAGED
-from samesense.files import clear_temporary, is_temporary, map_array, read_json, replacing, write_json
+from samesense.files import LOCK, is_temporary, map_array, only_writer, read_json, replacing, write_json
 from samesense.hashes import json_hash, rows_hash
 from samesense.inference.duplicates.links import Links
 from samesense.inference.models.model import Model
@@ -53,10 +53,10 @@ class Work:
             found = _read(path)
             if found.floor <= floor and len(found.beyond) == len(self.vectors):
                 return found
-        found = search(self.vectors)
-        with replacing(path) as beside, beside.open("wb") as stream:
-            recall = np.nan if found.recall is None else found.recall
-            np.savez(stream, **{**vars(found), "recall": recall})
+        with only_writer(self.folder):
+            found = search(self.vectors)
+            with replacing(path) as beside, beside.open("wb") as stream:
+                np.savez(stream, **{name: value for name, value in vars(found).items() if value is not None})
         return found
 
 
@@ -64,7 +64,7 @@ def _read(path: Path) -> Links:
     try:
         with np.load(path) as kept:
             found: dict[str, Any] = {name: kept[name] if kept[name].ndim else kept[name].item() for name in kept}
-        return Links(**{**found, "recall": None if np.isnan(found["recall"]) else found["recall"]})
+        return Links(**found)
     except DAMAGED as error:
         raise DataError(f"{path} cannot be read ({error}). Delete the folder; it will be made anew.") from error
 
@@ -80,7 +80,8 @@ def open_work(folder: Path | None, what: str, model: Model, texts: Sequence[str]
         texts: they.
 
     Raises:
-        OutputError: if the folder holds something else, or work on other texts or by another model.
+        OutputError: if the folder holds something else, or work on other texts or by another model, or another process
+            works there.
         ModelError: if a vector is not finite or all zeros.
     """
     if folder is None:
@@ -89,19 +90,17 @@ def open_work(folder: Path | None, what: str, model: Model, texts: Sequence[str]
         return Work(place, About(what, "", "", len(texts), write_unit_vectors(model, texts, place / VECTORS)), holder)
     known = {"what": what, "texts": rows_hash(texts), "model": json_hash(model.identity)}
     check_folder(folder)
-    if (folder / ABOUT).exists():
-        return Work(folder, _earlier(folder, known, len(texts)))
-    if folder.exists() and (not folder.is_dir() or any(not _is_ours(path.name) for path in folder.iterdir())):
-        raise OutputError(f"{folder} is not empty, and holds no vectors of ours. Give a folder of its own: `work`.")
-    if folder.exists():
-        clear_temporary(folder)  # of an encoding that was killed
-    about = About(**known, rows=len(texts), dim=write_unit_vectors(model, texts, folder / VECTORS))
-    write_json(folder / ABOUT, asdict(about))
-    return Work(folder, about)
+    if not (folder / ABOUT).exists():
+        if folder.exists() and (not folder.is_dir() or any(not _is_ours(path.name) for path in folder.iterdir())):
+            raise OutputError(f"{folder} is not empty, and holds no vectors of ours. Give a folder of its own: `work`.")
+        with only_writer(folder):
+            about = About(**known, rows=len(texts), dim=write_unit_vectors(model, texts, folder / VECTORS))
+            write_json(folder / ABOUT, asdict(about))
+    return Work(folder, _earlier(folder, known, len(texts)))
 
 
 def _is_ours(name: str) -> bool:
-    return name == VECTORS or (name.startswith(f".{VECTORS}") and is_temporary(name))
+    return name in (VECTORS, LOCK) or (name.startswith(f".{VECTORS}") and is_temporary(name))
 
 
 def _earlier(folder: Path, known: dict[str, str], rows: int) -> About:

@@ -31,6 +31,9 @@ WANTED = 0.98
 SAMPLE = 1000
 """Rows on which it is measured."""
 
+ENOUGH = 50
+"""Links of these rows with which the share says something; with fewer, each row is looked for in most lists."""
+
 ROUNDS, ROWS_A_LIST = 4, 32
 """Of k-means, and the rows of a list that it is made from."""
 
@@ -45,8 +48,8 @@ class Lists:
         targets: rows that are found ``(targets, dim)``.
         homes: of each its list ``(targets,)``.
         same: queries and targets are the same rows.
-        recall: share of the links of sampled queries that are found.
-        sampled: how many queries these were.
+        recall: share of the links of sampled queries that are found, NaN if these have none.
+        sampled: how many links these were.
     """
 
     queries: Embeddings
@@ -62,8 +65,8 @@ def make_lists(queries: Embeddings, targets: Embeddings, floor: float, most: int
     """Put unit rows ``(targets, dim)`` into lists, and find in how many of them each query must be looked for.
 
     That is measured on :data:`SAMPLE` queries: the share of their links, up to ``most`` each, with a cosine at the
-    ``floor`` or above that are found. Queries that are the targets themselves are given as the same object. The outcome
-    is the same each time.
+    ``floor`` or above that are found; fewer than :data:`ENOUGH` links say too little. Queries that are the targets
+    themselves are given as the same object. The outcome is the same each time.
     """
     same = queries is targets
     count = int(max(1, min(np.sqrt(8 * len(targets)), len(targets) / 8)))
@@ -76,15 +79,15 @@ def make_lists(queries: Embeddings, targets: Embeddings, floor: float, most: int
     others = [(one.ids != row) | (not same) for row, one in zip(sample, best, strict=True)]
     true = [one.ids[(one.scores >= floor) & other] for one, other in zip(best, others, strict=True)]
     first, second = np.repeat(sample, [len(ids) for ids in true]), np.concatenate(true)
-    used, recall = 0, 1.0
+    used, recall = 0, np.nan
     for used in PROBES:
         found = _meets(probes[first, :used], homes[second])
         if same:
             found |= _meets(probes[second, :used], homes[first])
-        recall = float(found.mean()) if len(found) else 1.0
-        if recall >= WANTED or used >= count:
+        recall = float(found.mean()) if len(found) else np.nan
+        if used >= count or (len(found) >= ENOUGH and recall >= WANTED):
             break
-    return Lists(queries, probes[:, :used].copy(), targets, homes, same, recall, len(sample))
+    return Lists(queries, probes[:, :used].copy(), targets, homes, same, recall, len(first))
 
 
 def _meets(probes: npt.NDArray[np.int32], homes: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:

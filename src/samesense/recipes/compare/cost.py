@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 
 from samesense.data.examples import spread_over
-from samesense.encoder.names import local_folder
+from samesense.encoder.names import base_of, local_folder
 from samesense.errors import ModelError
 from samesense.evaluation.run import Cost
 from samesense.inference.models.model import Model
@@ -107,7 +107,16 @@ def _weights(kind: str, name: str, backend: str) -> tuple[int | None, float | No
     folder = local_folder(name)
     if folder is None:
         return None, None
-    return _parameters(folder), next(filter(None, (_megabytes(folder.rglob(pattern)) for pattern in WEIGHTS)), None)
+    base = base_of(folder)
+    if base is not None:  # adapters, which are merged once they are opened
+        parameters, size = _weights("", base, backend)
+        return parameters, size and size + (_stored(folder) or 0)
+    return _parameters(folder), _stored(folder)
+
+
+def _stored(folder: Path) -> float | None:
+    """Return the size of the weights in a folder."""
+    return next(filter(None, (_megabytes(folder.rglob(pattern)) for pattern in WEIGHTS)), None)
 
 
 def _parameters(folder: Path) -> int | None:

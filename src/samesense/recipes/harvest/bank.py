@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from samesense.context.harvest.plan import Planned
 from samesense.context.harvest.scores import Scored
-from samesense.context.harvest.vectors import check_targets, choose_sentences, draw_pairs
+from samesense.context.harvest.vectors import check_spread, choose_sentences, draw_pairs
 from samesense.context.origin.banked import BankOrigin
 from samesense.context.origin.load import open_origin
 from samesense.encoder.vectors.quantize import Quantizer
@@ -94,10 +94,13 @@ def read_vectors(
 def scored_pairs(
     origin: BankOrigin, folder: Path, output: Path, settings: HarvestSettings, check: bool
 ) -> list[tuple[Planned, Scored]]:
-    """Return the pairs of each shard with their scores; if ``check``, ModelError if no encoder could learn them."""
+    """Return the pairs of each shard with their scores; if ``check``, ModelError if all are alike.
+
+    They are cosines of vectors, so that an encoder could have them whatever their mean.
+    """
     planned, scores = draw_pairs(origin.corpus, *read_vectors(origin, folder, output, settings), settings)
     if check:
-        check_targets(scores, planned.kinds)
+        check_spread(scores)
     found = []
     for start in range(0, len(scores), settings.shard_size):
         part = slice(start, start + settings.shard_size)

@@ -67,7 +67,7 @@ class ShardWork:
         scorer, plan = opened(self)
         planned = plan.shard(shard)
         scored = scorer.score(planned.texts(scorer.corpus))
-        check_targets(scored.scores, [planned.kinds[int(row)] for row in scored.rows])
+        check_targets(planned.take(scored.rows), scored.scores)
         content = parquet(scorer.corpus, planned, scored, shard)
         return Shard(content, len(scored.rows), time.perf_counter() - started, {"cells": scored.cells})
 
@@ -96,15 +96,14 @@ def _opened(
 
 def parquet(corpus: Corpus, planned: Planned, scored: Scored, shard: int) -> bytes:
     """Return a shard as Parquet, with the counts of what was wanted and what it holds in its footer."""
-    first, second = planned.first[scored.rows], planned.second[scored.rows]
-    kinds = [planned.kinds[int(row)] for row in scored.rows]
+    kept = planned.take(scored.rows)
     columns = {
-        "sentence1": pa.array(corpus.sentences(first), pa.string()),
-        "sentence2": pa.array(corpus.sentences(second), pa.string()),
+        "sentence1": pa.array(corpus.sentences(kept.first), pa.string()),
+        "sentence2": pa.array(corpus.sentences(kept.second), pa.string()),
         "score": pa.array(scored.scores, pa.float64()),
-        "kind": pa.array(kinds, pa.string()),
+        "kind": pa.array(kept.kinds, pa.string()),
     }
-    for name, ids in (("1", first), ("2", second)):
+    for name, ids in (("1", kept.first), ("2", kept.second)):
         columns |= {
             f"document{name}": pa.array(corpus.documents_of(ids), pa.int64()),
             f"position{name}": pa.array(ids - corpus.document_bounds(ids)[0], pa.int64()),
@@ -113,7 +112,7 @@ def parquet(corpus: Corpus, planned: Planned, scored: Scored, shard: int) -> byt
         "shard": shard,
         "wanted": planned.wanted,
         "planned": dict(Counter(planned.kinds)),
-        "scored": dict(Counter(kinds)),
+        "scored": dict(Counter(kept.kinds)),
         "undefined": scored.undefined,
     }
     table = pa.table(columns).replace_schema_metadata({METADATA: json.dumps(counts, sort_keys=True).encode()})
@@ -176,10 +175,10 @@ def harvest(origin: Path, output: Path, settings: HarvestSettings, *, check: boo
     """Score pairs of an Origin's corpus, or resume doing so; shards that are there are not made again.
 
     ``origin`` is a folder that :func:`samesense.recipes.origin.recipe.run` made. Without ``check``, scores by a bank
-    that no model could learn are written too. OutputError if the output folder holds
-    something else, the harvest of another Origin or with other settings, or another process writes to it; ConfigError,
-    DataError and ModelError as soon as it is known that it cannot succeed. After SamesenseError (shards could not be
-    made after all retries) and Ctrl-C, finished shards are kept, and the same call resumes.
+    that are all alike are written too. OutputError if the output folder holds something else, the harvest of another
+    Origin or with other settings, or another process writes to it; ConfigError, DataError and ModelError as soon as it
+    is known that it cannot succeed. After SamesenseError (shards could not be made after all retries) and Ctrl-C,
+    finished shards are kept, and the same call resumes.
     """
     from samesense.context.origin.load import contexts_of
 

@@ -262,13 +262,14 @@ def _teacher(name: str, known: dict[str, str]) -> str:
 
 
 def fingerprint_of(model: str, known: dict[str, str]) -> str:
-    """Return what tells a start model from others: a hash of its files, or its name on the hub."""
+    """Return what tells a start model from others: a hash of its files, or its name on the hub; of adapters both."""
     if model not in known:
-        from samesense.encoder.names import resolve
+        from samesense.encoder.names import base_of, resolve
 
         folder = Path(resolve(model))
         kept = (path for path in sorted(folder.rglob("*")) if path.is_file() and _decides(path))
-        known[model] = folder_hash(folder, kept) if folder.is_dir() else model
+        own, base = folder_hash(folder, kept) if folder.is_dir() else model, base_of(folder)
+        known[model] = own if base is None else f"{own} on {fingerprint_of(base, known)}"
     return known[model]
 
 
