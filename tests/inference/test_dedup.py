@@ -154,6 +154,30 @@ def test_no_more_copies_are_formed_than_are_asked_for(monkeypatch):
     assert {one.match for one in found.pairs} == {0, 1}
 
 
+def test_one_to_one_forms_as_many_matches_as_there_are(monkeypatch):
+    made = []
+    plain = match_module.Match
+    monkeypatch.setattr(match_module, "Match", lambda *given: made.append(given) or plain(*given))
+    found = samesense.match(["a"] * 40, ["a"] * 50, model=samesense.load(angles), one_to_one=True)
+    assert (len(found.pairs), len(made)) == (40, 40)
+    assert all(one.row == one.match for one in found.pairs)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_one_to_one_is_greedy_over_all_pairs_of_rows(seed):
+    random = np.random.default_rng(seed)
+    places = {f"t{i}": 0.2 * i for i in range(8)}  # angles that tie
+    model = lambda texts: np.array([[np.cos(places[t]), np.sin(places[t])] for t in texts], dtype=np.float32)  # noqa: E731
+    ones, others = ([f"t{i}" for i in random.integers(0, 8, count)] for count in (30, 25))
+    every = samesense.match(ones, others, model=model, threshold=0.7, top=30).pairs
+    taken: list[match_module.Match] = []
+    for one in sorted(every, key=lambda one: (-one.score, one.row, one.match)):
+        if all(one.row != other.row and one.match != other.match for other in taken):
+            taken.append(one)
+    found = samesense.match(ones, others, model=model, threshold=0.7, one_to_one=True)
+    assert found.pairs == sorted(taken)
+
+
 def test_one_to_one_takes_the_closest_first():
     rows = {"a": 0.0, "b": 0.1, "x": 0.12, "y": 0.5}
     model = lambda texts: np.array([[np.cos(rows[t]), np.sin(rows[t])] for t in texts], dtype=np.float32)  # noqa: E731

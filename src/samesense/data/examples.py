@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, Self
 
 import numpy as np
+
+from samesense.types import Floats
 
 
 @dataclass(frozen=True)
@@ -63,3 +65,9 @@ class Examples(Protocol):
 
     def take(self, indices: Iterable[int]) -> Self:
         """Return the rows at these positions, in the order given."""
+
+
+def label_aware_examples(labels: Sequence[float] | Floats, batch_size: int) -> int:
+    """Return how many examples an epoch in batches of two labels at least takes."""
+    size, counts = min(batch_size, len(labels)), np.unique(labels, return_counts=True)[1]
+    return size * min(len(labels) // size, len(labels) - int(counts.max()))

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from sentence_transformers.base.sampler import BatchSamplers, DefaultBatchSampler
 
+from samesense.data.examples import label_aware_examples
 from samesense.errors import ConfigError, DataError
 
 Batches = Literal["random", "label-aware", "no-duplicates"]
@@ -63,7 +64,7 @@ class LabelAwareBatches(DefaultBatchSampler):  # type: ignore[misc]
             raise ConfigError(f"A comparison needs two examples in a batch; received batch_size {batch_size}.")
         self.commonest = values[counts.argmax()]
         self.size = min(batch_size, len(self.labels))
-        self.batches = min(len(self.labels) // self.size, len(self.labels) - int(counts.max()))
+        self.batches = label_aware_examples(self.labels, batch_size) // self.size
 
     def __len__(self) -> int:
         return self.batches

@@ -19,6 +19,7 @@ from sentence_transformers.sentence_transformer.data_collator import SentenceTra
 from torch import nn
 from transformers import EarlyStoppingCallback, TrainerCallback, set_seed
 
+from samesense.data.examples import label_aware_examples
 from samesense.encoder.forward.dropout import use_cheap_dropout
 from samesense.encoder.forward.packing import packing
 from samesense.encoder.forward.precision import Choice, inference_precision, training_precision
@@ -158,7 +159,7 @@ def fit(  # noqa: PLR0913 - what a run may be told
             model=model,
             args=_arguments(
                 settings,
-                sum(len(own) for _, own in _each(loss, dataset)),
+                _examples(loss, dataset, settings, batches),
                 checkpoints,
                 model,
                 batches,
@@ -212,6 +213,13 @@ def _each(loss: nn.Module, dataset: Any) -> list[tuple[nn.Module, Dataset]]:
     if isinstance(loss, nn.ModuleDict):
         return [(one, dataset[name]) for name, one in loss.items()]
     return [(loss, dataset)]
+
+
+def _examples(loss: nn.Module, dataset: Any, settings: TrainingSettings, batches: Batches | Mix) -> int:
+    """Return how many examples an epoch has."""
+    if batches == "label-aware":
+        return label_aware_examples(dataset["label"][:], settings.batch_size)
+    return sum(len(own) for _, own in _each(loss, dataset))
 
 
 def _check_losses(loss: nn.Module, dataset: Any, settings: TrainingSettings, model: Any) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
@@ -125,8 +128,7 @@ def match(
         floor = cut if work is None else max(-1.0, cut - ROOM)
         find = _approximate if approximate else _exact
         links = made.links(cut, lambda vectors: find(vectors, here, floor, count))
-        ordered = _candidates(links, cut, first, second, None if one_to_one else top)
-        pairs = _one_to_one(ordered) if one_to_one else [one for some in ordered for one in some]
+        pairs = _one_to_one(links, cut, first, second) if one_to_one else _closest(links, cut, first, second, top)
         return Matched(threshold=cut, pairs=pairs, rows=len(texts), recall=links.recall, sampled=links.sampled, anew=at)
 
     return at(threshold)
@@ -161,28 +163,48 @@ def _approximate(vectors: Embeddings, here: int, floor: float, count: int) -> Li
     return Links(first[best], second[best], scores[best], beyond, floor, lists.recall, lists.sampled)
 
 
-def _candidates(
-    links: Links, threshold: float, first: Distinct, second: Distinct, most: int | None
-) -> list[list[Match]]:
-    """Return for each row of the first list its matches, ``most`` or all, the closest first, then by row."""
+def _closest(links: Links, threshold: float, first: Distinct, second: Distinct, top: int) -> list[Match]:
+    """Return for each row of the first list its matches, ``top`` at most, the closest first, then by row."""
     of_text: list[list[Match]] = [[] for _ in first.texts]
-    copies = np.split(np.argsort(second.of_row, kind="stable"), np.cumsum(second.copies)[:-1])
+    copies = _rows(second)
+    for text, other, score in _at(links, threshold):
+        rows = copies[other][: top - len(of_text[text])].tolist()
+        of_text[text] += [Match(0, row, score) for row in rows]
+    return [one._replace(row=row) for row, text in enumerate(first.of_row.tolist()) for one in of_text[text]]
+
+
+def _one_to_one(links: Links, threshold: float, first: Distinct, second: Distinct) -> list[Match]:
+    """Return matches that share no row, the closest first; a row whose matches are all taken has none.
+
+    Of those that tie, rows of the first list go in their order, and each takes the first of the second that is left.
+    Copies of texts wait in queues, since their pairs may be many.
+    """
+    waiting, free = ([deque(rows.tolist()) for rows in _rows(texts)] for texts in (first, second))
+    found: list[Match] = []
+    for score, tied in groupby(sorted(_at(links, threshold), key=lambda link: -link[2]), key=lambda link: link[2]):
+        others: dict[int, list[int]] = {}
+        for text, other, _ in tied:
+            others.setdefault(text, []).append(other)
+        ready = [(waiting[text][0], text) for text in others if waiting[text]]
+        heapify(ready)
+        while ready:
+            row, text = heappop(ready)
+            left = [free[other] for other in others[text] if free[other]]
+            if left:
+                found.append(Match(row, min(left, key=lambda rows: rows[0]).popleft(), score))
+                waiting[text].popleft()
+                if waiting[text]:
+                    heappush(ready, (waiting[text][0], text))
+    return sorted(found)
+
+
+def _at(links: Links, threshold: float) -> Iterator[tuple[int, int, float]]:
+    """Yield the links at the threshold: those of a text together, the closest first, then by the other text."""
     order = np.lexsort((links.second, -links.scores, links.first))
     close = order[links.scores[order] >= threshold]
-    columns = links.first[close].tolist(), links.second[close].tolist(), links.scores[close].tolist()
-    for text, other, score in zip(*columns, strict=True):
-        room = None if most is None else most - len(of_text[text])
-        of_text[text] += [Match(0, row, score) for row in copies[other][:room].tolist()]
-    return [[one._replace(row=row) for one in of_text[text]] for row, text in enumerate(first.of_row.tolist())]
+    yield from zip(*(part[close].tolist() for part in (links.first, links.second, links.scores)), strict=True)
 
 
-def _one_to_one(candidates: list[list[Match]]) -> list[Match]:
-    """Return matches that share no row, the closest first; a row whose matches are all taken has none."""
-    ones: dict[int, Match] = {}
-    taken: set[int] = set()
-    every = sorted((one for some in candidates for one in some), key=lambda one: (-one.score, one.row, one.match))
-    for one in every:
-        if one.row not in ones and one.match not in taken:
-            ones[one.row] = one
-            taken.add(one.match)
-    return [ones[row] for row in sorted(ones)]
+def _rows(texts: Distinct) -> list[Ids]:
+    """Return of each text the rows that have it, ascending."""
+    return np.split(np.argsort(texts.of_row, kind="stable"), np.cumsum(texts.copies)[:-1])

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from samesense.data import PairData
+from samesense.data.examples import label_aware_examples
 from samesense.data.pairs.targets import Targets
 from samesense.errors import ConfigError
 from samesense.recipes.settings import BI_ONLY, EncoderSettings, bind, read_settings, shipped
@@ -44,8 +45,11 @@ class CosentSettings(EncoderSettings):
         return PAIR_LOSSES.targets(train, self.loss, self.encoder, **dict(self))
 
     def examples(self, train: PairData) -> int:
-        """Return how many examples an epoch has: those that the loss makes of the pairs."""
-        return len(self.targets(train))
+        """Return how many examples an epoch has: those that the loss makes of the pairs and that batches take."""
+        targets = self.targets(train)
+        if self.batches != "label-aware":
+            return len(targets)
+        return label_aware_examples(targets.columns["label"], self.batch_size)
 
 
 def check_belongs(stated: Iterable[str], loss: str, encoder: Encoder = "bi") -> None:
