@@ -22,6 +22,9 @@ from samesense.errors import ModelError
 CHUNK_COST = 64
 """Cost of one more forward, in tokens: below that much saved padding a cut does not pay (measured on CPU)."""
 
+GROUP_COST = 300
+"""The same for packed texts: their padding costs attention alone, and a further group some sixty operations a layer."""
+
 
 def default_prompt(model: SentenceTransformer | CrossEncoder) -> str:
     """Return the text that a model reads before every other; empty for none."""
@@ -56,17 +59,19 @@ def embed_columns(
     """Embed columns of tokenised text in shared, length-sorted forwards: one ``(batch, dim)`` tensor a column.
 
     A column is the tokeniser's output, tensors ``(batch, tokens)``; the model answers with ``sentence_embedding``. A
-    further forward must save ``chunk_cost`` tokens of padding; ``None`` takes CHUNK_COST on CPU and never cuts on an
-    accelerator, where one large forward is the faster. At most ``mini_batch_num_tokens``, padding included, have their
-    activations held at once; ``None`` holds all. That costs a second forward of every chunk; a batch within the budget
-    is not cut and costs nothing. Neither vectors nor gradients depend on how the rows were cut.
+    further forward must save ``chunk_cost`` tokens of padding; ``None`` takes CHUNK_COST on CPU, GROUP_COST where texts
+    are packed, and never cuts on an accelerator, where one large forward is the faster. At most
+    ``mini_batch_num_tokens``, padding included, have their activations held at once; ``None`` holds all. That costs a
+    second forward of every chunk; a batch within the budget is not cut and costs nothing. Neither vectors nor gradients
+    depend on how the rows were cut.
     """
     merged = _merge(columns)
     if merged is None:
         return [forward(model, c) if mini_batch_num_tokens is None else replayed(model, [c]) for c in columns]
     mask = merged["attention_mask"]
     if chunk_cost is None:
-        chunk_cost = CHUNK_COST if mask.device.type == "cpu" else mask.numel()
+        on_cpu = GROUP_COST if packs(model) else CHUNK_COST
+        chunk_cost = on_cpu if mask.device.type == "cpu" else mask.numel()
     lengths = mask.sum(dim=1)
     order = lengths.argsort(descending=True)
     sorted_lengths = lengths[order].tolist()
