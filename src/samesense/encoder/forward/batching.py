@@ -61,32 +61,30 @@ def embed_columns(
     A column is the tokeniser's output, tensors ``(batch, tokens)``; the model answers with ``sentence_embedding``. A
     further forward must save ``chunk_cost`` tokens of padding; ``None`` takes CHUNK_COST on CPU, GROUP_COST where texts
     are packed, and never cuts on an accelerator, where one large forward is the faster. At most
-    ``mini_batch_num_tokens``, padding included, have their activations held at once; ``None`` holds all. That costs a
-    second forward of every chunk; a batch within the budget is not cut and costs nothing. Neither vectors nor gradients
-    depend on how the rows were cut.
+    ``mini_batch_num_tokens``, padding included but for packed texts, have their activations held at once; ``None``
+    holds all. That costs a second forward of every chunk; a batch within the budget is not cut and costs nothing.
+    Neither vectors nor gradients depend on how the rows were cut.
     """
     merged = _merge(columns)
     if merged is None:
         return [forward(model, c) if mini_batch_num_tokens is None else replayed(model, [c]) for c in columns]
-    mask = merged["attention_mask"]
+    mask, packed = merged["attention_mask"], packs(model)
     if chunk_cost is None:
-        on_cpu = GROUP_COST if packs(model) else CHUNK_COST
+        on_cpu = GROUP_COST if packed else CHUNK_COST
         chunk_cost = on_cpu if mask.device.type == "cpu" else mask.numel()
     lengths = mask.sum(dim=1)
     order = lengths.argsort(descending=True)
     sorted_lengths = lengths[order].tolist()
     chunks = plan_chunks(sorted_lengths, chunk_cost)
-    replay = (
-        mini_batch_num_tokens is not None
-        and sum((end - start) * sorted_lengths[start] for start, end in chunks) > mini_batch_num_tokens
-    )
+    held = sum(sorted_lengths) if packed else sum((end - start) * sorted_lengths[start] for start, end in chunks)
+    replay = mini_batch_num_tokens is not None and held > mini_batch_num_tokens
     if mini_batch_num_tokens is not None:
         chunks = [
             (first + start, first + end)
             for first, last in chunks
             for start, end in within_budget(sorted_lengths[first:last], mini_batch_num_tokens)
         ]
-    if packs(model):
+    if packed:
         parts = _packed(model, merged, order, chunks, replay)
     else:
         parts = [_trimmed(merged, order[start:end], sorted_lengths[start]) for start, end in chunks]
