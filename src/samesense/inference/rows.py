@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from samesense.data.formats.columns import spelled_names
-from samesense.data.formats.endings import SUFFIXES
 from samesense.data.formats.files import Row, leads_to
 from samesense.data.formats.text_columns import names_in
 from samesense.data.sentences import rows_with_texts, usable_rows
 from samesense.errors import ConfigError, DataError
 from samesense.failures import first_line
-from samesense.inference.stream import is_table, read_usable
+from samesense.inference.stream import is_table, read_usable, refuse_columns
 from samesense.urls import matching
 
 if TYPE_CHECKING:
@@ -138,13 +137,6 @@ def _several_types(source: str, error: Exception) -> DataError:
     )
 
 
-def refuse_keep(source: str, columns: str | None, keep: str | None) -> None:
-    """Raise ConfigError if columns of a text file are asked for, which has none."""
-    for name, value in (("columns", columns), ("keep", keep)):
-        if value:
-            raise ConfigError(f"`{name}` is for tables ({', '.join(SUFFIXES)}); {source} holds one text a line.")
-
-
 def read_with(
     sources: Sequence[str], columns: str | None, keep: str | None, *, drop_bad_rows: bool = False
 ) -> tuple[list[str], pa.Table | None]:
@@ -168,7 +160,7 @@ def read_with(
             rows += ((number, {name: cells.get(name) for name in names}) for number, cells in found)
             schemas.append(schema_of(found, names, source))
         else:
-            refuse_keep(source, columns, keep)
+            refuse_columns(source, columns, keep)
             texts += read_usable(source, drop_bad_rows=drop_bad_rows).texts
             rows += [(0, {})] * (len(texts) - len(rows))
     schema = joined(schemas, f"{len(sources)} sources") if any(map(len, schemas)) else None

@@ -44,7 +44,7 @@ def read_texts(source: str, columns: str | None = None) -> list[str]:
     """
     if is_table(source):
         return one_text_a_row(source, columns)
-    _refuse_columns(source, columns)
+    refuse_columns(source, columns)
     return [line.rstrip(LINE_END) for line in checked_lines(source)]
 
 
@@ -62,7 +62,7 @@ def read_usable(source: str, columns: str | None = None, *, drop_bad_rows: bool 
         rows, column = rows_with_texts(source, columns)
         places = usable_rows(rows, column, source, drop_bad_rows=drop_bad_rows)
         return Usable([str(rows[place][1][column]) for place in places], places, len(rows))
-    _refuse_columns(source, columns)
+    refuse_columns(source, columns)
     lines = [line.rstrip(LINE_END) for line in checked_lines(source, drop_bad_rows=drop_bad_rows)]
     places = [place for place, line in enumerate(lines) if line.strip()]
     say_left_out(_called(source), [place + 1 for place, line in enumerate(lines) if not line.strip()], len(lines))
@@ -75,9 +75,11 @@ def is_table(source: str) -> bool:
     return source != "-" and (bool(split_suffix(source)[0]) or leads_to(source, Path.is_dir) or named)
 
 
-def _refuse_columns(source: str, columns: str | None) -> None:
-    if columns is not None:
-        raise ConfigError(f"`columns` is for tables ({', '.join(SUFFIXES)}); {source} holds one text a line.")
+def refuse_columns(source: str, columns: str | None, keep: str | None = None) -> None:
+    """Raise ConfigError if columns of a text file are asked for, which has none."""
+    for name, value in (("columns", columns), ("keep", keep)):
+        if value:
+            raise ConfigError(f"`{name}` is for tables ({', '.join(SUFFIXES)}); {source} holds one text a line.")
 
 
 def _called(source: str) -> str:

@@ -17,8 +17,8 @@ from samesense.data.formats.text_columns import names_in, text_column
 from samesense.data.sentences import checked_texts
 from samesense.errors import ConfigError, DataError
 from samesense.hashes import content_hash
-from samesense.inference.rows import joined, kept_columns, refuse_keep, schema_of, table_of
-from samesense.inference.stream import check_line
+from samesense.inference.rows import joined, kept_columns, schema_of, table_of
+from samesense.inference.stream import check_line, refuse_columns
 from samesense.urls import is_file, state, whole
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ class _Cutter:
 
     def _described(self, file: File, first: Block) -> File:
         if not split_suffix(file.path)[0]:
-            refuse_keep(file.path, self._columns, self._keep)
+            refuse_columns(file.path, self._columns, self._keep)
             return file
         text = text_column(first.rows, self._columns, file.path)
         kept = kept_columns(names_in(first.rows), text, self._keep, file.path)
